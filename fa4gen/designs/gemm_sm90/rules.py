@@ -142,8 +142,8 @@ def _four_panels(values: Values) -> Iterator[Fault]:
     if in_turns and nested and values.num_epi_stages > MOST_PANELS:
         yield Fault(
             kind="four panels",
-            message=f"num_epi_stages: {values.num_epi_stages} with ping_pong, b_major: n and erf in "
-            "an activation of several functions leaves too few registers",
+            message=f"num_epi_stages: {values.num_epi_stages} with ping_pong, b_major: n and erf "
+            "in an activation of several functions leaves too few registers",
             keys=("num_epi_stages", "ping_pong"),
             remedies=([{"num_epi_stages": MOST_PANELS}], [{"ping_pong": False}]),
             last_resort=last_resorts(values),
