@@ -47,6 +47,7 @@ TURNS = {
     "num_epi_stages": 4,
     "activation": "min(min(erf(x), x), x)",
 }
+TABLE = {"score": {"relative_bias": 64}}
 ALONE = {"num_consumer_warpgroups": 1}
 FEW = {"registers": {"softmax": 128, "correction": 152, "other": 32}}
 ROWS = {
@@ -78,6 +79,10 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, "depth": 192, "score": {"relative_bias": 64}}, {"BN": 96}),
     ({**HOPPER, "depth": 256, "score": {"relative_bias": 64}, **ALONE, **WINDOW}, {"BN": 48}),
     ({**PAIR, "key_lengths": True, "mask": CHUNKS}, {"BN": 80}),
+    (
+        {**HOPPER, "depth": 96, "value_depth": 64, "BM": 192, "batching": "ragged", **TABLE},
+        {"BN": 64},
+    ),
     ({**BLACKWELL, "depth": 96, **FEW}, {"BN": 64}),
 ]
 """Each with what of its plan makes the room."""

@@ -53,7 +53,8 @@ def working_registers(
         mask.reads_by_key and not config.lists_blocks  # a bit for each key, before scores arrive
     )
     needed += (LOOKUP_REGISTERS * (1 + (depth <= 96)) + 16 * (depth > 128)) * reads
-    needed += 16 * (depth == 128 and config.resolved_score.reads_by_key)
+    by_key = config.resolved_score.reads_by_key
+    needed += 16 * (by_key and (depth == 128 or config.has_tile_lengths))
     if config.lists_blocks:
         needed += {96: 16, 128: 4, 192: 16, 256: 8}.get(depth, 0)
         needed += 14 * (config.resolved_score.IS_EXPRESSION and depth <= 128)
