@@ -23,7 +23,9 @@ the probabilities, which have the type of the values, and u_o that of the output
   if a single key dominates, the rounding of its probability (up to u_p) moves the whole row. Two
   such errors that happen to add up are under u_p + 0.5 u_o in the root mean square of a row, which
   is 1.5 u where both types are the same. Rows are independent, so over n rows the floor of the
-  Frobenius norm is that / sqrt(n).
+  Frobenius norm is that / sqrt(n). Rows that come out the same, as with constant inputs, are
+  rounded the same and count as one: their common error depends on the maximum that a kernel
+  happens to scale by, and does not average out.
 * A score is a float32 sum of ``depth`` products. Tensor cores add 16 of them at a time (32 of fp8)
   and cut off instead of rounding, so it may be off by depth / 16 + 2 units of 2^-23 of its largest
   partial sum, which |query row| |key row| softmax_scale bounds; the products with descales add one
@@ -109,8 +111,8 @@ def bounds(
     probability, output = UNIT_ROUNDOFF[precision.dtype], UNIT_ROUNDOFF[precision.out_dtype]
     floor = probability + OUTPUT_ROUNDING * output + precision.exp2_error
     element_floor = max(probability, output) + precision.exp2_error
-    rows = max(1, math.prod(exact.out.shape[:3]))
     largest = float(xp.abs(exact.out).max()) if exact.out.size else 0.0
+    rows = max(1, _different_rows(exact, largest, xp))
     of_all, of_row, of_element = _through_scores(exact, value, descales or {}, xp)
     return Errors(
         frobenius=FROBENIUS_FACTOR * own.frobenius + floor / math.sqrt(rows) + of_all,
@@ -119,6 +121,12 @@ def bounds(
         lse=LSE_FACTOR * own.lse
         + _lse_floor(exact, problem, query, key, precision, descales or {}, xp),
     )
+
+
+def _different_rows(exact: AttentionResult, largest: float, xp: Any) -> int:
+    """Return how many rows of the output differ, by their sums of squares to 40 bits."""
+    squares = ((exact.out / (largest or 1.0)) ** 2).sum(axis=3)
+    return int(xp.unique(squares.reshape(-1).view(xp.int64) >> 12).size)
 
 
 def _lse_floor(

@@ -14,7 +14,8 @@ from fa4gen.verify.reference import (
     exact_attention,
     rounded_attention,
 )
-from fa4gen.verify.tolerance import Errors, bounds, measure
+from fa4gen.verify.rounding import round_to
+from fa4gen.verify.tolerance import FROBENIUS_FACTOR, Errors, bounds, measure
 
 BF16 = Precision("bf16", "bf16")
 PROBLEM = AttentionProblem(NoMask(), Score(), 0.25)
@@ -102,6 +103,26 @@ def test_bounds_follow_the_own_errors(dtype, u) -> None:
     assert some.lse - none.lse == pytest.approx(4e-3)
     assert none.element <= u * np.abs(exact.out).max()
     assert 1e-7 < none.lse < 1e-4, "one key more among ten thousand shows"
+
+
+def test_rows_that_come_out_the_same_do_not_average_out() -> None:
+    """The error that all rows have in common depends on the maximum that they are scaled by."""
+    q, k, v = np.ones((3, 1, 64, 1, 16), dtype=np.float32)
+    k *= np.repeat([0.25, 0.1, 0.07, 0.03], 16).astype(np.float32)[None, :, None, None]
+    exact = exact_attention(PROBLEM, q, k, v)
+    own = measure(rounded_attention(PROBLEM, q, k, v, BF16, np.random.default_rng(0)), exact)
+    found = bounds(own, exact, PROBLEM, q, k, BF16)
+    scores = 0.25 * np.einsum("bqhd,bkhd->bhqk", q, k).astype(np.float64)
+    frobenius = []
+    for shift in np.linspace(0, 5, 50):
+        weights = np.exp(scores - scores.max() - shift)
+        sums = weights.sum(axis=3, keepdims=True)
+        out = np.einsum("bhqk,bkhd->bqhd", round_to(weights, "bf16") / sums, v)
+        errors = measure(AttentionResult(out, exact.lse), exact)
+        frobenius.append(errors.frobenius)
+        assert errors.frobenius <= found.frobenius
+    independent = FROBENIUS_FACTOR * own.frobenius + 1.5 * 2.0**-8 / math.sqrt(64)
+    assert max(frobenius) > independent, "a correct kernel would be refused"
 
 
 def test_a_softcap_costs_some_accuracy_of_the_lse() -> None:
