@@ -48,6 +48,7 @@ TURNS = {
     "activation": "min(min(erf(x), x), x)",
 }
 TABLE = {"score": {"relative_bias": 64}}
+LATENT = {**HOPPER, "depth": 576, "value_depth": 512, "pack_heads": True}
 ALONE = {"num_consumer_warpgroups": 1}
 FEW = {"registers": {"softmax": 128, "correction": 152, "other": 32}}
 ROWS = {
@@ -129,6 +130,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "Set score: null.",
     ),
     (TURNS, "num_epi_stages: 4", "Set num_epi_stages: 3; or ping_pong: false."),
+    (
+        {**LATENT, "sinks": True, "lse": False},
+        "sinks without lse",
+        "Set lse: true; or sinks: false.",
+    ),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
 ]
 """Each with the beginning of the message and of the way out."""

@@ -73,3 +73,10 @@ def _spilling(config: AttentionConfig) -> Iterator[Fault]:
             keys=("mask",),
             remedies=([{"mask": "causal"}],),
         )
+    if config.sinks and not config.lse:
+        yield Fault(
+            kind="sinks of latent attention",
+            message="sinks without lse spills registers at depth 576",
+            keys=("lse", "sinks"),
+            remedies=([{"lse": True}], [{"sinks": False}]),
+        )
