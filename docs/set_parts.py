@@ -44,7 +44,7 @@ def h100_table(root: Path) -> str:
     for line in (root / H100).read_text(encoding="utf-8").splitlines():
         data = json.loads(line)
         by_set[data["set"]].append(data["record"])
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, words, worst_bar, mean_bar in SETS:
         found = by_set.get(name)
         if not found:
@@ -60,7 +60,7 @@ def h100_table(root: Path) -> str:
 def _depth512_rows(root: Path) -> list[tuple[str, ...]]:
     if not (root / H100_DEPTH512).is_file():
         return []
-    rows = []
+    rows: list[tuple[str, ...]] = []
     data = json.loads((root / H100_DEPTH512).read_text(encoding="utf-8"))
     for config, bar in zip(data["configs"], ("1.18", "1.28"), strict=True):
         ratios = {size["rows"]: size["ratios"]["ffpa"] for size in config["sizes"]}
