@@ -1,21 +1,55 @@
-"""How a command and its workers handle SIGTERM; light, since every command imports it."""
+"""How a command and its workers handle SIGTERM and SIGINT; light: every command imports it.
+
+Neither raises anything amid an import: an extension module that is half imported prints a traceback
+of its own and turns the exception into another, as NumPy does.
+"""
 
 from __future__ import annotations
 
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from types import FrameType
+
+Handler = Callable[[int, FrameType | None], object]
 
 TERMINATED = 143
 """Exit status after SIGTERM, as shells have it."""
 LATER_S = 0.01
-"""After which an exception is raised again that a finaliser met."""
+"""After which an exception is raised that a finaliser or an import was in the way of."""
 
 
 def exit_on_sigterm() -> None:
     """Let SIGTERM raise SystemExit, so that files are removed and child processes are ended."""
-    signal.signal(signal.SIGTERM, _exit)
+    signal.signal(signal.SIGTERM, _outside_imports(_exit))
     sys.unraisablehook = _raise_later
+
+
+def raise_on_sigint() -> None:
+    """Let SIGINT raise KeyboardInterrupt."""
+    signal.signal(signal.SIGINT, _outside_imports(signal.default_int_handler))
+
+
+def _outside_imports(handler: Handler) -> Handler:
+    """Return a handler that waits until no module is being imported."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if hasattr(signal, "setitimer") and _is_importing(frame):
+            signal.signal(signal.SIGALRM, lambda _, later: handle(number, later))
+            signal.setitimer(signal.ITIMER_REAL, LATER_S)
+        else:
+            handler(number, frame)
+
+    return handle
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _exit(*_: object) -> None:

@@ -19,7 +19,7 @@ import click
 from fa4gen.cli.options import RunOptions, asked_format
 from fa4gen.cli.stderr import forgive_stderr
 from fa4gen.errors import ConfigError, Fa4genError, Problem
-from fa4gen.termination import exit_on_sigterm
+from fa4gen.termination import exit_on_sigterm, raise_on_sigint
 from fa4gen.version import __version__
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def _take_signals() -> None:
     if threading.current_thread() is not threading.main_thread():
         return
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as __main__ left it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        raise_on_sigint()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         exit_on_sigterm()
 
