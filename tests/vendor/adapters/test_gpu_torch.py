@@ -44,6 +44,7 @@ def cpp(torch, vend, gpu_folder):
         ["-isystem", str(root / "include"), f"-L{root / 'lib'}", "-ltorch_cpu", "-ltorch_cuda"],
     )
     vend.load_cpp(library)
+    vend.load_cpp(library)  # as two users of one process may
     return torch.ops.vend_cpp
 
 
