@@ -64,6 +64,16 @@ LISTED = {"blocks": "listed", "mask": "documents", "BN": 192}
 FP8_KEYS = {**BLACKWELL, "pack_heads": True, "packed_rows": 16, "kv_dtype": "fp8_e4m3"}
 DEEP = {**HOPPER, "depth": 512, "cta_group": 2, "sinks": True, "batching": "ragged", **WINDOW}
 
+ROW_BIAS = {"bias": {"dtype": "fp32", "shape": ["batch", "rows"]}}
+SOFTMAX_136 = {"softmax": 136, "correction": 184, "other": 184}
+BLACKWELL_96 = {
+    **BLACKWELL,
+    "depth": 96,
+    "BN": 96,
+    "exp2_fma_share": 0.25,
+    "registers": SOFTMAX_136,
+}
+
 SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **BIAS, "mask": "causal"}, {"BN": 96, "num_pv_chunks_in_flight": 1}),
     ({**HOPPER, **BIAS, "depth": 96, "mask": "causal"}, {"BN": 96}),
@@ -134,6 +144,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         {**LATENT, "sinks": True, "lse": False},
         "sinks without lse",
         "Set lse: true; or sinks: false.",
+    ),
+    (
+        {**BLACKWELL_96, "score": "score + bias[batch, query]", "parameters": ROW_BIAS},
+        "registers",
+        "Set BN: 64; or registers: auto.",
     ),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
 ]

@@ -44,6 +44,7 @@ def _softmax_registers(
     lengths = 8 * config.has_tile_lengths
     # a few loads of a declared tensor and their addresses, and which keys a row sees
     lengths += 16 * config.reads_by_key
+    lengths += 8 * config.resolved_score.reads_by_row  # the element, and its address meanwhile
     # three panels of K beside as many scores as 128 registers have room for
     lengths += 8 * (config.depth == PREFERRED_BLOCKS[1] >= block)
     if share and config.dtype == "fp8_e4m3" and block >= PREFERRED_BLOCKS[0]:
