@@ -69,7 +69,9 @@ SOFTMAX_136 = {"softmax": 136, "correction": 184, "other": 184}
 BLACKWELL_96 = {
     **BLACKWELL,
     "depth": 96,
+    "BM": 128,
     "BN": 96,
+    "cta_group": 2,
     "exp2_fma_share": 0.25,
     "registers": SOFTMAX_136,
 }
