@@ -11,9 +11,6 @@ import pytest
 SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*.cu"))
 MOST_LINES = 250
 """Before the first role."""
-MOST_LATENT_LINES = 320
-"""The same of latent attention: the table of its barriers, shares for pairs of tiles, and what a
-warp parks in shared memory come before its loader."""
 
 
 def first_role(text: str) -> int:
@@ -24,8 +21,7 @@ def first_role(text: str) -> int:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_the_first_role_comes_early(source: Path) -> None:
-    most = MOST_LATENT_LINES if "_mla_" in source.stem else MOST_LINES
-    assert first_role(source.read_text()) <= most
+    assert first_role(source.read_text()) <= MOST_LINES
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)

@@ -165,15 +165,7 @@ struct Line {
   int32 share;   // places of a CTA
   int32 longer;  // CTAs with one place more
 
-  __device__ __forceinline__ explicit Line(const Problem& problem) : problem(problem) {
-    tile_places = places(visible_units(problem, problem.most_key_rows));
-    const int32 all = places_before(problem.batch) * problem.tiles();
-    // No more than there are blocks, or tiles: less is not worth the combining.
-    const int32 blocks = (all + kBlockUnits - 1) / kBlockUnits;
-    ctas = min(static_cast<int32>(gridDim.x), max(blocks, problem.batch * problem.tiles()));
-    share = static_cast<uint32>(all) / static_cast<uint32>(ctas);
-    longer = all - share * ctas;
-  }
+  __device__ __forceinline__ explicit Line(const Problem& problem);
   // Places of a tile of each sequence before this one.
   __device__ __forceinline__ int32 places_before(int32 sequence) const {
     return sequence * tile_places;
@@ -187,30 +179,10 @@ struct Line {
     const uint32 of_longer = longer * (share + 1), at = place;
     return at < of_longer ? at / (share + 1) : longer + (at - of_longer) / share;
   }
-  __device__ __forceinline__ void fill(Tile& tile) const {
-    tile.key_rows = problem.keys_of(tile.sequence);
-    tile.units = visible_units(problem, tile.key_rows);
-    const int32 count = places(tile.units);
-    tile.begin = places_before(tile.sequence) * problem.tiles() + tile.within * count;
-    tile.end = tile.begin + count;
-  }
+  __device__ __forceinline__ void fill(Tile& tile) const;
   // The tile that has this place.
-  __device__ __forceinline__ Tile tile_at(int32 place) const {
-    const int32 tiles = problem.tiles();
-    Tile tile;
-    const uint32 tiles_before = static_cast<uint32>(place) / static_cast<uint32>(tile_places);
-    tile.sequence = tiles_before / static_cast<uint32>(tiles);
-    tile.within = tiles_before - tile.sequence * tiles;
-    fill(tile);
-    return tile;
-  }
-  __device__ __forceinline__ void advance(Tile& tile) const {
-    if (++tile.within == problem.tiles()) {
-      tile.within = 0;
-      ++tile.sequence;
-    }
-    if (tile.sequence < problem.batch) fill(tile);
-  }
+  __device__ __forceinline__ Tile tile_at(int32 place) const;
+  __device__ __forceinline__ void advance(Tile& tile) const;
 };
 
 // ---- role: load. One thread brings in keys and values by TMA, on from tile to tile. ----
@@ -977,6 +949,44 @@ struct Consumer {
     }
   }
 };
+
+// ---- the line, as declared above ----
+
+__device__ __forceinline__ Line::Line(const Problem& problem) : problem(problem) {
+  tile_places = places(visible_units(problem, problem.most_key_rows));
+  const int32 all = places_before(problem.batch) * problem.tiles();
+  // No more than there are blocks, or tiles: less is not worth the combining.
+  const int32 blocks = (all + kBlockUnits - 1) / kBlockUnits;
+  ctas = min(static_cast<int32>(gridDim.x), max(blocks, problem.batch * problem.tiles()));
+  share = static_cast<uint32>(all) / static_cast<uint32>(ctas);
+  longer = all - share * ctas;
+}
+
+__device__ __forceinline__ void Line::fill(Tile& tile) const {
+  tile.key_rows = problem.keys_of(tile.sequence);
+  tile.units = visible_units(problem, tile.key_rows);
+  const int32 count = places(tile.units);
+  tile.begin = places_before(tile.sequence) * problem.tiles() + tile.within * count;
+  tile.end = tile.begin + count;
+}
+
+__device__ __forceinline__ Tile Line::tile_at(int32 place) const {
+  const int32 tiles = problem.tiles();
+  Tile tile;
+  const uint32 tiles_before = static_cast<uint32>(place) / static_cast<uint32>(tile_places);
+  tile.sequence = tiles_before / static_cast<uint32>(tiles);
+  tile.within = tiles_before - tile.sequence * tiles;
+  fill(tile);
+  return tile;
+}
+
+__device__ __forceinline__ void Line::advance(Tile& tile) const {
+  if (++tile.within == problem.tiles()) {
+    tile.within = 0;
+    ++tile.sequence;
+  }
+  if (tile.sequence < problem.batch) fill(tile);
+}
 
 // ---- kernel ----
 

@@ -175,13 +175,7 @@ struct Line {
   int32 share;   // places of a CTA
   int32 longer;  // CTAs with one place more
 
-  __device__ __forceinline__ Line(const Problem& problem, uint32 base)
-      : problem(problem), base(base) {
-    const int32 all = places_before(problem.batch) * problem.tiles();
-    ctas = min(static_cast<int32>(gridDim.x), all);
-    share = static_cast<uint32>(all) / static_cast<uint32>(ctas);
-    longer = all - share * ctas;
-  }
+  __device__ __forceinline__ Line(const Problem& problem, uint32 base);
   // Places of a tile of each sequence before this one.
   __device__ __forceinline__ int32 places_before(int32 sequence) const {
     return load_shared(base + kLineOffset + 4 * sequence);
@@ -190,40 +184,10 @@ struct Line {
   __device__ __forceinline__ int32 share_begin(int32 cta) const {
     return cta * share + min(cta, longer);
   }
-  __device__ __forceinline__ void fill(Tile& tile) const {
-    tile.key_rows = problem.keys_of(tile.sequence);
-    tile.units = visible_units(problem, tile.key_rows);
-    const int32 count = places(tile.units);
-    tile.begin = places_before(tile.sequence) * problem.tiles() + tile.within * count;
-    tile.end = tile.begin + count;
-  }
+  __device__ __forceinline__ void fill(Tile& tile) const;
   // The tile that has this place.
-  __device__ __forceinline__ Tile tile_at(int32 place) const {
-    const int32 tiles = problem.tiles();
-    Tile tile;
-    int32 low = 0, high = problem.batch;  // the sequence is in [low, high)
-    while (high - low > 1) {
-      const int32 middle = (low + high) / 2;
-      if (places_before(middle) * tiles <= place) {
-        low = middle;
-      } else {
-        high = middle;
-      }
-    }
-    const int32 before = places_before(low);
-    const uint32 count = places_before(low + 1) - before;
-    tile.sequence = low;
-    tile.within = static_cast<uint32>(place - before * tiles) / count;
-    fill(tile);
-    return tile;
-  }
-  __device__ __forceinline__ void advance(Tile& tile) const {
-    if (++tile.within == problem.tiles()) {
-      tile.within = 0;
-      ++tile.sequence;
-    }
-    if (tile.sequence < problem.batch) fill(tile);
-  }
+  __device__ __forceinline__ Tile tile_at(int32 place) const;
+  __device__ __forceinline__ void advance(Tile& tile) const;
 };
 
 // ---- role: load. One warp brings in keys and values by TMA, on from tile to tile. ----
@@ -826,6 +790,52 @@ struct Consumer {
     }
   }
 };
+
+// ---- the line, as declared above ----
+
+__device__ __forceinline__ Line::Line(const Problem& problem, uint32 base)
+    : problem(problem), base(base) {
+  const int32 all = places_before(problem.batch) * problem.tiles();
+  ctas = min(static_cast<int32>(gridDim.x), all);
+  share = static_cast<uint32>(all) / static_cast<uint32>(ctas);
+  longer = all - share * ctas;
+}
+
+__device__ __forceinline__ void Line::fill(Tile& tile) const {
+  tile.key_rows = problem.keys_of(tile.sequence);
+  tile.units = visible_units(problem, tile.key_rows);
+  const int32 count = places(tile.units);
+  tile.begin = places_before(tile.sequence) * problem.tiles() + tile.within * count;
+  tile.end = tile.begin + count;
+}
+
+__device__ __forceinline__ Tile Line::tile_at(int32 place) const {
+  const int32 tiles = problem.tiles();
+  Tile tile;
+  int32 low = 0, high = problem.batch;  // the sequence is in [low, high)
+  while (high - low > 1) {
+    const int32 middle = (low + high) / 2;
+    if (places_before(middle) * tiles <= place) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  const int32 before = places_before(low);
+  const uint32 count = places_before(low + 1) - before;
+  tile.sequence = low;
+  tile.within = static_cast<uint32>(place - before * tiles) / count;
+  fill(tile);
+  return tile;
+}
+
+__device__ __forceinline__ void Line::advance(Tile& tile) const {
+  if (++tile.within == problem.tiles()) {
+    tile.within = 0;
+    ++tile.sequence;
+  }
+  if (tile.sequence < problem.batch) fill(tile);
+}
 
 // ---- lengths: where the tiles of a sequence begin in the line ----
 

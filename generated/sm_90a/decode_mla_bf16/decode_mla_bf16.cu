@@ -42,25 +42,19 @@ constexpr int32 kReadyBarrier = 2;
 // ---- parameters of this kernel ----
 
 constexpr int32 kDepth = 576;                  // columns of query and key
-constexpr int32 kValueDepth = 512;             // columns of the output, and of the key that are the
-                                               // value
-constexpr int32 kBM = 64;                      // packed rows of a tile: query rows of the heads of
-                                               // a key head
+constexpr int32 kValueDepth = 512;             // columns of the output, the first of the key
+constexpr int32 kBM = 64;                      // packed query rows of one key head in a tile
 constexpr int32 kBN = 64;                      // keys of a block
-constexpr int32 kNumParts = 2;                 // warpgroups that compute, on blocks of their own in
-                                               // turn
-constexpr int32 kUnitKeys = 64;                // that shares of CTAs are counted in: those of a
-                                               // block
+constexpr int32 kNumParts = 2;                 // warpgroups that compute, on blocks in turn
+constexpr int32 kUnitKeys = 64;                // keys of a unit, in which shares are counted
 constexpr int32 kNumKvStages = 2;              // slots of blocks: one for those of each warpgroup
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kWindowRight = 0;              // keys visible right of the diagonal
 constexpr uint32 kProducerRegisters = 40;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 232;     // a thread, after setmaxnreg
-constexpr int32 kNumThreads = 384;             // the consumers, then the warpgroup of the warp that
-                                               // loads
+constexpr int32 kNumThreads = 384;             // consumers, then the loader's warpgroup
 constexpr int32 kPanelColumns = 64;            // columns of one swizzled panel of shared memory
-constexpr int32 kHalfPanels = 4;               // of a block that are one warpgroup's values, left
-                                               // or right
+constexpr int32 kHalfPanels = 4;               // of a block that are one warpgroup's values
 constexpr int32 kHalfParts = 2;                // of them, which arrive on barriers of their own
 constexpr int32 kNumPanels = kDepth / kPanelColumns;
 constexpr uint32 kPanelRowBytes = kPanelColumns * 2;
@@ -202,19 +196,7 @@ struct Line {
   int32 share;   // places of a CTA
   int32 longer;  // CTAs with one place more
 
-  __device__ __forceinline__ explicit Line(const Problem& problem) : problem(problem) {
-    tile_places = places(visible_units(problem, problem.most_key_rows));
-    const int32 all = places_before(problem.batch) * problem.tiles();
-    // No more than there are blocks, or tiles: less is not worth the combining.
-    const int32 blocks = (all + kBlockUnits - 1) / kBlockUnits;
-    ctas = min(static_cast<int32>(gridDim.x), max(blocks, problem.batch * problem.tiles()));
-    // As many for each tile, where few are idle then: tiles of one length have fewer pieces, and
-    // those of a key head, which run at the same time, find its keys in L2.
-    const int32 tiles = problem.batch * problem.tiles(), as_many = ctas / tiles * tiles;
-    if (as_many >= ctas - ctas / 16) ctas = as_many;
-    share = static_cast<uint32>(all) / static_cast<uint32>(ctas);
-    longer = all - share * ctas;
-  }
+  __device__ __forceinline__ explicit Line(const Problem& problem);
   // Places of a tile of each sequence before this one.
   __device__ __forceinline__ int32 places_before(int32 sequence) const {
     return sequence * tile_places;
@@ -228,30 +210,10 @@ struct Line {
     const uint32 of_longer = longer * (share + 1), at = place;
     return at < of_longer ? at / (share + 1) : longer + (at - of_longer) / share;
   }
-  __device__ __forceinline__ void fill(Tile& tile) const {
-    tile.key_rows = problem.keys_of(tile.sequence);
-    tile.units = visible_units(problem, tile.key_rows);
-    const int32 count = places(tile.units);
-    tile.begin = places_before(tile.sequence) * problem.tiles() + tile.within * count;
-    tile.end = tile.begin + count;
-  }
+  __device__ __forceinline__ void fill(Tile& tile) const;
   // The tile that has this place.
-  __device__ __forceinline__ Tile tile_at(int32 place) const {
-    const int32 tiles = problem.tiles();
-    Tile tile;
-    const uint32 tiles_before = static_cast<uint32>(place) / static_cast<uint32>(tile_places);
-    tile.sequence = tiles_before / static_cast<uint32>(tiles);
-    tile.within = tiles_before - tile.sequence * tiles;
-    fill(tile);
-    return tile;
-  }
-  __device__ __forceinline__ void advance(Tile& tile) const {
-    if (++tile.within == problem.tiles()) {
-      tile.within = 0;
-      ++tile.sequence;
-    }
-    if (tile.sequence < problem.batch) fill(tile);
-  }
+  __device__ __forceinline__ Tile tile_at(int32 place) const;
+  __device__ __forceinline__ void advance(Tile& tile) const;
 };
 
 // What a warp needs again of its tile, and of its share, after the tile's blocks: meanwhile it is
@@ -265,30 +227,9 @@ struct Parked {
     return base + kParkedOffset + threadIdx.x / 32 * kParkedBytes;
   }
   static __device__ __forceinline__ void write(uint32 base, const Tile& tile, int32 stop,
-                                               int32 share_end) {
-    __syncwarp();  // all lanes have read what was here
-    if (threadIdx.x % 32 == 0) {
-      store_shared_words_4(address(base), tile.sequence, tile.within, tile.begin, tile.end);
-      store_shared_v2_words(address(base) + 16, stop, share_end);
-    }
-    __syncwarp();
-  }
-  static __device__ __forceinline__ Parked read(uint32 base) {
-    Parked found;
-    load_shared_words_4(address(base), found.sequence, found.within, found.begin, found.end);
-    found.stop = load_shared(address(base) + 16);
-    found.share_end = load_shared(address(base) + 20);
-    return found;
-  }
-  // Without keys and units.
-  __device__ __forceinline__ Tile tile() const {
-    Tile tile;
-    tile.sequence = sequence;
-    tile.within = within;
-    tile.begin = begin;
-    tile.end = end;
-    return tile;
-  }
+                                               int32 share_end);
+  static __device__ __forceinline__ Parked read(uint32 base);
+  __device__ __forceinline__ Tile tile() const;  // without keys and units
 };
 
 // ---- role: load. One thread brings in keys by TMA, on from tile to tile. ----
@@ -1113,6 +1054,77 @@ struct Consumer {
     }
   }
 };
+
+// ---- the line, as declared above ----
+
+__device__ __forceinline__ Line::Line(const Problem& problem) : problem(problem) {
+  tile_places = places(visible_units(problem, problem.most_key_rows));
+  const int32 all = places_before(problem.batch) * problem.tiles();
+  // No more than there are blocks, or tiles: less is not worth the combining.
+  const int32 blocks = (all + kBlockUnits - 1) / kBlockUnits;
+  ctas = min(static_cast<int32>(gridDim.x), max(blocks, problem.batch * problem.tiles()));
+  // As many for each tile, where few are idle then: tiles of one length have fewer pieces, and
+  // those of a key head, which run at the same time, find its keys in L2.
+  const int32 tiles = problem.batch * problem.tiles(), as_many = ctas / tiles * tiles;
+  if (as_many >= ctas - ctas / 16) ctas = as_many;
+  share = static_cast<uint32>(all) / static_cast<uint32>(ctas);
+  longer = all - share * ctas;
+}
+
+__device__ __forceinline__ void Line::fill(Tile& tile) const {
+  tile.key_rows = problem.keys_of(tile.sequence);
+  tile.units = visible_units(problem, tile.key_rows);
+  const int32 count = places(tile.units);
+  tile.begin = places_before(tile.sequence) * problem.tiles() + tile.within * count;
+  tile.end = tile.begin + count;
+}
+
+__device__ __forceinline__ Tile Line::tile_at(int32 place) const {
+  const int32 tiles = problem.tiles();
+  Tile tile;
+  const uint32 tiles_before = static_cast<uint32>(place) / static_cast<uint32>(tile_places);
+  tile.sequence = tiles_before / static_cast<uint32>(tiles);
+  tile.within = tiles_before - tile.sequence * tiles;
+  fill(tile);
+  return tile;
+}
+
+__device__ __forceinline__ void Line::advance(Tile& tile) const {
+  if (++tile.within == problem.tiles()) {
+    tile.within = 0;
+    ++tile.sequence;
+  }
+  if (tile.sequence < problem.batch) fill(tile);
+}
+
+// ---- what is parked, as declared above ----
+
+__device__ __forceinline__ void Parked::write(uint32 base, const Tile& tile, int32 stop,
+                                              int32 share_end) {
+  __syncwarp();  // all lanes have read what was here
+  if (threadIdx.x % 32 == 0) {
+    store_shared_words_4(address(base), tile.sequence, tile.within, tile.begin, tile.end);
+    store_shared_v2_words(address(base) + 16, stop, share_end);
+  }
+  __syncwarp();
+}
+
+__device__ __forceinline__ Parked Parked::read(uint32 base) {
+  Parked found;
+  load_shared_words_4(address(base), found.sequence, found.within, found.begin, found.end);
+  found.stop = load_shared(address(base) + 16);
+  found.share_end = load_shared(address(base) + 20);
+  return found;
+}
+
+__device__ __forceinline__ Tile Parked::tile() const {
+  Tile tile;
+  tile.sequence = sequence;
+  tile.within = within;
+  tile.begin = begin;
+  tile.end = end;
+  return tile;
+}
 
 // ---- kernel ----
 
