@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     )
     from fa4gen.emulator.state.registers import Mask
 
-
 _ORDERS: Final = ("acq_rel", "acquire", "release")
 
 
