@@ -64,7 +64,17 @@ LISTED = {"blocks": "listed", "mask": "documents", "BN": 192}
 FP8_KEYS = {**BLACKWELL, "pack_heads": True, "packed_rows": 16, "kv_dtype": "fp8_e4m3"}
 DEEP = {**HOPPER, "depth": 512, "cta_group": 2, "sinks": True, "batching": "ragged", **WINDOW}
 
-ROW_BIAS = {"bias": {"dtype": "fp32", "shape": ["batch", "rows"]}}
+ROW_SCORE = {
+    "parameters": {"bias": {"dtype": "fp32", "shape": ["batch", "rows"]}},
+    "score": "score + bias[batch, query]",
+}
+DIVIDED = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16", "BM": 128, "BN": 48, "split_k": 2}
+LOGARITHM = {
+    "kernel": "gemm",
+    "arch": "sm_100a",
+    "dtype": "bf16",
+    "activation": "abs(log(x)) + 7.9 * sigmoid(x)",
+}
 SOFTMAX_136 = {"softmax": 136, "correction": 184, "other": 184}
 BLACKWELL_96 = {
     **BLACKWELL,
@@ -97,6 +107,10 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"BN": 64},
     ),
     ({**BLACKWELL, "depth": 96, **FEW}, {"BN": 64}),
+    (
+        {**FP8_PAIR, **ROW_SCORE, "mask": "abs(query - key) <= 84 and key % 2 == 0"},
+        {"BN": 96},
+    ),
 ]
 """Each with what of its plan makes the room."""
 
@@ -148,10 +162,16 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "Set lse: true; or sinks: false.",
     ),
     (
-        {**BLACKWELL_96, "score": "score + bias[batch, query]", "parameters": ROW_BIAS},
+        {**BLACKWELL_96, **ROW_SCORE},
         "registers",
         "Set BN: 64; or registers: auto.",
     ),
+    (
+        {**DIVIDED, "registers": {"producer": 24, "consumer": 176}},
+        "registers: 24 for the producer",
+        "Set registers: auto; or split_k: 1.",
+    ),
+    ({**LOGARITHM, "num_out_stages": 1}, "num_out_stages: 1", "Set num_out_stages: 2."),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
 ]
 """Each with the beginning of the message and of the way out."""

@@ -49,7 +49,8 @@ def _softmax_registers(
     lengths += 8 * (config.depth == PREFERRED_BLOCKS[1] >= block)
     if share and config.dtype == "fp8_e4m3" and block >= PREFERRED_BLOCKS[0]:
         is_windowed = config.resolved_mask.FIRST is not None
-        if is_windowed and config.resolved_score.bends_by_key:
+        score = config.resolved_score
+        if is_windowed and (score.bends_by_key or score.reads_by_row):
             return MANY_BESIDE_TILES  # 128 scores of fp8 spilled, 96 did not
     if block > PREFERRED_BLOCKS[0] and share > few_beside_wide_blocks(config):
         return LEAST_WORKING + 2 * max(lengths, 8)

@@ -27,6 +27,8 @@ SIZES = (
 )
 MOST_PANELS = 3
 """Of the output, where two warpgroups take turns and compute erf and more."""
+DIVIDING_LOADER = 32
+"""Registers of a loader that finds its CTA's part of k: 24 spill."""
 LARGE_HALF = 128
 """Sums of a thread with 128 rows a warpgroup, where two CTAs divide k."""
 
@@ -38,6 +40,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     else:
         yield from _rows(values)
     yield from _split(values)
+    yield from _dividing_loader(values)
     yield from _one_panel(values)
     yield from _four_panels(values)
     yield from _majors(values)
@@ -116,6 +119,20 @@ def _split(values: Values) -> Iterator[Fault]:
                 remedies=([{key: value}], [{"split_k": 1}]),
                 last_resort=last_resort,
             )
+
+
+def _dividing_loader(values: Values) -> Iterator[Fault]:
+    """Yield what was seen to spill: a loader that counts blocks of its part of k."""
+    given = values.registers.producer
+    if values.is_split and given < DIVIDING_LOADER:
+        yield Fault(
+            kind="loader of a part of k",
+            message=f"registers: {given} for the producer, but with split_k: 2, where it loads its "
+            f"CTA's part of k, it needs {DIVIDING_LOADER}",
+            keys=("registers", "split_k"),
+            remedies=([{"registers": "auto"}], [{"split_k": 1}]),
+            last_resort=last_resorts(values),
+        )
 
 
 def _one_panel(values: Values) -> Iterator[Fault]:
