@@ -67,14 +67,13 @@ def _registers(values: Values) -> Iterator[Fault]:
 
 
 def _is_crowded(values: Values) -> bool:
-    """Whether what is converted on the way spills beside lengths or a window: measured."""
+    """Whether what is converted on the way spills beside what a tile, row or score needs: measured."""
     config = values.config
     if config.resolved_kv_dtype == config.dtype:
         return False
     windowed = config.resolved_mask.FIRST is not None
-    if config.arch == "sm_90a":
-        return windowed and config.sinks and config.split_keys != "auto"
-    return windowed or config.has_tile_lengths
+    bent = config.resolved_mask.LAST is not None and bool(config.resolved_score.words)
+    return windowed or bent or config.has_tile_lengths
 
 
 def _wide_registers(values: Values) -> Iterator[Fault]:
