@@ -171,6 +171,16 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "registers: 24 for the producer",
         "Set registers: auto; or split_k: 1.",
     ),
+    (
+        {**HOPPER, "depth": 512, "cta_group": 2, "mask": "key < 5 or key // 300 == query // 300"},
+        "mask divides",
+        "Set mask: causal; or mask: none.",
+    ),
+    (
+        {**FP8_KEYS, "arch": "sm_90a", "keys": "paged", "page_size": 64},
+        "registers",
+        "Set packed_rows: 8.",
+    ),
     ({**LOGARITHM, "num_out_stages": 1}, "num_out_stages: 1", "Set num_out_stages: 2."),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
 ]

@@ -126,6 +126,15 @@ def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
             keys=("score", "mask"),
             remedies=([{"mask": "causal"}], [_DENSE]),
         )
+    mask = config.resolved_mask
+    if mask.floor_functions and mask.TEST and mask.LAST is None:
+        yield Fault(
+            kind="a condition that divides",
+            message="mask divides and has no last key of a row: a consumer at depth 512 has no "
+            "register for it",
+            keys=("mask",),
+            remedies=([{"mask": "causal"}], [{"mask": "none"}]),
+        )
     if config.resolved_score.reads_by_key:
         yield Fault(
             kind="elements of every key",
