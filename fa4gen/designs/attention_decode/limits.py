@@ -67,7 +67,7 @@ def _registers(values: Values) -> Iterator[Fault]:
 
 
 def _is_crowded(values: Values) -> bool:
-    """Whether what is converted on the way spills beside what a tile, row or score needs: measured."""
+    """Whether what is converted spills beside what a tile, row or score needs: measured."""
     config = values.config
     if config.resolved_kv_dtype == config.dtype:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,13 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     TILE_ROWS,
 )
 from fa4gen.designs.shared.refusal import Fault
+from fa4gen.expressions.words import FLOOR_DIVIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.config.schema import AttentionConfig
+    from fa4gen.masks.mask import Mask
 
 
 @dataclass(frozen=True)
@@ -126,12 +129,11 @@ def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
             keys=("score", "mask"),
             remedies=([{"mask": "causal"}], [_DENSE]),
         )
-    mask = config.resolved_mask
-    if mask.floor_functions and mask.TEST and mask.LAST is None:
+    if _divides_each_key(config.resolved_mask):
         yield Fault(
             kind="a condition that divides",
-            message="mask divides and has no last key of a row: a consumer at depth 512 has no "
-            "register for it",
+            message="mask divides each key, by no power of two or without a last key of a row: a "
+            "consumer at depth 512 has no register for it",
             keys=("mask",),
             remedies=([{"mask": "causal"}], [{"mask": "none"}]),
         )
@@ -151,6 +153,13 @@ def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
             keys=("score",),
             remedies=([{"score": None}, {"score": None, "parameters": None}],),
         )
+
+
+def _divides_each_key(mask: Mask) -> bool:
+    divided = rf"{FLOOR_DIVIDE}\([^,]*, (\d+)\)"
+    divisors = [int(found) for found in re.findall(divided, mask.TEST or "")]
+    uneven = any(divisor & (divisor - 1) for divisor in divisors)
+    return bool(divisors) and (uneven or mask.LAST is None)
 
 
 _DENSE = {"batching": "dense", "keys": "auto", "key_lengths": False, "page_size": None}
