@@ -5,7 +5,7 @@
 OUT gets a file of lines for each set, as `fa4gen tune` writes them. Kernels are compiled before
 the first is timed; without a GPU the model chooses. What is drawn is printed with its seed: rows of
 A and B begin at odd multiples of 16 bytes in about half of the shapes. The set `padded` is the
-drawn one with k rounded up to a line of L2, which tells what odd rows cost.
+drawn one with k rounded up to a line of L2, which shows what odd rows cost.
 """
 
 from __future__ import annotations

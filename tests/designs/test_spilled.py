@@ -184,11 +184,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**LOGARITHM, "num_out_stages": 1}, "num_out_stages: 1", "Set num_out_stages: 2."),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
 ]
-"""Each with the beginning of the message and of the way out."""
+"""Each with the beginning of the message and of the remedy."""
 
 
 @pytest.mark.parametrize(("keys", "message", "remedy"), REFUSED, ids=str)
-def test_it_is_refused_with_a_way_out(keys: dict[str, Any], message: str, remedy: str) -> None:
+def test_it_is_refused_with_a_remedy(keys: dict[str, Any], message: str, remedy: str) -> None:
     with pytest.raises(ConfigError) as caught:
         build_plan(load_mapping(keys, "spilled").config)
     [problem] = caught.value.problems

@@ -98,7 +98,7 @@ def _registers(values: Values) -> Iterator[Fault]:
     ):
         yield Fault(
             kind="registers of polynomials",
-            message=f"registers: beside a mask that tells a key from its neighbour, a softmax "
+            message=f"registers: beside a mask that distinguishes neighbouring keys, a softmax "
             f"thread has room for {MOST_BESIDE_PARITY} of the exponentials on the FMA pipe, "
             f"got {values.exp2_fma_share:g}",
             keys=("exp2_fma_share",),

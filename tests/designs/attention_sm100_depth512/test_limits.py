@@ -164,7 +164,7 @@ def test_a_single_cta_is_refused_by_default(config_of: ConfigOf) -> None:
         (  # spilled 68 bytes
             {"mask": "key % 2 == 0 and key <= query", "exp2_fma_share": 0.5},
             "exp2_fma_share",
-            "registers: beside a mask that tells a key from its neighbour, a softmax thread has "
+            "registers: beside a mask that distinguishes neighbouring keys, a softmax thread has "
             "room for 0.375 of the exponentials on the FMA pipe, got 0.5",
             "Set exp2_fma_share: 0.375.",
         ),
