@@ -68,6 +68,10 @@ ROW_SCORE = {
     "parameters": {"bias": {"dtype": "fp32", "shape": ["batch", "rows"]}},
     "score": "score + bias[batch, query]",
 }
+DOCUMENTS = {
+    "parameters": {"document": {"dtype": "int32", "shape": ["batch", "rows"]}},
+    "mask": "document[batch, query] == document[batch, key] and key <= query",
+}
 DIVIDED = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16", "BM": 128, "BN": 48, "split_k": 2}
 LOGARITHM = {
     "kernel": "gemm",
@@ -107,6 +111,10 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"BN": 64},
     ),
     ({**BLACKWELL, "depth": 96, **FEW}, {"BN": 64}),
+    (
+        {**BLACKWELL, **DOCUMENTS, "sinks": True, "exp2_fma_share": 0.25, "score": "score * 0.7"},
+        {"BN": 96},
+    ),
     (
         {**FP8_PAIR, **ROW_SCORE, "mask": "abs(query - key) <= 84 and key % 2 == 0"},
         {"BN": 96},

@@ -54,6 +54,13 @@ def _softmax_registers(
             return MANY_BESIDE_TILES  # 128 scores of fp8 spilled, 96 did not
     if block > PREFERRED_BLOCKS[0] and share > few_beside_wide_blocks(config):
         return LEAST_WORKING + 2 * max(lengths, 8)
+    if (
+        config.reads_by_key
+        and config.resolved_score.IS_EXPRESSION
+        and tiles == 2
+        and block >= PREFERRED_BLOCKS[0]
+    ):
+        return MANY_BESIDE_TILES
     if share <= FEW:
         return LEAST_WORKING + lengths * (2 if block > PREFERRED_BLOCKS[0] else 1)
     ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
