@@ -112,6 +112,10 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     ({**BLACKWELL, "depth": 96, **FEW}, {"BN": 64}),
     (
+        {**BLACKWELL, "registers": {"softmax": 104, "correction": 192, "other": 40}},
+        {"BN": 32},
+    ),
+    (
         {**BLACKWELL, **DOCUMENTS, "sinks": True, "exp2_fma_share": 0.25, "score": "score * 0.7"},
         {"BN": 96},
     ),

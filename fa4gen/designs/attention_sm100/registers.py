@@ -21,6 +21,8 @@ LOOKED_UP = 80
 """Where lists say which blocks are tested, elements on the way: 96 scores spill, 64 do not."""
 LEAST_WORKING = 32
 """Maximum, sum, scale, addresses and counters of a softmax thread, and what is under way."""
+LEAST_BESIDE_TILES = 48
+"""The same with two query tiles beside 64 scores: with 40 some spill."""
 
 
 def softmax_registers(
@@ -45,6 +47,8 @@ def _softmax_registers(
     # a few loads of a declared tensor and their addresses, and which keys a row sees
     lengths += 16 * config.reads_by_key
     lengths += 8 * config.resolved_score.reads_by_row  # the element, and its address meanwhile
+    # terms of the row, and both ends of what it sees
+    lengths += 8 * (config.resolved_score.bends_by_key and config.resolved_mask.FIRST is not None)
     # three panels of K beside as many scores as 128 registers have room for
     lengths += 8 * (config.depth == PREFERRED_BLOCKS[1] >= block)
     if share and config.dtype == "fp8_e4m3" and block >= PREFERRED_BLOCKS[0]:
@@ -62,7 +66,9 @@ def _softmax_registers(
     ):
         return MANY_BESIDE_TILES
     if share <= FEW:
-        return LEAST_WORKING + lengths * (2 if block > PREFERRED_BLOCKS[0] else 1)
+        crowded = tiles == 2 and block == 64 and not config.lists_blocks
+        least = LEAST_BESIDE_TILES if crowded else LEAST_WORKING
+        return least + lengths * (2 if block > PREFERRED_BLOCKS[0] else 1)
     ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
     functions = sum(end is not None for end in ends) + bool(config.resolved_score.words)
     is_masked_fp8 = config.dtype == "fp8_e4m3" and any(end is not None for end in ends)
