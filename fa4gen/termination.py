@@ -6,6 +6,7 @@ of its own and turns the exception into another, as NumPy does.
 
 from __future__ import annotations
 
+import atexit
 import signal
 import sys
 import threading
@@ -36,12 +37,19 @@ def _outside_imports(handler: Handler) -> Handler:
 
     def handle(number: int, frame: FrameType | None) -> None:
         if hasattr(signal, "setitimer") and _is_importing(frame):
-            signal.signal(signal.SIGALRM, lambda _, later: handle(number, later))
-            signal.setitimer(signal.ITIMER_REAL, LATER_S)
+            _call_soon(lambda _, later: handle(number, later))
         else:
             handler(number, frame)
 
     return handle
+
+
+def _call_soon(handler: Handler) -> None:
+    """Call ``handler`` with what runs in a moment, unless the program ends before."""
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, LATER_S)
+    # at its end Python takes its handlers away, and the timer would kill the process
+    atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)
 
 
 def _is_importing(frame: FrameType | None) -> bool:
@@ -67,7 +75,6 @@ def _raise_later(unraisable: sys.UnraisableHookArgs) -> None:
         def again(*_: object) -> None:
             raise kind(*arguments)
 
-        signal.signal(signal.SIGALRM, again)
-        signal.setitimer(signal.ITIMER_REAL, LATER_S)
+        _call_soon(again)
     else:
         sys.__unraisablehook__(unraisable)

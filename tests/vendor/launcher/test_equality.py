@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -48,6 +49,17 @@ def test_sound_problems_make_the_same_launch(name, launcher, data) -> None:
 @examples(6)
 def test_what_is_refused_is_refused_by_both_for_the_same_argument(name, launcher, data) -> None:
     check(data, launcher, name, "any_problems")
+
+
+@pytest.mark.parametrize("name", ["d192_128_ragged_causal_bf16", "d128_ragged_causal_bf16"])
+def test_rows_of_no_sequence_have_a_log_sum_exp_too(name, launcher) -> None:
+    """A ragged batch has the rows of all sequences, which may be none of them."""
+    plan = shipped_plans()[name]
+    plain = plain_problem(plan, softmax_scale=1.0)
+    problem = replace(plain, batch=0, arrays={**plain.arrays, "lse": 0})
+    expected = python_outcome(plan, problem.python_arguments(plan), 132, WORKSPACE)
+    assert expected.arguments == {"lse"}
+    compare(expected, launcher.outcome(plan, problem.c_args(), 132, prepared=False))
 
 
 @pytest.mark.parametrize("name", ["d64_dense_small_bf16", "d128_causal_softcap_bf16"])
