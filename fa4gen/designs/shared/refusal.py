@@ -13,7 +13,7 @@ from fa4gen.errors import ConfigError, Problem
 from fa4gen.strict import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fa4gen.strict import Strict
 
@@ -23,6 +23,9 @@ _NO_CONFIG = "changes after which a rule of the model is broken"
 
 Changes = Mapping[str, object]
 """Config keys with new values, as they would be written in YAML."""
+
+MOST_STEPS = 3
+"""Remedies that are suggested together, where each of them but the last brings another fault."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Fault:
     """Kinds of fixes, each read once: the first changes of a kind are suggested after which the
     config has no fault, or else the first that remove this one."""
     last_resort: Iterable[Changes] = ()
-    """Tried only when no remedy works."""
+    """Tried only when no remedy works; then each remedy together with those of what it brings."""
 
 
 def refuse_faults(config: C, find_faults: Callable[[C], Sequence[Fault]]) -> None:
@@ -72,9 +75,31 @@ def refuse_faults(config: C, find_faults: Callable[[C], Sequence[Fault]]) -> Non
     def problem(fault: Fault) -> Problem:
         offers = [changes for way in fault.remedies for changes in best(fault, way)]
         offers = offers or best(fault, fault.last_resort)
+        offers = offers or best(fault, _in_steps(config, fault.kind, kinds, find_faults))
         return Problem(fault.message, _in_words(offers), key=_key(config, fault))
 
     raise ConfigError(*map(problem, faults))
+
+
+def _in_steps(
+    config: C, kind: str, known: set[str], find_faults: Callable[[C], Sequence[Fault]]
+) -> Iterator[Changes]:
+    """Yield remedies of the fault ``kind`` together with remedies of the faults that they bring.
+
+    The fewest steps first; ``known``: the kinds of faults that are there without any change.
+    """
+    reached: list[Changes] = [{}]
+    for _ in range(MOST_STEPS):
+        before, reached = reached, []
+        for changes in before:
+            try:
+                faults = find_faults(changed(config, changes))
+            except ModelError:
+                continue
+            to_mend = [f for f in faults if f.kind == kind or f.kind not in known]
+            ways = [way for fault in to_mend[:1] for way in fault.remedies]
+            reached += [{**changes, **more} for way in ways for more in way]
+        yield from reached
 
 
 def changed(config: C, changes: Changes) -> C:

@@ -311,3 +311,22 @@ def test_a_block_may_be_offered_where_the_one_decided_is_the_narrowest(
     )
     remedies = [problem.remedy for problem in problems_of(config)]
     assert "Set registers: auto, num_consumer_warpgroups: 2 and BN: 64." in remedies
+
+
+def test_a_remedy_is_offered_with_those_of_what_it_brings(config_of: ConfigOf) -> None:
+    """Without the staged output the next tile's queries overlap, for which the block is too wide.
+
+    A random config found no offer here once.
+    """
+    config = config_of(
+        depth=64,
+        value_depth=192,
+        mask={"sliding_window": 1},
+        BN=160,
+        epilogue="tma_store",
+    )
+    assert check_offers(config)
+    [problem] = problems_of(config)
+    assert "64 columns do not hold the 192 of value_depth" in problem.message
+    assert offers(problem) == [{"epilogue": "direct", "BN": 144}]
+    assert build_plan(changed(config, offers(problem)[0]))
