@@ -206,7 +206,7 @@ class AttentionConfig(AttentionKeys):
     dtype: Literal["bf16", "fp16"]
     """Element type of query, key, value and output. Sums are kept in float32."""
     depth: Literal[64, 96, 128, 192, 256, 512, 576]
-    """Head dimension of query and key; 512 needs cta_group: 2, 576 value_depth: 512, pack_heads."""
+    """Head dimension of query and key; 512 needs cta_group: 2 or pack_heads, 576 is latent."""
     value_depth: Literal[64, 96, 128, 192, 256, 512] | Auto = "auto"
     """Head dimension of value and output; as depth when not given."""
     cta_group: Literal[1, 2] = 1

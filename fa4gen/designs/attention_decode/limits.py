@@ -50,14 +50,16 @@ def _registers(values: Values) -> Iterator[Fault]:
     depth, rows = values.config.depth, values.packed_rows
     steps, tiles = depth // MMA_KEYS, rows // MMA_ROWS
     working = WORKING_REGISTERS + CONVERTED_KEYS * _is_crowded(values)
-    needed = (2 + 4) * steps * tiles + working
+    held = 0 if values.query_in_shared else 2
+    needed = (held + 4) * steps * tiles + working
     available = values.registers
+    columns = "(2 of queries + 4 of output)" if held else "4 of output"
     yield from limits.exceeded(
         Fault(
             kind="consumer registers",
-            message=f"registers: a thread of a consumer holds {depth} / 16 * {rows} / 8 * (2 of "
-            f"queries + 4 of output) + {working} of scores, row state and addresses = "
-            f"{needed}, but has {available}",
+            message=f"registers: a thread of a consumer holds {depth} / 16 * {rows} / 8 * "
+            f"{columns} + {working} of scores, row state and addresses = {needed}, but has "
+            f"{available}",
             keys=("packed_rows", "depth"),
             remedies=([{"packed_rows": MMA_ROWS}],),
         ),

@@ -70,13 +70,12 @@ def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
 
 
 def _query_region(values: Values, swizzle: str) -> tuple[SharedRegion, ...]:
-    """Return where wgmma reads the query; the narrow form keeps it in registers."""
-    if not values.is_wide:
+    """Return where products read the query, unless warps hold it in registers."""
+    if not values.query_in_shared:
         return ()
     config = values.config
-    size = values.packed_rows * config.depth * values.element_bytes
     holds = f"Query: {values.packed_rows} x {config.depth} {config.dtype}, {swizzle}"
-    return (slots_of("query", 1, size, holds),)
+    return (slots_of("query", 1, values.query_bytes, holds),)
 
 
 def _statistics_region(values: Values) -> tuple[SharedRegion, ...]:

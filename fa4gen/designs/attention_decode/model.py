@@ -11,6 +11,9 @@ from fa4gen.designs.shared.decode_model import SharedKeysPlan
 class DecodeAttentionPlan(SharedKeysPlan):
     """Attention forward of packed heads, with shares of the keys: by mma.sync, or wgmma."""
 
+    query_in_shared: bool
+    """Whether products read the query from shared memory."""
+
     @property
     def wgmma_columns(self) -> tuple[int, ...]:
         """Of the products of keys and of values, where they are by wgmma."""

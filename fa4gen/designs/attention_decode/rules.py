@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_decode.values import (
     DIVISIONS,
+    FP8_DIVISIONS,
     MMA_ROWS,
     WIDE_DIVISIONS,
     division_of,
@@ -45,15 +46,6 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
             keys=("value_depth", "pack_heads"),
             remedies=([{"value_depth": "auto"}], [unpacked(config)]),
         )
-    if config.depth not in DIVISIONS:
-        depths = ", ".join(map(str, DIVISIONS))
-        yield Fault(
-            kind="depth of packed heads",
-            message=f"depth: {config.depth} with pack_heads is not supported yet: a warp would "
-            f"hold {config.depth} columns of the output; depths are {depths}",
-            keys=("depth", "pack_heads"),
-            remedies=([{**unpacked(config), "cta_group": 2}],),
-        )
     if config.packed_rows == WGMMA_ROWS and config.depth not in WIDE_DIVISIONS:
         yield Fault(
             kind="depth of wide tiles",
@@ -82,6 +74,14 @@ def _element_types(config: DecodeConfig) -> Iterator[Fault]:
             "yet: wgmma reads keys from shared memory as they are",
             keys=("kv_dtype", "packed_rows"),
             remedies=([{"kv_dtype": "auto"}], [{"packed_rows": 2 * MMA_ROWS}]),
+        )
+    if config.resolved_kv_dtype != config.dtype and config.depth not in FP8_DIVISIONS:
+        yield Fault(
+            kind="type of keys of depth",
+            message=f"kv_dtype: {config.kv_dtype} at depth {config.depth} is not supported yet: "
+            f"depths are {', '.join(map(str, FP8_DIVISIONS))}",
+            keys=("kv_dtype", "depth"),
+            remedies=([{"kv_dtype": "auto"}],),
         )
     out = getattr(config, "out_dtype", "auto")
     if out not in ("auto", config.dtype):

@@ -56,8 +56,12 @@ DIVISIONS = {
     128: Division(8, 16),
     192: Division(4, 16),
     256: Division(4, 16),
+    512: Division(4, 16),
 }
-"""Blocks of 24 or 32 KB: the rings of smaller ones cost more barriers, larger ones fill later."""
+"""Blocks of 24 or 32 KB: the rings of smaller ones cost more barriers, larger ones fill later. At
+depth 512 they have 64 KB: fewer keys would leave a warp without work."""
+HELD_DEPTH: Final = 256
+"""Columns of the query that registers have room for, beside as many of the output."""
 WIDE_DIVISIONS = {
     64: Division(2, 64),
     128: Division(2, 64),
@@ -95,6 +99,16 @@ class Values(DesignValues[DecodeConfig]):
     def is_wide(self) -> bool:
         """Whether the rows of a tile are those of a wgmma, and the parts warpgroups."""
         return self.packed_rows == WGMMA_ROWS
+
+    @property
+    def query_in_shared(self) -> bool:
+        """Whether products read the query from shared memory; else a warp holds it in registers."""
+        return self.is_wide or self.config.depth > HELD_DEPTH
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of the rows of a tile."""
+        return self.packed_rows * self.config.depth * self.element_bytes
 
     @property
     def part_words(self) -> str:
@@ -167,7 +181,8 @@ class Values(DesignValues[DecodeConfig]):
         if self.is_wide:  # half of what each of two parts has; of one part, what combining needs
             return columns // 2 if self.num_parts == 2 else WGMMA_COMBINED
         rows = self.num_parts * self.packed_rows
-        while columns % 2 == 0 and rows * columns * FLOAT_BYTES > EXCHANGE_BYTES:
+        most = EXCHANGE_BYTES - self.query_in_shared * self.query_bytes
+        while columns % 2 == 0 and rows * columns * FLOAT_BYTES > most:
             columns //= 2
         return columns
 

@@ -29,16 +29,21 @@ ConfigOf = Callable[..., AttentionConfig]
             "batching: ragged with pack_heads is not supported yet",
             "Set batching: dense and keys: auto; or pack_heads: false.",
         ),
-        ({"depth": 512}, "depth: 512 with pack_heads is not supported yet", "pack_heads: false"),
+        (
+            {"depth": 512, "packed_rows": 64},
+            "packed_rows: 64 at depth 512 is not supported yet: depths are 64, 128, 192, 256",
+            "Set packed_rows: 8.",
+        ),
+        (
+            {"depth": 512, "packed_rows": 16},
+            "512 / 16 * 16 / 8 * 4 of output + 72 of scores, row state and addresses = 328, but "
+            "has 255",
+            "Set packed_rows: 8.",
+        ),
         (
             {"depth": 96, "packed_rows": 64},
             "packed_rows: 64 at depth 96 is not supported yet: depths are 64, 128, 192, 256",
             "Set packed_rows: 8.",
-        ),
-        (
-            {"depth": 512, "packed_rows": 8, "split_keys": {"keys": 64}},
-            "depth: 512 with pack_heads is not supported yet",
-            "Set pack_heads: false, packed_rows: auto, split_keys: auto and cta_group: 2.",
         ),
         ({"value_depth": 64}, "value_depth: 64 with pack_heads is not supported", "value_depth"),
         (
@@ -85,7 +90,11 @@ BLACKWELL = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth":
         ({"exp2_fma_share": 0.25}, "needs exp2_fma_share: 0, got 0.25", "exp2_fma_share: auto"),
         ({"dtype": "fp8_e4m3"}, "dtype: fp8_e4m3 with pack_heads is not supp", "dtype: bf16"),
         ({"out_dtype": "fp16"}, "out_dtype: fp16 with pack_heads is not supp", "out_dtype: auto"),
-        ({"depth": 512}, "depth: 512 with pack_heads is not supported yet", "pack_heads: false"),
+        (
+            {"depth": 512, "keys": "paged", "page_size": 64, "kv_dtype": "fp8_e4m3"},
+            "kv_dtype: fp8_e4m3 at depth 512 is not supported yet: depths are 64, 96, 128, 192, 256",
+            "Set kv_dtype: auto.",
+        ),
         ({"num_kv_stages": 20}, "20 * 32768 for blocks of keys and values", "num_kv_stages: 6."),
     ],
 )
