@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -81,8 +82,9 @@ CASES: dict[str, Callable[..., dict[str, Any]]] = {"attention": attention, "gemm
 
 def main(case: dict[str, Any], output: Path) -> None:
     what, arch = case.pop("what"), case.pop("arch")
-    recorder = standin.install(arch)
-    tensors = CASES[what](**case)
+    with TemporaryDirectory(dir=output.parent) as folder:
+        recorder = standin.install(arch, Path(folder))
+        tensors = CASES[what](**case)
     import torch
 
     arrays = {}

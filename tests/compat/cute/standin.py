@@ -10,7 +10,6 @@ import ctypes
 import os
 import re
 import subprocess
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,9 +90,11 @@ class Standin:
         raise RuntimeError(f"CuTe DSL launches {kernel}, but kept no PTX of it")
 
 
-def install(arch: str) -> Standin:
-    """Build the stand-in and load it, and set what CuTe DSL and its users read when imported."""
-    folder = Path(tempfile.mkdtemp(prefix="fa4gen-compat-"))
+def install(arch: str, folder: Path) -> Standin:
+    """Build the stand-in and load it, and set what CuTe DSL and its users read when imported.
+
+    The library and PTX go to ``folder``.
+    """
     library = folder / "libstandin.so"
     source = Path(__file__).with_name("standin.c")
     compiler = os.environ.get("CC", "cc")

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is compiled here has no ptxas's part: it is kept apart from Triton's own, for a run.
+
+    In one folder for all workers.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_DIR", str(shared / "triton"))
+        yield
 
 
 @pytest.fixture(params=[90, 100], ids=["sm_90", "sm_100"])
