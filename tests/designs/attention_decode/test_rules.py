@@ -92,7 +92,7 @@ BLACKWELL = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth":
         ({"out_dtype": "fp16"}, "out_dtype: fp16 with pack_heads is not supp", "out_dtype: auto"),
         (
             {"depth": 512, "keys": "paged", "page_size": 64, "kv_dtype": "fp8_e4m3"},
-            "kv_dtype: fp8_e4m3 at depth 512 is not supported yet: depths are 64, 96, 128, 192, 256",
+            "kv_dtype: fp8_e4m3 at depth 512 is not supported yet: depths are 64, 96, 128, 192",
             "Set kv_dtype: auto.",
         ),
         ({"num_kv_stages": 20}, "20 * 32768 for blocks of keys and values", "num_kv_stages: 6."),
