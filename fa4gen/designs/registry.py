@@ -11,10 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fa4gen.config.schema import Config
     from fa4gen.designs.shared.kernel_model import KernelPlan
+    from fa4gen.designs.shared.refusal import Fault
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,16 @@ FAMILIES: Mapping[str, Family] = {design.family.name: design.family for design i
 def design_for(config: Config) -> Design:
     """Return the design that ``config`` asks for."""
     return next(design for design in DESIGNS if design.fits(config))
+
+
+def faults_of(config: Config) -> Sequence[Fault]:
+    """Return everything in ``config`` that cannot work, as the design that it asks for finds it.
+
+    What a planner refuses by where a fix may make a config another design's.
+    """
+    module = design_for(config).planner.name.partition(":")[0]
+    faults: Sequence[Fault] = Place(f"{module}:find_faults").load()(config)
+    return faults
 
 
 def design_of(plan: KernelPlan) -> Design:

@@ -15,6 +15,7 @@ from fa4gen.designs.attention_decode.tables import (
     summarise,
 )
 from fa4gen.designs.attention_decode.values import DIVISIONS, decide
+from fa4gen.designs.registry import faults_of
 from fa4gen.designs.shared.assemble import Tables, assemble
 from fa4gen.designs.shared.decode_model import MOST_CTAS, MOST_SEQUENCES
 from fa4gen.designs.shared.decode_parameters import decode_parameters
@@ -31,7 +32,7 @@ def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:
 
     Raises ConfigError with the reason and suggested fixes for what cannot work.
     """
-    refuse_faults(config, find_faults)
+    refuse_faults(config, faults_of)
     values, choices = decide(config, most_stages)
     return assemble(
         DecodeAttentionPlan,
@@ -73,11 +74,6 @@ def _tables(values: Values) -> Tables:
 
 
 def find_faults(config: DecodeConfig) -> list[Fault]:
-    """Return everything in ``config`` that cannot work.
-
-    Nothing of a config without packed heads, as a fix may make it: it is another design's.
-    """
-    if not config.pack_heads:
-        return []
+    """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
     return [*broken_rules(config), *(exceeded_limits(values) if config.depth in DIVISIONS else ())]

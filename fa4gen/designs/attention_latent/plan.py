@@ -15,6 +15,7 @@ from fa4gen.designs.attention_latent.tables import (
     summarise,
 )
 from fa4gen.designs.attention_latent.values import decide
+from fa4gen.designs.registry import faults_of
 from fa4gen.designs.shared.assemble import Tables, assemble
 from fa4gen.designs.shared.decode_memory import line_bytes
 from fa4gen.designs.shared.decode_model import MOST_CTAS, MOST_SEQUENCES
@@ -32,7 +33,7 @@ def plan_attention_latent(config: AttentionConfig) -> LatentAttentionPlan:
 
     Raises ConfigError with the reason and suggested fixes for what cannot work.
     """
-    refuse_faults(config, find_faults)
+    refuse_faults(config, faults_of)
     values, choices = decide(config)
     line, sums = line_bytes()
     registers = values.registers
@@ -74,8 +75,5 @@ def _tables(values: LatentValues) -> Tables:
 
 
 def find_faults(config: AttentionConfig) -> list[Fault]:
-    """Return everything in ``config`` that cannot work.
-
-    Nothing of a config of another depth, as a fix may make it: it is another design's.
-    """
-    return list(broken_rules(config)) if config.depth == 576 else []
+    """Return everything in ``config`` that cannot work."""
+    return list(broken_rules(config))

@@ -21,6 +21,7 @@ DECIDED_TOGETHER = (
     "kv_ring",
     "num_qk_stages",
     "BM",
+    "value_depth",
 )
 """Keys that share out memory and registers; each may be left to the plan."""
 

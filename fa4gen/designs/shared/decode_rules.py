@@ -59,7 +59,7 @@ def unsupported_features(config: DecodeConfig) -> Iterator[Fault]:
             message=f"{key} with pack_heads is not supported yet: rows of a tile are of several "
             "heads",
             keys=(key, "pack_heads"),
-            remedies=([unpacked(config)],),
+            remedies=([unpacked(config)], _without_expressions(config)),
         )
     if config.resolved_mask.TEST is not None:
         yield Fault(
@@ -67,8 +67,22 @@ def unsupported_features(config: DecodeConfig) -> Iterator[Fault]:
             message=f"mask: {config.resolved_mask.name} hides keys between the first and the last "
             "that a row sees, which pack_heads does not support yet",
             keys=("mask", "pack_heads"),
-            remedies=([unpacked(config)],),
+            remedies=([unpacked(config)], *_ends_alone()),
         )
+
+
+def _without_expressions(config: DecodeConfig) -> Iterator[Changes]:
+    """Yield changes that leave out the score, what mask and score read, or all of it."""
+    for mask in ({}, {"mask": "causal"}):
+        for score in ({}, {"score": None}) if config.score is not None else ({},):
+            for read in ({}, {"parameters": None}) if config.parameters else ({},):
+                yield {**score, **read, **mask}
+
+
+def _ends_alone() -> Iterator[list[Changes]]:
+    """Yield masks that hide no key between the first and the last, one a remedy."""
+    for name in ("causal", "none"):
+        yield [{"mask": name}, {"mask": name, "parameters": None}]
 
 
 def unpacked(config: DecodeConfig) -> Changes:

@@ -49,7 +49,7 @@ ConfigOf = Callable[..., AttentionConfig]
         (
             {"score": "score / 2", "packed_rows": 16},
             "score with pack_heads is not supported yet",
-            "Set pack_heads: false and packed_rows: auto.",
+            "Set pack_heads: false and packed_rows: auto; or score: null.",
         ),
         (
             {"depth": 256, "packed_rows": 16},
