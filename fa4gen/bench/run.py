@@ -204,7 +204,13 @@ class Bench:
         bits = self._inputs(plan, layout, data)
         tables = {name: cupy.asarray(table) for name, table in layout.tables.items()}
         sinks = self._sinks(workload.heads) if plan.sinks else None
-        more = tables if sinks is None else {**tables, "sinks": cupy.asarray(sinks)}
+        more: dict[str, Any] = dict(tables)
+        if sinks is not None:
+            more["sinks"] = cupy.asarray(sinks)
+        if plan.has_page_scales:  # of ones: what reading them takes is in the time
+            pages, _, heads, _ = layout.key
+            of_pages = ("key_descale", "value_descale")
+            more |= {name: cupy.ones((pages, heads), cupy.float32) for name in of_pages}
         launch = kernel.prepare(*map(_viewed, bits, _types(plan)), **more)
         launch()
         out = launch.out.view(cupy.uint16)
@@ -331,6 +337,7 @@ def plan_facts(plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
         "arch": plan.arch,
         "dtype": plan.dtype,
         "kv_dtype": plan.kv_dtype,
+        "kv_scale": plan.kv_scale,
         "out_dtype": plan.out_dtype,
         "depth": plan.depth,
         "value_depth": plan.value_depth,

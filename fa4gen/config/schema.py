@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fa4gen.scores.score import Score
 
 
-PACKED_HEADS_KEYS = ("packed_rows", "split_keys", "kv_dtype")
+PACKED_HEADS_KEYS = ("packed_rows", "split_keys", "kv_dtype", "kv_scale")
 """Keys of attention that only a kernel with ``pack_heads: true`` reads."""
 
 
@@ -67,6 +67,8 @@ class AttentionKeys(Strict):
     """listed: only blocks of keys in lists that come with the call, for masks with tensors."""
     kv_dtype: Literal["fp8_e4m3"] | Auto = "auto"
     """With pack_heads, element type of key and value where it is not dtype: half the bytes."""
+    kv_scale: Literal["head", "page"] | Auto = "auto"
+    """With kv_dtype, whether sequences or pages have a scale for each key head; head: sequences."""
 
     @property
     def resolved_mask(self) -> Mask:
@@ -87,6 +89,11 @@ class AttentionKeys(Strict):
     def resolved_kv_dtype(self) -> str:
         """Element type of key and value."""
         return self.dtype if self.kv_dtype == "auto" else self.kv_dtype
+
+    @property
+    def resolved_kv_scale(self) -> str:
+        """What has a scale of its own, where keys and values have any."""
+        return "head" if self.kv_scale == "auto" else self.kv_scale
 
     @property
     def reads_by_key(self) -> bool:

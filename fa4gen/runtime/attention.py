@@ -89,7 +89,9 @@ class AttentionKernel(Kernel[Arguments]):
 
         Kernels for fp8 take ``query_descale``, ``key_descale`` and ``value_descale``, those with
         ``kv_dtype: fp8_e4m3`` the last two: float32, contiguous (batch or sequences, key heads),
-        positive and finite, which is not checked. The tensors represent their elements times these;
+        positive and finite, which is not checked. With ``kv_scale: page`` they are (pages, key
+        heads), for all pages of the cache; 0 is allowed, for pages of zeros, and those of pages
+        that no sequence uses may be anything. The tensors represent their elements times these;
         None means 1.
 
         Kernels with sinks take ``sinks``: float32, contiguous (query heads). The softmax of each

@@ -41,10 +41,12 @@ def check_descales(
 ) -> list[Problem]:
     """Check the scales by argument name; query and key are (batch, rows, heads, depth).
 
-    ``sequences``: how many there are, None where it is not known. The values of the scales are on
-    the GPU and are not checked.
+    ``sequences``: how many there are, None where it is not known. Scales of pages are those of all
+    pages of the cache. The values of the scales are on the GPU and are not checked.
     """
     axes = "(sequences, key heads)" if plan.is_ragged else "(batch, key heads)"
+    if plan.has_page_scales:
+        axes, sequences = "(pages, key heads)", key.shape[0]
     problems = []
     for name, view in descales.items():
         if view is None:

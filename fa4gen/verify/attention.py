@@ -21,6 +21,7 @@ from fa4gen.verify.cases import Case, default_cases, emulated_cases, large_cases
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import place, read_lse, read_out
+from fa4gen.verify.page_scales import page_scale_cases, with_page_scales
 from fa4gen.verify.precision import Precision
 from fa4gen.verify.reference import (
     AttentionProblem,
@@ -37,6 +38,7 @@ from fa4gen.verify.sequence_tensors import (
     in_one_tensor,
     in_place,
     packed_rows,
+    read_back,
     sequence_parts,
 )
 from fa4gen.verify.split_cases import empty_workspace, small_split_cases, split_cases
@@ -65,12 +67,15 @@ class AttentionFamily:
 
     def default_cases(self) -> tuple[Case, ...]:
         """Return the cases for a GPU."""
-        return unique([*default_cases(self.plan), *split_cases(self.plan)])
+        return unique(
+            [*default_cases(self.plan), *split_cases(self.plan), *page_scale_cases(self.plan)]
+        )
 
     def emulated_cases(self) -> tuple[Case, ...]:
         """Return the cases for the emulator."""
         plan = self.plan
-        return (*emulated_cases(plan), *small_split_cases(plan), *attention_rings(plan))
+        own = (*small_split_cases(plan), *page_scale_cases(plan))
+        return (*emulated_cases(plan), *own, *attention_rings(plan))
 
     def further_cases(self, wanted: Wanted) -> tuple[Case, ...]:
         """Return further cases for what the emulator's did not reach."""
@@ -117,7 +122,7 @@ class AttentionFamily:
             rng,
             value_depth=plan.value_depth,
             kv_dtype=plan.kv_dtype,
-            descaled=plan.descaled,
+            descaled=() if plan.has_page_scales else plan.descaled,
             has_sinks=plan.sinks,
             packed=drawn_rows(plan),
             tensors=plan.declared_tensors,
@@ -126,12 +131,14 @@ class AttentionFamily:
             inputs = replace(inputs, value=inputs.key[..., : plan.value_depth])
         if plan.lists_blocks:
             inputs = replace(inputs, tensors={**inputs.tensors, **_lists(plan, inputs)})
-        tables = draw_tables(plan, case.sequences, rng)
-        placed = replace(
-            inputs,
-            key=in_place(plan, case, inputs.key, tables),
-            value=in_place(plan, case, inputs.value, tables),
-        )
+        tables = draw_tables(plan, case.sequences, rng, shared_pages=case.shared_pages)
+        key, value = (in_place(plan, case, x, tables) for x in (inputs.key, inputs.value))
+        if case.shared_pages:
+            own_key, own_value = (read_back(plan, case, x, tables) for x in (key, value))
+            inputs = replace(inputs, key=own_key, value=own_value)
+        if plan.has_page_scales:
+            inputs = with_page_scales(plan, case, inputs, tables, rng, key.shape[0])
+        placed = replace(inputs, key=key, value=value)
         memory = place(
             in_one_tensor(plan, case),
             placed,
@@ -250,15 +257,19 @@ def make_reference(
     """
     problem = AttentionProblem.of(plan, inputs.softmax_scale)
     query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
-    precision, descales, sinks = Precision.of(plan), inputs.descales, inputs.sinks
+    precision, sinks = Precision.of(plan), inputs.sinks
+    descales = inputs.key_descales if plan.has_page_scales else inputs.descales
     tensors = {name: xp.asarray(array) for name, array in inputs.tensors.items()}
     more: Any = {"descales": descales, "sinks": sinks, "tensors": tensors}
     if plan.has_tile_lengths:
         parts = sequence_parts(plan, sequences)
 
         def of(number: int) -> Any:
-            """Return what else a sequence is computed with: the scales are its own."""
+            """Return what else a sequence is computed with: its own scales."""
             scales = {name: array[number : number + 1] for name, array in descales.items()}
+            if plan.has_page_scales:
+                rows = parts[number].key[1]
+                scales = {name: array[None, rows] for name, array in descales.items()}
             return {**more, "descales": scales, "first_batch": number}
 
         exact = by_sequence(

@@ -43,6 +43,10 @@ class Case:
     softmax_scale: float | None = None
     descales: tuple[str, ...] = ("query", "key", "value")
     """The tensors whose scales a kernel for fp8 is given."""
+    far_scales: bool = False
+    """Scales of pages that differ by 2^20, and some that are zero."""
+    shared_pages: bool = False
+    """Sequences begin with the same pages."""
     multiprocessors: int | None = None
     """Of the chip that the launcher assumes where the case is emulated; None: the backend's."""
     lengths: tuple[tuple[int, int], ...] = ()

@@ -41,7 +41,9 @@ class Inputs:
     scale_is_default: bool
     """The call passes no scale, and the launcher's default must be this one."""
     descales: Mapping[str, Floats] = field(default_factory=dict)
-    """(batch, key heads), of "query", "key" and "value"; those left out are not passed."""
+    """(batch or pages, key heads), of "query", "key" and "value"; those left out are not passed."""
+    key_descales: Mapping[str, Floats] = field(default_factory=dict)
+    """Where scales are those of pages, that of each key: (rows, key heads)."""
     sinks: Floats | None = None
     """(query heads); None for a kernel without them."""
     tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fa4gen.verify.precision import Precision
 
     Descales = Mapping[str, Any]
-    """Scales (batch, key heads) on the host, of "query", "key" and "value"; absent ones are 1."""
+    """Scales (batch, key heads) on the host, of "query", "key" and "value"; absent ones are 1.
+    Where keys of a sequence have scales of their own, (batch, keys, key heads)."""
 
 CPU_CHUNK = 1 << 18
 """Scores that are computed at a time on a CPU: they fit its caches."""
@@ -99,7 +100,7 @@ def exact_attention(
     shift = xp.zeros(_lse_shape(query)) if problem.score.IS_EXPRESSION else None
     for block in _blocks(problem, query, key, value, descales or {}, xp, tensors, first_batch):
         q, k, v = (x.astype(xp.float64) for x in (block.query, block.key, block.value))
-        scores = (q @ k.T) * (problem.softmax_scale * block.score_descale)
+        scores = _times(q @ k.T, block.key_scales) * (problem.softmax_scale * block.score_descale)
         logits = scores
         scores = problem.score.exact(logits, xp, block.places)
         scores[block.hidden] = -xp.inf
@@ -107,7 +108,8 @@ def exact_attention(
         largest = _finite(xp.maximum(scores.max(axis=1, keepdims=True), sink), xp)
         weights = xp.exp(scores - largest)
         total = weights.sum(axis=1, keepdims=True) + xp.exp(sink - largest)
-        out[block.out_index] = (weights @ v) / _nonzero(total, xp) * block.value_descale
+        sums = _times(weights, block.value_scales) @ v
+        out[block.out_index] = sums / _nonzero(total, xp) * block.value_descale
         with np.errstate(divide="ignore"):  # -inf of rows that see no key
             lse[block.lse_index] = (largest + xp.log(total))[:, 0]
         if shift is not None:
@@ -146,10 +148,12 @@ def rounded_attention(
     shift = np.float32(precision.probability_shift)
     lags = rng.uniform(0, precision.rescale_threshold, size=_lse_shape(query)).astype(np.float32)
     for block in _blocks(problem, query, key, value, descales or {}, xp, tensors, first_batch):
-        scores = block.query @ block.key.T
+        scores = _times(block.query @ block.key.T, block.key_scales)
         scale = problem.softmax_scale * block.score_descale
         scores, scale = problem.score.rounded(scores, scale, xp, block.places)
         scores *= np.float32(scale * log2_e)
+        powers, factors = _powers(block.value_scales, xp)
+        scores += powers
         scores[block.hidden] = -xp.inf
         stale = (
             _finite(scores.max(axis=1, keepdims=True), xp)
@@ -157,8 +161,9 @@ def rounded_attention(
         )
         stale -= shift
         weights = xp.exp2(scores - stale)
-        total = weights.sum(axis=1, keepdims=True)
-        block_out = round_to(weights, precision.dtype, xp) @ block.value / _nonzero(total, xp)
+        total = (weights * xp.exp2(-powers)).sum(axis=1, keepdims=True)
+        rounded = round_to(weights * factors, precision.dtype, xp)
+        block_out = rounded @ block.value / _nonzero(total, xp)
         with np.errstate(divide="ignore"):  # -inf of rows that see no key
             total_log2 = stale + xp.log2(total)
         if sinks is not None:
@@ -184,6 +189,9 @@ class _Block:
     score_descale: float
     """Of query times key."""
     value_descale: float
+    key_scales: Any
+    """Of each key, float32; None where keys have none of their own."""
+    value_scales: Any
     places: Places
     """Where the scores are."""
     out_index: tuple[int, slice, int]
@@ -235,8 +243,15 @@ def _blocks(
                 )
                 if problem.mask.reads_places:
                     hidden = outside | xp.logical_not(problem.mask.sees_at(places, xp))
+                own = {
+                    name: xp.asarray(array[batch, low:high, key_head])
+                    for name, array in descales.items()
+                    if array.ndim == 3
+                }
                 q_descale, k_descale, v_descale = (
-                    float(descales[name][batch, key_head]) if name in descales else 1.0
+                    float(descales[name][batch, key_head])
+                    if name in descales and name not in own
+                    else 1.0
                     for name in ("query", "key", "value")
                 )
                 yield _Block(
@@ -246,10 +261,26 @@ def _blocks(
                     hidden,
                     q_descale * k_descale,
                     v_descale,
+                    own.get("key"),
+                    own.get("value"),
                     places,
                     (batch, rows, head),
                     (batch, head, rows),
                 )
+
+
+def _times(scores: Any, scales: Any) -> Any:
+    """Return scores, or weights, (rows, keys) times the scales of the keys, if there are any."""
+    return scores if scales is None else scores * scales
+
+
+def _powers(scales: Any, xp: Any) -> tuple[Any, Any]:
+    """Return the exponents of scales of values, and what is left of them; those of zero are 0."""
+    if scales is None:
+        return np.float32(0), np.float32(1)
+    mantissa, exponent = xp.frexp(scales)
+    powers = xp.where(scales > 0, exponent - 1, 0).astype(xp.float32)
+    return powers, xp.where(scales > 0, 2 * mantissa, 0).astype(xp.float32)
 
 
 def _lengths(rows: Any) -> Any:

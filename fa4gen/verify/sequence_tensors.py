@@ -34,12 +34,16 @@ def drawn_rows(plan: AttentionPlan) -> tuple[bool, bool]:
 
 
 def draw_tables(
-    plan: AttentionPlan, lengths: Lengths, rng: np.random.Generator
+    plan: AttentionPlan,
+    lengths: Lengths,
+    rng: np.random.Generator,
+    *,
+    shared_pages: bool = False,
 ) -> dict[str, NDArray[np.int32]]:
     """Return the arrays that say where the sequences are, by argument; {} where none does.
 
     Pages are in random order, and some are no sequence's. Entries of the table that no sequence
-    reaches are far outside the cache.
+    reaches are far outside the cache. ``shared_pages``: all begin with pages of the first one.
     """
     tables: dict[str, Any] = {}
     for which, name in enumerate(("query_offsets", "key_offsets")):
@@ -54,6 +58,9 @@ def draw_tables(
         table = np.full((len(keys), int(counts.max(initial=0)) + 1), POISON_BITS["int32"])
         used = np.arange(table.shape[1]) < counts[:, None]
         table[used] = pages[: int(counts.sum())]
+        for row, whole in zip(table, keys // plan.page_size, strict=True):
+            same = min(whole, keys[0] // plan.page_size) if shared_pages else 0
+            row[:same] = table[0, :same]
         tables["page_table"] = table
     return {name: table.astype(np.int32) for name, table in tables.items()}
 
@@ -78,6 +85,18 @@ def in_place(
         whole[plan.key_source.rows(number, shape[1], tables)] = rows[0, begin : begin + keys]
         begin += keys
     return whole.reshape(*shape, *rows.shape[2:])
+
+
+def read_back(
+    plan: AttentionPlan, case: Case, whole: NDArray[np.float32], tables: Mapping[str, Any]
+) -> NDArray[np.float32]:
+    """Return the rows of all sequences that the result of ``in_place`` has in pages.
+
+    Of sequences that share pages those of the last one are there.
+    """
+    places = [plan.key_source.rows(i, 0, tables) for i in range(len(case.sequences))]
+    rows: NDArray[np.float32] = whole.reshape(-1, *whole.shape[2:])[np.concatenate(places)]
+    return rows[None]
 
 
 def in_one_tensor(plan: AttentionPlan, case: Case) -> Case:

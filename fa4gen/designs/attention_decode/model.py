@@ -20,6 +20,11 @@ class DecodeAttentionPlan(SharedKeysPlan):
         return tuple(sorted({self.part_keys, self.value_depth})) if self.is_wide else ()
 
     @property
+    def part_pages(self) -> int:
+        """Pages of the keys of a block that a warp takes; 1 where keys are in none."""
+        return 1 if self.page_size is None else max(1, self.part_keys // self.page_size)
+
+    @property
     def has_two_chains(self) -> bool:
         """Whether the steps of Q.K add to two sums in turn: one product alone would wait."""
         return self.part_keys // 16 * (self.packed_rows // 8) <= 2

@@ -27,6 +27,7 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
     fixed = [rule for rule in DECODE_KEYS if rule.key in type(config).model_fields]
     yield from other_values(config, "pack_heads: true", fixed)
     yield from _element_types(config)
+    yield from _scales(config)
     if config.depth in DIVISIONS and config.split_keys != "auto":
         division = division_of(config)
         block, keys = division.parts * division.keys, config.split_keys.keys
@@ -57,6 +58,27 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
     yield from unsupported_features(config)
 
 
+def _scales(config: DecodeConfig) -> Iterator[Fault]:
+    if config.kv_scale == "auto":
+        return
+    if config.resolved_kv_dtype == config.dtype:
+        yield Fault(
+            kind="scales of 16 bits",
+            message=f"kv_scale: {config.kv_scale} is for kv_dtype: fp8_e4m3, but keys and values "
+            f"are {config.dtype}, without scales",
+            keys=("kv_scale", "kv_dtype"),
+            remedies=([{"kv_dtype": "fp8_e4m3"}], [{"kv_scale": "auto"}]),
+        )
+    elif config.kv_scale == "page" and config.page_size is None:
+        yield Fault(
+            kind="scales of pages",
+            message="kv_scale: page is for keys: paged, but keys are "
+            f"{config.resolved_keys}, in no pages",
+            keys=("kv_scale", "keys"),
+            remedies=([{"keys": "paged", "page_size": 64}], [{"kv_scale": "head"}]),
+        )
+
+
 def _element_types(config: DecodeConfig) -> Iterator[Fault]:
     if config.dtype == "fp8_e4m3":
         yield Fault(
@@ -67,13 +89,17 @@ def _element_types(config: DecodeConfig) -> Iterator[Fault]:
             remedies=([{"dtype": "bf16"}], [unpacked(config)]),
         )
         return
+    unscaled = {"kv_dtype": "auto", **({} if config.kv_scale == "auto" else {"kv_scale": "auto"})}
     if config.resolved_kv_dtype != config.dtype and config.packed_rows == WGMMA_ROWS:
         yield Fault(
             kind="type of keys of wide tiles",
             message=f"kv_dtype: {config.kv_dtype} with packed_rows: {WGMMA_ROWS} is not supported "
             "yet: wgmma reads keys from shared memory as they are",
             keys=("kv_dtype", "packed_rows"),
-            remedies=([{"kv_dtype": "auto"}], [{"packed_rows": 2 * MMA_ROWS}]),
+            remedies=(
+                [unscaled],
+                [{"packed_rows": 2 * MMA_ROWS}, {"packed_rows": MMA_ROWS}],
+            ),
         )
     if config.resolved_kv_dtype != config.dtype and config.depth not in FP8_DIVISIONS:
         yield Fault(

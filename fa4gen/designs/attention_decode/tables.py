@@ -56,6 +56,8 @@ def summarise(values: Values) -> tuple[str, ...]:
     types: str = config.dtype
     if values.has_descales:
         types += f", keys and values {config.resolved_kv_dtype}"
+    if values.has_page_scales:
+        types += " with a scale for each page and key head"
     return (
         f"{types}, sums in float32; depth {config.depth}; mask {config.resolved_mask.words}",
         f"packed heads: tiles of {values.packed_rows} rows of a key head x {values.BN} keys, "

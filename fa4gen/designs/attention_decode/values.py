@@ -159,6 +159,11 @@ class Values(DesignValues[DecodeConfig]):
         return self.config.resolved_kv_dtype != self.config.dtype
 
     @property
+    def has_page_scales(self) -> bool:
+        """Whether the scales are those of pages."""
+        return self.has_descales and self.config.resolved_kv_scale == "page"
+
+    @property
     def kv_element_bytes(self) -> int:
         """Bytes of an element of key and value."""
         return ELEMENT_BYTES[self.config.resolved_kv_dtype]

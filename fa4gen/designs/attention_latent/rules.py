@@ -41,7 +41,8 @@ def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
         )
         return
     of_keys = FixedKey("kv_dtype", ("auto", config.dtype), "wgmma reads keys as they are")
-    fixed = [rule for rule in (*_FIXED, of_keys) if rule.key in type(config).model_fields]
+    unscaled = FixedKey("kv_scale", ("auto",), "keys and values of 16 bits have no scales")
+    fixed = [rule for rule in (*_FIXED, of_keys, unscaled) if rule.key in type(config).model_fields]
     yield from other_values(config, "depth: 576", fixed)
     yield from unsupported_features(config)
     yield from _spilling(config)

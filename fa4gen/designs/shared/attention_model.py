@@ -35,6 +35,8 @@ class AttentionPlan(KernelPlan):
 
     kv_dtype: str
     """Of key and value."""
+    kv_scale: str
+    """"head", or "page": what has a scale of its own, where keys and values come with scales."""
     depth: int
     """Columns of query and key."""
     value_depth: int
@@ -49,7 +51,7 @@ class AttentionPlan(KernelPlan):
     declared_tensors: tuple[Tensor, ...]
     """What mask and score function read, as a call gives it."""
     has_descales: bool
-    """Tensors of fp8 come with a scale for each batch and key head: see ``descaled``."""
+    """Tensors of fp8 come with a scale for each batch, or page, and key head: see ``descaled``."""
     BM: int
     """Query rows of a CTA's tile."""
     BN: int
@@ -187,6 +189,11 @@ class AttentionPlan(KernelPlan):
         if not self.has_descales:
             return ()
         return ("key", "value") if self.kv_dtype != self.dtype else ("query", "key", "value")
+
+    @property
+    def has_page_scales(self) -> bool:
+        """Whether the scales are those of pages, not of sequences."""
+        return self.has_descales and self.kv_scale == "page"
 
     @property
     def query_source(self) -> KeySource:

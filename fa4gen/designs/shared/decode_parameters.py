@@ -39,7 +39,8 @@ def decode_parameters(config: DecodeConfig, *, has_splits: bool) -> tuple[Parame
         meaning = "log-sum-exp, (batch, query heads, query rows)"
         rows.append(Parameter("lse", "float* __restrict__", meaning))
     if config.resolved_kv_dtype != config.dtype:
-        rows += descale_parameters("key", "value", whose="sequences")
+        whose = "pages" if config.resolved_kv_scale == "page" else "sequences"
+        rows += descale_parameters("key", "value", whose=whose)
     if config.sinks:
         meaning = "logit of each query head's sink, one more term of the softmax's sum"
         rows.append(Parameter("sinks", "const float* __restrict__", meaning))

@@ -85,6 +85,9 @@ def take_keys(config: AttentionConfig | BlackwellAttentionConfig, log: ChoiceLog
     log.take("keys", config.keys, config.batching, "as batching")
     if config.pack_heads:
         log.take("kv_dtype", config.kv_dtype, config.dtype, "as dtype")
+        if config.resolved_kv_dtype != config.dtype:
+            reason = "each sequence has a scale for every key head"
+            log.take("kv_scale", config.kv_scale, config.resolved_kv_scale, reason)
 
 
 def take_out_dtype(config: BlackwellAttentionConfig | G, log: ChoiceLog) -> None:

@@ -1,0 +1,82 @@
+"""Scales of the pages of a cache: how they are drawn, and which cases strain them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.verify.cases import Case
+from fa4gen.verify.inputs import DESCALE_RANGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.verify.inputs import Floats, Inputs
+
+FAR_APART = {"key": (-14.0, 6.0), "value": (-10.0, 10.0)}
+"""Powers of two: of keys so that a logit does not go far beyond a hundred."""
+ZEROS = 0.15
+"""Of the values' scales far apart: those of pages of zeros, as 448 divides their maximum."""
+
+
+def page_scale_cases(plan: AttentionPlan) -> Iterator[Case]:
+    """Yield scales 2^20 apart, pages that sequences share, and scales of one tensor alone."""
+    if not plan.has_page_scales:
+        return
+    n, page = plan.BN, plan.page_size or 1
+    lengths = ((2, 2 * n + 5), (2, page - 1), (2, n + page + 1))
+
+    def case(name: str, **more: Any) -> Case:
+        most = max(keys for _, keys in lengths)
+        return Case(f"pages/{name}", len(lengths), 4, 2, 2, most, lengths=lengths, **more)
+
+    yield case("far_apart", far_scales=True)
+    yield case("far_apart_falling", far_scales=True, data="falling")
+    yield case("far_apart_dominant", far_scales=True, data="dominant")
+    yield case("shared", shared_pages=True)
+    yield case("shared_far_apart", shared_pages=True, far_scales=True, layout="padded")
+    yield case("values_alone", descales=("value",))
+
+
+def with_page_scales(
+    plan: AttentionPlan,
+    case: Case,
+    inputs: Inputs,
+    tables: Mapping[str, Any],
+    rng: np.random.Generator,
+    pages: int,
+) -> Inputs:
+    """Return the inputs with the scales of a cache of so many pages.
+
+    Those of pages that are no sequence's are NaN.
+    """
+    used, heads = _used_pages(plan, case, tables), inputs.key.shape[2]
+    scales: dict[str, Floats] = {}
+    for name in (name for name in case.descales if name in plan.descaled):
+        drawn = rng.uniform(*DESCALE_RANGE, (pages, heads))
+        if case.far_scales:
+            drawn = 2.0 ** rng.uniform(*FAR_APART[name], drawn.shape)
+            if name == "value":
+                drawn[rng.random(drawn.shape) < ZEROS] = 0
+        scales[name] = np.full(drawn.shape, np.nan, np.float32)
+        scales[name][used] = drawn[used]
+    rows = _pages_of_keys(plan, case, tables)
+    return replace(
+        inputs, descales=scales, key_descales={name: of[rows] for name, of in scales.items()}
+    )
+
+
+def _pages_of_keys(plan: AttentionPlan, case: Case, tables: Mapping[str, Any]) -> Any:
+    """Return the page of every key, sequence after sequence."""
+    places = [
+        plan.key_source.rows(number, 0, tables) // (plan.page_size or 1)
+        for number in range(len(case.sequences))
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *places])
+
+
+def _used_pages(plan: AttentionPlan, case: Case, tables: Mapping[str, Any]) -> Any:
+    return np.unique(_pages_of_keys(plan, case, tables))

@@ -1,0 +1,87 @@
+# ruff: noqa: E501 (a message is on the line of its cause)
+"""Scales of pages: what is refused, and what the kernel gets."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+import pytest
+
+from fa4gen.errors import ArgumentError
+from fa4gen.runtime.arguments import Arguments, check_arguments
+from fa4gen.runtime.attention import scalar_values
+from fa4gen.runtime.parameters import pack
+from fa4gen.runtime.schedule import plan_schedule
+from fa4gen.runtime.tensor_view import TensorView
+from fa4gen.runtime.workspace import workspace_values
+
+GAP = 1 << 32
+PAGES, HEADS = 9, 4
+
+
+def contiguous(shape, place, dtype, element_bytes):
+    strides = tuple(element_bytes * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    return TensorView(place * GAP, shape, strides, dtype, 0)
+
+
+@pytest.fixture
+def plan(make_plan):
+    return make_plan(
+        dtype="bf16", kv_dtype="fp8_e4m3", kv_scale="page", depth=128, pack_heads=True,
+        keys="paged", page_size=64,
+    )  # fmt: skip
+
+
+def make_arguments(**changes):
+    """Good arguments of two sequences; each keyword replaces one, or fields of it."""
+    arguments = Arguments(
+        contiguous((2, 1, 8, 128), 1, "bfloat16", 2),
+        contiguous((PAGES, 64, HEADS, 128), 2, "uint8", 1),
+        contiguous((PAGES, 64, HEADS, 128), 3, "uint8", 1),
+        contiguous((2, 1, 8, 128), 4, "bfloat16", 2),
+        contiguous((2, 8, 1), 5, "float32", 4),
+        0.1,
+        "bshd",
+        key_descale=contiguous((PAGES, HEADS), 6, "float32", 4),
+        value_descale=contiguous((PAGES, HEADS), 7, "float32", 4),
+        key_lengths=contiguous((2,), 8, "int32", 4),
+        page_table=contiguous((2, 4), 10, "int32", 4),
+    )
+    for name, change in changes.items():
+        old = getattr(arguments, name)
+        new = old._replace(**change) if isinstance(change, dict) else change
+        arguments = arguments._replace(**{name: new})
+    return arguments
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"key_descale": {"shape": (2, HEADS)}}, "key_descale: expected (pages, key heads) = (9, 4), got shape (2, 4)"),
+        ({"value_descale": {"shape": (HEADS, PAGES)}}, "value_descale: expected (pages, key heads) = (9, 4), got shape (4, 9)"),
+        ({"value_descale": {"strides": (32, 4)}}, "value_descale: expected a contiguous array, got strides of (32, 4) bytes"),
+        ({"key_descale": {"dtype": "float16"}}, "key_descale: expected float32, got float16"),
+        ({"key_descale": {"device": 1}}, "key_descale: expected the query's device, 0, got device 1"),
+        ({"key_descale": {"pointer": 6 * GAP + 2}}, "key_descale: expected an address that is a multiple of 4 bytes, got 0x600000002"),
+        ({"query_descale": contiguous((PAGES, HEADS), 11, "float32", 4)}, "query_descale: expected no query_descale, got an array"),
+    ],
+)  # fmt: skip
+def test_each_wrong_argument_is_named(plan, change, message):
+    with pytest.raises(ArgumentError) as caught:
+        check_arguments(plan, make_arguments(**change))
+    assert [str(problem).splitlines()[0] for problem in caught.value.problems] == [message]
+
+
+@pytest.mark.parametrize("left_out", [None, "key_descale", "value_descale"])
+def test_the_kernel_gets_their_addresses(plan, left_out):
+    arguments = make_arguments(**({} if left_out is None else {left_out: None}))
+    checked = check_arguments(plan, arguments)
+    schedule = plan_schedule(plan, checked.size, 132)
+    maps = {row.parameter: bytes(128) for row in plan.tensor_maps}
+    values = {**scalar_values(checked, schedule), **workspace_values(plan, 9 * GAP), **maps}
+    block = pack(plan.parameters, values)
+    index = {row.name: i for i, row in enumerate(plan.parameters)}
+    for place, name in ((6, "key_descale"), (7, "value_descale")):
+        address = struct.unpack("<Q", block.value(index[name], 8))[0]
+        assert address == (0 if name == left_out else place * GAP)
