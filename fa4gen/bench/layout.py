@@ -92,6 +92,16 @@ def lay_out(plan: AttentionPlan, workload: Workload, seed: int = 0) -> Layout:
     )
 
 
+def page_scales(plan: AttentionPlan, layout: Layout) -> dict[str, Any]:
+    """Return scales of 1 for each page and key head, by argument: reading them takes time, too."""
+    import numpy as np
+
+    if not plan.has_page_scales:
+        return {}
+    pages, _, heads, _ = layout.key
+    return {f"{name}_descale": np.ones((pages, heads), np.float32) for name in plan.descaled}
+
+
 def _offsets(rows: tuple[int, ...]) -> Any:
     import numpy as np
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.verify.inputs import Floats, Inputs
 
-FAR_APART = {"key": (-14.0, 6.0), "value": (-10.0, 10.0)}
-"""Powers of two: of keys so that a logit does not go far beyond a hundred."""
+FAR_APART = {"key": (-19.0, 1.0), "value": (-10.0, 10.0)}
+"""Powers of two: of keys so that every page has a share of the softmax."""
 ZEROS = 0.15
 """Of the values' scales far apart: those of pages of zeros, as 448 divides their maximum."""
 

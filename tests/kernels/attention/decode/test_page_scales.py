@@ -73,7 +73,7 @@ MUTANTS = {
     "values without their factor": (PAGES, Change(r"p\[0\] \* factor, p\[1\] \* factor", "p[0], p[1]")),
     "values without their power of two": (PAGES, Change(r"static_cast<float>\(scales\.exponent\(page\)\)", "0.f")),
     "keys without their scale": (PAGES, Change(r"scale_log2 \* scales\.key\[page\]", "scale_log2")),
-    "power of two of a page of zeros": (FAR, Change(r">> 23\) - 127 : 0;", ">> 23) - 127 : 127;")),
+    "power of two of a page of zeros": (FAR, Change(r">> 23\) - 127 : 0;", ">> 23) - 127 : -127;")),
 }  # fmt: skip
 QUICK = ("scales of another page", "scale of the keys for values", "scales of the block before")
 
