@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 b20acaf617c1eda15d650dc96fdceecd69becf6df1373542fa21e4fb74cd5bca
+// Config sha256 94577f730f9f6d61a97680330ec8a2a3e2db43e7591236b21b32a79a879c8e02
 
 #include "depth512_causal_bf16_barriers.h"
 #include "depth512_causal_bf16_device.cuh"

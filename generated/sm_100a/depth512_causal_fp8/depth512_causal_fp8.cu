@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 9e3ba25446d493b63250ee31d7d99190c9768677063a9d1d235c93884f09505d
+// Config sha256 3abceb71f34794a49ef3587d23143df7b07828f622b68baf32d64c3df08004a6
 
 #include "depth512_causal_fp8_barriers.h"
 #include "depth512_causal_fp8_device.cuh"

@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 86e2cf85b8aecbc447a4d1fab402a7b15083890dd4eb69734b9cf6050dbd3e1e
+// Config sha256 ecf84bd8bc8ed5d494efb2ea86aa1df7edf6144bb29f0ba58b969bd6c2c773ef
 
 #include "depth512_chunked_bf16_barriers.h"
 #include "depth512_chunked_bf16_device.cuh"

@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 8f845aad1343cac4c1e9780759608ff877baef3c4fcdc1049bb50523f4dc5602
+// Config sha256 1d1c1456d7e664c9fa6a54edb25d90bd0707e2b34d1b6c6d67439f3581d2d31f
 
 #include "depth512_dense_bf16_barriers.h"
 #include "depth512_dense_bf16_device.cuh"

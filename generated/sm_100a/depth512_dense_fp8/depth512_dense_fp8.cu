@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 0fd1ddb95f80c465c6c645f5c0fe46064aff4fd981304b7088b3647395f63412
+// Config sha256 e252319e621235e59c8e04b2d0bab3cfa149da0023f676bf867d14f5d8eaf5f6
 
 #include "depth512_dense_fp8_barriers.h"
 #include "depth512_dense_fp8_device.cuh"

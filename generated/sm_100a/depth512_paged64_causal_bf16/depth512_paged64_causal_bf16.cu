@@ -40,7 +40,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 5ae7de31c0821bf951a0ddbb2b2c9addd7d0886df07195d4b17166829bb91494
+// Config sha256 35625c993ed6ea5cb2bcdf5930969c2531be56136c9f008a48b7086447059a19
 
 #include "depth512_paged64_causal_bf16_barriers.h"
 #include "depth512_paged64_causal_bf16_device.cuh"

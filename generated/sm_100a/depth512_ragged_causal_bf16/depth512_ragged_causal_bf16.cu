@@ -39,7 +39,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 e49524c4de61d7e84c9faa2d3e6cf39ba75fbc50bfc75d6ee5ca894d3abc7255
+// Config sha256 e3ecacb77045430ad67173e6c9f67dee6319e7a23e66acbf6297da2f86ba0fdd
 
 #include "depth512_ragged_causal_bf16_barriers.h"
 #include "depth512_ragged_causal_bf16_device.cuh"

@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 c0be2f55da5a323582dea0d9094e25dd797f123b2046ed9b850d6079aa894e66
+// Config sha256 a726e4ab33dc892dbfafcc5261b2456ab98f6ae1fffe6a341e2ae96d91158b1e
 
 #include "depth512_window_bf16_barriers.h"
 #include "depth512_window_bf16_device.cuh"

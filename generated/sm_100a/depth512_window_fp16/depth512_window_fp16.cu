@@ -39,7 +39,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 e5d1377fb01650385d20e40a5d00f03098a229338883ffdbd00856990bbd08ca
+// Config sha256 769f27ac4408784dac85c01895b07f3e7c0c66bb36ca621e5b3315e0037dd0ab
 
 #include "depth512_window_fp16_barriers.h"
 #include "depth512_window_fp16_device.cuh"

@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 4cbcc3f544cd12a3210657bfbcf8a7b98f26655b92681c48e682e7461fe41cfc
+// Config sha256 d97731bd125118c78e13224304c35e3badb5a7a6b161f420fb65a97c130bfeb2
 
 #include "depth512_window_fp8_barriers.h"
 #include "depth512_window_fp8_device.cuh"

@@ -38,7 +38,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 bf87012b1e4f4c6d4ea1edb11eddad5a52577f9de7eb246989b4ac0a9b72aaaf
+// Config sha256 f241b67b012c8cbb49c28027137029cc17e2374cb63a22399a69e5dfe0e34b55
 
 #include "fa4_d128_alibi_causal_bf16_barriers.h"
 #include "fa4_d128_alibi_causal_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 cb632d9d9c9e8e6d455e4da93eb4a81472670282c416588a108aab1051d242f2
+// Config sha256 00364e93a4eba5510c394ca4d640fb7cb2f1e12450e19f6c9aa55b7581022b44
 
 #include "fa4_d128_causal_bf16_barriers.h"
 #include "fa4_d128_causal_bf16_device.cuh"

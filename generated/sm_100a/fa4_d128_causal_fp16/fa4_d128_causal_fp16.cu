@@ -39,7 +39,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 3d6cfd8e1fa5672e3b73da69adc767f65ce3fe6240737851b3481fd89fdf5b9b
+// Config sha256 80fcc28c36dffb8d85327097bb5a7f251b7bfa738dca8d386c27ae93bf4a59e3
 
 #include "fa4_d128_causal_fp16_barriers.h"
 #include "fa4_d128_causal_fp16_device.cuh"

@@ -39,7 +39,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 252636b070d8a6636b866dae29f78d36346eb0aedacc33dcb7f0a53518cc3acf
+// Config sha256 3fe37f89e72ed966fa8531e03cb2ee084791c29e824dd8942dde6c3d3dbb18f0
 
 #include "fa4_d128_causal_fp8_barriers.h"
 #include "fa4_d128_causal_fp8_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 66795f3080f4f24618b0d06b6bb9b9c57dc6605d21b8a34a0cb99c7fb3265690
+// Config sha256 a3d6369c7d24836dcf354db908c12d86302b90c541d1dd0cf9829f73ef210774
 
 #include "fa4_d128_causal_pair_bf16_barriers.h"
 #include "fa4_d128_causal_pair_bf16_device.cuh"

@@ -39,7 +39,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 b862d9119c0774dd9646fba96d9ad6f98bc1caabba536e8e6a69a3e0fbc3591d
+// Config sha256 24f2ab41ed5992270dc06a6d1e36444f48d358b3e4ce59565231d03c03b5b410
 
 #include "fa4_d128_causal_softcap_bf16_barriers.h"
 #include "fa4_d128_causal_softcap_bf16_device.cuh"

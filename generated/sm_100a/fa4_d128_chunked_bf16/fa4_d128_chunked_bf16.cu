@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 ba0df2f4eeee0309b3f0d35e03058b01631c095126afa104c55c25126f7fea1e
+// Config sha256 f0dacc5d7be86ba16307d0858833c52106fcd007d2dc4cfc38c5debf516c885a
 
 #include "fa4_d128_chunked_bf16_barriers.h"
 #include "fa4_d128_chunked_bf16_device.cuh"

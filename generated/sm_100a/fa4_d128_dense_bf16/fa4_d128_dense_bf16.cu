@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 8c0f5f244ed272c1453ba1d86ed85ea2236a3cd1fafc885189256de7ba5ed9eb
+// Config sha256 fb2d65c81b2ddf927eb048e75382b40d88fdc9060ca9ad1a4051f06a3b8921af
 
 #include "fa4_d128_dense_bf16_barriers.h"
 #include "fa4_d128_dense_bf16_device.cuh"

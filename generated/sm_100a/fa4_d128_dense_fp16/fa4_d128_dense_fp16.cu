@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 97c0a49feb1620f774fde03cdf06a2b3209b62ae539386d2f5e210293db0e14f
+// Config sha256 1138eebe8cc32f7e80d86bd71bf5333b0cab73763149d68fda8d76dc66d46d91
 
 #include "fa4_d128_dense_fp16_barriers.h"
 #include "fa4_d128_dense_fp16_device.cuh"

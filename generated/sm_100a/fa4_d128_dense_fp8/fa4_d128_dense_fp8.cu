@@ -39,7 +39,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 ab9105bdf6c527300d0c3da5cf374d72e2b90ecf821951e020b78c879a81a927
+// Config sha256 1bfaaf163b5d70d9e9c938c223fd14f926bc7ceb829bd68882d752d1b9d6f9cd
 
 #include "fa4_d128_dense_fp8_barriers.h"
 #include "fa4_d128_dense_fp8_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 8b4a7ae681db9e8bee4b9aa2e7755dbf5f1b46a94c6be5041ce8dc0d94ac3503
+// Config sha256 c5890507d1176292a5410808a39b3d1f9b3fdac46198d1087f9cc3f3bbda8cf4
 
 #include "fa4_d128_dense_pair_bf16_barriers.h"
 #include "fa4_d128_dense_pair_bf16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 e9874690a5f861770c0e223c07b17da27c6ad9da99a2eb982243dbdf07a3d1fc
+// Config sha256 2170be8a11269d371698a8305ccd09e7f9cf2689271af1210b3331e0c4efb865
 
 #include "fa4_d128_dense_pair_fp8_barriers.h"
 #include "fa4_d128_dense_pair_fp8_device.cuh"

@@ -41,7 +41,7 @@
 //   384 to 415  probabilities of query tile 0: 128 x 64 bf16
 //   416 to 447  probabilities of query tile 1: 128 x 64 bf16
 //
-// Config sha256 ed943328fe4139effe431cd61838e49b3e5fb39fa3659f7ad890f1bfa7b130a4
+// Config sha256 e8228e7caedd919ba0c648ce6beb186dd85b060c71c832884d73d451bac69957
 
 #include "fa4_d128_documents_listed_bf16_barriers.h"
 #include "fa4_d128_documents_listed_bf16_device.cuh"

@@ -39,7 +39,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 6ce7eb2349b83996f14f53a06d7d2f444ff163fb27535be5df78c58bf865ffdf
+// Config sha256 d928a9866837164a26a7341999cd9a79c607ec58e26686bf80d74b827e5b98fe
 
 #include "fa4_d128_paged16_causal_bf16_barriers.h"
 #include "fa4_d128_paged16_causal_bf16_device.cuh"

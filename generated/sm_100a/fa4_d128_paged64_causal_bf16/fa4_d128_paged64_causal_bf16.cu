@@ -39,7 +39,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 b0e66ccfbc88de0164248d052b13d6aa1f44f460677e8d459a009b943aaa059b
+// Config sha256 09717aa9cebf647ab6bda7719ceac962c613b75634f86d37add32ce571932cae
 
 #include "fa4_d128_paged64_causal_bf16_barriers.h"
 #include "fa4_d128_paged64_causal_bf16_device.cuh"

@@ -40,7 +40,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 ca631b8dfbc32a6826345e9e38fabd97911e6d79daf489b4a80824d8f9b03f7e
+// Config sha256 5500c18db32e4df9bf3a4002550cffcba4710b59abd08599c518939b2767a099
 
 #include "fa4_d128_paged64_causal_fp8_barriers.h"
 #include "fa4_d128_paged64_causal_fp8_device.cuh"

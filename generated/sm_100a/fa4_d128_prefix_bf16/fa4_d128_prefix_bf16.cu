@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 20d9b2db978431e8d360d6901df75d67f7eca940156d6e3be742ad79da5cd193
+// Config sha256 a110cbea5a035c2442bbf1f5376876bf4fe7bdd7733a11205cd135aa5eda19af
 
 #include "fa4_d128_prefix_bf16_barriers.h"
 #include "fa4_d128_prefix_bf16_device.cuh"

@@ -38,7 +38,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 7029eb3262d006e1bb2294c8867cf3785845a962fd186689a7394d1d0ed7768d
+// Config sha256 2fce58ee271715642cdd631d7798c301731991dc65aa6285593f7364a679d643
 
 #include "fa4_d128_ragged_causal_bf16_barriers.h"
 #include "fa4_d128_ragged_causal_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 b6dc88ec8a332a0bd32e9f3e3b79e778d05978591aea5698884abc1d30d34f89
+// Config sha256 8ce7b0431891ac62b3c766b77dddeedb228ce3eb58bd41ffb7dff972bbb19608
 
 #include "fa4_d128_window_bf16_barriers.h"
 #include "fa4_d128_window_bf16_device.cuh"

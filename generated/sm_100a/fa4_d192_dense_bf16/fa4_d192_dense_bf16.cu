@@ -37,7 +37,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 64 bf16, over the scores they came from
 //    64 to  95  probabilities of query tile 1: 128 x 64 bf16, over the scores they came from
 //
-// Config sha256 adff0073acafb7c0129eef02fc63f19f19254fc1daaf89a80fc45caca6ef1dec
+// Config sha256 f81eccc0cd5d048cb0ba6cb6434f79d4e45a4b9905d0b222dd4fce4f5a78decb
 
 #include "fa4_d192_dense_bf16_barriers.h"
 #include "fa4_d192_dense_bf16_device.cuh"

@@ -39,7 +39,7 @@
 //     0 to  47  probabilities of query tile 0: 128 x 96 bf16, over the scores they came from
 //    96 to 143  probabilities of query tile 1: 128 x 96 bf16, over the scores they came from
 //
-// Config sha256 27963fc9e63c35f83ae9b2d9be2b8cd94bed0a99002df123cb63cb0bcb4118a6
+// Config sha256 928824a07eb312b0b77a1e342e8bc3b8692ad20c7f80d1b2164e097c78fabb1f
 
 #include "fa4_d192_v128_causal_bf16_barriers.h"
 #include "fa4_d192_v128_causal_bf16_device.cuh"

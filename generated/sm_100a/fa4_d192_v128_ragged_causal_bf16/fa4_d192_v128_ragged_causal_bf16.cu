@@ -41,7 +41,7 @@
 //     0 to  47  probabilities of query tile 0: 128 x 96 bf16, over the scores they came from
 //    96 to 143  probabilities of query tile 1: 128 x 96 bf16, over the scores they came from
 //
-// Config sha256 655c8b658d986a6286d7fe173f3608e738c8ac795b326e57cd20e70207d13ea3
+// Config sha256 0433d7655e93f453b0f213d5da08cc85d00c032cb4ef5cf62d1aff4f154bea3c
 
 #include "fa4_d192_v128_ragged_causal_bf16_barriers.h"
 #include "fa4_d192_v128_ragged_causal_bf16_device.cuh"

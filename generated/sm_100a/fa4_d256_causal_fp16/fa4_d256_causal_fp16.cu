@@ -35,7 +35,7 @@
 //   384 to 415  probabilities of every other block, from 0: 128 x 64 fp16
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 fp16
 //
-// Config sha256 375e197e66b40dffde56e0971c8502312aeb988eb08294c26fce3567638bfcf5
+// Config sha256 a4653a7d43cd08a3299b57d476b0668684a2c81826cebdba19c050388d0c9904
 
 #include "fa4_d256_causal_fp16_barriers.h"
 #include "fa4_d256_causal_fp16_device.cuh"

@@ -35,7 +35,7 @@
 //   384 to 415  probabilities of every other block, from 0: 128 x 64 bf16
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 bf16
 //
-// Config sha256 0fb5703edb845cb95b5075fd3146ddad9b5be5513fd8fe49a638bade5079a0cc
+// Config sha256 a8b1776215ca9591b3aeb2cb02df1998c9b508abf125dfc0fd38a89b3a2aa20f
 
 #include "fa4_d256_dense_bf16_barriers.h"
 #include "fa4_d256_dense_bf16_device.cuh"

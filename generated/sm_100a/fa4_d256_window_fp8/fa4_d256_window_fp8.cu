@@ -35,7 +35,7 @@
 //   448 to 471  probabilities of every other block, from 0: 128 x 96 fp8_e4m3
 //   472 to 495  probabilities of every other block, from 1: 128 x 96 fp8_e4m3
 //
-// Config sha256 d394e461e9ce89334ee90d363deeb620d7f7f7f9c3ec40a6086c171d7222d3e4
+// Config sha256 58b68c02e8db865472e2d841da157fc6bd9019bc12ed526194c1b7179af40e4f
 
 #include "fa4_d256_window_fp8_barriers.h"
 #include "fa4_d256_window_fp8_device.cuh"

@@ -39,7 +39,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 fp16
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
-// Config sha256 99afadef709ae57e7de2e1967377632a7f7bfbc990ffc5c5817bb05464e390f7
+// Config sha256 62797e067baf0ed81f9f6079a52cf94ef460f61588fb44cc15e89e03aea31ca1
 
 #include "fa4_d64_band_fp16_barriers.h"
 #include "fa4_d64_band_fp16_device.cuh"

@@ -39,7 +39,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 f789924107f5662e768d63a7c4dd71fe69e96c728ef94c123ac9692d1b5f3d68
+// Config sha256 e62e65731e9007512af2ac030d6a70ca8113a358c418ae9532800bedcfff9349
 
 #include "fa4_d64_causal_bf16_barriers.h"
 #include "fa4_d64_causal_bf16_device.cuh"

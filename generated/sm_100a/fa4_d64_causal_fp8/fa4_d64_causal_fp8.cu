@@ -39,7 +39,7 @@
 //   384 to 415  probabilities of query tile 0: 128 x 128 fp8_e4m3
 //   416 to 447  probabilities of query tile 1: 128 x 128 fp8_e4m3
 //
-// Config sha256 22cf51c6f4b99f8788a298c6fb85d475bddca64e4d25fed452f56d765200bf8f
+// Config sha256 743c24f65253883f412310916fb75cf715186f36df1a13955a9397ad6f4de783
 
 #include "fa4_d64_causal_fp8_barriers.h"
 #include "fa4_d64_causal_fp8_device.cuh"

@@ -39,7 +39,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 273d9830e5b0b87dbed32dc7756fb8f0951d4fbb194675514b1f17a1cfdf8f73
+// Config sha256 a2d2d5e64e0f0a4f91da5c47758ffbda232f28ad9fa47536eb0cc0a9ab1607b9
 
 #include "fa4_d64_dense_bf16_barriers.h"
 #include "fa4_d64_dense_bf16_device.cuh"

@@ -41,7 +41,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 104ca7e9e8eeb31d93f0133e64a69c7920c4033e35355f7197097423c01460f0
+// Config sha256 d17a7c474b82824ce464025fece3391f58851bddfbf20702f4d7a94b2aea39da
 
 #include "fa4_d64_paged_window_sinks_bf16_barriers.h"
 #include "fa4_d64_paged_window_sinks_bf16_device.cuh"

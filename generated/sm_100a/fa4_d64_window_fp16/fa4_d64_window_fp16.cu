@@ -39,7 +39,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 fp16
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
-// Config sha256 7fd35b1476cc436097fa2ece7fb7f178c3e8219a15c7e7a53f0ef709f14d0802
+// Config sha256 d10ff413a3e3d6b922fa13b55ec149e028a4dfda665ffceb7ae016512b4b0227
 
 #include "fa4_d64_window_fp16_barriers.h"
 #include "fa4_d64_window_fp16_device.cuh"

@@ -39,7 +39,7 @@
 //   384 to 447  probabilities of query tile 0: 128 x 128 bf16
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
-// Config sha256 7cac7db650675ef391f3802074eb253af3aaf2c47945e7fa9837b1caccd08b1a
+// Config sha256 a9562883d39a03fea0a4ed179a778e3f752a6bcbd4bbd4f09251518e567b84d7
 
 #include "fa4_d64_window_sinks_bf16_barriers.h"
 #include "fa4_d64_window_sinks_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 fp16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
-// Config sha256 aaf18ff8e0d02d899fc3f5d713564dc55c2f89ba4f8f9f3d339047726e65b2eb
+// Config sha256 0830005a7f4be609e4227c3443a9d68683793720ef7daedf3843443522443834
 
 #include "fa4_d96_causal_fp16_barriers.h"
 #include "fa4_d96_causal_fp16_device.cuh"

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 44f8281cd38fcb1dfd1b93b809a105f0e24c8110eceea32e6b1de0839a28a466
+// Config sha256 6e53da95b04d6900891b3a2487e3224e8f3713f97257c74ccadc9b2baaecf192
 
 #include "fa4_d96_dense_bf16_barriers.h"
 #include "fa4_d96_dense_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   8  a slot may be overwritten
 //
-// Config sha256 c224d3ed3e11da66061f1765a205572582f92c1409797ec37b0404e8ea06d4f2
+// Config sha256 d9b14b7dc1bd2097a62d5503031bf81b644490c38bfe27bbe96eeda7974ec31c
 
 #include "fa4_decode_d128_bf16_barriers.h"
 #include "fa4_decode_d128_bf16_device.cuh"

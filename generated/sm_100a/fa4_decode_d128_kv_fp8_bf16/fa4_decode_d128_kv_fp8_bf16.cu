@@ -17,7 +17,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   8  a slot may be overwritten
 //
-// Config sha256 94f4642bfd7884d8824847dc2f4e79366506f3dbcb4e6a658eecd98997e8a7ad
+// Config sha256 2aac5c609d78046415aefb9575d36ffc7343385195f27c02edd108ee96950fca
 
 #include "fa4_decode_d128_kv_fp8_bf16_barriers.h"
 #include "fa4_decode_d128_kv_fp8_bf16_device.cuh"

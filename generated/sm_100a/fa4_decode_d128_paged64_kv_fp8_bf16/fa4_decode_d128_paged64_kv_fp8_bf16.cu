@@ -19,7 +19,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 d430ebad2edb70cbc89627e48d4e69d7992435df2060710611a3d8147f119183
+// Config sha256 35c4fd7a945905ce76cc07ded97febad469f3a7503300a61c261b4b4fe07b18f
 
 #include "fa4_decode_d128_paged64_kv_fp8_bf16_barriers.h"
 #include "fa4_decode_d128_paged64_kv_fp8_bf16_device.cuh"

@@ -19,7 +19,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 f74b4ccce2ed869356a07d562e4c9d932bf48c818251a9877ab13ff9184d03bc
+// Config sha256 6df2cc533726838819d4066524957216025b8c692c5601c04fd788b6667ce746
 
 #include "fa4_decode_d128_rows16_paged64_fp16_barriers.h"
 #include "fa4_decode_d128_rows16_paged64_fp16_device.cuh"

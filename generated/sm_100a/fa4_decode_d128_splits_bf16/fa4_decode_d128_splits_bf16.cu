@@ -17,7 +17,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 cbe2606309925c2ca5a71c776c35fcf3dc97b57df4c3e0ed667c9d6a1b34add0
+// Config sha256 2b3b8f2010bc6ce56c8a173daded00e30f2f0ea51df1957a21f6d7f3c224ab37
 
 #include "fa4_decode_d128_splits_bf16_barriers.h"
 #include "fa4_decode_d128_splits_bf16_device.cuh"

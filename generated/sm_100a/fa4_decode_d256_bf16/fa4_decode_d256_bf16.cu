@@ -17,7 +17,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   4  a slot may be overwritten
 //
-// Config sha256 b72f00fe049b6f999369d54265058ecc447acbfbea213ee61e9d6a043562d32a
+// Config sha256 8be62fb00ad8de1dd4c4e47bce2601441e30c2acfc9ff8e17b31e770a21d1a41
 
 #include "fa4_decode_d256_bf16_barriers.h"
 #include "fa4_decode_d256_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //   kv_full   3 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  3 x   4  a slot may be overwritten
 //
-// Config sha256 fae8eda4ef4fdf5f3898b14a04ed3d9099b1743d8e10eee3e1c97cb0bc1cfbc1
+// Config sha256 78f1f0f47caa5b7059b4ef5c4928a20c6ff464026db2b06b9542cffc9be68a44
 
 #include "fa4_decode_d512_bf16_barriers.h"
 #include "fa4_decode_d512_bf16_device.cuh"

@@ -19,7 +19,7 @@
 //   kv_full   2 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  2 x   4  a slot may be overwritten
 //
-// Config sha256 ed71bea722cfc3ffbc92526afd511eecb3ac7aef4418bc9dd30d799e6dce5abf
+// Config sha256 85cbada3aa40d18a529c5dc8c082215f1381dec431656d4d1a88a3edb21936e6
 
 #include "fa4_decode_d512_paged64_bf16_barriers.h"
 #include "fa4_decode_d512_paged64_bf16_device.cuh"

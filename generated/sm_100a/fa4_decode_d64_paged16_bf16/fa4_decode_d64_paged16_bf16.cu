@@ -18,7 +18,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 f2256be2467f7f410ef4be98cc8fd5878c0ac398318ea26a3890bf47383583fe
+// Config sha256 ed88b851d9692c2f55709ea8f9913a3165f7672bfd836aa15725f6593db88cc6
 
 #include "fa4_decode_d64_paged16_bf16_barriers.h"
 #include "fa4_decode_d64_paged16_bf16_device.cuh"

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 ee8c92df69746a0bd62843f1a0d5e2c8f07b5ae5d387e75dd9cbf33186da3d1e
+// Config sha256 e0d521bac87d4dbf4d3ffe50b803b2fc0b17ff055e31891013e4ea3c782992b6
 
 #include "fa4_d128_causal_bf16_sm103_barriers.h"
 #include "fa4_d128_causal_bf16_sm103_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 66bc3c0fa0c8e9718376bb6152d0fa961b3f9074ad35dbf14db37e0260cfe1e8
+// Config sha256 2622385855a7e2bfd5bb302937214ed895f2a04729f2ab590a369d97229173cb
 
 #include "d128_alibi_causal_bf16_barriers.h"
 #include "d128_alibi_causal_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 3fb6486ba59c7f0086554cab88f280b003563df85509cb1e287e73f5f272ef99
+// Config sha256 029ff3462ced0cbd53453d4f709eed6e575c47fecf4811088e3a939204295e96
 
 #include "d128_block_sparse_bf16_barriers.h"
 #include "d128_block_sparse_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 c73d3467657d9a935ee5772004e02c059bd246e265af7c85b6b68c7317e4c284
+// Config sha256 0143abf4358274804702bb854a60071014d88cc7fcde080d489263851fc2c062
 
 #include "d128_causal_bf16_barriers.h"
 #include "d128_causal_bf16_device.cuh"

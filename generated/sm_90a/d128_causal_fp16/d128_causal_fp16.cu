@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f32eaf06ed091e0fd6adc9d52c5e49dd3d371555e162fc97dc6b0e91b2409704
+// Config sha256 7f41e79b056123712d1ff241634c1f433d0547ad60110fbbf8de144242bbf5ca
 
 #include "d128_causal_fp16_barriers.h"
 #include "d128_causal_fp16_device.cuh"

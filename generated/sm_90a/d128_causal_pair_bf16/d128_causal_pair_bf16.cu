@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  25  the tile has been read
 //
-// Config sha256 4e55e8015a8fc1ad91239a7330338916fa9bad906de8875aa5c2c23b10628c77
+// Config sha256 317f5afd0a9138bbd560a19f6c80e6eee0f77663670ab987062bf44d11125c99
 
 #include "d128_causal_pair_bf16_barriers.h"
 #include "d128_causal_pair_bf16_device.cuh"

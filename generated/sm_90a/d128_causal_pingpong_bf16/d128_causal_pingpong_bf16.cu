@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 9536ca3ab6cac9a06f7241cc9e0158274a7275958b912a519431423cc8ec705c
+// Config sha256 1def75a407ed43960bdc4de6f24ac1c451c46c8f278cf034555b93fbc0707804
 
 #include "d128_causal_pingpong_bf16_barriers.h"
 #include "d128_causal_pingpong_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 04d4b65de7f5b831d604a4ac9bd64a78d5ef4fb30dd7f5079d4b15209bfe6f5e
+// Config sha256 62d1d70f3114a51785f5be635cc5ebbf3f267becef0b9508c008d5bfad47382a
 
 #include "d128_causal_softcap_bf16_barriers.h"
 #include "d128_causal_softcap_bf16_device.cuh"

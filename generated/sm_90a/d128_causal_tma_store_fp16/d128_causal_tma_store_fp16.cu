@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 87124f9dcf6258fd63f778004920aeb18405843a81b8545a6138c778ae4f7a1b
+// Config sha256 5bfd0ee2bafdad1435239c592807672e005b592335bdb8c72192fd9177eeb200
 
 #include "d128_causal_tma_store_fp16_barriers.h"
 #include "d128_causal_tma_store_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e1dbeb6493448adce02dfdeb249ab1ac397a8e99b8d26f16870dc2c274f5a967
+// Config sha256 2594ca474877c91a89c30c3b303270e172807e5208829fe8419b3d819ae70e54
 
 #include "d128_chunked_bf16_barriers.h"
 #include "d128_chunked_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 7437bde0750793c64ef7b7753c6a01f2c9cd9823c894edc24fcfe42ea0dfc293
+// Config sha256 baaa54f3d82c5380dffecd03dd0712e47a6ca679e74b2ca37e6bec8f430657be
 
 #include "d128_dense_bf16_barriers.h"
 #include "d128_dense_bf16_device.cuh"

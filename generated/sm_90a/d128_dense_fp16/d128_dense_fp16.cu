@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 98d1f6eb9e0c8a94500bb886ca14dd8dacbf189e9af46cd4978079f025866c68
+// Config sha256 9662d74efd551a17c9949e13eef4fe28af237b0fb085872296fc9e2c2ee15369
 
 #include "d128_dense_fp16_barriers.h"
 #include "d128_dense_fp16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e689f2630fe85a7c626953931d63ae2e5d16eb77607015cd6da26e5130aa1347
+// Config sha256 edc72745d6733dee26ec348072cd49abc3d20b9d8345a3a010275860cff99c2c
 
 #include "d128_dense_pair_bf16_barriers.h"
 #include "d128_dense_pair_bf16_device.cuh"

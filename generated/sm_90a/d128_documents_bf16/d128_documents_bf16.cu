@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 9d1ad9f16e2c0ed90a3bff6561db9ed215a1da9d5e94dbf4cc591c26c692246f
+// Config sha256 e5d7796ee595b5d573a84c20131e4e418660328898d2f131b1d9a7a428fd19fe
 
 #include "d128_documents_bf16_barriers.h"
 #include "d128_documents_bf16_device.cuh"

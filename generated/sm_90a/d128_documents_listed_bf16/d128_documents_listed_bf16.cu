@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 111c9160cc3c60780b73522373429e5ffa6875223ab2b330b1d7674ca5145466
+// Config sha256 474ecb8f1bbfa3a9394ae2635e66740b4845470e1e1e8f066931d5621577d267
 
 #include "d128_documents_listed_bf16_barriers.h"
 #include "d128_documents_listed_bf16_device.cuh"

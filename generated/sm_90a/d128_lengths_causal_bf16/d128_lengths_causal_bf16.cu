@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f0458ed5b8deb93f7d7fe93ed6c735df42a35f3c91da9c2bb0f48808b73822ed
+// Config sha256 fd7115722c692ff7cb57484fcf0e04f87e513f6833f6aa2fdcafe4d52fe876b0
 
 #include "d128_lengths_causal_bf16_barriers.h"
 #include "d128_lengths_causal_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 5c47d1350f72f0df3ed2cf035f508f7af06f71cd9e085aaffb36697c064185b5
+// Config sha256 1b027f9b6503bd67c86100f7d5363405fd3a4b709df4e336feb94061eb278c16
 
 #include "d128_paged16_causal_bf16_barriers.h"
 #include "d128_paged16_causal_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  17  the tile has been read
 //
-// Config sha256 00603c6b031a5d9a26ec0aa0261de71d2089ba9b9da969a20261d21185519928
+// Config sha256 59432d7d86691fcd1fea386bb7f874e4c689f65fac2ef544f4472d5ae13333c3
 
 #include "d128_paged16_prefill_bf16_barriers.h"
 #include "d128_paged16_prefill_bf16_device.cuh"

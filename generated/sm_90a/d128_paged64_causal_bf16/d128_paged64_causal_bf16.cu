@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 352017d304aca2d77b0a2b33309786f7d0b73fccc93784415612c0742a40f72f
+// Config sha256 a8714d14e327a21662277b463a8360f0146cb6003eb6a8d19f56577b0e444340
 
 #include "d128_paged64_causal_bf16_barriers.h"
 #include "d128_paged64_causal_bf16_device.cuh"

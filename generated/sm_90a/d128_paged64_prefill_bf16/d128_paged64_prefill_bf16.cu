@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  17  the tile has been read
 //
-// Config sha256 1703cc587233d9549e8fb9464d892cb2b629284d2fdd530f46fce908490774f7
+// Config sha256 03c6801658c3235670fb3c2f1cfc8f7f66af8e68ed30ee1b39f41842d8220925
 
 #include "d128_paged64_prefill_bf16_barriers.h"
 #include "d128_paged64_prefill_bf16_device.cuh"

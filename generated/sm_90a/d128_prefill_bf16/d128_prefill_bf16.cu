@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  17  the tile has been read
 //
-// Config sha256 1bedda4e3fbc8480cae8c4023c40a37cc9b136ad55db0599df2371efae6b0e6d
+// Config sha256 e3c6e87e87b55394b08cb11e101ebafaa3571f2bef613c438a55e60e81b5bbd3
 
 #include "d128_prefill_bf16_barriers.h"
 #include "d128_prefill_bf16_device.cuh"

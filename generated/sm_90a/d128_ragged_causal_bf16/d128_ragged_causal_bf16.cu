@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 3db8a8b03f86c931ad4d65825eb42a8649cf78eeab2163e22deb9d24ddce7d28
+// Config sha256 7613a612cbda1733f08783103c1b9a7328879e27474f877da2104c49bd4bf10b
 
 #include "d128_ragged_causal_bf16_barriers.h"
 #include "d128_ragged_causal_bf16_device.cuh"

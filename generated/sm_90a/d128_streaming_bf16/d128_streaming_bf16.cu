@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 4b0df10d5710e76ab800981c3c4fea24afd5bddc0df6a32530ef3fa312bd830d
+// Config sha256 f45ddd268e8105f5aee92f2bc7072b024a442d967b6b86e73eb7b9663852a220
 
 #include "d128_streaming_bf16_barriers.h"
 #include "d128_streaming_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 c0308d74d89aaadcdc8743cf99626d4d9cee3e5b6ff4cc10c857922c449ac71a
+// Config sha256 2d179863546db510d94b17d5de011c722d997144825ff0f31f0be0ab70665779
 
 #include "d128_window_bf16_barriers.h"
 #include "d128_window_bf16_device.cuh"

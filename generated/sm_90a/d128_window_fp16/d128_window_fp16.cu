@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e06671cbe0e7be98174e5530736e1b7656a5b36177194156f4e7434b94eab120
+// Config sha256 d3855929769fbb96585754c96a60800c3089ac5193906483cbd4f45468666e29
 
 #include "d128_window_fp16_barriers.h"
 #include "d128_window_fp16_device.cuh"

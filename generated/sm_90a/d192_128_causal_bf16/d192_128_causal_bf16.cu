@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 8b5eb91aaf499de27ecddb8181b1fd46618be75246591566b57ec8bcabb595f0
+// Config sha256 c4ffafa8cc9ca31c81e161316934aed8654345487f43ee8466b623f106d6a08e
 
 #include "d192_128_causal_bf16_barriers.h"
 #include "d192_128_causal_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e105bf414ae667753ffbc5df94d03f0a23d61067e004549aae5bc4c1889f93e6
+// Config sha256 0f29439deaff58005899df8a922a56ea2e72968dfbb63354b82a1bd77da5a613
 
 #include "d192_128_ragged_causal_bf16_barriers.h"
 #include "d192_128_ragged_causal_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 0e073927754b68483b79a87b8f02fbeee554f3c592d1c2bd4cbc0bc660d891fc
+// Config sha256 8b2a9bf7af6b57af56d1388b25932fb6fd8dc3fa8fd7f0ab46a88db82b374563
 
 #include "d192_causal_bf16_barriers.h"
 #include "d192_causal_bf16_device.cuh"

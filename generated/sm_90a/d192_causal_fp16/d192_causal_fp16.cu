@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 aabfc0cbd845f3a01ab40cd67ab5466010bc1d9d1711d236cb6465e92b81a63c
+// Config sha256 4589722ef1bb7484850dc1b5082b94c3eb998323070fdc0af344a4b57182eef1
 
 #include "d192_causal_fp16_barriers.h"
 #include "d192_causal_fp16_device.cuh"

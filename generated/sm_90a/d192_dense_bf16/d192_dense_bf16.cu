@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 f02949d513d1205b6eb2ef34b4526a71762014b6328ce0fd96436f63b763d71c
+// Config sha256 1d14aebf3342057b20c40ac2a35a8ee958469fccac34aa828788196f2431d4d5
 
 #include "d192_dense_bf16_barriers.h"
 #include "d192_dense_bf16_device.cuh"

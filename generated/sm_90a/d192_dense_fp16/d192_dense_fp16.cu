@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 e4acde6b4c298fdf90a437c340a405695c51073d797f425e38071d824f1dfbb8
+// Config sha256 c2791edd4e432c6709c8daa5ca85d6fa3c5f244b69231c642e30252dd346950e
 
 #include "d192_dense_fp16_barriers.h"
 #include "d192_dense_fp16_device.cuh"

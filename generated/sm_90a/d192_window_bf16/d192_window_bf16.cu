@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 ffb49b8710f1884069541d73331a51173adc6a2118e7d60a69736f58b8f1a4f6
+// Config sha256 72e855e5807f5431faf0e4bb4bfea0300434366207215583146a543c03975f9a
 
 #include "d192_window_bf16_barriers.h"
 #include "d192_window_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 117f1eb24e7b7bd76085e734b34c8bc8b4e8f2da194864103048e2f459b97e51
+// Config sha256 ceddda4acab658ad6a7e719a70560df992d0025427a740124d45ac92c64952a1
 
 #include "d192_window_fp16_barriers.h"
 #include "d192_window_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 c274bbf2608fe8b0c4e034397a06ae184780a4e7ba6a07ce12c5af8c6e9ac680
+// Config sha256 42d60bfcb123693bbb33fbd7f9db9491860d45217383cdbc19c1ae0562411b39
 
 #include "d256_causal_bf16_barriers.h"
 #include "d256_causal_bf16_device.cuh"

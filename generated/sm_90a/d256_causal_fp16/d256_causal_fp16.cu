@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 bec8b77960e41c4f20e9c0858c18f7274b7c6b6257b9700a53daba945784b977
+// Config sha256 f4640979ae66a45177b99677bf9c0a4e62b2e0e0059e80461b7a25365127a1c6
 
 #include "d256_causal_fp16_barriers.h"
 #include "d256_causal_fp16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 eea4ace8aa024a518fa6dd06b44e4479786be6d2d763f612fe33eea79ad6c050
+// Config sha256 bc8ff5930813a536bb91918b69c783b04b7c1fed9cc02dfabcd32b59ce6ec540
 
 #include "d256_dense_bf16_barriers.h"
 #include "d256_dense_bf16_device.cuh"

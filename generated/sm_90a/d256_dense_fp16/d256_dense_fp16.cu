@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 063338ce66f29b2b645f82400044838005833f70bf7dcb95b61292e1c7584435
+// Config sha256 1368e558a8652aae04ba8efa996f7c7fbcf099aabc5f7746aa28cfe1fb1e04ab
 
 #include "d256_dense_fp16_barriers.h"
 #include "d256_dense_fp16_device.cuh"

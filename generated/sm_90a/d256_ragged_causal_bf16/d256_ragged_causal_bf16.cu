@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 d3922c5513537ba0f2186fae7f5792581b62dea39bf8dc1d866fac151999334c
+// Config sha256 05dbab73237354933e42895f2e9b0fe2eb7079f5d6558d0f13c81913fdefb175
 
 #include "d256_ragged_causal_bf16_barriers.h"
 #include "d256_ragged_causal_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 b3379f430f29c22b33196e3038700d97d40f38444b130b581f4d59ff5375df39
+// Config sha256 70b0a33ffb8261033274bad2144ef6fcc344f8c28ecc23d193a0610f318b5b92
 
 #include "d256_window_bf16_barriers.h"
 #include "d256_window_bf16_device.cuh"

@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 25ef72798a92b1e3d45370aeda90c2e1a854d32f15a77ce8b5b8ddcc97c39ad1
+// Config sha256 5c36a7e07481a102592cc9ae8007bcef36785c2a9bbdf83addd7d14f80cf57f4
 
 #include "d256_window_fp16_barriers.h"
 #include "d256_window_fp16_device.cuh"

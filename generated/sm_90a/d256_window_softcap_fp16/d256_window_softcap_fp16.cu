@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 83c3322a8525e8c3c48130b602283d358de3c407b1143544230ecf474fe7674c
+// Config sha256 c9a4af3b24ae3669cdce4cfdefb165b9a650578b24881b7ed8e7b0e941f49ec3
 
 #include "d256_window_softcap_fp16_barriers.h"
 #include "d256_window_softcap_fp16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 72f831cbcd856234bb5ecb884d7673908503bdf57efec4de833f275c208d976f
+// Config sha256 f9453e48e8db055171c5e0cbd87f48436e1a739ed4f130d9884b9280df049671
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 621766e02d1e5faffc7d979258ab09b449b154deded4f20a879b131a4644b430
+// Config sha256 89b8e7fc5adb382f2347238095534ddccd1ca652911d16b5374d59459fbdeae9
 
 #include "d512_causal_fp16_barriers.h"
 #include "d512_causal_fp16_device.cuh"

@@ -29,7 +29,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 8cc51d69bcd11aea43bd60122d3fa0b1f0acaeff1c10778495a79e96a48204ab
+// Config sha256 672ee330204b0cad7c883c38153f04c8f2f7a372324eee7886727a2f3fceb437
 
 #include "d512_causal_softcap_bf16_barriers.h"
 #include "d512_causal_softcap_bf16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 edde71d6a44e3d091abe56387bbd0c4f8a28905a383e13c8ba05f8e3df0b9497
+// Config sha256 01a6ed88c0e5d22ba16b2c26cb0e688b075ed16d8319fa8ce219445186651303
 
 #include "d512_chunked_bf16_barriers.h"
 #include "d512_chunked_bf16_device.cuh"

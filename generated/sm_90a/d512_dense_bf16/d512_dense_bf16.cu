@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 72fc04e6ae6037e0a31ca37e7ea4707504ba8154ba312407f9c09d8d0b0368e6
+// Config sha256 211c05d7977139cccbebedf3b84dade95b19ede00b6d24f9201233d1e8391070
 
 #include "d512_dense_bf16_barriers.h"
 #include "d512_dense_bf16_device.cuh"

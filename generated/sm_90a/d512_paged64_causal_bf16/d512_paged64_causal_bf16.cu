@@ -29,7 +29,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x   8  the tile has been read
 //
-// Config sha256 00bdbd92fffa145edd85e6cf76aefe66840c851172a063bea63daf18b708612f
+// Config sha256 f7d96ab85f10ee014b8c8ba62cd5a6c341f89a6e48bf8ee8fab4213852aeb1ef
 
 #include "d512_paged64_causal_bf16_barriers.h"
 #include "d512_paged64_causal_bf16_device.cuh"

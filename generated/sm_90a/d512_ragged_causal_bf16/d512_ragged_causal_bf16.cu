@@ -29,7 +29,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 0e265d7ab033b3bfe42d760287c242c140b33e0b3013a908434f7ffe95947b9c
+// Config sha256 de721af12cfc761d1560b1bf2eccd09c21c39c9e15e50f31af2b718787c23577
 
 #include "d512_ragged_causal_bf16_barriers.h"
 #include "d512_ragged_causal_bf16_device.cuh"

@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 5898978e8b3db4c13580ffa68a940d26948859065749df10b00437670404118a
+// Config sha256 b9101ae727f7cf24fec7b32cba37de678b4ff9cbc7ac68a3ac1889af34433bfc
 
 #include "d512_window_bf16_barriers.h"
 #include "d512_window_bf16_device.cuh"

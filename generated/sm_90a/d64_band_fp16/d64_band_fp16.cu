@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 6e0b5df53f8d706d8d77b541e778654f8890820e32933be1fbb852f4e605a195
+// Config sha256 5d40119ca2088a807023a0f9abd3ed6259595cea2d5e14fa266cb1400dfd3993
 
 #include "d64_band_fp16_barriers.h"
 #include "d64_band_fp16_device.cuh"

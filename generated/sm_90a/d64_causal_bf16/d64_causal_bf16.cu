@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 9005bd79333c916ec70279885b5725b4c4cf59266492d9808306d1b4831bad28
+// Config sha256 b74a809d082c13daa7ae97422ff0daf790e4200cee5f1f79217f4f9c4756d258
 
 #include "d64_causal_bf16_barriers.h"
 #include "d64_causal_bf16_device.cuh"

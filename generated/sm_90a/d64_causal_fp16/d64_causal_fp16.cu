@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 7abfad38ce5c6b15479a12f1e7758d54e3fff75f3f14f8ab9c6dca58597529bc
+// Config sha256 5f60e40564f42e46851bd43215f90182ca89cb9448d7c14091863603e7fccc53
 
 #include "d64_causal_fp16_barriers.h"
 #include "d64_causal_fp16_device.cuh"

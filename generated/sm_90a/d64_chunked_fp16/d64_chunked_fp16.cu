@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 6672f4c7d028eb661b1f6336e1a4d09e7bbb5e3a54544bfd607d9bc810cbdbb2
+// Config sha256 410ca845f9f8ff22b37afb14309fce0a7da3ddc038a7782cafc830e056f957c1
 
 #include "d64_chunked_fp16_barriers.h"
 #include "d64_chunked_fp16_device.cuh"

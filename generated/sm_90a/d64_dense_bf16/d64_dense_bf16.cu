@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 2a8a8b1b4f28a95b412ea6e19f3a698c1ef54e0282f324d337d66941cacb96fe
+// Config sha256 b510319da6efdbadb91e687f79622be5798e202b42592ab4a6c4294d590eefb5
 
 #include "d64_dense_bf16_barriers.h"
 #include "d64_dense_bf16_device.cuh"

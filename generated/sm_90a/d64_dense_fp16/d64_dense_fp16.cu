@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 5f12bd12d3e4412217f555546b147f828702e03a3bd6145f9c870bae8e1c4fd8
+// Config sha256 99fe61a76c372917b3218a2c3ea884b41b554eb1cf34cbd1b0c3f0bd356c5344
 
 #include "d64_dense_fp16_barriers.h"
 #include "d64_dense_fp16_device.cuh"

@@ -21,7 +21,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   4  the tile has been read
 //
-// Config sha256 5a3394ee542ee35b57d9c1fc95160e4e13a5cb8e4f0370aef114365cc601338c
+// Config sha256 3ee3d0f301f97a2c0ac9482810cb158567384a1f1e308f97ba9ef6964346dd82
 
 #include "d64_dense_small_bf16_barriers.h"
 #include "d64_dense_small_bf16_device.cuh"

@@ -25,7 +25,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 9a34dc8e0f07ea1143575afc234245fa5b55bb22d0bf7cae991f6a042415c8c8
+// Config sha256 0b9192add86e248f8aeb8d4197092a87e4b977a9c8f0303dd727ebe3d0b2491f
 
 #include "d64_paged64_window_sinks_bf16_barriers.h"
 #include "d64_paged64_window_sinks_bf16_device.cuh"

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 fa5831086b30fb1b8fba44e65e3f6feb19e545e6bee1c4a76cd22f7ad3fa3fdb
+// Config sha256 b8d72fdea8f21b487be17ed464912c9d2983e0ca6df298419db9c9af81418f53
 
 #include "d64_ragged_dense_bf16_barriers.h"
 #include "d64_ragged_dense_bf16_device.cuh"

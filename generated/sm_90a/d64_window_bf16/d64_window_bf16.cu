@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 b25a6a080921d9af1a21fb1c4de5bc114969131c5d20ed844b8096d290254cda
+// Config sha256 840e324d1652070fc4cdbd387d62c950b31bc54facf17da3902932178d51a7e8
 
 #include "d64_window_bf16_barriers.h"
 #include "d64_window_bf16_device.cuh"

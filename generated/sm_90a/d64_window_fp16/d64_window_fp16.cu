@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 d156761f360e8713cc758492dbb045bec19aaba286b58b9af155e3fac2cedeb6
+// Config sha256 7cf40959903196df1408d68d7351e4f3ff5504623961d5b3df9aa23c230d4aa3
 
 #include "d64_window_fp16_barriers.h"
 #include "d64_window_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 06faf5aa924863a57eb9f7bc801030d7727679a1b7f99c638ce3e7918ae48183
+// Config sha256 ef8f302437971d0a0e19d86461d15f06b3c56a06752ffc408fd64cb277b356c5
 
 #include "d64_window_sinks_bf16_barriers.h"
 #include "d64_window_sinks_bf16_device.cuh"

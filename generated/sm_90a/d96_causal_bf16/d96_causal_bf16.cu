@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 dfe4281133c4396d7967622e4351277b6fa76ba6aec34bf45f4fc56722961eb4
+// Config sha256 be177c2e75e943bbfecd8c90545a31ca3bc7d4bcfe7cbe0d7823240426d92f01
 
 #include "d96_causal_bf16_barriers.h"
 #include "d96_causal_bf16_device.cuh"

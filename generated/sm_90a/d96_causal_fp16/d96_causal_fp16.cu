@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 5153f0484325b9951f4f9d971e6798f6a734810d547eb13397af1a141991428a
+// Config sha256 90d2a96a0b927e8114d7d80b7899d62515c5d4332e64f43df8b4bf5453ca1724
 
 #include "d96_causal_fp16_barriers.h"
 #include "d96_causal_fp16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 fcdbbab944ae70f31c075cb79991e63b9f591ec47917ca8e0f7ef3cc3b6ca2a2
+// Config sha256 7a54077eff0a36629fb7a06ab66ed880a46710406a82658fe0b101dda9951706
 
 #include "d96_causal_plain_bf16_barriers.h"
 #include "d96_causal_plain_bf16_device.cuh"

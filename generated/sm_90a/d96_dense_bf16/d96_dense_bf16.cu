@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 fa10d09726970d9ae664d00208f3287b9c4b70b19955bbb0563a12c86366e62c
+// Config sha256 e65b1542df991b1fccbd3f86950dd23b2eb64e50116ef82a16922a21365cbab5
 
 #include "d96_dense_bf16_barriers.h"
 #include "d96_dense_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 1cf0826ecbcb08d3cd4519ede5cdc69fee6664aa68836b06ed8142dfbdc2115d
+// Config sha256 fd5792202cc1763f717b9e35c66c6385e8392d39c5412f1f36c3bfcbafe62191
 
 #include "d96_dense_fp16_barriers.h"
 #include "d96_dense_fp16_device.cuh"

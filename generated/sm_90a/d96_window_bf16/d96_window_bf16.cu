@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 25efd360cd470d74a7f44946f43090e2ba1b8985ed60a87daabe9815125d3a44
+// Config sha256 85b3a5f48d81142952cc195a4030170c11c280f736f5f801d8eb56870cb918ee
 
 #include "d96_window_bf16_barriers.h"
 #include "d96_window_bf16_device.cuh"

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 e0444ed0a30713d65791e08f2c1ca1eecd8fb65afc31e4f34d66695e10cfa374
+// Config sha256 ebf17640633eb3a0e9d8849023b905affcf7493aaebf2892897f8db77f87a209
 
 #include "d96_window_fp16_barriers.h"
 #include "d96_window_fp16_device.cuh"

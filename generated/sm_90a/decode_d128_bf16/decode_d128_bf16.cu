@@ -17,7 +17,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   8  a slot may be overwritten
 //
-// Config sha256 533e8c5237608ad28276823cd90a24e24d674931876176680a92844d370bc3b5
+// Config sha256 61028ab6dfac2768d7930def726a50cab08b6445469aa8120c49202eb2bb0aba
 
 #include "decode_d128_bf16_barriers.h"
 #include "decode_d128_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   8  a slot may be overwritten
 //
-// Config sha256 49ed8c36279575e3d93bf0833f353db7e8b3c0e829c7b7ad0ce7743ace740556
+// Config sha256 b66ed26dc903b076d6283d9592090d74f9986f3f295ca500e65e3b09bde60375
 
 #include "decode_d128_kv_fp8_bf16_barriers.h"
 #include "decode_d128_kv_fp8_bf16_device.cuh"

@@ -18,7 +18,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 e2799bd87522c0e8179f28ecbcc36d94f7a0cf4c9aef0b25c47d50f1bcc6db7d
+// Config sha256 d4cbab356819d0ee10ea1ae98e8a5bb8a7c6a8c1dbb25b3ae6cf9988164c11c2
 
 #include "decode_d128_paged64_bf16_barriers.h"
 #include "decode_d128_paged64_bf16_device.cuh"

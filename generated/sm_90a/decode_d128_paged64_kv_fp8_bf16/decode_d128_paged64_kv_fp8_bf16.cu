@@ -19,7 +19,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 2f20dab5ca814a41d861853e20b42c210c7a2e286a22e7b56b318d8b7464fa31
+// Config sha256 c1de170c6610d44543dd6ea6db8cd46d618a07103daf77eba481e367281d10c1
 
 #include "decode_d128_paged64_kv_fp8_bf16_barriers.h"
 #include "decode_d128_paged64_kv_fp8_bf16_device.cuh"

@@ -19,7 +19,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 81f6f83db9d8bc5aec1970f087a1b0b782fe377d8dad29cbb4ed87bdc903977e
+// Config sha256 ef0cde265bc40eeaa0590c7e6f99273d7e6ee58b93146b1613b420c3164713cd
 
 #include "decode_d128_rows16_lengths_fp16_barriers.h"
 #include "decode_d128_rows16_lengths_fp16_device.cuh"

@@ -17,7 +17,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 7fd22b94680ab8379fd740ec209900e8e8f3ec458a896a406bc2811b9f888345
+// Config sha256 f348bc48968656dccfe24765ff55863a80e3422b7cbe898bf5304fb329879638
 
 #include "decode_d128_rows64_bf16_barriers.h"
 #include "decode_d128_rows64_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 f2525636a160e025f44aa8fc07d17a162a6aa1511e990e69f04a23832c5ca6aa
+// Config sha256 2571b81bbca0a7335eace916808e5df942cce0e19d9fc5513e04cb37d769bae4
 
 #include "decode_d128_splits_bf16_barriers.h"
 #include "decode_d128_splits_bf16_device.cuh"

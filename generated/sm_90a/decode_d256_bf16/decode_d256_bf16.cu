@@ -17,7 +17,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   4  a slot may be overwritten
 //
-// Config sha256 f9d8848c559281966644d3b8859acb632198c6ba7656c2ab00c35b199c9392c1
+// Config sha256 533443f8e021b89521b613051a3c416e2156de9e10c98095440ecd36a215379e
 
 #include "decode_d256_bf16_barriers.h"
 #include "decode_d256_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   4  a slot may be overwritten
 //
-// Config sha256 fd71a3462018cb85ec1c943761160901e564b328e92014c95d502b9f9d5d5836
+// Config sha256 42badd6ed716db7943e81b2d98c8ff0fbc54aa447f1bc5520c93ce269971c296
 
 #include "decode_d256_rows64_bf16_barriers.h"
 #include "decode_d256_rows64_bf16_device.cuh"

@@ -17,7 +17,7 @@
 //   kv_full   3 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  3 x   4  a slot may be overwritten
 //
-// Config sha256 f08e898b57b58d73e29b55e87248935a9890204bff897d3cfeeba277fa89bdaf
+// Config sha256 614b3d63d19cd300799c4ae5155a51a1fe8a292a14ea5a08f233b09ec247813d
 
 #include "decode_d512_bf16_barriers.h"
 #include "decode_d512_bf16_device.cuh"

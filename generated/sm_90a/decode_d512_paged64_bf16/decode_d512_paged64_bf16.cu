@@ -18,7 +18,7 @@
 //   kv_full   2 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  2 x   4  a slot may be overwritten
 //
-// Config sha256 311c92d9d173078ee81ddf1493828cd9d8edc2647f1cd6abedfae09d28cd1e66
+// Config sha256 020ecb234c28160751620b95a53c9376a410838c06327ca50a3c8b903c917303
 
 #include "decode_d512_paged64_bf16_barriers.h"
 #include "decode_d512_paged64_bf16_device.cuh"

@@ -18,7 +18,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 214111f2c8160a619cdd589b3e4f88db67c1ffcece6d79ad6928dcb85cff118e
+// Config sha256 cbb97d527daaf66eefcb6b606b6426ec494f7cf40a7880b78631b5f79452a670
 
 #include "decode_d64_paged16_bf16_barriers.h"
 #include "decode_d64_paged16_bf16_device.cuh"

@@ -19,7 +19,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 e6ce57826ef1511520d0c0c198e37ce3c8a86fdc64bcde71b6cadeb56c2ad538
+// Config sha256 6b94365a0b36f42a21d039b844c1352b36471430f913874e1e4e574f1cc41684
 
 #include "decode_d64_paged16_kv_fp8_fp16_barriers.h"
 #include "decode_d64_paged16_kv_fp8_fp16_device.cuh"

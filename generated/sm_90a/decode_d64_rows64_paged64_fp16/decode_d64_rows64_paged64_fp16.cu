@@ -19,7 +19,7 @@
 //   kv_full  11 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty 11 x   8  a slot may be overwritten
 //
-// Config sha256 f9bb16ecba0dda4ebf79011591940f036e0008c2c9e1b3350fcbce0ed2023f71
+// Config sha256 7ae0e214ba39de24abcd5181c1d08c318f62bb70ff225d218d413bc31cd15027
 
 #include "decode_d64_rows64_paged64_fp16_barriers.h"
 #include "decode_d64_rows64_paged64_fp16_device.cuh"

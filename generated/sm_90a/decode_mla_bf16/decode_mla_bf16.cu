@@ -26,7 +26,7 @@
 //   probabilities_full  2 x   4  probabilities of the block in this slot, and maxima, are in
 //       shared memory
 //
-// Config sha256 9ec5c8ee7d8e8e2544a534c1f6507aa55eba4db82c091a2b12a1bc1ee0a57def
+// Config sha256 85e9da8b9b3725e5009aff7060b0e94efcd66dd23a7187a207c1205812fabc8b
 
 #include "decode_mla_bf16_barriers.h"
 #include "decode_mla_bf16_device.cuh"

@@ -27,7 +27,7 @@
 //   probabilities_full  2 x   4  probabilities of the block in this slot, and maxima, are in
 //       shared memory
 //
-// Config sha256 99d34c7f65d1fa2dbf8f6c7d3e9bc933671db8985c1f4a704db201b6b83e4818
+// Config sha256 d90995c0e83ca62f632f4540c5dae8cfc3adda9b2931c3a4fbf22a639e7723fc
 
 #include "decode_mla_paged64_bf16_barriers.h"
 #include "decode_mla_paged64_bf16_device.cuh"
