@@ -102,9 +102,27 @@ def _either(left: Hull, right: Hull) -> Hull:
 
 
 def _joined(name: str, left: Node | None, right: Node | None) -> Node | None:
-    if left is None or right is None or left == right:
+    if left is None or right is None:
         return left or right
-    return Operation(name, (left, right))
+    return _one_of(name, left, right) or Operation(name, (left, right))
+
+
+def _one_of(name: str, left: Node, right: Node) -> Node | None:
+    """Return the minimum or maximum of bounds that are as far from each other for every query."""
+    one, other = _linear(left), _linear(right)
+    if one is not None and other is not None:
+        if one.query != other.query:
+            return None
+        larger = one.number > other.number
+        return left if larger == (name == "maximum") else right
+    match left:
+        case Operation(again, (first, second)) if again == name:
+            joined = _one_of(name, second, right)
+            if joined is not None:
+                return _joined(name, first, joined)
+            joined = _one_of(name, first, right)
+            return None if joined is None else _joined(name, joined, second)
+    return left if left == right else None
 
 
 def _negated(inner: Node) -> Hull:
@@ -217,6 +235,8 @@ def _linear(node: Node) -> _Linear | None:
             return _Linear(number=value)
         case Variable(name):
             return {QUERY: _Linear(query=1), KEY: _Linear(key=1)}.get(name)
+        case Operation("floor_divide", (inner, Number(1))):
+            return _linear(inner)
         case Operation("negative", (inner,)):
             found = _linear(inner)
             return None if found is None else _Linear().plus(found, -1)

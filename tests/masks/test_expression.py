@@ -109,6 +109,9 @@ def test_a_condition_that_means_a_named_mask_is_that_mask(text, named) -> None:
         ("query - key < 9 or query - key > 20", None, None,
          "{query} - {key} < 9 || {query} - {key} > 20"),
         ("key >= -query", None, None, "{key} >= -{query}"),
+        ("key <= query or key <= query + 3 or key < 16", None, "max({position} + 3, 15)", None),
+        ("key < 9 or key <= query or key // 1 <= query // 1", None, "max(8, {position})", None),
+        ("key <= query and key < 9 and key < query - 4", None, "min({position} - 5, 8)", None),
     ],
 )  # fmt: skip
 def test_what_bounds_the_keys_is_not_tested_again(text, first, last, tested) -> None:
