@@ -21,6 +21,8 @@ _GAP = re.compile(r"\S {2,}(?=\S)")
 _MESSAGE = "#pragma message( \\"
 _INLINE = re.compile(r"^( *)((?:\w+ )*__device__ .*\)(?: const)?) \{ (.+) \}$")
 _GUARD = re.compile(r"^ *(?:(?:\} )?else )?(?:if(?: constexpr)?|for|while) \(")
+_BRACKET = re.compile(r"[()\[\]{}<>]")
+_OPENING = {")": "(", "]": "[", "}": "{"}
 _OPERANDS = re.compile(r"^ *::? ?")
 _BEFORE = {"?": 1.0, ":": 1.0}
 _AFTER = {
@@ -40,6 +42,17 @@ class Line:
 
 
 @dataclass(frozen=True)
+class _Bracket:
+    """An open bracket: where what it holds stood, and where it stands now."""
+
+    character: str
+    was: int
+    column: int
+    is_list: bool
+    """Whether its contents begin in its line; after others, what follows has an indentation."""
+
+
+@dataclass(frozen=True)
 class _Break:
     """A place where a line may end: the next one continues at ``rest``, indented to ``column``."""
 
@@ -52,7 +65,10 @@ class _Break:
 
 
 def wrap(text: str) -> list[Line]:
-    """Return the lines of ``text``, each of MAX_COLUMNS or less wherever a break is possible."""
+    """Return the lines of ``text``, each of MAX_COLUMNS or less wherever a break is possible.
+
+    What continues inside a bracket stands in the bracket's column.
+    """
     lines = text.split("\n")
     done: list[Line] = []
     number = 0
@@ -71,7 +87,75 @@ def wrap(text: str) -> list[Line]:
         else:
             pieces, number = _statement(lines, number)
             done += pieces
-    return done
+    return list(_aligned(done))
+
+
+def _aligned(lines: Sequence[Line]) -> Iterator[Line]:
+    """Move what continues inside a bracket to its column: templates do not know how long names are.
+
+    Four columns more, for the operands of an operator, remain four; operands of ``asm`` remain.
+    Where the bracket's own line ends with it, the others are four columns from that line's first.
+    """
+    brackets: list[_Bracket] = []
+    above = ""
+    for line in lines:
+        text = line.text
+        if text.startswith("#") or "\\" in (text[-1:], above[-1:]) or not text.strip():
+            above = text
+            yield line
+            continue
+        above = text
+        in_block = not brackets or (brackets[-1].character == "{" and not brackets[-1].is_list)
+        if in_block and _closed(text) and "<" not in text:
+            yield line
+            continue
+        indent = len(text) - len(text.lstrip())
+        column = _column(text, indent, brackets[-1]) if brackets else indent
+        pieces = [" " * column + text[indent:]]
+        if column > indent and len(pieces[0]) > MAX_COLUMNS:
+            columns = tuple(bracket.column for bracket in brackets)
+            pieces = [text] if split_comment(text)[1] else _code(pieces[0], columns, True)
+            if max(map(len, pieces)) > MAX_COLUMNS:
+                pieces = [text]
+        for piece in pieces:
+            _track(brackets, piece, len(piece) - len(piece.lstrip()) - indent)
+            yield Line(piece, line.origin)
+
+
+def _column(text: str, indent: int, inside: _Bracket) -> int:
+    """Return the column of a line that begins inside a bracket."""
+    if text[indent] in ")]}?" or (text[indent] == ":" and inside.is_list):
+        return indent
+    if not inside.is_list:
+        return indent if indent < inside.was else indent + inside.column - inside.was
+    if indent in (inside.was, inside.was + 4):
+        return indent + inside.column - inside.was
+    return indent if text[indent] == "/" else inside.column
+
+
+def _track(brackets: list[_Bracket], line: str, shift: int) -> None:
+    """Bring the open brackets up to date with a line that moved by ``shift`` columns."""
+    for start, end, is_string in _pieces(line):
+        for match in () if is_string else _BRACKET.finditer(line, start, end):
+            i, character = match.start(), match[0]
+            if character in "([{" or (character == "<" and _opens_template(line[:i])):
+                is_list = bool(split_comment(line[i + 1 :])[0].strip())
+                column = i + 1
+                if line.endswith("("):
+                    column = len(line) - len(line.lstrip()) + 4
+                elif line[:i].endswith(("asm", "asm volatile")):
+                    is_list = False
+                brackets.append(_Bracket(character, i + 1 - shift, column, is_list))
+            elif character in ")]}":
+                while brackets and brackets.pop().character != _OPENING[character]:
+                    pass
+            elif brackets and brackets[-1].character == "<" and line[i - 1 : i] not in ("-", "="):
+                brackets.pop()
+
+
+def _opens_template(before: str) -> bool:
+    """Whether a ``<`` after this text is a bracket."""
+    return before[-1:].isalnum() or before.endswith(("_", "template "))
 
 
 def _message(line: str) -> list[str]:
@@ -210,9 +294,7 @@ def _breaks(line: str, open_brackets: tuple[int, ...], goes_on: bool) -> Iterato
 def _follow(brackets: list[int], line: str, i: int) -> None:
     """Bring the columns behind the open brackets up to date with the character at ``i``."""
     character, before = line[i], line[:i]
-    if character in "([{" or (
-        character == "<" and (before[-1:].isalnum() or before.endswith(("_", "template ")))
-    ):
+    if character in "([{" or (character == "<" and _opens_template(before)):
         brackets.append(i + 1)
     elif brackets and (
         character in ")]}" or (character == ">" and before[-1:] not in (" ", "-", "="))

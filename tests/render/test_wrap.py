@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -17,9 +19,6 @@ from fa4gen.render import render as module
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render
 from fa4gen.render.wrap import MAX_COLUMNS, Line, split_comment, wrap
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHIPPED: Final = shipped_configs()
 TEMPLATES: Final = open_templates()
@@ -114,6 +113,75 @@ def test_lines_know_where_they_came_from() -> None:
         assert line.text == source or len(line.text) < len(source) or line.text.startswith("//")
     origins = [line.origin for line in wrap(KERNEL)]
     assert origins == sorted(origins)
+
+
+MISPLACED: Final = """\
+wgmma_m64n144k16(scores,
+      descriptor(a, 1), [&](int32 k) {
+  return k;
+},
+      "a (string", store(first +
+                             second));
+tma_load_clipped_5d(destination, map,
+    column_of_the_first_panel, row_of_the_tile, head, place_in_the_list_of_pages, barrier, policy);
+asm volatile("instruction [%0], %1;"
+             ::"r"(destination), "l"(&map),
+               "r"(barrier));
+const int32 last[2] = {
+    min(a, b), (x >> 2) +
+        1, template_of<1,
+     2>(c)};
+"""
+PLACED: Final = """\
+wgmma_m64n144k16(scores,
+                 descriptor(a, 1), [&](int32 k) {
+  return k;
+},
+                 "a (string", store(first +
+                                        second));
+tma_load_clipped_5d(destination, map,
+                    column_of_the_first_panel, row_of_the_tile, head, place_in_the_list_of_pages,
+                    barrier, policy);
+asm volatile("instruction [%0], %1;"
+             ::"r"(destination), "l"(&map),
+               "r"(barrier));
+const int32 last[2] = {
+    min(a, b), (x >> 2) +
+        1, template_of<1,
+                       2>(c)};
+"""
+
+
+def test_what_continues_is_in_the_column_of_its_bracket() -> None:
+    assert joined(wrap(MISPLACED)) == PLACED
+    assert joined(wrap(PLACED)) == PLACED
+
+
+GENERATED: Final = [
+    file
+    for file in sorted((Path(__file__).parents[2] / "generated").glob("*/*/*"))
+    if file.suffix in (".cu", ".cuh", ".h")
+]
+
+
+def test_lines_of_generated_files_are_in_the_column_of_their_bracket() -> None:
+    """Of calls and parameters: a line ends in a list of (...) that began in the same line."""
+    seen, wrong = 0, []
+    for file in GENERATED:
+        lines = file.read_text().split("\n")
+        for above, line in pairwise(lines):
+            code, comment = split_comment(above)
+            if not code.endswith(",") or comment or "asm" in code or '"' in code:
+                continue
+            last = max((i for i in range(len(code)) if code[:i].count("(") > code[:i].count(")")
+                        and code[i - 1] == "(" and code[i:].count("(") == code[i:].count(")")),
+                       default=0)  # fmt: skip
+            if last and "{" not in code[last:]:
+                seen += 1
+                if len(line) - len(line.lstrip()) != last:
+                    wrong.append((file.name, line))
+    assert seen > 1000
+    assert not wrong
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

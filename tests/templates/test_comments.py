@@ -177,3 +177,32 @@ def test_table_and_role_say_who_loads(source: Path) -> None:
 
 def test_every_shipped_kernel_is_read() -> None:
     assert sorted(path.stem for path in SOURCES) == sorted(path.stem for path in shipped_configs())
+
+
+NAMED: Final = re.compile(
+    r"\bAs (\w*_\w+)|`(\w+)`|\b(\w+)\(\)|\b([a-z]+_[a-z0-9_]+)\b(?!\.\w)|\b(k[A-Z]\w+)"
+)
+"""What a comment may name: a function, a variable, a constant, a row of the table of barriers."""
+
+
+def unknown_names(text: str) -> list[str]:
+    """Names in the comments of a kernel's files that its code does not have."""
+    words = frozenset(re.findall(r"\w+", re.sub(r"//.*", "", text)))
+    code = words | {re.sub(r"(?<=[a-z])\d", "", word) for word in words}  # of two: epi0, epi1
+    names = (
+        next(filter(None, match.groups()))
+        for comment in re.findall(r"//(.*)", text)
+        for match in NAMED.finditer(comment)
+    )
+    return [name for name in names if name not in code and camel(name) not in code]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_comments_name_what_the_kernel_has(source: Path) -> None:
+    text = "".join(source.with_name(source.stem + end).read_text() for end in FILES)
+    assert unknown_names(text) == []
+    assert unknown_names(text + "// As wait_for_nothing, of kNothing, `nobody` and nothing().") == [
+        "wait_for_nothing", "kNothing", "nobody", "nothing",
+    ]  # fmt: skip
+    registers = {int(count) for count in re.findall(r"Registers = (\d+);", text)}
+    assert {int(n) for n in re.findall(r"//.*?(\d+) registers", text)} <= registers

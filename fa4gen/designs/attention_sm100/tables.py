@@ -33,7 +33,7 @@ def attention_roles(values: Values) -> tuple[Role, ...]:
             "correction", first, 4, split.correction,
             "rescales the outputs when a maximum grew; stores them",
         ),
-        Role("mma", first + 4, 1, split.other, "issues Q.K and P.V; has the tensor memory"),
+        Role("mma", first + 4, 1, split.other, "issues Q.K and P.V; allocates tensor memory"),
         Role("load", first + 5, 1, split.other, "issues the TMA loads and hands out tiles"),
         Role("idle", first + 6, 2, split.other, "fill up the warpgroup"),
     )  # fmt: skip

@@ -30,7 +30,7 @@ def attention_roles(values: Values) -> tuple[Role, ...]:
             "correction", 4, 4, split.correction,
             "rescales the output when a maximum grew; at the end stores it",
         ),
-        Role("mma", 8, 1, split.other, "in the leader issues Q.K and P.V; has the tensor memory"),
+        Role("mma", 8, 1, split.other, "in the leader issues Q.K and P.V; allocates tensor memory"),
         Role("load", 9, 1, split.other, "issues this CTA's TMA loads and hands out tiles"),
         Role("idle", 10, 2, split.other, "fill up the warpgroup"),
     )  # fmt: skip

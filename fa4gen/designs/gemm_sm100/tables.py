@@ -25,7 +25,7 @@ def gemm_roles(values: Values) -> tuple[Role, ...]:
         rows.append(("scheduler", 1, f"asks the hardware for the next tile{leader}"))
     rows += [
         ("load", 1, "issues the TMA loads of A and B"),
-        ("mma", 1, f"issues the products{leader}; has the tensor memory"),
+        ("mma", 1, f"issues the products{leader}; allocates tensor memory"),
     ]
     if values.c.exists:
         rows.append(("residual", 1, "issues the TMA loads of C, ahead of the epilogue"))

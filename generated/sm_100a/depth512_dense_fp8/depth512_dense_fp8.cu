@@ -11,7 +11,7 @@
 //   softmax     warps 0-3, 216 registers: scores to probabilities, two threads a row; log-sum-exp
 //   correction  warps 4-7, 128 registers: rescales the output when a maximum grew; at the end
 //       stores it
-//   mma         warp 8, 64 registers: in the leader issues Q.K and P.V; has the tensor memory
+//   mma         warp 8, 64 registers: in the leader issues Q.K and P.V; allocates tensor memory
 //   load        warp 9, 64 registers: issues this CTA's TMA loads and hands out tiles
 //   idle        warps 10-11, 64 registers: fill up the warpgroup
 //
@@ -307,9 +307,9 @@ __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& quer
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index, int32 rank) {
   index /= kCtaGroup;
   const uint32 tiles_per_head = problem.tiles_per_head / kCtaGroup;  // pairs, from here on
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
-  head = index / tiles_per_head;
-  ordinal = index - head * tiles_per_head;
+  // The head within the batches, and the tile within the head.
+  const uint32 head = index / tiles_per_head;
+  const uint32 ordinal = index - head * tiles_per_head;
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
@@ -576,9 +576,9 @@ struct Descales {
 
 // ---- role: softmax. Threads t and t + 64 share a row, each with half of a block's keys. ----
 
-// One of `kElements` numbers to each softmax thread's partner in the row: all 128 threads take
-// part. Buffers alternate, so that one barrier is enough: before a thread writes a buffer again
-// it has waited for its partner.
+// Numbers to each softmax thread's partner in the row: all 128 threads take part. Buffers
+// alternate, so that one barrier is enough: before a thread writes a buffer again it has waited for
+// its partner.
 struct RowExchange {
   uint32 buffers;  // address of two, of a float for each thread
   uint32 turn;

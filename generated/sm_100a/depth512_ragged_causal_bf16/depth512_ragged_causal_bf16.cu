@@ -12,7 +12,7 @@
 //   softmax     warps 0-3, 216 registers: scores to probabilities, two threads a row; log-sum-exp
 //   correction  warps 4-7, 128 registers: rescales the output when a maximum grew; at the end
 //       stores it
-//   mma         warp 8, 64 registers: in the leader issues Q.K and P.V; has the tensor memory
+//   mma         warp 8, 64 registers: in the leader issues Q.K and P.V; allocates tensor memory
 //   load        warp 9, 64 registers: issues this CTA's TMA loads and hands out tiles
 //   idle        warps 10-11, 64 registers: fill up the warpgroup
 //
@@ -674,9 +674,9 @@ __device__ __forceinline__ float row_sum(const float (&probabilities)[kRowKeys])
 
 // ---- role: softmax. Threads t and t + 64 share a row, each with half of a block's keys. ----
 
-// One of `kElements` numbers to each softmax thread's partner in the row: all 128 threads take
-// part. Buffers alternate, so that one barrier is enough: before a thread writes a buffer again
-// it has waited for its partner.
+// Numbers to each softmax thread's partner in the row: all 128 threads take part. Buffers
+// alternate, so that one barrier is enough: before a thread writes a buffer again it has waited for
+// its partner.
 struct RowExchange {
   uint32 buffers;  // address of two, of a float for each thread
   uint32 turn;

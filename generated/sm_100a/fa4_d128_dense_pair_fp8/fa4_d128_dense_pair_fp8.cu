@@ -12,7 +12,7 @@
 //   softmax 0   warps 0-3, 200 registers: scores of query tile 0 to probabilities; log-sum-exp
 //   softmax 1   warps 4-7, 200 registers: scores of query tile 1 to probabilities; log-sum-exp
 //   correction  warps 8-11, 64 registers: rescales the outputs when a maximum grew; stores them
-//   mma         warp 12, 48 registers: issues Q.K and P.V; has the tensor memory
+//   mma         warp 12, 48 registers: issues Q.K and P.V; allocates tensor memory
 //   load        warp 13, 48 registers: issues the TMA loads and hands out tiles
 //   idle        warps 14-15, 48 registers: fill up the warpgroup
 //
@@ -72,7 +72,7 @@ struct FA4Config {
   static constexpr uint32 v_slot_bytes = 8192;        // of a slot of values in one CTA
 };
 
-constexpr int32 kDepth = FA4Config::padded_depth; // columns of query and key
+constexpr int32 kDepth = FA4Config::padded_depth;  // columns of query and key
 constexpr int32 kValueDepth = 128;             // columns of value and output
 constexpr int32 kBM = FA4Config::BM;           // query rows of a tile
 constexpr int32 kBN = FA4Config::BN;           // keys of a block
@@ -81,7 +81,7 @@ constexpr int32 kRowKeys = kBN;                // keys of a block in one softmax
 constexpr int32 kTileRows = 128;               // rows of a query tile: lanes of tensor memory
 constexpr int32 kCtaGroup = 2;                 // CTAs that multiply together
 constexpr int32 kNumQkStages = 1;              // parts of Q and K along the depth
-constexpr int32 kNumPvStages = FA4Config::num_pv_stages; // parts of P along the keys
+constexpr int32 kNumPvStages = FA4Config::num_pv_stages;  // parts of P along the keys
 constexpr int32 kScoreStages = 1;              // buffers of scores of a query tile
 constexpr float kRescaleThreshold = 0.0f;      // a maximum may be low by this, in powers of two
 constexpr float kProbabilityShift = 8.f;       // probabilities are scaled by 2^kProbabilityShift
@@ -182,8 +182,7 @@ constexpr int32 kNumTileSlots = 2;
 
 static_assert(kQueryBytes == kTileRows * kDepth * FA4Config::element_bytes,
               "A slot holds a query tile.");
-static_assert(kStagingBytes >= kTileRows * kValueDepth * 2,
-              "A slot holds an output tile.");
+static_assert(kStagingBytes >= kTileRows * kValueDepth * 2, "A slot holds an output tile.");
 
 // ---- tensor memory: 512 of 512 columns ----
 // The header has the first column of each region; these are the steps from query tile 0 to 1.
@@ -206,17 +205,15 @@ static_assert(kKeyEmpty == kKeyFull + 8 * kKeyFullSlots,
 static_assert(kValueEmpty == kValueFull + 8 * kValueFullSlots,
               "Consumer barriers follow the producer's.");
 
-// Scores: the MMA warp to the softmax of a query tile. Probabilities go back, in parts;
-// they signal as well that the scores have been read, and the next scores signal that P.V has read
-// them.
+// Scores: the MMA warp to the softmax of a query tile. Probabilities go back, in parts; they
+// signal as well that the scores have been read, and the next scores that P.V has read them.
 template <bool kIsProducer>
 using Scores = RolePipeline<kScoreStages, kIsProducer, kCtaGroup>;
 template <bool kIsProducer>
 using Probabilities = RolePipeline<kScoreStages, kIsProducer, kCtaGroup, kNumPvStages>;
 // Factors of the rows: the softmax of a query tile to the correction, in the same CTA.
 using Scales = RolePipeline<1, true>;
-// The output of a query tile: the MMA warp to the correction, which returns it
-// rescaled, or read.
+// The output of a query tile: the MMA warp to the correction, which returns it rescaled, or read.
 using Outputs = RolePipeline<1, true, kCtaGroup>;
 
 template <bool kIsProducer>
@@ -334,9 +331,9 @@ __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& quer
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index, int32 rank) {
   index /= kCtaGroup;
   const uint32 tiles_per_head = problem.tiles_per_head / kCtaGroup;  // pairs, from here on
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
-  head = index / tiles_per_head;
-  ordinal = index - head * tiles_per_head;
+  // The head within the batches, and the tile within the head.
+  const uint32 head = index / tiles_per_head;
+  const uint32 ordinal = index - head * tiles_per_head;
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
@@ -906,7 +903,7 @@ __device__ __forceinline__ void run_correction(uint32 base, const Problem& probl
   CorrectionRole role{out.map, base, lane + kOutput0Column,
                       RolePipeline<kNumQo, false>{base + kScaleFull, base + kScaleEmpty},
                       RolePipeline<kNumQo, false, kCtaGroup>{base + kOutputFull,
-                                                              base + kOutputReady}};
+                                                             base + kOutputReady}};
   TileReader tiles{base};
   Tile tile;
   while (tiles.next(tile)) {

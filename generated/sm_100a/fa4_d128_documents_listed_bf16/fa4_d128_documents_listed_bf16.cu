@@ -13,7 +13,7 @@
 //   softmax 0   warps 0-3, 200 registers: scores of query tile 0 to probabilities; log-sum-exp
 //   softmax 1   warps 4-7, 200 registers: scores of query tile 1 to probabilities; log-sum-exp
 //   correction  warps 8-11, 64 registers: rescales the outputs when a maximum grew; stores them
-//   mma         warp 12, 48 registers: issues Q.K and P.V; has the tensor memory
+//   mma         warp 12, 48 registers: issues Q.K and P.V; allocates tensor memory
 //   load        warp 13, 48 registers: issues the TMA loads and hands out tiles
 //   idle        warps 14-15, 48 registers: fill up the warpgroup
 //
@@ -73,7 +73,7 @@ struct FA4Config {
   static constexpr uint32 v_slot_bytes = 16384;       // of a slot of values in one CTA
 };
 
-constexpr int32 kDepth = FA4Config::padded_depth; // columns of query and key
+constexpr int32 kDepth = FA4Config::padded_depth;  // columns of query and key
 constexpr int32 kValueDepth = 128;             // columns of value and output
 constexpr int32 kBM = FA4Config::BM;           // query rows of a tile
 constexpr int32 kBN = FA4Config::BN;           // keys of a block
@@ -82,7 +82,7 @@ constexpr int32 kRowKeys = kBN;                // keys of a block in one softmax
 constexpr int32 kTileRows = 128;               // rows of a query tile: lanes of tensor memory
 constexpr int32 kCtaGroup = 1;                 // CTAs that multiply together
 constexpr int32 kNumQkStages = 2;              // parts of Q and K along the depth
-constexpr int32 kNumPvStages = FA4Config::num_pv_stages; // parts of P along the keys
+constexpr int32 kNumPvStages = FA4Config::num_pv_stages;  // parts of P along the keys
 constexpr int32 kScoreStages = 1;              // buffers of scores of a query tile
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kNumThreads = 512;             // softmax, correction, and a warpgroup that issues
@@ -194,8 +194,7 @@ constexpr int32 kNumTileSlots = 2;
 
 static_assert(kQueryBytes == kTileRows * kDepth * FA4Config::element_bytes,
               "A slot holds a query tile.");
-static_assert(kStagingBytes >= kTileRows * kValueDepth * 2,
-              "A slot holds an output tile.");
+static_assert(kStagingBytes >= kTileRows * kValueDepth * 2, "A slot holds an output tile.");
 
 // ---- tensor memory: 448 of 512 columns ----
 // The header has the first column of each region; these are the steps from query tile 0 to 1.
@@ -218,17 +217,15 @@ static_assert(kKeyEmpty == kKeyFull + 8 * kKeyFullSlots,
 static_assert(kValueEmpty == kValueFull + 8 * kValueFullSlots,
               "Consumer barriers follow the producer's.");
 
-// Scores: the MMA warp to the softmax of a query tile. Probabilities go back, in parts;
-// they signal as well that the scores have been read, and the next scores signal that P.V has read
-// them.
+// Scores: the MMA warp to the softmax of a query tile. Probabilities go back, in parts; they
+// signal as well that the scores have been read, and the next scores that P.V has read them.
 template <bool kIsProducer>
 using Scores = RolePipeline<kScoreStages, kIsProducer, kCtaGroup>;
 template <bool kIsProducer>
 using Probabilities = RolePipeline<kScoreStages, kIsProducer, kCtaGroup, kNumPvStages>;
 // Factors of the rows: the softmax of a query tile to the correction, in the same CTA.
 using Scales = RolePipeline<1, true>;
-// The output of a query tile: the MMA warp to the correction, which returns it
-// rescaled, or read.
+// The output of a query tile: the MMA warp to the correction, which returns it rescaled, or read.
 using Outputs = RolePipeline<1, true, kCtaGroup>;
 
 template <bool kIsProducer>
@@ -351,7 +348,7 @@ __device__ __forceinline__ const int4* ranges_at(const Problem& problem, const T
 // Longest first, within groups of heads whose keys and values stay in L2 together.
 __device__ __forceinline__ ListedTile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
+  // The head within the batches, and the tile within the head.
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
   const uint32 group = index / tiles_per_group;
   const uint32 first_head = group * problem.heads_per_group;
@@ -359,8 +356,8 @@ __device__ __forceinline__ ListedTile tile_at(const Problem& problem, uint32 ind
       min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
   const uint32 within = index - group * tiles_per_group;
   const uint32 round = within / heads;
-  ordinal = round;
-  head = first_head + within - round * heads;
+  const uint32 head = first_head + within - round * heads;
+  const uint32 ordinal = round;
   ListedTile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
@@ -988,7 +985,7 @@ __device__ __forceinline__ void run_correction(uint32 base, const Problem& probl
   CorrectionRole role{out.map, base, lane + kOutput0Column,
                       RolePipeline<kNumQo, false>{base + kScaleFull, base + kScaleEmpty},
                       RolePipeline<kNumQo, false, kCtaGroup>{base + kOutputFull,
-                                                              base + kOutputReady}};
+                                                             base + kOutputReady}};
   TileReader tiles{base};
   Tile tile;
   while (tiles.next(tile)) {

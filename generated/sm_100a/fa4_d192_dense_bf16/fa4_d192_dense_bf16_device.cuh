@@ -21,8 +21,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
-// the instruction: a loader of 24 registers has none for sums.
+// A barrier is an address in shared memory and an offset from it, an immediate of the instruction
+// that takes no register.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -244,7 +244,7 @@ __device__ __forceinline__ void tensor_memory_store(uint32 address, const float*
 
 // 32 probabilities of the thread's own lane, packed into 16 columns.
 __device__ __forceinline__ void tensor_memory_store_packed(uint32 address,
-    const uint32 (&p)[16]) {
+                                                           const uint32 (&p)[16]) {
   asm volatile("tcgen05.st.sync.aligned.32x32b.x16.b32 [%16], "
                "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15};"
                :: "r"(p[0]), "r"(p[1]), "r"(p[2]), "r"(p[3]), "r"(p[4]), "r"(p[5]), "r"(p[6]),
@@ -274,7 +274,7 @@ __device__ __forceinline__ MatrixDescriptor matrix_descriptor(uint32 address) {
   constexpr uint32 kSwizzle = kRowBytes == 128 ? 2 : kRowBytes == 64 ? 4 : 6;
   constexpr uint32 kVersion = 1;
   return {(kPanelBytes >> 4 << 16) | (address >> 4),
-      (kSwizzle << 29) | (kVersion << 14) | (8 * kRowBytes >> 4)};
+          (kSwizzle << 29) | (kVersion << 14) | (8 * kRowBytes >> 4)};
 }
 
 // The shape and types of a product (PTX ISA, "Instruction descriptor"): float32 sums of bf16
@@ -299,7 +299,8 @@ __device__ __forceinline__ void mma(uint32 d, MatrixDescriptor a, MatrixDescript
 
 // As mma(), with A in tensor memory.
 __device__ __forceinline__ void mma_a_in_tensor_memory(uint32 d, uint32 a, MatrixDescriptor b,
-    uint32 shape, bool accumulate, uint32 elected) {
+                                                       uint32 shape, bool accumulate,
+                                                       uint32 elected) {
   asm volatile("{ .reg .pred p, add; .reg .b64 b;"
                " mov.b64 b, {%2, %3};"
                " setp.ne.u32 add, %5, 0; setp.ne.u32 p, %6, 0;"
@@ -334,8 +335,7 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up. A thread has kCount
-// afterwards.
+// Moves registers between warpgroups: a thread has kCount afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -411,8 +411,7 @@ __device__ __forceinline__ uint32 pack(float low, float high) {
 
 // Where a role is in a ring of kNumStages slots: the slot, and the parity of the phase that it
 // waits for there. The parity flips when the index wraps; with one stage, at every step.
-// Producers start at parity 1, which an untouched barrier counts as complete: all slots are free at
-// first. Consumers start at parity 0. kStride 2 is for two roles that take turns in one ring.
+// Consumers start at parity 0, producers at 1. kStride 2: two roles take turns in one ring.
 template <int32 kNumStages, int32 kStride = 1>
 struct PipelineState {
   static_assert(kStride <= kNumStages, "A step must not pass the whole ring.");
@@ -428,7 +427,7 @@ struct PipelineState {
 };
 
 // One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
-// be handed over in `parts`, each with barriers of its own.
+// be handed over in parts, each with barriers of its own.
 //   full:  the producer completes its phase, by arrivals, by bytes of copies or by a commit; the
 //          consumer waits, first with parity 0
 //   empty: the consumer completes its phase; the producer waits, first with parity 1, which an

@@ -21,8 +21,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
-// the instruction: a loader of 24 registers has none for sums.
+// A barrier is an address in shared memory and an offset from it, an immediate of the instruction
+// that takes no register.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -211,7 +211,8 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
 
 // Without a policy for L2: of a stream of keys, each read once, "the first to leave" costs speed.
 __device__ __forceinline__ void tma_load_unhinted_5d(uint32 destination, const TensorMap& map,
-    int32 row, int32 panel, int32 head, int32 batch, uint32 barrier) {
+                                                     int32 row, int32 panel, int32 head,
+                                                     int32 batch, uint32 barrier) {
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
                " [%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
                ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
@@ -285,8 +286,7 @@ __device__ __forceinline__ uint32 pack(float low, float high) {
 
 // Where a role is in a ring of kNumStages slots: the slot, and the parity of the phase that it
 // waits for there. The parity flips when the index wraps; with one stage, at every step.
-// Producers start at parity 1, which an untouched barrier counts as complete: all slots are free at
-// first. Consumers start at parity 0. kStride 2 is for two roles that take turns in one ring.
+// Consumers start at parity 0, producers at 1. kStride 2: two roles take turns in one ring.
 template <int32 kNumStages, int32 kStride = 1>
 struct PipelineState {
   static_assert(kStride <= kNumStages, "A step must not pass the whole ring.");
@@ -302,7 +302,7 @@ struct PipelineState {
 };
 
 // One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
-// be handed over in `parts`, each with barriers of its own.
+// be handed over in parts, each with barriers of its own.
 //   full:  the producer completes its phase, by arrivals, by bytes of copies; the
 //          consumer waits, first with parity 0
 //   empty: the consumer completes its phase; the producer waits, first with parity 1, which an

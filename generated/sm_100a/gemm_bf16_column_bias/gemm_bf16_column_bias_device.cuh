@@ -20,8 +20,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
-// the instruction: a loader of 24 registers has none for sums.
+// A barrier is an address in shared memory and an offset from it, an immediate of the instruction
+// that takes no register.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -79,7 +79,7 @@ __device__ __forceinline__ uint32 cluster_rank() {
   return rank;
 }
 
-// As cluster_sync; the threads of a warp come together.
+// Every thread of the pair arrives and waits, those of a warp together: orders shared memory.
 __device__ __forceinline__ void cluster_sync_aligned() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -165,8 +165,8 @@ __device__ __forceinline__ void tma_load_3d(uint32 destination, const TensorMap&
                                             int32 y, int32 batch, uint32 barrier) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2"
-               " [%0], [%1, {%2, %3, %4}], [%5];"
-               ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
+      " [%0], [%1, {%2, %3, %4}], [%5];"
+      ::"r"(destination), "l"(&map), "r"(x), "r"(y), "r"(batch), "r"(barrier) : "memory");
 }
 
 // A piece of a row, of a matrix with one row a batch: coordinates (x, batch).
@@ -264,7 +264,7 @@ __device__ __forceinline__ MatrixDescriptor matrix_descriptor(uint32 address) {
   constexpr uint32 kSwizzle = kRowBytes == 128 ? 2 : kRowBytes == 64 ? 4 : 6;
   constexpr uint32 kVersion = 1;
   return {(kPanelBytes >> 4 << 16) | (address >> 4),
-      (kSwizzle << 29) | (kVersion << 14) | (8 * kRowBytes >> 4)};
+          (kSwizzle << 29) | (kVersion << 14) | (8 * kRowBytes >> 4)};
 }
 
 // The shape and types of a product (PTX ISA, "Instruction descriptor"): float32 sums of bf16
@@ -339,8 +339,7 @@ __device__ __forceinline__ float unpack_high(uint32 packed) {
 
 // Where a role is in a ring of kNumStages slots: the slot, and the parity of the phase that it
 // waits for there. The parity flips when the index wraps; with one stage, at every step.
-// Producers start at parity 1, which an untouched barrier counts as complete: all slots are free at
-// first. Consumers start at parity 0. kStride 2 is for two roles that take turns in one ring.
+// Consumers start at parity 0, producers at 1. kStride 2: two roles take turns in one ring.
 template <int32 kNumStages, int32 kStride = 1>
 struct PipelineState {
   static_assert(kStride <= kNumStages, "A step must not pass the whole ring.");
@@ -356,7 +355,7 @@ struct PipelineState {
 };
 
 // One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
-// be handed over in `parts`, each with barriers of its own.
+// be handed over in parts, each with barriers of its own.
 //   full:  the producer completes its phase, by arrivals, by bytes of copies or by a commit; the
 //          consumer waits, first with parity 0
 //   empty: the consumer completes its phase; the producer waits, first with parity 1, which an

@@ -11,7 +11,7 @@
 //   epilogue   warps 0-3: reads the sums, adds the residual, stores the output
 //   scheduler  warp 4: asks the hardware for the next tile
 //   load       warp 5: issues the TMA loads of A and B
-//   mma        warp 6: issues the products; has the tensor memory
+//   mma        warp 6: issues the products; allocates tensor memory
 //   residual   warp 7: issues the TMA loads of C, ahead of the epilogue
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says

@@ -12,7 +12,7 @@
 //   epilogue   warps 0-3: reads the sums, adds the residual, stores the output
 //   scheduler  warp 4: asks the hardware for the next tile for both CTAs
 //   load       warp 5: issues the TMA loads of A and B
-//   mma        warp 6: issues the products for both CTAs; has the tensor memory
+//   mma        warp 6: issues the products for both CTAs; allocates tensor memory
 //   residual   warp 7: issues the TMA loads of C, ahead of the epilogue
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says

@@ -10,7 +10,7 @@
 // Roles:
 //   epilogue  warps 0-3: reads the sums, adds the residual, stores the output
 //   load      warp 4: issues the TMA loads of A and B
-//   mma       warp 5: issues the products; has the tensor memory
+//   mma       warp 5: issues the products; allocates tensor memory
 //   residual  warp 6: issues the TMA loads of C, ahead of the epilogue
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says

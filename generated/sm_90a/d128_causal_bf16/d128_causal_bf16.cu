@@ -160,8 +160,8 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
     phases ^= 1u << w;
     ring.expect(kQueryBytes);
     tma_load_5d(base + kQueryOffset + kQueryBytes * w, query_map,
-             tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
-             ring.full(), kEvictFirst);
+                tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
+                ring.full(), kEvictFirst);
   }
 }
 
@@ -169,7 +169,7 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
 // Longest first, within groups of heads whose keys and values stay in L2 together.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
+  // The head within the batches, and the tile within the head.
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
   const uint32 group = index / tiles_per_group;
   const uint32 first_head = group * problem.heads_per_group;
@@ -177,8 +177,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
       min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
   const uint32 within = index - group * tiles_per_group;
   const uint32 round = within / heads;
-  ordinal = tiles_per_head - 1 - round;
-  head = first_head + within - round * heads;
+  const uint32 head = first_head + within - round * heads;
+  const uint32 ordinal = tiles_per_head - 1 - round;
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
@@ -480,7 +480,7 @@ __device__ __forceinline__ void write_output(const Problem& problem, const Outpu
       const uint32 trade_1 = shuffle_xor(upper ? a1 : b1, 2);
       if (inside) {
         store_global_chunk(row + 8 * r * out.row_stride + 32 * group, upper ? trade_0 : a0,
-                     upper ? trade_1 : a1, upper ? b0 : trade_0, upper ? b1 : trade_1);
+                           upper ? trade_1 : a1, upper ? b0 : trade_0, upper ? b1 : trade_1);
       }
     }
   }

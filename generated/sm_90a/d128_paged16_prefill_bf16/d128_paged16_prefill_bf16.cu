@@ -598,7 +598,7 @@ __device__ __forceinline__ void write_output(const Problem& problem, const Outpu
       const uint32 trade_1 = shuffle_xor(upper ? a1 : b1, 2);
       if (inside) {
         store_global_chunk(row + 8 * r * out.row_stride + 32 * group, upper ? trade_0 : a0,
-                     upper ? trade_1 : a1, upper ? b0 : trade_0, upper ? b1 : trade_1);
+                           upper ? trade_1 : a1, upper ? b0 : trade_0, upper ? b1 : trade_1);
       }
     }
   }

@@ -163,8 +163,8 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
     phases ^= 1u << w;
     ring.expect(kQueryBytes);
     tma_load_5d(base + kQueryOffset + kQueryBytes * w, query_map,
-             tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
-             ring.full(), kEvictFirst);
+                tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
+                ring.full(), kEvictFirst);
   }
 }
 
@@ -172,9 +172,10 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
 // All full tiles go before the short ones, head by head.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
+  // The head within the batches, and the tile within the head.
   const uint32 full_per_head = tiles_per_head - problem.num_short_tiles;
   const uint32 num_full = full_per_head * problem.query_heads * problem.batch;
+  uint32 head, ordinal;
   if (index < num_full) {
     head = index / full_per_head;
     ordinal = problem.num_short_tiles + index - head * full_per_head;
@@ -489,7 +490,7 @@ __device__ __forceinline__ void write_output(const Problem& problem, const Outpu
       const uint32 trade_1 = shuffle_xor(upper ? a1 : b1, 2);
       if (inside) {
         store_global_chunk(row + 8 * r * out.row_stride + 32 * group, upper ? trade_0 : a0,
-                     upper ? trade_1 : a1, upper ? b0 : trade_0, upper ? b1 : trade_1);
+                           upper ? trade_1 : a1, upper ? b0 : trade_0, upper ? b1 : trade_1);
       }
     }
   }

@@ -160,8 +160,8 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
     ring.wait_empty();  // warpgroup w is done with its rows of the tile before
     ring.expect(kQueryBytes);
     tma_load_5d(base + kQueryOffset + kQueryBytes * w, query_map,
-             tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
-             ring.full(), kEvictFirst);
+                tile.first_row + w * kWarpgroupRows, 0, tile.head, tile.batch,
+                ring.full(), kEvictFirst);
   }
 }
 
@@ -169,9 +169,9 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
 // Head by head.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
-  head = index / tiles_per_head;
-  ordinal = index - head * tiles_per_head;
+  // The head within the batches, and the tile within the head.
+  const uint32 head = index / tiles_per_head;
+  const uint32 ordinal = index - head * tiles_per_head;
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
@@ -473,7 +473,7 @@ __device__ __forceinline__ void write_output(const Problem& problem, const Outpu
       const uint32 trade_1 = shuffle_xor(upper ? a1 : b1, 2);
       if (inside) {
         store_global_chunk(row + 8 * r * out.row_stride + 32 * group, upper ? trade_0 : a0,
-                     upper ? trade_1 : a1, upper ? b0 : trade_0, upper ? b1 : trade_1);
+                           upper ? trade_1 : a1, upper ? b0 : trade_0, upper ? b1 : trade_1);
       }
     }
   }

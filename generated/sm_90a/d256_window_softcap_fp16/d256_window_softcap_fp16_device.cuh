@@ -21,8 +21,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
-// the instruction: a loader of 24 registers has none for sums.
+// A barrier is an address in shared memory and an offset from it, an immediate of the instruction
+// that takes no register.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -147,8 +147,8 @@ __device__ __forceinline__ void pin(float (&registers)[kCount]) {
 }
 
 // A shared-memory matrix descriptor. Its high word is the same for all operands here: 128-byte
-// swizzle, and groups of eight lines 1024 bytes apart. The low word is leading_stride() plus an
-// address in units of 16 bytes; put together word by word, it needs no carry.
+// swizzle, and groups of eight lines 1024 bytes apart. The low word is an address in units of
+// 16 bytes, and, for an MN-major operand, how far panels lie apart.
 constexpr uint32 kDescriptorHigh = (1u << 30) | (8 * 128 >> 4);
 
 __device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
@@ -165,11 +165,10 @@ __device__ __forceinline__ uint64 wgmma_descriptor_kept(uint32 low) {
   return descriptor;
 }
 
-// The part of the low word that says how far panels lie apart; K-major operands do not use it.
+// How far panels of an MN-major operand lie apart, in the low word.
 __host__ __device__ constexpr uint32 leading_stride(uint32 bytes) { return bytes >> 4 << 16; }
 
-// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name
-// the CTA.
+// The address in the low word, relative to the CTA: bits from 18 on name the CTA.
 __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
   return (address & 0x3ffff) >> 4;
 }
@@ -212,7 +211,7 @@ __device__ __forceinline__ void wgmma_m64n80k16(float (&d)[40], uint64 a, uint64
 
 // D[64 x 256] += A * B: A (64 x 16) in registers, B (16 x 256) in shared memory, MN-major.
 __device__ __forceinline__ void wgmma_m64n256k16_register_a(float (&d)[128], uint32 a0, uint32 a1,
-    uint32 a2, uint32 a3, uint64 b) {
+                                                            uint32 a2, uint32 a3, uint64 b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -251,8 +250,7 @@ __device__ __forceinline__ void wgmma_m64n256k16_register_a(float (&d)[128], uin
 
 // ---- warps: which lane acts, and how many registers a thread has ----
 
-// Moves registers between warpgroups: some take what others give up. A thread has kCount
-// afterwards.
+// Moves registers between warpgroups: a thread has kCount afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -305,8 +303,7 @@ __device__ __forceinline__ uint32 pack(float low, float high) {
 
 // Where a role is in a ring of kNumStages slots: the slot, and the parity of the phase that it
 // waits for there. The parity flips when the index wraps; with one stage, at every step.
-// Producers start at parity 1, which an untouched barrier counts as complete: all slots are free at
-// first. Consumers start at parity 0. kStride 2 is for two roles that take turns in one ring.
+// Consumers start at parity 0, producers at 1. kStride 2: two roles take turns in one ring.
 template <int32 kNumStages, int32 kStride = 1>
 struct PipelineState {
   static_assert(kStride <= kNumStages, "A step must not pass the whole ring.");
@@ -315,7 +312,7 @@ struct PipelineState {
 };
 
 // One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
-// be handed over in `parts`, each with barriers of its own. Rows are immediates of instructions.
+// be handed over in parts, each with barriers of its own. Rows are immediates of instructions.
 //   full:  the producer completes its phase, by arrivals, by bytes of copies; the
 //          consumer waits, first with parity 0
 //   empty: the consumer completes its phase; the producer waits, first with parity 1, which an
@@ -357,7 +354,7 @@ struct RingPosition {
 };
 
 // A ring by its rows in the table of barriers. They are immediates of the instructions, added to
-// the address of a slot: a loader of 24 registers has none for sums.
+// the address of a slot, and take no registers.
 template <int32 num_slots, uint32 full_row, uint32 empty_row>
 struct RowRing {
   uint32 base;  // what rows are offsets from: of this CTA's shared memory

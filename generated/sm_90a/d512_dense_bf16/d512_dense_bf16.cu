@@ -263,9 +263,9 @@ struct Loader {
 // Head by head.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  uint32 ordinal, head;  // of the tile within its head; of the head within the batches
-  head = index / tiles_per_head;
-  ordinal = index - head * tiles_per_head;
+  // The head within the batches, and the tile within the head.
+  const uint32 head = index / tiles_per_head;
+  const uint32 ordinal = index - head * tiles_per_head;
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;

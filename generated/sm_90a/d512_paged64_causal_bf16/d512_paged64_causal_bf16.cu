@@ -341,8 +341,8 @@ struct Loader {
       const PanelRing ring = begin_slot(panel, kEmptyParity);
       if (copies)
         tma_load_clipped(base + kRingOffset + panel * kRingBytes + row * kPanelRowBytes, key_map,
-                       panel * kPanelColumns, coordinate, key.key_head, place,
-                       ring.full(), kEvictLast);
+                         panel * kPanelColumns, coordinate, key.key_head, place,
+                         ring.full(), kEvictLast);
       if (with_queries) load_query_panel(slot, panel);
     }
   }
@@ -361,8 +361,8 @@ struct Loader {
       const PanelRing ring = begin_slot(chunk, kEmptyParity);
       if (threadIdx.x == number)
         tma_load_clipped_panels(base + kRingOffset + chunk * kRingBytes, value_map,
-                              value.row, first_panel, value.place,
-                              ring.full(), kEvictLast);
+                                value.row, first_panel, value.place,
+                                ring.full(), kEvictLast);
       if (with_queries) load_query_panel(slot, chunk);
     }
   }

@@ -552,7 +552,7 @@ __device__ __forceinline__ void issue_probability_value(float (&output)[kDepth /
   for (int32 chunk = 0; chunk < kPartKeys / 16; ++chunk) {
     const uint64 b = wgmma_descriptor(value + chunk * kPanelRowBytes);
     wgmma_m64n128k16_register_a(output, p[4 * chunk], p[4 * chunk + 1], p[4 * chunk + 2],
-                                 p[4 * chunk + 3], b);
+                                p[4 * chunk + 3], b);
   }
   wgmma_commit();
 }

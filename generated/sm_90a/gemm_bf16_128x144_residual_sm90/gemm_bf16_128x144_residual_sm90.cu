@@ -300,7 +300,7 @@ struct Consumer {
         for (int32 i = 0; i < kRowBlocks; ++i) {
           wgmma_m64n144k16_add_if<0, 0>(sums[i],
                                         wgmma_descriptor(a + (a_step(k, i * kMmaRows) >> 4)),
-                          wgmma_descriptor(b + (b_step(k) >> 4)), block > 0 || k > 0);
+                                        wgmma_descriptor(b + (b_step(k) >> 4)), block > 0 || k > 0);
         }
       }
       wgmma_commit();

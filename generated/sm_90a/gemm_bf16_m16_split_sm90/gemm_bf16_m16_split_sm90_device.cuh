@@ -19,8 +19,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
-// the instruction: a loader of 24 registers has none for sums.
+// A barrier is an address in shared memory and an offset from it, an immediate of the instruction
+// that takes no register.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -55,9 +55,8 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
 // ---- mbarrier across a pair of CTAs ----
 // A mapped barrier is an address in the window shared::cluster: of a barrier of either CTA.
 
-// As mbarrier_arrive_release_cluster for shared memory alone, which costs no membar of the whole
-// GPU: the arrival is relaxed, after a fence that orders accesses of shared memory at cluster
-// scope.
+// Hands data in shared memory to another CTA: a relaxed arrival, after a fence that orders accesses
+// of shared memory at cluster scope. An arrival that releases would cost a membar of the whole GPU.
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_arrive_release_shared(uint32 mapped_barrier) {
   asm volatile("fence.release.sync_restrict::shared::cta.cluster;"
@@ -65,8 +64,8 @@ __device__ __forceinline__ void mbarrier_arrive_release_shared(uint32 mapped_bar
                ::"r"(mapped_barrier), "n"(kOffset) : "memory");
 }
 
-// As mbarrier_wait_acquire_cluster for shared memory alone, which leaves the L1 cache as it is: a
-// relaxed wait, ahead of a fence.
+// As mbarrier_wait, and acquires what a thread of the cluster released of shared memory: a relaxed
+// wait, ahead of a fence, leaves the L1 cache as it is.
 template <uint32 kOffset = 0>
 __device__ __forceinline__ void mbarrier_wait_acquire_shared(uint32 barrier, uint32 parity) {
   asm volatile("{ .reg .pred done;"
@@ -92,7 +91,7 @@ __device__ __forceinline__ void cluster_sync() {
                "barrier.cluster.wait.acquire;\n" ::: "memory");
 }
 
-// The two halves of cluster_sync, for work that needs nothing of the peer in between.
+// The barrier of the pair in two halves: work between them needs nothing of the peer.
 __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release;" ::: "memory");
 }
@@ -108,8 +107,8 @@ __device__ __forceinline__ uint32 map_to_cta(uint32 address, uint32 rank) {
   return mapped;
 }
 
-// As store_async_v4. Numbers stay numbers: as words, the sums of a wgmma would be moved to other
-// registers while it runs.
+// Four numbers into the shared memory that the mapped addresses name; their bytes complete on the
+// barrier. As words, the sums of a wgmma would be moved to other registers while it runs.
 __device__ __forceinline__ void store_async_floats(uint32 mapped_address, float x, float y, float z,
                                                    float w, uint32 mapped_barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32"
@@ -145,7 +144,7 @@ __device__ __forceinline__ uint4 load_shared_chunk(uint32 address) {
   return chunk;
 }
 
-// The way back of load_matrices_transposed.
+// Each piece transposed: a lane has two elements of a column.
 __device__ __forceinline__ void store_matrices_transposed(uint32 address, uint32 x, uint32 y,
                                                           uint32 z, uint32 w) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
@@ -220,8 +219,8 @@ __device__ __forceinline__ void pin(float (&registers)[kCount]) {
 }
 
 // A shared-memory matrix descriptor. Its high word is the same for all operands here: 128-byte
-// swizzle, and groups of eight lines 1024 bytes apart. The low word is leading_stride() plus an
-// address in units of 16 bytes; put together word by word, it needs no carry.
+// swizzle, and groups of eight lines 1024 bytes apart. The low word is an address in units of
+// 16 bytes, and, for an MN-major operand, how far panels lie apart.
 constexpr uint32 kDescriptorHigh = (1u << 30) | (8 * 128 >> 4);
 
 __device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
@@ -230,8 +229,7 @@ __device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
   return descriptor;
 }
 
-// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name
-// the CTA.
+// The address in the low word, relative to the CTA: bits from 18 on name the CTA.
 __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
   return (address & 0x3ffff) >> 4;
 }
@@ -240,7 +238,7 @@ __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
 // memory, each MN-major (1) or K-major (0).
 template <int32 a_major, int32 b_major>
 __device__ __forceinline__ void wgmma_m64n16k16_add_if(float (&d)[8], uint64 a, uint64 b,
-    bool accumulate) {
+                                                       bool accumulate) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %10, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 "
@@ -261,8 +259,7 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up. A thread has kCount
-// afterwards.
+// Moves registers between warpgroups: a thread has kCount afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -287,8 +284,7 @@ __device__ __forceinline__ uint32 pack(float low, float high) {
 
 // Where a role is in a ring of kNumStages slots: the slot, and the parity of the phase that it
 // waits for there. The parity flips when the index wraps; with one stage, at every step.
-// Producers start at parity 1, which an untouched barrier counts as complete: all slots are free at
-// first. Consumers start at parity 0. kStride 2 is for two roles that take turns in one ring.
+// Consumers start at parity 0, producers at 1. kStride 2: two roles take turns in one ring.
 template <int32 kNumStages, int32 kStride = 1>
 struct PipelineState {
   static_assert(kStride <= kNumStages, "A step must not pass the whole ring.");
@@ -304,7 +300,7 @@ struct PipelineState {
 };
 
 // One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
-// be handed over in `parts`, each with barriers of its own.
+// be handed over in parts, each with barriers of its own.
 //   full:  the producer completes its phase, by arrivals, by bytes of copies; the
 //          consumer waits, first with parity 0
 //   empty: the consumer completes its phase; the producer waits, first with parity 1, which an

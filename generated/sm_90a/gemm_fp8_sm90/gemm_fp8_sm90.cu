@@ -277,7 +277,7 @@ struct Consumer {
 #pragma unroll
         for (int32 i = 0; i < kRowBlocks; ++i) {
           wgmma_m64n256k32_add_if(sums[i], wgmma_descriptor(a + (a_step(k, i * kMmaRows) >> 4)),
-                          wgmma_descriptor(b + (b_step(k) >> 4)), block > 0 || k > 0);
+                                  wgmma_descriptor(b + (b_step(k) >> 4)), block > 0 || k > 0);
         }
       }
       wgmma_commit();

@@ -19,8 +19,8 @@ struct alignas(64) TensorMap {
 };
 
 // ---- mbarrier: phases of arrivals and bytes (PTX ISA, "Parallel Synchronization: mbarrier") ----
-// A barrier is named by its address in shared memory, and an offset from it that is an immediate of
-// the instruction: a loader of 24 registers has none for sums.
+// A barrier is an address in shared memory and an offset from it, an immediate of the instruction
+// that takes no register.
 
 __device__ __forceinline__ void mbarrier_init(uint32 barrier, uint32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
@@ -71,7 +71,8 @@ __device__ __forceinline__ uint32 shared_address(const char* pointer) {
   return address;
 }
 
-// Pieces as load_matrices gives them, back to shared memory.
+// Four 8 x 8 pieces of 16-bit elements, as a warp holds the sums of a wgmma; each lane points to a
+// line.
 __device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 y, uint32 z,
                                                uint32 w) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
@@ -136,8 +137,8 @@ __device__ __forceinline__ void pin(float (&registers)[kCount]) {
 }
 
 // A shared-memory matrix descriptor. Its high word is the same for all operands here: 128-byte
-// swizzle, and groups of eight lines 1024 bytes apart. The low word is leading_stride() plus an
-// address in units of 16 bytes; put together word by word, it needs no carry.
+// swizzle, and groups of eight lines 1024 bytes apart. The low word is an address in units of
+// 16 bytes, and, for an MN-major operand, how far panels lie apart.
 constexpr uint32 kDescriptorHigh = (1u << 30) | (8 * 128 >> 4);
 
 __device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
@@ -146,8 +147,7 @@ __device__ __forceinline__ uint64 wgmma_descriptor(uint32 low) {
   return descriptor;
 }
 
-// The low word without leading_stride(). Addresses are relative to the CTA: bits from 18 on name
-// the CTA.
+// The address in the low word, relative to the CTA: bits from 18 on name the CTA.
 __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
   return (address & 0x3ffff) >> 4;
 }
@@ -155,7 +155,7 @@ __device__ __forceinline__ uint32 descriptor_low(uint32 address) {
 // D[64 x 256] = A * B, and adds the old D where `accumulate`: A (64 x 32) and B (32 x 256) in
 // shared memory, both K-major: bytes have no other order.
 __device__ __forceinline__ void wgmma_m64n256k32_add_if(float (&d)[128], uint64 a, uint64 b,
-    bool accumulate) {
+                                                        bool accumulate) {
   asm volatile(
       "{ .reg .pred p; setp.ne.u32 p, %130, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n256k32.f32.e4m3.e4m3 "
@@ -203,8 +203,7 @@ __device__ __forceinline__ uint32 elect_one() {
   return elected;
 }
 
-// Moves registers between warpgroups: some take what others give up. A thread has kCount
-// afterwards.
+// Moves registers between warpgroups: a thread has kCount afterwards.
 template <uint32 kCount>
 __device__ __forceinline__ void decrease_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -229,8 +228,7 @@ __device__ __forceinline__ uint32 pack(float low, float high) {
 
 // Where a role is in a ring of kNumStages slots: the slot, and the parity of the phase that it
 // waits for there. The parity flips when the index wraps; with one stage, at every step.
-// Producers start at parity 1, which an untouched barrier counts as complete: all slots are free at
-// first. Consumers start at parity 0. kStride 2 is for two roles that take turns in one ring.
+// Consumers start at parity 0, producers at 1. kStride 2: two roles take turns in one ring.
 template <int32 kNumStages, int32 kStride = 1>
 struct PipelineState {
   static_assert(kStride <= kNumStages, "A step must not pass the whole ring.");
@@ -246,7 +244,7 @@ struct PipelineState {
 };
 
 // One end of a ring: the barriers of its num_slots slots, and where this role is in it. A slot may
-// be handed over in `parts`, each with barriers of its own.
+// be handed over in parts, each with barriers of its own.
 //   full:  the producer completes its phase, by arrivals, by bytes of copies; the
 //          consumer waits, first with parity 0
 //   empty: the consumer completes its phase; the producer waits, first with parity 1, which an
