@@ -10,7 +10,6 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     import click
 
-SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_FA4GEN_COMPLETE"
 """Set by the scripts: fa4gen then prints what completes the words so far, and ends."""
 

@@ -29,11 +29,6 @@ class Ready:
     tensors: tuple[Tensor, ...] = ()
     meaning: str = ""
 
-    @property
-    def has_number(self) -> bool:
-        """Whether a config writes ``{name: number}``."""
-        return NUMBER in self.text
-
     def expression(self, number: int = 0) -> str:
         """Return the text with the config's number."""
         return self.text.replace(NUMBER, str(number))

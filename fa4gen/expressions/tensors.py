@@ -8,7 +8,6 @@ from typing import Literal
 from fa4gen.expressions.tree import Kind
 
 Dimension = Literal["batch", "query_heads", "key_heads", "rows", "keys"] | int
-DIMENSIONS = ("batch", "query_heads", "key_heads", "rows", "keys")
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,6 @@ class FolderPlan:
     outcomes: tuple[FileOutcome, ...]
     lock: Lock
     """As it is to be."""
-    old_lock: Lock | None
 
     @property
     def changes(self) -> bool:
@@ -117,7 +116,7 @@ def finish_plan(
     text = lock_text(lock).encode()
     action: Action = "unchanged" if disk == text else "created" if disk is None else "updated"
     entry = FileOutcome(LOCK_NAME, action, disk, text)
-    return FolderPlan(folder, (*outcomes, entry), lock, old)
+    return FolderPlan(folder, (*outcomes, entry), lock)
 
 
 def is_compiled(path: str) -> bool:

@@ -86,7 +86,7 @@ def score_text(score: ExpressionScore) -> ScoreText:
         needed.add("row")
     if KEY in names:
         needed |= {_COLUMN.name, _FIRST_KEY.name}
-    return ScoreText(found.text, frozenset(needed), _FIRST_KEY.name in needed)
+    return ScoreText(found.text, frozenset(needed))
 
 
 def distance_text_of(score: ExpressionScore) -> DistanceText | None:

@@ -40,7 +40,6 @@ class ScoreText:
     """Replaces ``scores[i]``."""
     names: frozenset[str]
     """What it reads of row, query, key and column."""
-    reads_first_key: bool
 
 
 def accessor(tensor: Tensor) -> tuple[str, ...]:
