@@ -1,4 +1,4 @@
-"""On a GPU: a sequence gives the same bits in random batches, where splits have a number of keys."""
+"""A sequence gives the same bits in random batches where splits have a number of keys: on a GPU."""
 
 from __future__ import annotations
 
