@@ -9,13 +9,13 @@ from fa4gen.designs.shared.score_text import given
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import mask_numbers
 from fa4gen.masks.expression import ExpressionMask
-from fa4gen.runtime.arguments import DESCALES, OPTIONAL, Arguments, largest_row_count
+from fa4gen.runtime.arguments import OPTIONAL, Arguments, largest_row_count
 from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
 from fa4gen.scores import score_numbers
 from fa4gen.scores.expression import ExpressionScore
 from fa4gen.vendor.condition import expression_in_c
 from fa4gen.vendor.fill import attention_args
-from fa4gen.vendor.launcher import ARRAYS
+from fa4gen.vendor.launcher import ARRAYS, DTYPES, MAP_DTYPES
 from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
 
 if TYPE_CHECKING:
@@ -51,15 +51,6 @@ class AttentionFamily:
                     "lengths yet",
                     remedy="call the kernel by fa4gen.load",
                     key="parameters",
-                )
-            )
-        if plan.kv_dtype != plan.dtype:
-            raise ConfigError(
-                Problem(
-                    f"kv_dtype: {plan.kv_dtype} with dtype: {plan.dtype}: the vendored launcher "
-                    "takes query, key and value of one type",
-                    remedy="call the kernel by fa4gen.load, or leave kv_dtype out",
-                    key="kv_dtype",
                 )
             )
         if plan.lists_blocks:
@@ -105,6 +96,8 @@ class AttentionFamily:
             grouped=in_groups(plan),
             arrays=_arrays(plan),
             page_size=plan.page_size or 0,
+            page_scales=plan.has_page_scales,
+            kv_element_bytes=plan.kv_element_bytes,
             values_in_keys=plan.values_in_keys,
             max_extent=largest_row_count(plan),
             default_scale=plan.depth**-0.5,
@@ -145,6 +138,8 @@ class AttentionFamily:
             stage_depth=0,
             ring=(max(plan.num_kv_stages, 2) + 1) * plan.BN,
             descales=plan.has_descales,
+            kv_dtype=DTYPES[plan.kv_dtype],
+            operand=DTYPES[plan.operand_dtype],
             rescale_threshold=precision.rescale_threshold,
             probability_shift=precision.probability_shift,
             exp2_error=precision.exp2_error,
@@ -208,13 +203,15 @@ def _with_shares(plan: AttentionPlan, facts: LauncherFacts) -> LauncherFacts:
 def _arrays(plan: AttentionPlan) -> int:
     """Return which of ARRAYS the kernel takes, as bits."""
     taken = {table.name for table in (*plan.query_source.tables, *plan.key_source.tables)}
-    taken |= set(DESCALES) if plan.has_descales else set()
+    taken |= {f"{name}_descale" for name in plan.descaled}
     taken |= {"sinks"} if plan.sinks else set()
     return sum(1 << i for i, name in enumerate(ARRAYS) if name in taken)
 
 
 def _with_panels(plan: AttentionPlan, row: MapFacts) -> MapFacts:
     depth = plan.value_depth if row.tensor in ("value", "out") else plan.depth
+    if row.tensor in ("key", "value"):
+        row = replace(row, dtype=MAP_DTYPES[plan.kv_dtype])
     return replace(row, panels=depth // row.box[0])
 
 

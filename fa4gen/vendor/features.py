@@ -48,6 +48,9 @@ class Features:
     shares: bool
     """CTAs share the keys of a tile: decode kernels."""
     values_in_keys: bool
+    other_keys: bool
+    """Keys and values are of another type than the query."""
+    page_scales: bool
     """Values are the first columns of the keys: latent attention."""
     stepped_places: bool
     """Boxes of tensor maps that end at any row have several panels."""
@@ -78,9 +81,9 @@ class Features:
         return self.conditions or self.expressions
 
     @property
-    def descales(self) -> bool:
-        """Whether a kernel takes the factors of fp8 tensors."""
-        return DESCALES[0] in self.arrays
+    def descales(self) -> int:
+        """How many kinds of factors of fp8 tensors the kernels take."""
+        return sum(name in self.arrays for name in DESCALES)
 
     @property
     def sinks(self) -> bool:
@@ -124,6 +127,8 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         lists=any(one.list_entry for one in launchers),
         shares=any(one.share_limit for one in launchers),
         values_in_keys=any(one.values_in_keys for one in launchers),
+        other_keys=any(one.kv_element_bytes != one.element_bytes for one in launchers),
+        page_scales=any(one.page_scales for one in launchers),
         stepped_places=any(row.has_stepped_places for one in launchers for row in one.maps),
         mixed_tile_heights=any(one.mixed_tile_heights for one in launchers),
         grouped=any(one.grouped for one in launchers),
@@ -146,6 +151,8 @@ def every_feature() -> Features:
         lists=True,
         shares=True,
         values_in_keys=True,
+        other_keys=True,
+        page_scales=True,
         stepped_places=True,
         mixed_tile_heights=True,
         grouped=True,

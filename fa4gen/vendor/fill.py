@@ -49,8 +49,8 @@ def attention_args(plan: AttentionPlan, arguments: Arguments) -> AttentionArgs:
         query_heads=query.shape[2],
         key_heads=key.shape[2],
         query=tensor(query, plan.element_bytes),
-        key=tensor(key, plan.element_bytes),
-        value=tensor(value, plan.element_bytes),
+        key=tensor(key, plan.kv_element_bytes),
+        value=tensor(value, plan.kv_element_bytes),
         out=tensor(out, plan.out_element_bytes),
         softmax_scale=arguments.softmax_scale,
     )

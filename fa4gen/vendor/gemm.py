@@ -80,6 +80,8 @@ class GemmFamily:
             stage_depth=plan.BK,
             ring=(plan.num_stages + 1) * plan.BK,
             descales=False,
+            kv_dtype="",
+            operand="",
             rescale_threshold=0.0,
             probability_shift=0,
             exp2_error=0.0,

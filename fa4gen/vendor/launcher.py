@@ -67,6 +67,8 @@ class LauncherFacts:
     dynamic_shared_bytes: int
     element_bytes: int
     out_element_bytes: int
+    kv_element_bytes: int
+    """Attention: of key and value."""
     workspace_bytes: int
     BM: int
     BN: int
@@ -103,6 +105,8 @@ class LauncherFacts:
     """Partial results are counted by splits of a fixed number of keys."""
     sequence_limit: int = 0
     """Attention: the most sequences of a call with lengths; 0 without a limit."""
+    page_scales: bool = False
+    """Attention: each page has scales, not each sequence."""
     values_in_keys: bool = False
     """Attention: the values are the first columns of the keys, and are not passed."""
     default_scale: float = 0.0
@@ -145,6 +149,7 @@ def shared_facts(plan: Plan) -> LauncherFacts:
         dynamic_shared_bytes=plan.launch.dynamic_shared_bytes,
         element_bytes=plan.element_bytes,
         out_element_bytes=plan.out_element_bytes,
+        kv_element_bytes=plan.element_bytes,
         workspace_bytes=COUNTER_BYTES if "tile_counter" in parameters else 0,
         BM=plan.BM,
         BN=plan.BN,

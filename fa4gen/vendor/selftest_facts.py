@@ -24,6 +24,9 @@ class SelftestFacts:
     ring: int
     """Keys, or elements along k, that more than fill the ring of stages."""
     descales: bool
+    kv_dtype: str
+    """Of key and value, as C names it; likewise of what is multiplied."""
+    operand: str
     rescale_threshold: float
     probability_shift: int
     exp2_error: float

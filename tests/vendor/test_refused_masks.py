@@ -1,4 +1,4 @@
-"""What the C of a vendored folder cannot judge or pass is refused: masks, and types of keys."""
+"""What the C of a vendored folder cannot judge or pass is refused: masks, tensors, lists."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_a_condition_that_means_a_named_mask_is_taken() -> None:
     refuse("key <= query")
 
 
-def test_keys_of_another_type_than_the_query_are_refused() -> None:
-    with pytest.raises(ConfigError, match="takes query, key and value of one type"):
-        refuse("causal", pack_heads=True, kv_dtype="fp8_e4m3")
-    refuse("causal", pack_heads=True)
+@pytest.mark.parametrize("kv_scale", ["head", "page"])
+def test_keys_of_another_type_than_the_query_are_taken(kv_scale: str) -> None:
+    pages = {"keys": "paged", "page_size": 16}
+    refuse("causal", pack_heads=True, kv_dtype="fp8_e4m3", kv_scale=kv_scale, **pages)
 
 
 def test_values_that_are_columns_of_the_keys_are_taken() -> None:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 BAR = 250_000
 LARGEST, LARGEST_DENSE = 279_300, 251_700
-BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 147_600, 160_100, 132_800
-BESIDE_TENSORS = 153_400
+BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 147_600, 160_200, 132_800
+BESIDE_TENSORS, BESIDE_SCALES = 153_400, 148_500
 """Of everything but the kernel's source, its headers and its machine code."""
 PREFIX = "acme"
 
@@ -75,6 +75,7 @@ def test_what_comes_beside_a_kernel_is_small(path: Path) -> None:
         assert beside <= BESIDE_GEMM
     else:
         bar = BESIDE_SEQUENCES if plan.has_tile_lengths else BESIDE_ATTENTION
+        bar = BESIDE_SCALES if plan.has_descales and not plan.has_tile_lengths else bar
         assert beside <= (BESIDE_TENSORS if plan.declared_tensors else bar)
 
 
@@ -86,6 +87,16 @@ def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
     assert b"value = key[..., :512]" in example
     with pytest.raises(ConfigError, match="an array of JAX is no view of another"):
         assemble(Request(PREFIX, (kernel.name,), ("jax",)), [kernel], templates())
+
+
+@pytest.mark.parametrize("adapter", ["python", "torch", "tvm-ffi", "jax"])
+def test_keys_of_another_type_than_the_query_have_no_adapter_yet(adapter: str) -> None:
+    found = find_configs(("decode_d128_kv_fp8_bf16",))
+    (planned,) = render_kernels([loaded(*found)], PREFIX, templates())
+    kernel = without_code(planned)
+    assert assemble(Request(PREFIX, (kernel.name,)), [kernel], templates()).files
+    with pytest.raises(ConfigError, match="are of another type than its query"):
+        assemble(Request(PREFIX, (kernel.name,), (adapter,)), [kernel], templates())
 
 
 @pytest.mark.compile

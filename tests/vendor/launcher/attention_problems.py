@@ -83,7 +83,9 @@ class AttentionProblem:
             batch = () if plan.is_ragged else (self.batch,)
             return (*batch, self.query_heads, self.query_rows)
         return {
-            **dict.fromkeys(DESCALES, (self.batch, self.key_heads)),
+            **dict.fromkeys(
+                DESCALES, (self.pages if plan.has_page_scales else self.batch, self.key_heads)
+            ),
             "sinks": (self.query_heads,),
             "query_offsets": (self.batch + 1,),
             "key_offsets": (self.batch + 1,),
@@ -114,7 +116,7 @@ class AttentionProblem:
         views = {}
         for name, one in self.operands.items():
             size = element_bytes(plan, name)
-            dtype = plan.out_dtype if name == "out" else plan.dtype
+            dtype = {"query": plan.dtype, "out": plan.out_dtype}.get(name, plan.kv_dtype)
             strides = (*(stride * size for stride in one.strides), size)
             shape = self.shape(plan, name)
             first = 1 if is_packed(plan, name) else 0
@@ -167,7 +169,7 @@ def needed(plan: AttentionPlan) -> set[str]:
 
 def taken(plan: AttentionPlan) -> set[str]:
     """The arrays that a call may give."""
-    return needed(plan) | (set(DESCALES) if plan.has_descales else set())
+    return needed(plan) | {f"{name}_descale" for name in plan.descaled}
 
 
 def plain_problem(plan: AttentionPlan, **changes: Any) -> AttentionProblem:
@@ -204,6 +206,8 @@ def plain_problem(plan: AttentionPlan, **changes: Any) -> AttentionProblem:
 
 
 def element_bytes(plan: AttentionPlan, name: str) -> int:
+    if name in ("key", "value"):
+        return plan.kv_element_bytes
     return plan.out_element_bytes if name == "out" else plan.element_bytes
 
 
