@@ -93,6 +93,30 @@ split_keys: {keys: 256}
 """,
 }
 """Kernels whose CTAs share keys, likewise."""
+SCALED = {
+    "scaled": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+kv_dtype: fp8_e4m3
+lse: true
+pack_heads: true
+""",
+    "scaled_pages": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+kv_dtype: fp8_e4m3
+kv_scale: page
+keys: paged
+page_size: 16
+lse: true
+pack_heads: true
+""",
+}
+"""Kernels whose keys and values are fp8, likewise."""
 CONDITIONS = {
     "sinking": """\
 kernel: attention
@@ -147,6 +171,12 @@ def sequences(tmp_path_factory: pytest.TempPathFactory) -> Builds:
 def shares(tmp_path_factory: pytest.TempPathFactory) -> Builds:
     """As ``builds``, with kernels whose CTAs share keys."""
     return _build(DECODE, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def scales(tmp_path_factory: pytest.TempPathFactory) -> Builds:
+    """As ``builds``, with kernels whose keys and values are fp8."""
+    return _build(SCALED, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
