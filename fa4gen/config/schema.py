@@ -137,15 +137,17 @@ class AttentionKeys(Strict):
         check_expressions(self.mask, vars(self), self.declared_tensors)
         if self.resolved_keys == "paged" and self.page_size is None:
             return  # the next rule refuses that
+        sources = {"rows": self.query_source, "keys": self.key_source}
+        differ = [axis for axis, source in sources.items() if source.clipped]
         lengths = [
             f"{tensor.name} ({tensor.axes})"
             for tensor in self.declared_tensors
-            if self.has_tile_lengths and {"rows", "keys"} & set(tensor.shape)
+            if set(differ) & set(tensor.shape)
         ]
         if lengths:
             raise ValueError(
-                f"parameters: {', '.join(lengths)}: rows and keys are those of a call, and here "
-                "they differ from sequence to sequence; use batch, heads or numbers"
+                f"parameters: {', '.join(lengths)}: {' and '.join(differ)} are those of a call, "
+                "and here they differ from sequence to sequence; use batch, heads or numbers"
             )
 
     @rule

@@ -133,8 +133,10 @@ def test_what_is_computed_for_each_score_and_once_a_tile(text, per_score, terms)
          "has 1 indices, and document is (batch, rows)"),
         ({"mask": "document[batch, key] > 3", "key_lengths": True,
           "parameters": {"document": {"dtype": "int32", "shape": ["batch", "keys"]}}},
-         "rows and keys are those of a call"),
-        ({"pack_heads": True, **ALIBI}, "score with pack_heads is not supported yet"),
+         "document (batch, keys): keys are those of a call, and here they differ"),
+        ({"mask": "tree", "batching": "ragged"},
+         "ancestors (batch, rows): rows and keys are those of a call, and here they differ"),
+        ({"pack_heads": True, "packed_rows": 64, **ALIBI}, "score with packed_rows: 64 is not"),
     ],
 )  # fmt: skip
 def test_what_a_config_may_not_say(keys, words) -> None:

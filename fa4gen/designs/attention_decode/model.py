@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from fa4gen.designs.shared.decode_model import SharedKeysPlan
+
+_OF: Final[dict[str, frozenset[str]]] = {
+    "key": frozenset({"first_key", "column"}),
+    "row": frozenset({"query"}),
+    "query": frozenset({"n"}),
+    "terms": frozenset({"n"}),
+}
+"""What names of a score's place are made of, each after those that need it."""
+_WORD = re.compile(r"(?<![.\w])[a-z_]\w*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,6 +24,27 @@ class DecodeAttentionPlan(SharedKeysPlan):
 
     query_in_shared: bool
     """Whether products read the query from shared memory."""
+
+    @property
+    def score_words(self) -> frozenset[str]:
+        """What the C++ of a score function that is an expression names, and what that is made of."""
+        if not self.score.IS_EXPRESSION:
+            return frozenset()
+        words = set(_WORD.findall(self.score_text.text))
+        for one, others in _OF.items():
+            words |= others if one in words else frozenset()
+        return frozenset(words)
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether a lane keeps the positions of its rows."""
+        tested = "{query}" in (self.mask.TEST or "")
+        return tested or "query" in self.score_words
+
+    @property
+    def needs_diagonal(self) -> bool:
+        """Whether a lane keeps the position of the first query row."""
+        return "diagonal" in (self.mask.TEST or "") or "row" in self.score_words
 
     @property
     def wgmma_columns(self) -> tuple[int, ...]:

@@ -12,7 +12,12 @@ from fa4gen.designs.attention_decode.values import (
     division_of,
 )
 from fa4gen.designs.shared.decode_model import WGMMA_ROWS
-from fa4gen.designs.shared.decode_rules import DECODE_KEYS, unpacked, unsupported_features
+from fa4gen.designs.shared.decode_rules import (
+    DECODE_KEYS,
+    refused_expressions,
+    unpacked,
+    unsupported_batching,
+)
 from fa4gen.designs.shared.fixed_keys import other_values
 from fa4gen.designs.shared.refusal import Fault
 
@@ -55,7 +60,13 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
             keys=("packed_rows", "depth"),
             remedies=([{"packed_rows": MMA_ROWS}],),
         )
-    yield from unsupported_features(config)
+    yield from unsupported_batching(config)
+    if config.kv_scale == "page":
+        words = "kv_scale: page"
+        yield from refused_expressions(config, "kv_scale", words, {"kv_scale": "head"})
+    if config.packed_rows == WGMMA_ROWS:
+        words = f"packed_rows: {WGMMA_ROWS}"
+        yield from refused_expressions(config, "packed_rows", words, {"packed_rows": MMA_ROWS})
 
 
 def _scales(config: DecodeConfig) -> Iterator[Fault]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.hardware import GROUP_L2_BYTES
 from fa4gen.designs.shared.kernel_model import KernelPlan
-from fa4gen.designs.shared.score_text import GIVEN, accessor, given
+from fa4gen.designs.shared.score_text import GIVEN, Names, accessor, given
 from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.key_sources import key_source_of, query_source_of
 
@@ -87,7 +87,7 @@ class AttentionPlan(KernelPlan):
     def _computed(self) -> tuple[str, ...]:
         """What a kernel makes of the score function."""
         own = f"{self.score.FACTOR} is {self.score.FACTOR_NOTE}"
-        terms = [f"once a tile: {term.c_type} {term.name} = {term.value}" for term in self.terms]
+        terms = [f"once a {self.term_words}: {term.c_type} {term.name} = {term.value}" for term in self.terms]
         unit = self.score.unit("softmax_scale")
         return (
             own,
@@ -97,13 +97,18 @@ class AttentionPlan(KernelPlan):
         )
 
     @property
+    def place_names(self) -> Names:
+        """What the kernel calls head, batch and extents, where it computes terms."""
+        return Names()
+
+    @property
     def terms(self) -> tuple[Term, ...]:
         """What mask and score function need of a tile, computed once."""
         if not self.mask.tile_names and not self.score.IS_EXPRESSION:
             return ()
         from fa4gen.designs.shared.score_terms import terms_of  # few kernels have any
 
-        return terms_of(self.mask, self.score)
+        return terms_of(self.mask, self.score, self.place_names)
 
     @property
     def terms_read_keys(self) -> bool:
@@ -136,7 +141,13 @@ class AttentionPlan(KernelPlan):
     @property
     def accessors(self) -> tuple[tuple[str, ...], ...]:
         """C++ lines of the functions that read declared tensors."""
-        return tuple(map(accessor, self.declared_tensors))
+        extents = self.place_names.extents
+        return tuple(accessor(tensor, extents) for tensor in self.declared_tensors)
+
+    @property
+    def term_words(self) -> str:
+        """What has terms of its own: a tile, or a row where those of a tile are of several heads."""
+        return "row" if self.splits_keys else "tile"
 
     @property
     def given_names(self) -> tuple[str, ...]:

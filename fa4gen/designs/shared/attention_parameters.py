@@ -55,13 +55,7 @@ def attention_parameters(
     if config.sinks:
         meaning = "logit of each query head's sink, one more term of the softmax's sum"
         rows.append(Parameter("sinks", "const float* __restrict__", meaning))
-    for tensor in config.declared_tensors:
-        c_type = "float" if tensor.dtype == "fp32" else "int32"
-        rows.append(
-            Parameter(
-                given(tensor), f"const {c_type}* __restrict__", f"{tensor.name}, ({tensor.axes})"
-            )
-        )
+    rows += declared_parameters(config)
     if config.lists_blocks:
         from fa4gen.masks.block_lists import BLOCK_LISTS  # of few kernels
 
@@ -113,6 +107,14 @@ def descale_parameters(*names: str, whose: str) -> Iterable[Parameter]:
     for name in names:
         meaning = f"scale of the {name}, ({whose}, key heads); 1 where null"
         yield Parameter(f"{name}_descale", "const float* __restrict__", meaning)
+
+
+def declared_parameters(config: AttentionKeys) -> Iterable[Parameter]:
+    """Yield the addresses of the tensors that mask and score function read."""
+    for tensor in config.declared_tensors:
+        c_type = "float" if tensor.dtype == "fp32" else "int32"
+        meaning = f"{tensor.name}, ({tensor.axes})"
+        yield Parameter(given(tensor), f"const {c_type}* __restrict__", meaning)
 
 
 def key_parameters(config: AttentionKeys) -> Iterable[Parameter]:

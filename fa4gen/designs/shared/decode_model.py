@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.designs.shared.decode_cost import cost_lines
 from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.shared.score_text import Names
 
+EXTENTS = {
+    "batch": "problem.batch",
+    "query_heads": "problem.heads_per_key_head * problem.key_heads",
+    "key_heads": "problem.key_heads",
+    "rows": "problem.query_rows",
+    "keys": "problem.most_key_rows",
+}
+"""Of a declared tensor, in such a kernel."""
 PARTIAL_PADDING = 4
 """Floats after each row of a partial result: its maximum, its sum, and two that are not used."""
 PARTIALS_PER_CTA = 2
@@ -55,6 +64,16 @@ class SharedKeysPlan(AttentionPlan):
         split = self.split_blocks * self.BN
         lines = cost_lines(multiprocessors, unit=self.unit_keys, split=split)
         return (*super().explained, ("Shares of the keys", lines))
+
+    @property
+    def place_names(self) -> Names:
+        """Rows of a tile are of several heads, and a tile's keys are those of its sequence."""
+        return Names(
+            head="row.head",
+            key_head="tile.within / problem.tiles_per_head",
+            batch="tile.sequence",
+            extents=EXTENTS,
+        )
 
     @property
     def splits_keys(self) -> bool:

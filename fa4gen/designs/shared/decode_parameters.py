@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.designs.shared.attention_parameters import (
     KEY_ROWS,
     MAP_TYPE,
+    declared_parameters,
     descale_parameters,
     key_parameters,
 )
@@ -44,6 +45,7 @@ def decode_parameters(config: DecodeConfig, *, has_splits: bool) -> tuple[Parame
     if config.sinks:
         meaning = "logit of each query head's sink, one more term of the softmax's sum"
         rows.append(Parameter("sinks", "const float* __restrict__", meaning))
+    rows += declared_parameters(config)
     rows += key_parameters(config)
     meaning = "zeros, a counter of pieces for each CTA; zero again after the launch"
     if has_splits:

@@ -40,6 +40,12 @@ DECODE_KEYS = (
 
 
 def unsupported_features(config: DecodeConfig) -> Iterator[Fault]:
+    """Yield what a decode kernel does not compute yet that knows of no row its head."""
+    yield from unsupported_batching(config)
+    yield from refused_expressions(config, "pack_heads", "pack_heads", unpacked(config))
+
+
+def unsupported_batching(config: DecodeConfig) -> Iterator[Fault]:
     """Yield what no decode kernel computes yet."""
     if config.batching != "dense":
         yield Fault(
@@ -52,22 +58,31 @@ def unsupported_features(config: DecodeConfig) -> Iterator[Fault]:
                 [unpacked(config)],
             ),
         )
+
+
+def refused_expressions(
+    config: DecodeConfig, key: str, words: str, changes: Changes
+) -> Iterator[Fault]:
+    """Yield a fault where a kernel would have to know head and position of each row.
+
+    ``key``, with its value in ``words``: why it does not; ``changes``: to a kernel that does.
+    """
     if config.score is not None or config.declared_tensors:
-        key = "score" if config.score is not None else "parameters"
+        given = "score" if config.score is not None else "parameters"
         yield Fault(
             kind="expressions of packed heads",
-            message=f"{key} with pack_heads is not supported yet: rows of a tile are of several "
+            message=f"{given} with {words} is not supported yet: rows of a tile are of several "
             "heads",
-            keys=(key, "pack_heads"),
-            remedies=([unpacked(config)], _without_expressions(config)),
+            keys=(given, key),
+            remedies=([changes], _without_expressions(config)),
         )
     if config.resolved_mask.TEST is not None:
         yield Fault(
             kind="tested mask of packed heads",
             message=f"mask: {config.resolved_mask.name} hides keys between the first and the last "
-            "that a row sees, which pack_heads does not support yet",
-            keys=("mask", "pack_heads"),
-            remedies=([unpacked(config)], *_ends_alone()),
+            f"that a row sees, which {words} does not support yet",
+            keys=("mask", key),
+            remedies=([changes], *_ends_alone()),
         )
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fa4gen.designs.shared.score_distance import DistanceText
+    from fa4gen.designs.shared.score_text import Names
     from fa4gen.expressions.tensors import Tensor
     from fa4gen.expressions.tree import Node
     from fa4gen.masks.mask import Mask
@@ -44,27 +45,24 @@ _OF_TILE = frozenset({*OF_TILE, FACTOR_VARIABLE.name})
 _FIRST_KEY, _COLUMN = Variable("first_key"), Variable("column")
 
 
-def terms_of(mask: Mask, score: Score) -> tuple[Term, ...]:
-    """Return what a kernel computes once a tile."""
+def terms_of(mask: Mask, score: Score, places: Names) -> tuple[Term, ...]:
+    """Return what a kernel computes once a tile; ``places``: what it calls them."""
     names = set(mask.tile_names)
+    divided = Rank.PRODUCT if "/" in places.key_head else Rank.ATOM
     found: list[Term] = []
     if isinstance(score, ExpressionScore):
         tree, hoisted = _hoist(score.kernel_tree)
         names |= variables_in(tree) & set(OF_TILE)
-        places = {
-            "head": C("tile.head"),
-            "batch": C("tile.batch"),
-            "key_head": C("tile.head / problem.heads_per_key_head", Rank.PRODUCT),
+        given = {
+            "head": C(places.head),
+            "batch": C(places.batch),
+            "key_head": C(places.key_head, divided),
             FACTOR_VARIABLE.name: C(score.FACTOR),
         }
         for node, variable in hoisted.items():
-            value: C = evaluate(node, places, CudaText())
+            value: C = evaluate(node, given, CudaText())
             found.append(Term(C_TYPES[node.kind], variable.name, value.text))
-    values = {
-        "head": "tile.head",
-        "batch": "tile.batch",
-        "key_head": "tile.head / problem.heads_per_key_head",
-    }
+    values = {"head": places.head, "batch": places.batch, "key_head": places.key_head}
     return (*found, *(Term("int32", name, values[name]) for name in OF_TILE if name in names))
 
 

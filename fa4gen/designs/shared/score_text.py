@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fa4gen.expressions.tensors import Tensor
 
 GIVEN = "given_"
@@ -29,7 +31,7 @@ class Term:
     c_type: str
     name: str
     value: str
-    """C++ for it, of ``problem``, ``tile`` and the factor of the score function."""
+    """C++ for it, of ``problem``, ``tile`` (and ``row``) and the factor of the score function."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +44,25 @@ class ScoreText:
     """What it reads of row, query, key and column."""
 
 
-def accessor(tensor: Tensor) -> tuple[str, ...]:
-    """Return C++ lines of the function that reads an element."""
+@dataclass(frozen=True)
+class Names:
+    """What a kernel calls the places of a score."""
+
+    head: str = "tile.head"
+    key_head: str = "tile.head / problem.heads_per_key_head"
+    batch: str = "tile.batch"
+    extents: Mapping[str, str] = field(default_factory=lambda: EXTENTS)
+    """Of a declared tensor."""
+
+
+def accessor(tensor: Tensor, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Return C++ lines of the function that reads an element; ``names``: of extents."""
     c_type = "float" if tensor.dtype == "fp32" else "int32"
     numbers = range(len(tensor.shape))
     arguments = "".join(f", int32 i{number}" for number in numbers)
     name = f"{given(tensor)}_at"
     lines = [f"__device__ __forceinline__ {c_type} {name}(const Problem& problem{arguments}) {{"]
-    extents = [EXTENTS.get(str(extent), str(extent)) for extent in tensor.shape]
+    extents = [names.get(str(extent), str(extent)) for extent in tensor.shape]
     lines += [
         f"  const int32 at{number} = max(0, min(i{number}, {extents[number]} - 1));"
         for number in numbers

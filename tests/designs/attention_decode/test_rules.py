@@ -47,9 +47,14 @@ ConfigOf = Callable[..., AttentionConfig]
         ),
         ({"value_depth": 64}, "value_depth: 64 with pack_heads is not supported", "value_depth"),
         (
-            {"score": "score / 2", "packed_rows": 16},
-            "score with pack_heads is not supported yet",
-            "Set pack_heads: false and packed_rows: auto; or score: null.",
+            {"score": "score / 2", "packed_rows": 64},
+            "score with packed_rows: 64 is not supported yet: rows of a tile are of several heads",
+            "Set packed_rows: 8; or score: null.",
+        ),
+        (
+            {"mask": {"dilated": 4}, "packed_rows": 64},
+            "hides keys between the first and the last that a row sees, which packed_rows: 64 does",
+            "Set packed_rows: 8; or mask: causal; or mask: none.",
         ),
         (
             {"depth": 256, "packed_rows": 16},
