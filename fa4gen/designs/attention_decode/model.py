@@ -27,7 +27,7 @@ class DecodeAttentionPlan(SharedKeysPlan):
 
     @property
     def score_words(self) -> frozenset[str]:
-        """What the C++ of a score function that is an expression names, and what that is made of."""
+        """What the C++ of a score function that is an expression names, and what those are of."""
         if not self.score.IS_EXPRESSION:
             return frozenset()
         words = set(_WORD.findall(self.score_text.text))

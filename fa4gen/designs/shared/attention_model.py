@@ -87,7 +87,10 @@ class AttentionPlan(KernelPlan):
     def _computed(self) -> tuple[str, ...]:
         """What a kernel makes of the score function."""
         own = f"{self.score.FACTOR} is {self.score.FACTOR_NOTE}"
-        terms = [f"once a {self.term_words}: {term.c_type} {term.name} = {term.value}" for term in self.terms]
+        terms = [
+            f"once a {self.term_words}: {term.c_type} {term.name} = {term.value}"
+            for term in self.terms
+        ]
         unit = self.score.unit("softmax_scale")
         return (
             own,
@@ -146,7 +149,7 @@ class AttentionPlan(KernelPlan):
 
     @property
     def term_words(self) -> str:
-        """What has terms of its own: a tile, or a row where those of a tile are of several heads."""
+        """What has terms of its own: a tile, or a row where a tile has several heads' rows."""
         return "row" if self.splits_keys else "tile"
 
     @property
