@@ -117,7 +117,7 @@ def command(
     leaves every file as it was, and an interrupted run is made good by the next.
 
     CONFIG may be a set of kernels (NAME.set.yaml) or a tuning table (NAME.tuning.yaml): its kernels
-    are taken, of which P_best picks one for a problem.
+    are taken, of which P_best picks one for a problem, by the table's regions first.
 
     Without CONFIG, --into and --prefix, and with actions without DIR, the project's file says what
     is meant: fa4gen.toml, or [tool.fa4gen] in pyproject.toml, here or above.
@@ -137,7 +137,6 @@ def command(
         raise click.UsageError(f"{' and '.join(given)} exclude each other")
     if given and into is not None:
         raise click.UsageError(f"{given[0]} takes the folder itself: {given[0]} {into}")
-    configs = _kernels_of_sets(configs)
     asked = Asked(configs, prefix, adapters, templates, settings)
     if settings and not configs:
         raise click.UsageError("--set changes the configs that are named: give CONFIG, too")
@@ -172,17 +171,6 @@ def command(
         for plan in plans:
             apply_plan(plan)
     return _report(plans, dry_run, diff, output_format)
-
-
-def _kernels_of_sets(configs: Sequence[str]) -> tuple[str, ...]:
-    """Return ``configs`` with the configs of a set or a tuning table in place of its file."""
-    from fa4gen.config.set_file import is_set_file, read_set
-
-    found: list[str] = []
-    for config in configs:
-        sets = is_set_file(Path(config))
-        found += [str(path) for path in read_set(Path(config)).configs] if sets else [config]
-    return tuple(found)
 
 
 class _Work:

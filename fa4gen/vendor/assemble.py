@@ -63,6 +63,7 @@ def assemble(
         adapters=cast("tuple[Adapter, ...]", request.adapters),
         templates_sha256=templates.sha256,
         kernels=tuple(_locked(kernel, hashes) for kernel in kernels),
+        table=request.table,
         files=hashes,
     )
     return Assembled(lock, files)

@@ -209,6 +209,8 @@ def _differences(
     if set(request.adapters) != set(lock.adapters):
         have, want = (", ".join(names) or "none" for names in (lock.adapters, request.adapters))
         found.append(f"the adapters are {have}, and {want} are asked for")
+    if request.table != lock.table:
+        found.append("the regions of the tuning tables changed")
     held = {kernel.name: kernel for kernel in lock.kernels}
     wanted = {item.config.name: item for item in loaded}
     found += [f"{name} is asked for and not there" for name in wanted if name not in held]

@@ -15,6 +15,7 @@ from fa4gen.vendor.features import features_of
 from fa4gen.vendor.image import LINE_CHARACTERS
 from fa4gen.vendor.launcher import ARRAYS
 from fa4gen.vendor.manifest import short_manifest
+from fa4gen.vendor.regions import EXTENTS, MOST_EXTENTS, region_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +77,10 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "scores": SCORES,
         "residuals": RESIDUALS,
         "has": features_of(facts),
+        "table": request.table,
+        "regions": region_facts(request.table, facts),
+        "region_extents": EXTENTS,
+        "most_extents": MOST_EXTENTS,
         "small_arrays": ARRAYS,
         "condition_helpers": {
             name: HELPERS[name]

@@ -105,6 +105,23 @@ class LockedImage(_Model):
     packed_bytes: int
 
 
+class LockedRegion(_Model):
+    """Problems for which a tuning table has a kernel."""
+
+    kernel: Identifier
+    """The config's name."""
+    where: dict[str, tuple[int, int]]
+    """By extent, the smallest and the largest."""
+
+
+class LockedTable(_Model):
+    """What P_best follows; the first region that holds a problem counts."""
+
+    chip: str
+    """The GPU that was measured, or meant."""
+    regions: Annotated[tuple[LockedRegion, ...], Field(min_length=1)]
+
+
 class LockedKernel(_Model):
     """One kernel of the folder."""
 
@@ -141,6 +158,8 @@ class Lock(_Model):
     """Over the names and hashes of the templates that were read."""
     kernels: Annotated[tuple[LockedKernel, ...], Field(min_length=1)]
     """In the order in which they were asked for."""
+    table: LockedTable | None = None
+    """The regions of the tuning tables that were vendored; left out where there are none."""
     files: dict[RelativePath, Sha256]
     """Of every file as fa4gen wrote it, by path; this one is not among them."""
 
@@ -150,7 +169,7 @@ def lock_text(lock: Lock) -> str:
 
     Each file, and each word of a kernel, is one line.
     """
-    data = lock.model_dump(mode="json")
+    data = lock.model_dump(mode="json", exclude={"table"} if lock.table is None else None)
     data["lock_sha256"] = _canonical_sha256(data)
     return _rows(data, 0) + "\n"
 

@@ -30,7 +30,8 @@ MAX_CUBIN_BYTES = 64 << 20
 
 def locked_request(lock: Lock) -> Request:
     """Return what the folder was asked to hold."""
-    return Request(lock.prefix, tuple(kernel.source for kernel in lock.kernels), lock.adapters)
+    sources = tuple(kernel.source for kernel in lock.kernels)
+    return Request(lock.prefix, sources, lock.adapters, lock.table)
 
 
 def locked_configs(lock: Lock) -> list[LoadedConfig]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fa4gen.render.render import RenderedKernel
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.vendor.image import Image
+    from fa4gen.vendor.lock import LockedTable
 
 
 @dataclass(frozen=True)
@@ -45,3 +46,5 @@ class Request:
     """Config files and shipped names, as the user gave them."""
     adapters: tuple[str, ...] = ()
     """Beside the C launcher and CMake, which always come: "torch", "jax", "tvm-ffi", "python"."""
+    table: LockedTable | None = None
+    """Which kernel tuning tables among the configs have for which problem."""

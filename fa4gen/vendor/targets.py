@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
-from fa4gen.config.find import find_configs
 from fa4gen.config.paths import shown_path
 from fa4gen.config.project import Adapter, find_project
 from fa4gen.errors import ConfigError, Problem
@@ -14,6 +13,7 @@ from fa4gen.vendor.lock import read_lock
 from fa4gen.vendor.locked import locked_configs, locked_request
 from fa4gen.vendor.model import Request
 from fa4gen.vendor.names import check_prefix
+from fa4gen.vendor.regions import find_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +64,10 @@ def targets_to_write(into: Path | None, asked: Asked) -> list[Target]:
     Raises ConfigError when it is not clear what is to be written.
     """
     if into is not None and asked.configs and asked.prefix is not None:
-        request = Request(check_prefix(asked.prefix), asked.configs, beside_c(asked.adapters))
-        loaded = load_configs(find_configs(asked.configs), asked.settings)
+        paths, table = find_kernels(asked.configs)
+        adapters = beside_c(asked.adapters)
+        request = Request(check_prefix(asked.prefix), asked.configs, adapters, table)
+        loaded = load_configs(paths, asked.settings)
         return [Target(into, request, tuple(loaded), asked.templates)]
     project = find_project()
     entries = _entries(
@@ -96,7 +98,9 @@ def targets_with_lock(folder: Path | None, asked: Asked) -> list[Target]:
     lock = read_lock(folder)
     request = _changed(locked_request(lock), asked)
     if asked.configs:
-        loaded = load_configs(find_configs(asked.configs), asked.settings)
+        paths, table = find_kernels(asked.configs)
+        request = replace(request, table=table)
+        loaded = load_configs(paths, asked.settings)
     else:
         loaded = locked_configs(lock)
     return [Target(folder, request, tuple(loaded), asked.templates)]
@@ -147,10 +151,10 @@ def _of_entry(project: Project, entry: VendoredFolder, asked: Asked, alone: bool
         )
     request = _changed(Request(entry.prefix, entry.configs, beside_c(entry.adapters)), asked)
     try:
-        paths = (
-            find_configs(asked.configs)
+        paths, table = (
+            find_kernels(asked.configs)
             if asked.configs
-            else find_configs(entry.configs, project.root)
+            else find_kernels(entry.configs, project.root)
         )
     except ConfigError as error:
         where = f"configs of {shown_path(entry.folder)} in {shown_path(project.path)}"
@@ -158,6 +162,7 @@ def _of_entry(project: Project, entry: VendoredFolder, asked: Asked, alone: bool
             *(replace(p, message=f"{p.message} ({where})") for p in error.problems)
         ) from error
     loaded = tuple(load_configs(paths, asked.settings))
+    request = replace(request, table=table)
     return Target(entry.folder, request, loaded, asked.templates or entry.templates, entry.allow)
 
 
@@ -166,4 +171,5 @@ def _changed(request: Request, asked: Asked) -> Request:
         request.prefix if asked.prefix is None else check_prefix(asked.prefix),
         asked.configs or request.configs,
         beside_c(asked.adapters) if asked.adapters else request.adapters,
+        request.table,
     )

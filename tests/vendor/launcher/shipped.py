@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.model import Parameter
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.vendor.lock import LockedTable
 
 PREFIX = "acme"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow")
@@ -120,10 +121,12 @@ def facts_of(name: str, plan: Plan) -> KernelFacts:
     return kernel_facts(kernel)
 
 
-def write_launcher(folder: Path, plans: dict[str, Plan], prefix: str = PREFIX) -> Path:
+def write_launcher(
+    folder: Path, plans: dict[str, Plan], prefix: str = PREFIX, table: LockedTable | None = None
+) -> Path:
     """Write the C files of a vendored folder, and nothing else."""
     facts = tuple(facts_of(name, plan) for name, plan in plans.items())
-    values = template_values(Request(prefix, tuple(plans)), facts)
+    values = template_values(Request(prefix, tuple(plans), table=table), facts)
     templates = open_templates()
     files = {}
     for path, template in ROOTS:
