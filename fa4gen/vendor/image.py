@@ -18,8 +18,10 @@ from fa4gen.errors import MissingCapabilityError, Problem
 LINE_CHARACTERS = 4000
 """A multiple of 5, so that each line decodes on its own; as long as C99 takes strings (4095), since
 quotes and line ends count."""
-LITERAL_BITS, LITERAL_POSITION_BITS, POSITION_BITS = 0, 0, 3
+LITERAL_BITS, LITERAL_POSITION_BITS, POSITION_BITS = 0, 0, 4
 """LZMA's lc, lp and pb: the launcher unpacks no others. Smallest for the shipped kernels."""
+PROPERTIES = (POSITION_BITS * 5 + LITERAL_POSITION_BITS) * 9 + LITERAL_BITS
+"""The same as the stream's first byte."""
 _STAND_INS = {"?": "x", "\\": "y"}
 """Characters among the 85 from "#" on that mean something in a string of C, and those instead."""
 ALPHABET = "".join(_STAND_INS.get(chr(c), chr(c)) for c in range(ord("#"), ord("#") + 85))

@@ -17,6 +17,7 @@ from fa4gen.toolchain.batch import compile_many
 from fa4gen.toolchain.cache import Cache
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
+from fa4gen.vendor.compact import compact
 from fa4gen.vendor.family import family_of
 from fa4gen.vendor.folder import ROOTS
 from fa4gen.vendor.model import VendoredKernel
@@ -93,7 +94,8 @@ def render_kernels(
         except ConfigError as error:
             problems += locate(error, item).problems
             continue
-        planned.append(PlannedKernel(item, plan, render(plan, item, templates)))
+        rendered = compact(render(plan, item, templates), prefix)
+        planned.append(PlannedKernel(item, plan, rendered))
     if problems:
         raise ConfigError(*problems)
     return planned

@@ -13,7 +13,14 @@ from fa4gen.config.load import LoadedConfig, validate_document
 from fa4gen.config.yaml_positions import read_document
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.toolchain.model import CompiledKernel, Resources
-from fa4gen.vendor.image import ALPHABET, Image, decompress, from_text, image_lines
+from fa4gen.vendor.image import (
+    ALPHABET,
+    PROPERTIES,
+    Image,
+    decompress,
+    from_text,
+    image_lines,
+)
 from fa4gen.vendor.lock import LOCK_NAME
 from fa4gen.vendor.model import Request, VendoredKernel
 from fa4gen.vendor.on_disk import read_file
@@ -99,6 +106,8 @@ def with_images_of(
         digest = hashlib.sha256(kernel.compiled.cubin).hexdigest()
         same = entry is not None and entry.image.sha256 == digest
         image = image_on_disk(folder, entry) if same and entry is not None else None
+        if image is not None and from_text(image.lines[0][:5].encode(), 4)[0] != PROPERTIES:
+            image = None  # of an older fa4gen, for another launcher
         result.append(replace(kernel, packed=image) if image else kernel)
     return result
 

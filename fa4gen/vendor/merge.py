@@ -1,9 +1,9 @@
 """Merges two edits of one text line by line: what fa4gen writes today, and what the user changed.
 
 Both sides are compared with the text that they came from, of which hashes of its lines are enough:
-a merge writes lines of the sides only. Blank lines, and those of closing brackets, belong to the
-line before them, which counts as one with them. Each line is hashed together with the one before
-it, so an edit shows in two hashes. Edits that leave two unchanged lines between them are taken
+a merge writes lines of the sides only. Blank lines, those of closing brackets, and those that go on
+with a comment or an expression belong to the line before them, which counts as one with them. Each
+line is hashed together with the one before it, so an edit shows in two hashes. Edits that leave two unchanged lines between them are taken
 both; edits that are nearer or overlap are a conflict unless they are the same. Edits of one side
 with fewer than three unchanged lines between them count as one.
 """
@@ -14,23 +14,34 @@ import hashlib
 import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-KEY_BITS = 10
+KEY_BITS = 8
 """Of a hash: the keys are the largest part of what a folder keeps beside its files.
 
 Two lines of one key that both sides still have are found, and become a conflict. A line that the
 user edited and fa4gen changed as well is taken for unchanged only if both keys that it is part of
-stay the same by chance: one of 2**20."""
+stay the same by chance: one of 2**16."""
 LEAST_RUN = 2
 """Keys in a row that two edits of one side have between them: fewer are the same by chance in
 most changes of some tens of lines, two in one of a thousand."""
 _CLOSING = re.compile(rb"[\s)}\];,]*")
 """A line that says nothing without those before it."""
+_COMMENT = re.compile(rb"\s*(//|/\*|[*#]\s)")
+"""The start of a line that is a comment."""
+_MORE_COMMENT = re.compile(rb"\s*(//|[*#]\s|\*/)")
+"""The start of one that goes on with it."""
+_OPEN = re.compile(rb".*[,(\[=+\-|&?:<\\]\s*", re.DOTALL)
+"""A line that the next one goes on with."""
 _MARKER = re.compile(rb"^(<{7}|>{7})( |\r?$)", re.MULTILINE)
+
+
+Grouping = Literal["statements", "closing", "lines"]
+"""Which lines count with the one before: those that go on with it, closing ones, none. Folders of
+older versions have the latter two."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +81,13 @@ class LineKeys:
     """One more than lines: the end counts as an empty line."""
     bits: int = KEY_BITS
     """Of each, from the highest of the hash on."""
-    joined: bool = True
-    """Whether closing lines count with the line before them; each alone in older folders."""
+    grouping: Grouping = "statements"
+    """Which lines count with the line before them."""
 
 
 def line_keys(data: bytes) -> LineKeys:
     """Return the keys of the lines of ``data``."""
-    return LineKeys(tuple(_keys(_lines(data, joined=True), KEY_BITS)))
+    return LineKeys(tuple(_keys(_lines(data, "statements"), KEY_BITS)))
 
 
 def merge(base: LineKeys, yours: bytes, ours: bytes, our_name: str = "fa4gen") -> Merged:
@@ -88,7 +99,7 @@ def merge(base: LineKeys, yours: bytes, ours: bytes, our_name: str = "fa4gen") -
     windows = _has_windows_ends(yours) and not _has_windows_ends(ours)
     if windows:
         yours = yours.replace(b"\r\n", b"\n")
-    your_lines, our_lines = (_lines(side, joined=base.joined) for side in (yours, ours))
+    your_lines, our_lines = (_lines(side, base.grouping) for side in (yours, ours))
     result: list[bytes] = []
     conflicts = 0
     your_position = our_position = 0
@@ -123,14 +134,30 @@ def has_conflict(data: bytes) -> bool:
     return _MARKER.search(data) is not None
 
 
-def _lines(data: bytes, *, joined: bool) -> list[bytes]:
+def _lines(data: bytes, grouping: Grouping) -> list[bytes]:
+    """Return groups of lines. Each of a file's first comment is one: it has the version."""
     lines: list[bytes] = []
+    above = b""
+    at_top = True
     for line in data.splitlines(keepends=True):
-        if joined and lines and _CLOSING.fullmatch(line):
+        at_top = at_top and bool(_COMMENT.match(line))
+        if lines and not at_top and _belongs(line, above, grouping):
             lines[-1] += line
         else:
             lines.append(line)
+        above = line
     return [*lines, b""]
+
+
+def _belongs(line: bytes, above: bytes, grouping: Grouping) -> bool:
+    """Whether a line counts as one with that above it."""
+    if grouping != "lines" and _CLOSING.fullmatch(line):
+        return True
+    if grouping != "statements":
+        return False
+    if _COMMENT.match(above):
+        return bool(_MORE_COMMENT.match(line))
+    return bool(_OPEN.fullmatch(above))
 
 
 def _keys(lines: Sequence[bytes], bits: int) -> list[int]:

@@ -1,7 +1,7 @@
 """.fa4gen/originals.zip: the lines of the folder's files as fa4gen wrote them, the base of merges.
 
-A merge needs to know which lines were there, not what they say: the archive has a hash of ten
-bits for each line, an eighth of what the text would take packed. It is the same wherever it is
+A merge needs to know which lines were there, not what they say: the archive has a hash of a byte
+for each statement, a tenth of what the text would take packed. It is the same wherever it is
 made. Images of compiled kernels, manifests and the licence are left out: nobody edits them.
 """
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from fa4gen.vendor.merge import Grouping
+
 ORIGINALS = f"{STATE_FOLDER}/originals.zip"
-KEYS, KEYS_OF_EACH_LINE = "joined", "pairs"
-"""Of the archive: the member with the keys is called this and their bits; the second in folders
-where a closing line has a key of its own."""
-KNOWN_BITS = (KEY_BITS, 8, 12, 16)
+KINDS: dict[str, Grouping] = {"statements": "statements", "joined": "closing", "pairs": "lines"}
+"""Of the archive: the member with the keys is called this and their bits; older folders have the
+others, with more keys."""
+KNOWN_BITS = (KEY_BITS, 10, 12, 16)
 """Of keys that are read: those of today, and of older folders."""
 MAX_BYTES = 8 << 20
 """Of the archive."""
@@ -52,7 +54,9 @@ def pack_originals(files: Mapping[str, bytes]) -> bytes:
     counts = {path: len(of_file.keys) for path, of_file in keys.items()}
     members = {
         "files.json": json.dumps(counts, indent=0).encode(),
-        f"{KEYS}{KEY_BITS}": _packed([key for of_file in keys.values() for key in of_file.keys]),
+        f"statements{KEY_BITS}": _packed(
+            [key for of_file in keys.values() for key in of_file.keys]
+        ),
     }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -97,14 +101,11 @@ def read_originals(folder: Path, recorded: str | None) -> dict[str, LineKeys]:
             counts = json.loads(archive.read("files.json"))
             names = archive.namelist()
             kind, bits = next(
-                (kind, bits)
-                for kind in (KEYS, KEYS_OF_EACH_LINE)
-                for bits in KNOWN_BITS
-                if f"{kind}{bits}" in names
+                (kind, bits) for kind in KINDS for bits in KNOWN_BITS if f"{kind}{bits}" in names
             )
             keys = iter(_unpacked(archive.read(f"{kind}{bits}"), bits))
         return {
-            str(path): LineKeys(tuple(islice(keys, int(count))), bits, kind == KEYS)
+            str(path): LineKeys(tuple(islice(keys, int(count))), bits, KINDS[kind])
             for path, count in counts.items()
         }
     except (

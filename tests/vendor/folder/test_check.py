@@ -15,7 +15,13 @@ pytestmark = pytest.mark.compile
 
 def compress_otherwise(data: bytes) -> bytes:
     """Pack the same data into other bytes."""
-    filters = [{"id": lzma.FILTER_LZMA1, "preset": 1, "lc": 0, "lp": 0, "pb": 3}]
+    filters = [{"id": lzma.FILTER_LZMA1, "preset": 1, "lc": 0, "lp": 0, "pb": 4}]
+    return lzma.compress(data, format=lzma.FORMAT_ALONE, filters=filters)
+
+
+def compress_by_eight(data: bytes) -> bytes:
+    """Pack as older folders are, by places modulo eight."""
+    filters = [{"id": lzma.FILTER_LZMA1, "preset": 9, "lc": 0, "lp": 0, "pb": 3}]
     return lzma.compress(data, format=lzma.FORMAT_ALONE, filters=filters)
 
 
@@ -128,6 +134,20 @@ def test_an_image_packed_by_another_liblzma_is_current(
     assert main(["vendor", CONFIG, "--into", "new", "--prefix", "acme"]) == 0
     path = f"cubins/acme_{CONFIG}.c"
     assert Path("new", path).read_bytes() != before[path]  # it does pack otherwise
+
+
+def test_machine_code_that_the_launcher_of_today_does_not_unpack_is_packed_again(
+    vendored: Vendored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = vendored.files()
+    with monkeypatch.context() as older:
+        older.setattr("fa4gen.vendor.image.compress", compress_by_eight)
+        older.setattr("fa4gen.vendor.locked.PROPERTIES", 135)
+        assert main(["vendor", CONFIG, "--into", "old", "--prefix", "acme"]) == 0
+    path = f"cubins/acme_{CONFIG}.c"
+    assert Path("old", path).read_bytes() != before[path]
+    assert main(["vendor", "--update", "old"]) == 0
+    assert Path("old", path).read_bytes() == before[path]
 
 
 def test_stale_files_and_kernels_are_named(

@@ -148,7 +148,7 @@ def test_closing_lines_belong_to_the_line_before_them() -> None:
 
 def test_keys_of_each_line_are_those_of_older_folders() -> None:
     lines = [b"a\n", b"}\n", b"\n", b"b\n", b"c\n", b"d\n"]
-    keys = merging.LineKeys(tuple(merging._keys([*lines, b""], 16)), 16, joined=False)
+    keys = merging.LineKeys(tuple(merging._keys([*lines, b""], 16)), 16, "lines")
     base = b"".join(lines)
     merged = merging.merge(keys, base.replace(b"a", b"A"), base.replace(b"c", b"C"))
     assert (merged.data, merged.conflicts) == (b"A\n}\n\nb\nC\nd\n", 0)
@@ -174,3 +174,13 @@ def test_an_edited_line_whose_key_is_the_old_one_is_not_lost() -> None:
     merged = merge(base, base.replace(b"b\n", edit), base.replace(b"b\n", b"new\n"))
     assert merged.conflicts == 1
     assert edit in merged.data
+
+
+def test_lines_that_go_on_belong_to_the_line_before_them() -> None:
+    top = b"/* top\n * a\n * b\n * c\n * of it */\n"
+    base = top + b"int f(int a,\n      int b);\n// one\n// two\nx = 1 +\n    2;\n"
+    assert len(line_keys(base).keys) == 9  # those at the top are five, and the end
+    ours = base.replace(b"of it", b"of all")
+    merged = merge(base, b"/* mine */\n" + base.replace(b"2;", b"3;"), ours)
+    assert merged.conflicts == 0
+    assert merged.data == b"/* mine */\n" + ours.replace(b"2;", b"3;")

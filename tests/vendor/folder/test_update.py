@@ -313,7 +313,24 @@ def archive_of_16_bits(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("pack", [pack_originals, archive_of_16_bits])
+def archive_of_10_bits(files: dict[str, bytes]) -> bytes:
+    """Originals as later folders have them: a key counts for closing lines, too."""
+    counts, bits = {}, ""
+    for path, data in sorted(files.items()):
+        lines = [*data.splitlines(keepends=True), b""]  # none of which is a closing one
+        counts[path] = len(lines)
+        for before, line in zip([b"", *lines], lines, strict=False):
+            first = int.from_bytes(hashlib.sha256(before + b"\0" + line).digest()[:2], "big")
+            bits += f"{first:016b}"[:10]
+    size = -(-len(bits) // 8)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("files.json", json.dumps(counts))
+        archive.writestr("joined10", int(bits.ljust(8 * size, "0"), 2).to_bytes(size, "big"))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("pack", [pack_originals, archive_of_10_bits, archive_of_16_bits])
 def test_originals_of_every_kind_are_read(pack, tmp_path: Path) -> None:
     files = {"src/a.c": b"a\nb\nc\nd\n", "src/b.c": b"one\n", "src/c.c": b"x\ny"}
     place = tmp_path / ORIGINALS
