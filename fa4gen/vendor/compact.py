@@ -1,8 +1,9 @@
 """A rendered kernel as a vendored folder has it: the same kernel, shorter.
 
-``__device__ __forceinline__`` is a macro, P_DEVICE. Constants are enumerators: NVRTC, which does not
-see the host's code, gives every variable of a namespace or a class a place in the machine code, with
-a symbol and a pointer: a tenth of an image, which nothing reads. Instructions stay as they are.
+``__device__ __forceinline__`` is a macro, P_DEVICE. Constants are enumerators: NVRTC, which does
+not see the host's code, gives every variable of a namespace or a class a place in the machine code,
+with a symbol and a pointer: a tenth of an image, which nothing reads. Instructions stay as they
+are.
 """
 
 from __future__ import annotations
