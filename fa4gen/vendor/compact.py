@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.render.manifest import sha256
@@ -54,8 +54,7 @@ def compact_text(text: str, prefix: str, variables: frozenset[str] = frozenset()
     """
     lines = text.split("\n")
     _name_functions(lines, macro_of(prefix))
-    _enumerate_constants(lines, variables)
-    return "\n".join(lines)
+    return "\n".join(_enumerated(lines, variables))
 
 
 def _name_functions(lines: list[str], macro: str) -> None:
@@ -82,19 +81,62 @@ def _open_brackets(line: str, before: list[int]) -> list[int]:
     return found
 
 
-def _enumerate_constants(lines: list[str], variables: frozenset[str]) -> None:
-    """Make enumerators of the constants of namespaces and classes, not of those in functions."""
+@dataclass(frozen=True)
+class _Constant:
+    """A constant's type and lines: without type, semicolon and what is before the name."""
+
+    kind: str
+    indent: str
+    lines: tuple[str, ...]
+
+
+def _enumerated(lines: list[str], variables: frozenset[str]) -> list[str]:
+    """Return lines with enumerators for the constants of namespaces and classes.
+
+    Those that follow one another and have one type are of one enumeration.
+    """
+    done: list[str] = []
+    run: list[_Constant] = []
     in_class = False
-    for number, line in enumerate(lines):
+    number = 0
+    while number < len(lines):
+        line = lines[number]
         if line[:1] not in (" ", "#", "/", ""):
             in_class = line.startswith(("struct ", "class ")) and not line.endswith(";")
         match = _CONSTANT.match(line)
-        if match is None or match[3] in variables or len(match[1]) != 2 * in_class:
+        if match and match[3] not in variables and len(match[1]) == 2 * in_class:
+            last = next(i for i in range(number, len(lines)) if _code(lines[i]).endswith(";"))
+            own = (line[match.end() :], *lines[number + 1 : last + 1])
+            if run and (run[-1].kind, run[-1].indent) != (match[2], match[1]):
+                done += _enumeration(run)
+                run = []
+            run.append(_Constant(match[2], match[1], own))
+            number = last + 1
             continue
-        lines[number] = f"{match[1]}enum : {match[2]} {{ {line[match.end() :]}"
-        last = next(i for i in range(number, len(lines)) if _code(lines[i]).endswith(";"))
-        code = _code(lines[last])
-        lines[last] = f"{code[:-1]} }};{lines[last][len(code) :]}"
+        done += _enumeration(run)
+        run = []
+        done.append(line)
+        number += 1
+    return done + _enumeration(run)
+
+
+def _enumeration(run: list[_Constant]) -> list[str]:
+    """Return the lines of an enumeration: one line for a constant alone."""
+    if not run:
+        return []
+    indent, kind = run[0].indent, run[0].kind
+    if len(run) == 1:
+        first, *more = run[0].lines
+        rows = [f"{indent}enum : {kind} {{ {first}", *more]
+        code = _code(rows[-1])
+        return [*rows[:-1], f"{code[:-1]} }};{rows[-1][len(code) :]}"]
+    rows = [f"{indent}enum : {kind} {{"]
+    for constant in run:
+        first, *more = constant.lines
+        rows += [f"{indent}  {first}", *more]
+        code = _code(rows[-1])
+        rows[-1] = f"{code[:-1]},{rows[-1][len(code) :]}"
+    return [*rows, f"{indent}}};"]
 
 
 def _code(line: str) -> str:

@@ -3,9 +3,10 @@
 Both sides are compared with the text that they came from, of which hashes of its lines are enough:
 a merge writes lines of the sides only. Blank lines, those of closing brackets, and those that go on
 with a comment or an expression belong to the line before them, which counts as one with them. Each
-line is hashed together with the one before it, so an edit shows in two hashes. Edits that leave two unchanged lines between them are taken
-both; edits that are nearer or overlap are a conflict unless they are the same. Edits of one side
-with fewer than three unchanged lines between them count as one.
+line is hashed together with the one before it, so an edit shows in two hashes. Edits that leave two
+unchanged lines between them are taken both; edits that are nearer or overlap are a conflict unless
+they are the same. Edits of one side with fewer than three unchanged lines between them count as
+one.
 """
 
 from __future__ import annotations
