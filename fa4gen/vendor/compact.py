@@ -2,18 +2,20 @@
 
 ``__device__ __forceinline__`` is a macro, P_DEVICE. Constants are enumerators: NVRTC, which does
 not see the host's code, gives every variable of a namespace or a class a place in the machine code,
-with a symbol and a pointer: a tenth of an image, which nothing reads. Instructions stay as they
-are.
+with a symbol and a pointer: a tenth of an image, which nothing reads. The tables of barriers and of
+tensor memory are in the header of barriers alone. Instructions stay as they are.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import textwrap
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.render.manifest import sha256
+from fa4gen.render.wrap import MAX_COLUMNS
 
 if TYPE_CHECKING:
     from fa4gen.render.render import RenderedKernel
@@ -23,6 +25,11 @@ _CONSTANT = re.compile(r"( *)(?:static )?constexpr (u?int\d+|bool) (?=(\w+) =)")
 _ASM_CONSTANT = re.compile(r'"n"\((\w+)\)')
 _COMMENT = re.compile(r" *//.*$")
 _ONCE = "#pragma once\n"
+_TABLES = ("// Barriers: slots", "// Tensor memory, by columns:")
+_PIECES = re.compile(r"[^,]*,|[^,]+$")
+_ELSE = "#else  // a pass of the build for another target: the kernel is there, and traps"
+_QUALIFIERS = re.compile(r"const __grid_constant__ | __restrict__")
+_PARAMETER = re.compile(r" \w+(?:,|\) \{)$")
 
 
 def compact(rendered: RenderedKernel, prefix: str) -> RenderedKernel:
@@ -48,37 +55,103 @@ def macro_of(prefix: str) -> str:
 
 
 def compact_text(text: str, prefix: str, variables: frozenset[str] = frozenset()) -> str:
-    """Return the lines of a kernel, or of a header of it, in their order.
+    """Return the text of a kernel, or of a header of it.
 
     Constants of the names ``variables`` stay: an operand of asm is no enumerator.
     """
-    lines = text.split("\n")
-    _name_functions(lines, macro_of(prefix))
-    return "\n".join(_enumerated(lines, variables))
+    lines = _functions(_without_tables(text.split("\n")), macro_of(prefix))
+    return "\n".join(_enumerated(_traps(lines), variables))
 
 
-def _name_functions(lines: list[str], macro: str) -> None:
-    """Put the macro in, and move the lines below that are aligned with a bracket."""
-    shift = len(FUNCTION) - len(macro)
-    brackets: list[int] = []
-    for number, line in enumerate(lines):
-        indent = len(line) - len(line.lstrip())
-        if brackets and indent == brackets[-1] + 1:
-            lines[number] = line[shift:] if shift > 0 else " " * -shift + line
-        if brackets or FUNCTION in line:
-            brackets = _open_brackets(line, brackets)
-        lines[number] = lines[number].replace(FUNCTION, macro)
+def _without_tables(lines: list[str]) -> list[str]:
+    """Leave the head's tables of barriers and tensor memory to the header of barriers."""
+    done: list[str] = []
+    in_table = False
+    words = "Barriers and tensor memory" if _TABLES[1] in lines else "Barriers"
+    header = next((line.split('"')[1] for line in lines if line.startswith('#include "')), "")
+    for line in lines:
+        if line.startswith(_TABLES):
+            in_table = True
+            if line.startswith(_TABLES[0]):
+                done += [f"// {words}: {header}", "//"]
+        in_table = in_table and line.startswith("// ")
+        if not in_table and not (line == "//" and done and done[-1] == "//"):
+            done.append(line)
+    return done
 
 
-def _open_brackets(line: str, before: list[int]) -> list[int]:
-    """Return the columns of the parentheses that are open at the end of the line."""
-    found = list(before)
-    for column, character in enumerate(_code(line)):
-        if character == "(":
-            found.append(column)
-        elif character == ")":
-            found.pop()
-    return found
+def _functions(lines: list[str], macro: str) -> list[str]:
+    """Put the macro in, and fill the lines of the parameters again."""
+    done: list[str] = []
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        if FUNCTION not in line:
+            done.append(line)
+            continue
+        head = [line]
+        while _open_bracket(head) >= 0:
+            head.append(lines[number])
+            number += 1
+        done += _filled([row.replace(FUNCTION, macro) for row in head])
+    return done
+
+
+def _open_bracket(rows: list[str]) -> int:
+    """Return the column of the first parenthesis that is open at the end, -1 without one."""
+    found: list[int] = []
+    for row in rows:
+        for column, character in enumerate(_code(row)):
+            if character == "(":
+                found.append(column)
+            elif character == ")":
+                found.pop()
+    return found[0] if found else -1
+
+
+def _filled(rows: list[str]) -> list[str]:
+    """Return the head of a function with as many parameters on a line as there is room for."""
+    column = _open_bracket(rows[:1]) + 1
+    if column == 0:
+        return rows
+    joined = " ".join([rows[0], *(row.strip() for row in rows[1:])]).replace("( ", "(")
+    done: list[str] = []
+    line, parameter, depth = joined[:column], "", 1
+    for piece in _PIECES.findall(joined[column:]):
+        parameter += piece
+        depth += sum(map(piece.count, "(<{")) - sum(map(piece.count, ")>}"))
+        if depth > 1:
+            continue
+        if line.strip() and len(line + parameter.rstrip()) > MAX_COLUMNS:
+            done.append(line.rstrip())
+            line, parameter = " " * column, parameter.lstrip()
+        line, parameter = line + parameter, ""
+    return [*done, line + parameter]
+
+
+def _traps(lines: list[str]) -> list[str]:
+    """Name no parameters of the kernels that only trap, in a build for another target."""
+    if _ELSE not in lines:
+        return lines
+    begin = lines.index(_ELSE)
+    done, types = lines[:begin], ""
+    for line in lines[begin:]:
+        row = line.strip()
+        if line.startswith('extern "C"'):
+            done.append(line)
+        elif line.startswith("    ") and _PARAMETER.search(row):
+            end = ", " if row.endswith(",") else ") {"
+            types += _PARAMETER.sub("", _QUALIFIERS.sub("", row)) + end
+            if end == ") {":
+                width = MAX_COLUMNS - 4
+                done += textwrap.wrap(
+                    types, width, initial_indent=" " * 4, subsequent_indent=" " * 4
+                )
+                types = ""
+        else:
+            done.append(line)
+    return done
 
 
 @dataclass(frozen=True)

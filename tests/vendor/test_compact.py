@@ -63,15 +63,13 @@ struct Config {
   enum : int32 { BM = 64 };  // rows
   uint32 at;
 
-  static ACME_DEVICE Config start(uint32 first,
-                                  uint32 second) {
+  static ACME_DEVICE Config start(uint32 first, uint32 second) {
     constexpr int32 kOwn = 1;
     return {first + second * kOwn};
   }
 };
 
-ACME_DEVICE uint32 sum(uint32 first, uint32 (*second)(uint32),
-                       uint32 third) {
+ACME_DEVICE uint32 sum(uint32 first, uint32 (*second)(uint32), uint32 third) {
   constexpr uint32 kLocal = 5;
   asm("add %0, %1;" ::"n"(kOperand), "r"(first +
                                          third));
@@ -85,11 +83,70 @@ def test_functions_and_constants() -> None:
     assert compact_text(RENDERED, PREFIX, frozenset({"kOperand"})) == COMPACT
 
 
-def test_a_long_prefix_moves_lines_to_the_right() -> None:
-    text = "__device__ __forceinline__ int f(int a,\n" + " " * 33 + "int b);\n"
-    prefix = "a_prefix_of_thirty_two_characters"
-    first, second, _ = compact_text(text, prefix).split("\n")
-    assert first.index("(") + 1 == second.index("int b")
+def test_parameters_are_filled_again() -> None:
+    text = """\
+// Barriers: slots x arrivals
+//   query_full  1 x 1  landed,
+//       all of it
+//
+// Tensor memory, by columns:
+//   0 to 9  scores
+//
+// Config sha256 0
+
+#include "k_barriers.h"
+
+__device__ __forceinline__ Pair<1, 2> sum_of_all(uint32 first, uint32 (*second)(uint32, uint32),
+                                                 const Pair<1, 2>& third = {3, 4},
+                                                 uint32 fourth = g(1, 2)) {
+  return h(first,
+           fourth);
+}
+
+#else  // a pass of the build for another target: the kernel is there, and traps
+
+extern "C" __global__ void k(
+    const __grid_constant__ TensorMap map,
+    const float* __restrict__ values,
+    int32 rows) {
+  asm volatile("trap;");
+}
+
+#endif
+"""
+    expected = """\
+// Barriers and tensor memory: k_barriers.h
+//
+// Config sha256 0
+
+#include "k_barriers.h"
+
+ACME_DEVICE Pair<1, 2> sum_of_all(uint32 first, uint32 (*second)(uint32, uint32),
+                                  const Pair<1, 2>& third = {3, 4}, uint32 fourth = g(1, 2)) {
+  return h(first,
+           fourth);
+}
+
+#else  // a pass of the build for another target: the kernel is there, and traps
+
+extern "C" __global__ void k(
+    TensorMap, const float*, int32) {
+  asm volatile("trap;");
+}
+
+#endif
+"""
+    assert compact_text(text, PREFIX) == expected
+
+
+def test_a_long_prefix_takes_more_lines() -> None:
+    text = """\
+__device__ __forceinline__ int f(int number_0, int number_1, int number_2, int number_3, int a,
+                                 int b);"""
+    expected = """\
+A_PREFIX_OF_THIRTY_TWO_CHARACTERS_DEVICE int f(int number_0, int number_1, int number_2,
+                                               int number_3, int a, int b);"""
+    assert compact_text(text, "a_prefix_of_thirty_two_characters") == expected
 
 
 @pytest.mark.compile
