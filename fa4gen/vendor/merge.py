@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-KEY_BITS = 8
+KEY_BITS = 10
 """Of a hash: the keys are the largest part of what a folder keeps beside its files.
 
 Two lines of one key that both sides still have are found, and become a conflict. A line that the
 user edited and fa4gen changed as well is taken for unchanged only if both keys that it is part of
-stay the same by chance: one of 2**16."""
+stay the same by chance: one of 2**20."""
 LEAST_RUN = 2
 """Keys in a row that two edits of one side have between them: fewer are the same by chance in
 most changes of some tens of lines, two in one of a thousand."""

@@ -1,7 +1,7 @@
 """.fa4gen/originals.zip: the lines of the folder's files as fa4gen wrote them, the base of merges.
 
-A merge needs to know which lines were there, not what they say: the archive has a hash of a byte
-for each statement, a tenth of what the text would take packed. It is the same wherever it is
+A merge needs to know which lines were there, not what they say: the archive has a hash of ten
+bits for each statement, a tenth of what the text would take packed. It is the same wherever it is
 made. Images of compiled kernels, manifests and the licence are left out: nobody edits them.
 """
 
@@ -28,7 +28,7 @@ ORIGINALS = f"{STATE_FOLDER}/originals.zip"
 KINDS: dict[str, Grouping] = {"statements": "statements", "joined": "closing", "pairs": "lines"}
 """Of the archive: the member with the keys is called this and their bits; older folders have the
 others, with more keys."""
-KNOWN_BITS = (KEY_BITS, 10, 12, 16)
+KNOWN_BITS = (KEY_BITS, 8, 12, 16)
 """Of keys that are read: those of today, and of older folders."""
 MAX_BYTES = 8 << 20
 """Of the archive."""

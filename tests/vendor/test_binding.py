@@ -34,6 +34,7 @@ def seen(tmp_path_factory):
             PREFIX="ABC",
             kernels=(),
             has=every_feature(),
+            regions=(),
             masks=MASKS,
             scores=SCORES,
             residuals=RESIDUALS,
