@@ -32,6 +32,7 @@ def abi_section() -> str:
         "PREFIX": "ACME",
         "kernels": (),
         "has": every_feature(),
+        "regions": (),
         "masks": MASKS,
         "scores": SCORES,
         "residuals": RESIDUALS,

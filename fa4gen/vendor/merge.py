@@ -1,12 +1,12 @@
 """Merges two edits of one text line by line: what fa4gen writes today, and what the user changed.
 
 Both sides are compared with the text that they came from, of which hashes of its lines are enough:
-a merge writes lines of the sides only. Blank lines, those of closing brackets, and those that go on
-with a comment or an expression belong to the line before them, which counts as one with them. Each
-line is hashed together with the one before it, so an edit shows in two hashes. Edits that leave two
-unchanged lines between them are taken both; edits that are nearer or overlap are a conflict unless
-they are the same. Edits of one side with fewer than three unchanged lines between them count as
-one.
+a merge writes lines of the sides only. Blank lines, those of closing brackets, and those that
+continue a comment or an expression belong to the line before them, which counts as one with them.
+Each line is hashed together with the one before it, so an edit shows in two hashes. Edits that
+leave two unchanged lines between them are taken both; edits that are nearer or overlap are a
+conflict unless they are the same. Edits of one side with fewer than three unchanged lines between
+them count as one.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _CLOSING = re.compile(rb"[\s)}\];,]*")
 _COMMENT = re.compile(rb"\s*(//|/\*|[*#]\s)")
 """The start of a line that is a comment."""
 _MORE_COMMENT = re.compile(rb"\s*(//|[*#]\s|\*/)")
-"""The start of one that goes on with it."""
+"""The start of one that continues it."""
 _OPEN = re.compile(rb".*[,(\[=+\-|&?:<\\]\s*", re.DOTALL)
-"""A line that the next one goes on with."""
+"""A line that the next one continues."""
 _MARKER = re.compile(rb"^(<{7}|>{7})( |\r?$)", re.MULTILINE)
 
 
 Grouping = Literal["statements", "closing", "lines"]
-"""Which lines count with the one before: those that go on with it, closing ones, none. Folders of
+"""Which lines count with the one before: those that continue it, closing ones, none. Folders of
 older versions have the latter two."""
 
 
