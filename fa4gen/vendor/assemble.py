@@ -52,7 +52,6 @@ def assemble(
 ) -> Assembled:
     """Return the folder that ``request`` asks for. Raises ConfigError, TemplateError."""
     _refuse_views(request, kernels)
-    _refuse_types(request, kernels)
     files = text_files(request, kernels, templates)
     files[ORIGINALS] = pack_originals(files)
     hashes = {path: sha256(data) for path, data in sorted(files.items())}
@@ -90,20 +89,6 @@ def _refuse_views(request: Request, kernels: Sequence[VendoredKernel]) -> None:
                 f"{names[0]}: its values are columns of the keys, and an array of JAX is no view "
                 "of another",
                 "Leave the adapter jax out, or vendor the kernel into a folder of its own.",
-            )
-        )
-
-
-def _refuse_types(request: Request, kernels: Sequence[VendoredKernel]) -> None:
-    """Refuse adapters of kernels whose keys are of another type than the query."""
-    facts = [(one.name, kernel_facts(one).launcher) for one in kernels]
-    names = [name for name, one in facts if one.kv_element_bytes != one.element_bytes]
-    if names and request.adapters:
-        raise ConfigError(
-            Problem(
-                f"{names[0]}: its keys and values are of another type than its query, which the "
-                "adapters do not know yet",
-                "Leave the adapters out, or vendor the kernel into a folder of its own.",
             )
         )
 

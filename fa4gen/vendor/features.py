@@ -127,7 +127,7 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         lists=any(one.list_entry for one in launchers),
         shares=any(one.share_limit for one in launchers),
         values_in_keys=any(one.values_in_keys for one in launchers),
-        other_keys=any(one.kv_element_bytes != one.element_bytes for one in launchers),
+        other_keys=any(one.other_keys for one in launchers),
         page_scales=any(one.page_scales for one in launchers),
         stepped_places=any(row.has_stepped_places for one in launchers for row in one.maps),
         mixed_tile_heights=any(one.mixed_tile_heights for one in launchers),

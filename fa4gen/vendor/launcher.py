@@ -134,6 +134,11 @@ class LauncherFacts:
         """Those of the kernel and of the launch before it."""
         return self.parameters + self.list_parameters
 
+    @property
+    def other_keys(self) -> bool:
+        """Whether keys and values are of another type than the query."""
+        return self.kv_element_bytes != self.element_bytes
+
     def takes(self, array: str) -> bool:
         """Whether the kernel takes the one of ARRAYS that is called ``array``."""
         return bool(self.arrays >> ARRAYS.index(array) & 1)

@@ -89,16 +89,6 @@ def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
         assemble(Request(PREFIX, (kernel.name,), ("jax",)), [kernel], templates())
 
 
-@pytest.mark.parametrize("adapter", ["python", "torch", "tvm-ffi", "jax"])
-def test_keys_of_another_type_than_the_query_have_no_adapter_yet(adapter: str) -> None:
-    found = find_configs(("decode_d128_kv_fp8_bf16",))
-    (planned,) = render_kernels([loaded(*found)], PREFIX, templates())
-    kernel = without_code(planned)
-    assert assemble(Request(PREFIX, (kernel.name,)), [kernel], templates()).files
-    with pytest.raises(ConfigError, match="are of another type than its query"):
-        assemble(Request(PREFIX, (kernel.name,), (adapter,)), [kernel], templates())
-
-
 @pytest.mark.compile
 @pytest.mark.parametrize(
     ("name", "bar"),

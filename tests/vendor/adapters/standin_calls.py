@@ -269,6 +269,41 @@ class Cases:
         )  # fmt: skip
         self._same_as_c(name, args)
 
+    def scales_of_pages_are_passed(self) -> None:
+        from fa4gen.config.find import find_configs
+        from fa4gen.config.load import load_config
+        from fa4gen.designs.build import build_plan
+
+        self._ready()
+        name = "decode_d128_paged64_kv_fp8_page_bf16"
+        query, out = self._array(3, 1, 8, 128), self._array(3, 1, 8, 128)
+        key, value = (self._array(11, 64, 2, 128, dtype=np.uint8) for _ in "kv")
+        lse = self._array(3, 8, 1, dtype=np.float32)
+        scales = {
+            f"{word}_descale": self._array(11, 2, dtype=np.float32) for word in ("key", "value")
+        }
+        tables = {
+            "key_lengths": self._array(3, dtype=np.int32),
+            "page_table": self._array(3, 5, dtype=np.int32),
+        }
+        launch = getattr(self.acme, name)
+        launch(query, key, value, out=out, lse=lse, stream=9, **scales, **tables)
+        (config,) = find_configs((name,))
+        parameters = [row.name for row in build_plan(load_config(config).config).parameters]
+        made = self.stand_in.launches[-1].parameters
+        for word, array in {**scales, **tables}.items():
+            passed = int.from_bytes(made[parameters.index(word)], "little")
+            assert passed == array.array.ctypes.data, word
+        assert int.from_bytes(made[parameters.index("key_page_rows")], "little") == 64
+        for word, wrong, message in (
+            ("key_descale", self._array(3, 2, dtype=np.float32), r"shape \(11, 2\), got \(3, 2\)"),
+            ("value_descale", self._array(11, 2), "float32, got bfloat16"),
+        ):
+            with pytest.raises(ValueError, match=f"^{word}: expected {message}"):
+                launch(query, key, value, out=out, lse=lse, **{**scales, word: wrong}, **tables)
+        with pytest.raises(ValueError, match=r"^key: expected float8_e4m3fn, got bfloat16"):
+            launch(query, query, value, out=out, lse=lse, **scales, **tables)
+
     def a_tensor_that_the_score_reads_is_passed(self) -> None:
         from fa4gen.vendor.binding import AttentionArgs
 

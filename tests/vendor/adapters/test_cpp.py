@@ -20,6 +20,8 @@ SETS = {
     "decode": ("decode_d128_bf16",),
     "functions": ("d128_alibi_causal_bf16",),
     "scales of sequences": ("fa4_d128_paged64_causal_fp8",),
+    "scales of keys": ("decode_d128_kv_fp8_bf16",),
+    "scales of pages": ("decode_d128_paged64_kv_fp8_page_bf16",),
     "products with c": ("gemm_bf16_residual_sm90",),
     "products without c": ("gemm_fp8_sm90",),
 }

@@ -11,7 +11,8 @@ jnp = jax.numpy
 
 RAGGED, PAGED = "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16"
 DECODE, ALIBI, SCALES = "decode_d128_bf16", "d128_alibi_causal_bf16", "fa4_d128_paged64_causal_fp8"
-NAMES = (RAGGED, PAGED, DECODE, ALIBI, SCALES)
+OF_PAGES = "decode_d128_paged64_kv_fp8_page_bf16"
+NAMES = (RAGGED, PAGED, DECODE, ALIBI, SCALES, OF_PAGES)
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,18 @@ def test_scales_of_sequences(acme) -> None:
     }  # fmt: skip
     call, _ = traced(getattr(acme, SCALES), fp8[0], fp8[1], fp8[1], **tables)
     assert operands(call)[3:] == ["3x2xf32"] * 3 + ["4xi32", "3xi32", "3x5xi32"]
+
+
+def test_scales_of_pages(acme) -> None:
+    inputs = array(3, 1, 8, 128), *[array(11, 64, 2, 128, dtype=jnp.float8_e4m3fn)] * 2
+    tables = {"key_lengths": integers(3), "page_table": integers(3, 5)}
+    scales = {"key_descale": array(11, 2, dtype=jnp.float32)}
+    call, results = traced(getattr(acme, OF_PAGES), *inputs, **scales, **tables)
+    assert operands(call)[3:] == ["11x2xf32"] * 2 + ["3xi32", "3x5xi32"]
+    assert results == [(3, 1, 8, 128), (3, 8, 1)]
+    scales["key_descale"] = array(3, 2, dtype=jnp.float32)
+    with pytest.raises(ValueError, match=r"key_descale: expected shape \(11, 2\), got \(3, 2\)"):
+        jax.eval_shape(getattr(acme, OF_PAGES), *inputs, **scales, **tables)
 
 
 def test_decode_has_a_workspace_of_its_own(acme) -> None:

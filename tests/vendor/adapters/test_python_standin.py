@@ -37,6 +37,7 @@ def outcomes(tmp_path_factory) -> dict[str, str]:
     """The traceback of each case, empty where it holds."""
     names = (*KERNELS, "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16")
     names = (*names, "decode_d128_bf16", "decode_d128_splits_bf16", "d128_alibi_causal_bf16")
+    names = (*names, "decode_d128_paged64_kv_fp8_page_bf16")
     folder = write_folder(tmp_path_factory.mktemp("python"), names, ("python",))
     driver = tmp_path_factory.mktemp("driver") / "libcuda.so.1"
     sources = [*sorted(STANDIN.glob("*.c")), HERE / "driver_more.c"]

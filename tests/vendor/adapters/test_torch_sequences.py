@@ -11,11 +11,13 @@ torch = pytest.importorskip("torch", minversion="2.9", reason="no PyTorch 2.9 or
 BF16, INT32 = torch.bfloat16, torch.int32
 RAGGED, PAGED = "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16"
 ALIBI = "d128_alibi_causal_bf16"
+SCALED, OF_PAGES = "decode_d128_kv_fp8_bf16", "decode_d128_paged64_kv_fp8_page_bf16"
 
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory):
-    folder = write_folder(tmp_path_factory.mktemp("sequences"), (RAGGED, PAGED, ALIBI), ("torch",))
+    names = (RAGGED, PAGED, ALIBI, SCALED, OF_PAGES)
+    folder = write_folder(tmp_path_factory.mktemp("sequences"), names, ("torch",))
     return import_file(folder / "adapters/torch/acme_torch.py", "acme_torch_of_sequences")
 
 
@@ -70,12 +72,35 @@ def test_what_has_another_type_is_named(acme, tensor, name) -> None:
         getattr(acme, PAGED)(query, key, key, **more)
 
 
+@pytest.mark.parametrize("name", [SCALED, OF_PAGES])
+def test_keys_of_fp8_have_scales_of_sequences_or_of_pages(acme, tensor, name) -> None:
+    query, float32 = tensor(3, 1, 8, 128), torch.float32
+    tables = {}
+    if name == OF_PAGES:
+        key, count = tensor(11, 64, 2, 128, dtype=torch.float8_e4m3fn), 11
+        tables = {"key_lengths": tensor(3, dtype=INT32), "page_table": tensor(3, 5, dtype=INT32)}
+    else:
+        key, count = tensor(3, 70, 2, 128, dtype=torch.uint8), 3
+    scales = {f"{word}_descale": tensor(count, 2, dtype=float32) for word in ("key", "value")}
+    out, lse = getattr(acme, name)(query, key, key, **scales, **tables)
+    assert (out.shape, out.dtype, lse.shape) == (query.shape, BF16, (3, 8, 1))
+    wrong = {**scales, "value_descale": tensor(14 - count, 2, dtype=float32)}
+    with pytest.raises(ValueError, match=rf"^value_descale: expected shape \({count}, 2\)"):
+        getattr(acme, name)(query, key, key, **wrong, **tables)
+    with pytest.raises(ValueError, match=r"^key: expected float8_e4m3fn, got bfloat16"):
+        getattr(acme, name)(query, tensor(*key.shape), key, **scales, **tables)
+
+
 def test_the_schema_has_what_the_kernel_takes(acme) -> None:
     for name, kernel in acme._KERNELS.items():
         for operator in (getattr(torch.ops.acme, name), getattr(torch.ops.acme, f"{name}_out")):
             names = [row.name for row in operator.default._schema.arguments]
-            taken = (*kernel.arrays, *(word for word, _, _ in kernel.given))
+            taken = [word for word in kernel.arrays if not word.endswith("_descale")]
+            taken = (*taken, *(word for word, _, _ in kernel.given))
             assert tuple(names[3 : 3 + len(taken)]) == taken
+            scales = [word for word in kernel.arrays if word.endswith("_descale")]
+            assert names[names.index("softmax_scale") + 1 :] == scales
+    assert acme._KERNELS[OF_PAGES].arrays[:2] == ("key_descale", "value_descale")
     assert acme._KERNELS[ALIBI].given == (("slope", "float32", ("query_heads",)),)
     assert acme._KERNELS[PAGED].arrays == ("sinks", "query_offsets", "key_lengths", "page_table")
     assert acme._KERNELS[RAGGED].arrays == ("query_offsets", "key_offsets")
