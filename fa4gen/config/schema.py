@@ -292,8 +292,8 @@ class BlackwellAttentionConfig(AttentionKeys):
     """Architecture that the kernel is written for."""
     dtype: Literal["bf16", "fp16", "fp8_e4m3"]
     """Element type of query, key and value, and of the output unless out_dtype says otherwise."""
-    depth: Literal[64, 96, 128, 192, 256, 512]
-    """Head dimension of query and key, in elements."""
+    depth: Literal[64, 96, 128, 192, 256, 512, 576]
+    """Head dimension of query and key; 576 needs value_depth: 512, pack_heads, cta_group: 2."""
     value_depth: Literal[64, 96, 128, 192, 256, 512] | Auto = "auto"
     """Head dimension of value and output; as depth when not given."""
     out_dtype: Literal["auto", "bf16", "fp16"] = "auto"

@@ -118,6 +118,16 @@ DESIGNS = (
         where={"depth": 576},
     ),
     Design(
+        name="attention_latent_sm100",
+        family=ATTENTION,
+        configs=(BLACKWELL_ATTENTION,),
+        plan=Place("fa4gen.designs.attention_latent_sm100.model:LatentPairPlan"),
+        planner=Place("fa4gen.designs.attention_latent_sm100.plan:plan_attention_latent_sm100"),
+        template="attention/latent_sm100/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        where={"depth": 576},
+    ),
+    Design(
         name="attention_decode",
         family=ATTENTION,
         configs=(HOPPER_ATTENTION, BLACKWELL_ATTENTION),

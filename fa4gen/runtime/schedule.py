@@ -102,7 +102,9 @@ def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int)
     blocks = max(1, ceil_div(size.key_rows, plan.BN) - first_block)
     splits = ceil_div(blocks, plan.line_step)
     line = size.all_heads // size.heads_per_key_head * tiles * splits
-    return Schedule(0, tiles, 1, line, min(multiprocessors, plan.cta_limit, line))
+    resident = resident_ctas(multiprocessors, plan.cta_group)
+    grid = min(resident, plan.cta_limit, line * plan.ctas_per_tile)
+    return Schedule(0, tiles, 1, line, grid)
 
 
 def in_groups(plan: AttentionPlan) -> bool:

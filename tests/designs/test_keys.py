@@ -32,6 +32,7 @@ LATENT: Keys = {"depth": 576, "value_depth": 512, "pack_heads": True}
 GEMM: Keys = {"kernel": "gemm", "dtype": "bf16"}
 BASES: dict[str, Keys] = {
     "attention_latent": {**ATTENTION, "arch": "sm_90a", **LATENT},
+    "attention_latent_sm100": {**ATTENTION, "arch": "sm_100a", **LATENT, "cta_group": 2},
     "attention_decode": {**ATTENTION, "arch": "sm_90a", "pack_heads": True},
     "attention_sm90_depth512": {**ATTENTION, "arch": "sm_90a", "depth": 512, "cta_group": 2},
     "attention_sm90": {**ATTENTION, "arch": "sm_90a"},

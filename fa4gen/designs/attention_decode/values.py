@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.decode_model import FLOAT_BYTES, WARP, WGMMA_ROWS
+from fa4gen.designs.shared.decode_values import note_shares
 from fa4gen.designs.shared.roles import REGISTER_STEP
 from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, DesignValues, take_keys
 
@@ -231,13 +232,7 @@ def decide(
         fit,
         f"as many blocks of {values.block_bytes} bytes as fit shared memory",
     )
-    split = config.split_keys
-    if split == "auto":
-        log.note("split_keys", "even", "auto", "each CTA reads the same number of blocks")
-    else:
-        log.note("split_keys", f"{{keys: {split.keys}}}", "config")
-    log.note("scheduler", "static", "derived", "shares of the line of blocks are even")
-    log.note("epilogue", "direct", "derived", "the rows of a tile are few")
+    note_shares(config, log)
     return replace(values, num_kv_stages=stages), log.rows
 
 

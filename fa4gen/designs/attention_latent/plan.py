@@ -9,9 +9,7 @@ from fa4gen.designs.attention_latent.memory import latent_regions
 from fa4gen.designs.attention_latent.model import LatentAttentionPlan
 from fa4gen.designs.attention_latent.rules import broken_rules
 from fa4gen.designs.attention_latent.tables import (
-    latent_parameters,
     latent_roles,
-    latent_tensor_maps,
     summarise,
 )
 from fa4gen.designs.attention_latent.values import decide
@@ -20,6 +18,7 @@ from fa4gen.designs.shared.assemble import Tables, assemble
 from fa4gen.designs.shared.decode_memory import line_bytes
 from fa4gen.designs.shared.decode_model import MOST_CTAS, MOST_SEQUENCES
 from fa4gen.designs.shared.float32 import as_float32_constant
+from fa4gen.designs.shared.latent import latent_parameters, latent_tensor_maps
 from fa4gen.designs.shared.refusal import refuse_faults
 
 if TYPE_CHECKING:
@@ -61,10 +60,11 @@ def plan_attention_latent(config: AttentionConfig) -> LatentAttentionPlan:
 
 
 def _tables(values: LatentValues) -> Tables:
+    config = values.config
     return Tables(
         regions=latent_regions(values),
-        tensor_maps=latent_tensor_maps(values),
-        parameters=latent_parameters(values),
+        tensor_maps=latent_tensor_maps(config, values.unit_keys),
+        parameters=latent_parameters(config, has_splits=values.split_blocks > 0),
         threads=values.threads,
         grid="as many CTAs as multiprocessors, or blocks of keys where there are fewer",
         barriers=latent_barriers(values),

@@ -8,6 +8,7 @@ from fa4gen.designs.attention_latent.values import STAGES
 from fa4gen.designs.shared.decode_model import WGMMA_ROWS
 from fa4gen.designs.shared.decode_rules import DECODE_KEYS, unsupported_features
 from fa4gen.designs.shared.fixed_keys import FixedKey, other_values
+from fa4gen.designs.shared.latent import not_latent
 from fa4gen.designs.shared.refusal import Fault
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from fa4gen.config.schema import AttentionConfig
 
-VALUE_DEPTH = 512
 LEAST_PAGE = 64
 _FIXED = (
     *(rule for rule in DECODE_KEYS if rule.key not in ("BM", "BN")),
@@ -30,15 +30,8 @@ _FIXED = (
 
 def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
     """Yield every key with a value that does not go with latent attention."""
-    if config.value_depth != VALUE_DEPTH or not config.pack_heads:
-        yield Fault(
-            kind="latent attention",
-            message=f"depth: {config.depth} is for latent attention alone, whose values are the "
-            f"first {VALUE_DEPTH} columns of the keys: it needs value_depth: {VALUE_DEPTH} and "
-            "pack_heads: true",
-            keys=("depth", "value_depth", "pack_heads"),
-            remedies=([{"value_depth": VALUE_DEPTH, "pack_heads": True}], [{"depth": 256}]),
-        )
+    if fault := not_latent(config, {}):
+        yield fault
         return
     of_keys = FixedKey("kv_dtype", ("auto", config.dtype), "wgmma reads keys as they are")
     unscaled = FixedKey("kv_scale", ("auto",), "keys and values of 16 bits have no scales")

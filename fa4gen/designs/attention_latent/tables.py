@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
-from fa4gen.designs.shared.decode_parameters import (
-    PROMOTION,
-    decode_parameters,
-    lines_of_features,
-    split_words,
-)
+from fa4gen.designs.shared.decode_parameters import lines_of_features, split_words
 from fa4gen.designs.shared.model import Role
 from fa4gen.designs.shared.roles import WARPGROUP_WARPS
-from fa4gen.designs.shared.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.designs.shared.tensor_maps import clipped_tensors
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent.values import LatentValues
-    from fa4gen.designs.shared.model import Parameter, TensorMapPlan
-
-VALUE_PARAMETERS = ("value_map", "value_page_rows")
-"""Of decode kernels whose values are a tensor of their own."""
 
 
 def latent_roles(values: LatentValues) -> tuple[Role, Role]:
@@ -39,26 +28,6 @@ def latent_roles(values: LatentValues) -> tuple[Role, Role]:
         Role("consume", 0, warps, registers.consumer, work),
         Role("load", warps, WARPGROUP_WARPS, registers.producer, loads),
     )
-
-
-def latent_tensor_maps(values: LatentValues) -> tuple[TensorMapPlan, ...]:
-    """Return the map of K, which has V: a panel of what is in one place."""
-    rows = values.unit_keys
-    if values.config.page_size is not None:
-        rows = math.gcd(rows, values.config.page_size)
-    maps = operand_maps(
-        {"key": (rows, 1)},
-        values.panel_columns,
-        values.element_bytes,
-        clipped_tensors(values.config),
-    )
-    return tuple(replace(row, l2_promotion=PROMOTION) for row in maps)
-
-
-def latent_parameters(values: LatentValues) -> tuple[Parameter, ...]:
-    """Return the kernel's parameters in order: those of a decode kernel but for the values'."""
-    rows = decode_parameters(values.config, has_splits=values.split_blocks > 0)
-    return tuple(row for row in rows if row.name not in VALUE_PARAMETERS)
 
 
 def summarise(values: LatentValues) -> tuple[str, ...]:

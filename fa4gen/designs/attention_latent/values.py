@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.decode_model import WGMMA_ROWS
+from fa4gen.designs.shared.decode_values import note_shares
 from fa4gen.designs.shared.roles import (
     WARPGROUP,
     WARPGROUP_WARPS,
@@ -142,11 +143,5 @@ def decide(config: AttentionConfig) -> tuple[LatentValues, tuple[Choice, ...]]:
     log.note("BN", values.BN, "derived", "blocks are the warpgroups' in turn")
     reason = f"a block of {values.block_bytes} bytes for each warpgroup"
     stages = log.take("num_kv_stages", config.num_kv_stages, STAGES, reason)
-    split = config.split_keys
-    if split == "auto":
-        log.note("split_keys", "even", "auto", "each CTA reads the same number of blocks")
-    else:
-        log.note("split_keys", f"{{keys: {split.keys}}}", "config")
-    log.note("scheduler", "static", "derived", "shares of the line of blocks are even")
-    log.note("epilogue", "direct", "derived", "the rows of a tile are few")
+    note_shares(config, log)
     return LatentValues(config, rows, stages, config.rescale_threshold), log.rows

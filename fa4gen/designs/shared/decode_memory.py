@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.model import SharedRegion
 
 SLICE_BYTES = 32
+PARKED_BYTES = 32
 CHUNK = 16
 """Bytes: what vector accesses are aligned to."""
 

@@ -136,9 +136,9 @@ class SharedKeysPlan(AttentionPlan):
         return 0 if self.split_blocks else self.most_ctas * TICKETS_PER_CTA * 4
 
     def workspace_bytes(self, multiprocessors: int, line: int = 0) -> int:
-        """Return what a launch needs: tickets, then partial results of each CTA, or split."""
+        """Return what a launch needs: tickets, then partial results of each share, or split."""
         partial = self.packed_rows * self.partial_stride * FLOAT_BYTES
         if self.split_blocks:
             return line * partial
-        ctas = min(multiprocessors, self.most_ctas)
-        return self.ticket_bytes + ctas * PARTIALS_PER_CTA * partial
+        shares = max(1, min(multiprocessors, self.most_ctas) // self.ctas_per_tile)
+        return self.ticket_bytes + shares * PARTIALS_PER_CTA * partial

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fa4gen.designs.attention_decode.model import DecodeAttentionPlan
 from fa4gen.designs.attention_latent.model import LatentAttentionPlan
+from fa4gen.designs.attention_latent_sm100.model import LatentPairPlan
 from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
 from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
 from fa4gen.designs.attention_sm100.model import FA4Config
@@ -16,6 +17,7 @@ AnyAttentionPlan = (
     | HopperPairAttentionPlan
     | DecodeAttentionPlan
     | LatentAttentionPlan
+    | LatentPairPlan
     | FA4Config
     | Depth512Config
 )

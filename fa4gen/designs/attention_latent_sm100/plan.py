@@ -1,0 +1,77 @@
+"""The plan of latent attention on Blackwell: every value, table and size put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_latent_sm100.barriers import latent_barriers
+from fa4gen.designs.attention_latent_sm100.memory import latent_regions, tensor_memory_regions
+from fa4gen.designs.attention_latent_sm100.model import LatentPairPlan
+from fa4gen.designs.attention_latent_sm100.rules import broken_rules
+from fa4gen.designs.attention_latent_sm100.tables import latent_roles, summarise
+from fa4gen.designs.attention_latent_sm100.values import PAIR, decide
+from fa4gen.designs.shared.assemble import Tables, assemble
+from fa4gen.designs.shared.decode_memory import line_bytes
+from fa4gen.designs.shared.decode_model import MOST_CTAS, MOST_SEQUENCES
+from fa4gen.designs.shared.float32 import as_float32_constant
+from fa4gen.designs.shared.latent import latent_parameters, latent_tensor_maps
+from fa4gen.designs.shared.refusal import refuse_faults
+from fa4gen.designs.shared.tensor_memory import allocated_columns
+
+if TYPE_CHECKING:
+    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.shared.refusal import Fault
+
+NAMED_BARRIERS = (("consumer_barrier", 1), ("exchange_barrier", 2), ("line_barrier", 3))
+"""Ids of the hardware's barriers; 0 is __syncthreads. The last one where there are lengths."""
+
+
+def plan_attention_latent_sm100(config: BlackwellAttentionConfig) -> LatentPairPlan:
+    """Plan latent attention for sm_100a or sm_103a.
+
+    Raises ConfigError with the reason and suggested fixes for what cannot work.
+    """
+    refuse_faults(config, find_faults)
+    values, choices = decide(config)
+    tensor_memory = tensor_memory_regions(values)
+    line, sums = line_bytes()
+    tables = Tables(
+        regions=latent_regions(values),
+        tensor_maps=latent_tensor_maps(config, values.key_rows),
+        parameters=latent_parameters(config, has_splits=values.split_blocks > 0),
+        threads=values.threads,
+        grid="two CTAs a pair: as many pairs as multiprocessors have room for, or blocks of keys "
+        "where there are fewer",
+        barriers=latent_barriers(values),
+        roles=latent_roles(values),
+        summary=summarise(values),
+        cooperative=not values.split_blocks,
+    )
+    return assemble(
+        LatentPairPlan,
+        values,
+        choices,
+        tables,
+        named_barriers=NAMED_BARRIERS[: 3 if config.has_tile_lengths else 2],
+        cta_group=PAIR,
+        scheduler="static",
+        epilogue="direct",
+        mixed_tile_heights=False,
+        out_element_bytes=values.element_bytes,
+        has_descales=False,
+        rescale_threshold=as_float32_constant(values.rescale_threshold),
+        most_sequences=MOST_SEQUENCES,
+        most_ctas=MOST_CTAS,
+        line_bytes=line,
+        line_sums_bytes=sums,
+        tensor_memory=tensor_memory,
+        tensor_memory_columns=allocated_columns(tensor_memory),
+    )
+
+
+def find_faults(config: BlackwellAttentionConfig) -> list[Fault]:
+    """Return everything in ``config`` that cannot work.
+
+    Nothing of a config of another depth, as a fix may make it: it is another design's.
+    """
+    return list(broken_rules(config)) if config.depth == 576 else []

@@ -1,0 +1,146 @@
+"""From the config to one value for every key of a latent kernel on Blackwell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.shared.blackwell_values import take_rescale_threshold
+from fa4gen.designs.shared.choices import ChoiceLog
+from fa4gen.designs.shared.decode_values import note_shares
+from fa4gen.designs.shared.roles import WARPGROUP_WARPS
+from fa4gen.designs.shared.values import PANEL_BYTES, DesignValues, take_keys
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.model import Choice
+
+PAIR: Final = 2
+TILE_ROWS: Final = 64
+"""Packed rows of a CTA: half of a product of 128 rows."""
+PAIR_ROWS: Final = PAIR * TILE_ROWS
+BLOCK_KEYS: Final = 64
+STAGES: Final = 2
+PARTS: Final = 3
+"""Along the depth, in which keys arrive: a part's place is free once its scores are there."""
+ISSUING_WARPS: Final = 3
+
+
+@dataclass(frozen=True)
+class LatentPairValues(DesignValues[BlackwellAttentionConfig]):
+    """A config with every ``auto`` decided, and the sizes that follow directly."""
+
+    num_kv_stages: int
+    rescale_threshold: float
+
+    @property
+    def BM(self) -> int:  # noqa: N802
+        """Packed rows of a tile, which both CTAs share."""
+        return PAIR_ROWS
+
+    @property
+    def packed_rows(self) -> int:
+        """The same, by its key."""
+        return PAIR_ROWS
+
+    @property
+    def tile_rows(self) -> int:
+        """Of them, a CTA's."""
+        return TILE_ROWS
+
+    @property
+    def BN(self) -> int:  # noqa: N802
+        """Keys of a block."""
+        return BLOCK_KEYS
+
+    @property
+    def num_parts(self) -> int:
+        """Warpgroups of a CTA that compute."""
+        return 1
+
+    @property
+    def part_keys(self) -> int:
+        """Keys of a block, all of them its own."""
+        return BLOCK_KEYS
+
+    @property
+    def part_words(self) -> str:
+        """What computes on blocks of its own."""
+        return "pair"
+
+    @property
+    def is_wide(self) -> bool:
+        """A thread combines several quads at once."""
+        return True
+
+    @property
+    def num_consumer_warps(self) -> int:
+        """Warps of the softmax, who also write the output."""
+        return WARPGROUP_WARPS
+
+    @property
+    def threads(self) -> int:
+        """Of the consumers, and of the warps that multiply and load."""
+        return 32 * (WARPGROUP_WARPS + ISSUING_WARPS)
+
+    @property
+    def unit_keys(self) -> int:
+        """Keys that shares of pairs are counted in: a block."""
+        return BLOCK_KEYS
+
+    @property
+    def split_blocks(self) -> int:
+        """Blocks of a split of a fixed number of keys; 0 for even shares."""
+        split = self.config.split_keys
+        return 0 if split == "auto" else split.keys // BLOCK_KEYS
+
+    @property
+    def key_rows(self) -> int:
+        """Keys of a block that a CTA brings in for the scores."""
+        return BLOCK_KEYS // PAIR
+
+    @property
+    def panel_columns(self) -> int:
+        """Columns of a swizzled panel."""
+        return PANEL_BYTES // self.element_bytes
+
+    @property
+    def num_panels(self) -> int:
+        """Panels side by side along the depth."""
+        return self.config.depth // self.panel_columns
+
+    @property
+    def num_qk_stages(self) -> int:
+        """Parts along the depth in which keys arrive."""
+        return PARTS
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of a CTA's keys of a block."""
+        return self.num_panels * self.key_rows * PANEL_BYTES
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a CTA's columns of the values of a block."""
+        return self.config.resolved_value_depth // PAIR * BLOCK_KEYS * self.element_bytes
+
+    @property
+    def exchange_columns(self) -> int:
+        """Float32 columns of a tile that the exchange has room for."""
+        return 32
+
+
+def decide(config: BlackwellAttentionConfig) -> tuple[LatentPairValues, tuple[Choice, ...]]:
+    """Return a value for every key, and who decided it; nothing is refused here."""
+    log = ChoiceLog(config)
+    take_keys(config, log)
+    because = "a product of 128 rows over a pair of CTAs"
+    log.take("packed_rows", config.packed_rows, PAIR_ROWS, because)
+    log.note("BM", PAIR_ROWS, "derived", "packed_rows")
+    log.note("BN", BLOCK_KEYS, "derived", "two blocks fit shared memory beside the query")
+    values = LatentPairValues(config, STAGES, take_rescale_threshold(config, log))
+    reason = f"a block takes {values.key_bytes} + {values.value_bytes} bytes of each CTA"
+    log.take("num_kv_stages", config.num_kv_stages, STAGES, reason)
+    log.take("num_qk_stages", config.num_qk_stages, PARTS, "keys of the next block but one follow")
+    note_shares(config, log, "pair")
+    return values, log.rows
