@@ -15,10 +15,8 @@ from fa4gen.designs.attention_latent.tables import (
 from fa4gen.designs.attention_latent.values import decide
 from fa4gen.designs.registry import faults_of
 from fa4gen.designs.shared.assemble import Tables, assemble
-from fa4gen.designs.shared.decode_memory import line_bytes
-from fa4gen.designs.shared.decode_model import MOST_CTAS, MOST_SEQUENCES
-from fa4gen.designs.shared.float32 import as_float32_constant
 from fa4gen.designs.shared.latent import latent_parameters, latent_tensor_maps
+from fa4gen.designs.shared.latent_values import latent_fields
 from fa4gen.designs.shared.refusal import refuse_faults
 
 if TYPE_CHECKING:
@@ -34,7 +32,6 @@ def plan_attention_latent(config: AttentionConfig) -> LatentAttentionPlan:
     """
     refuse_faults(config, faults_of)
     values, choices = decide(config)
-    line, sums = line_bytes()
     registers = values.registers
     second = "line_barrier" if config.has_tile_lengths else "ready_barrier"
     return assemble(
@@ -43,17 +40,7 @@ def plan_attention_latent(config: AttentionConfig) -> LatentAttentionPlan:
         choices,
         _tables(values),
         named_barriers=(("consumer_barrier", 1), (second, 2)),
-        scheduler="static",
-        epilogue="direct",
-        mixed_tile_heights=False,
-        out_dtype=config.dtype,
-        out_element_bytes=values.element_bytes,
-        has_descales=False,
-        rescale_threshold=as_float32_constant(values.rescale_threshold),
-        most_sequences=MOST_SEQUENCES,
-        most_ctas=MOST_CTAS,
-        line_bytes=line,
-        line_sums_bytes=sums,
+        **latent_fields(values),
         producer_registers=registers.producer,
         consumer_registers=registers.consumer,
     )

@@ -9,19 +9,19 @@ from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.decode_model import WGMMA_ROWS
 from fa4gen.designs.shared.decode_values import note_shares
+from fa4gen.designs.shared.latent_values import BLOCK_KEYS, LatentBlocks
 from fa4gen.designs.shared.roles import (
     WARPGROUP,
     WARPGROUP_WARPS,
     RegisterSplit,
 )
-from fa4gen.designs.shared.values import PANEL_BYTES, DesignValues, take_keys
+from fa4gen.designs.shared.values import PANEL_BYTES, take_keys
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import Choice
 
 PARTS: Final = 2
 """Warpgroups, each with half of the output's columns, and with every other block."""
-BLOCK_KEYS: Final = 64
 STAGES: Final = PARTS
 """A slot for each warpgroup's block: no more fit beside the query."""
 PART_PANELS: Final = 2
@@ -29,12 +29,10 @@ PART_PANELS: Final = 2
 
 
 @dataclass(frozen=True)
-class LatentValues(DesignValues[AttentionConfig]):
+class LatentValues(LatentBlocks[AttentionConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
     packed_rows: int
-    num_kv_stages: int
-    rescale_threshold: float
 
     @property
     def BM(self) -> int:  # noqa: N802
@@ -42,19 +40,9 @@ class LatentValues(DesignValues[AttentionConfig]):
         return self.packed_rows
 
     @property
-    def BN(self) -> int:  # noqa: N802
-        """Keys of a block."""
-        return BLOCK_KEYS
-
-    @property
     def num_parts(self) -> int:
         """Warpgroups that compute."""
         return PARTS
-
-    @property
-    def part_keys(self) -> int:
-        """Keys of a block, which are one warpgroup's."""
-        return BLOCK_KEYS
 
     @property
     def part_words(self) -> str:
@@ -62,25 +50,9 @@ class LatentValues(DesignValues[AttentionConfig]):
         return "warpgroup"
 
     @property
-    def is_wide(self) -> bool:
-        """Rows are those of a wgmma."""
-        return True
-
-    @property
     def num_consumer_warps(self) -> int:
         """Warps of both parts."""
         return PARTS * WARPGROUP_WARPS
-
-    @property
-    def unit_keys(self) -> int:
-        """Keys that shares of CTAs are counted in: a block."""
-        return BLOCK_KEYS
-
-    @property
-    def split_blocks(self) -> int:
-        """Blocks of a split of a fixed number of keys; 0 for even shares."""
-        split = self.config.split_keys
-        return 0 if split == "auto" else split.keys // BLOCK_KEYS
 
     @property
     def threads(self) -> int:
@@ -91,16 +63,6 @@ class LatentValues(DesignValues[AttentionConfig]):
     def registers(self) -> RegisterSplit:
         """After setmaxnreg: with 24 the loader of pages spills."""
         return RegisterSplit(40, 232)
-
-    @property
-    def panel_columns(self) -> int:
-        """Columns of a swizzled panel."""
-        return PANEL_BYTES // self.element_bytes
-
-    @property
-    def num_panels(self) -> int:
-        """Panels side by side along the depth."""
-        return self.config.depth // self.panel_columns
 
     @property
     def half_panels(self) -> int:
@@ -138,10 +100,10 @@ def decide(config: AttentionConfig) -> tuple[LatentValues, tuple[Choice, ...]]:
     log = ChoiceLog(config)
     take_keys(config, log)
     rows = log.take("packed_rows", config.packed_rows, WGMMA_ROWS, "the rows of a wgmma")
-    values = LatentValues(config, rows, STAGES, config.rescale_threshold)
+    values = LatentValues(config, STAGES, config.rescale_threshold, rows)
     log.note("BM", values.BM, "derived", "packed_rows")
     log.note("BN", values.BN, "derived", "blocks are the warpgroups' in turn")
     reason = f"a block of {values.block_bytes} bytes for each warpgroup"
     stages = log.take("num_kv_stages", config.num_kv_stages, STAGES, reason)
     note_shares(config, log)
-    return LatentValues(config, rows, stages, config.rescale_threshold), log.rows
+    return LatentValues(config, stages, config.rescale_threshold, rows), log.rows

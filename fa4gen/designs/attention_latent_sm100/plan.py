@@ -10,11 +10,10 @@ from fa4gen.designs.attention_latent_sm100.model import LatentPairPlan
 from fa4gen.designs.attention_latent_sm100.rules import broken_rules
 from fa4gen.designs.attention_latent_sm100.tables import latent_roles, summarise
 from fa4gen.designs.attention_latent_sm100.values import PAIR, decide
+from fa4gen.designs.registry import faults_of
 from fa4gen.designs.shared.assemble import Tables, assemble
-from fa4gen.designs.shared.decode_memory import line_bytes
-from fa4gen.designs.shared.decode_model import MOST_CTAS, MOST_SEQUENCES
-from fa4gen.designs.shared.float32 import as_float32_constant
 from fa4gen.designs.shared.latent import latent_parameters, latent_tensor_maps
+from fa4gen.designs.shared.latent_values import latent_fields
 from fa4gen.designs.shared.refusal import refuse_faults
 from fa4gen.designs.shared.tensor_memory import allocated_columns
 
@@ -31,10 +30,9 @@ def plan_attention_latent_sm100(config: BlackwellAttentionConfig) -> LatentPairP
 
     Raises ConfigError with the reason and suggested fixes for what cannot work.
     """
-    refuse_faults(config, find_faults)
+    refuse_faults(config, faults_of)
     values, choices = decide(config)
     tensor_memory = tensor_memory_regions(values)
-    line, sums = line_bytes()
     tables = Tables(
         regions=latent_regions(values),
         tensor_maps=latent_tensor_maps(config, values.key_rows),
@@ -54,24 +52,12 @@ def plan_attention_latent_sm100(config: BlackwellAttentionConfig) -> LatentPairP
         tables,
         named_barriers=NAMED_BARRIERS[: 3 if config.has_tile_lengths else 2],
         cta_group=PAIR,
-        scheduler="static",
-        epilogue="direct",
-        mixed_tile_heights=False,
-        out_element_bytes=values.element_bytes,
-        has_descales=False,
-        rescale_threshold=as_float32_constant(values.rescale_threshold),
-        most_sequences=MOST_SEQUENCES,
-        most_ctas=MOST_CTAS,
-        line_bytes=line,
-        line_sums_bytes=sums,
+        **latent_fields(values),
         tensor_memory=tensor_memory,
         tensor_memory_columns=allocated_columns(tensor_memory),
     )
 
 
 def find_faults(config: BlackwellAttentionConfig) -> list[Fault]:
-    """Return everything in ``config`` that cannot work.
-
-    Nothing of a config of another depth, as a fix may make it: it is another design's.
-    """
-    return list(broken_rules(config)) if config.depth == 576 else []
+    """Return everything in ``config`` that cannot work."""
+    return list(broken_rules(config))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_latent_sm100.values import BLOCK_KEYS, PAIR, PARTS, STAGES
+from fa4gen.designs.attention_latent_sm100.values import PAIR, PARTS, STAGES
 from fa4gen.designs.shared.decode_rules import DECODE_KEYS, unsupported_features
 from fa4gen.designs.shared.fixed_keys import FixedKey, other_values
 from fa4gen.designs.shared.latent import not_latent
+from fa4gen.designs.shared.latent_values import BLOCK_KEYS
 from fa4gen.designs.shared.refusal import Fault
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _FIXED = (
     FixedKey("num_pv_stages", ("auto", 1), "probabilities of a block are handed over together"),
     FixedKey("packed_rows", ("auto",), "a product over a pair has 128 rows"),
     FixedKey("num_kv_stages", ("auto", STAGES), "no more blocks fit beside the query"),
-    FixedKey("dtype", ("bf16", "fp16"), "a row of 64 keys of 8 bits would be half a panel"),
+    FixedKey("dtype", ("bf16", "fp16"), "probabilities of a block are a panel of 16 bits"),
 )  # fmt: skip
 
 
@@ -39,6 +40,7 @@ def broken_rules(config: BlackwellAttentionConfig) -> Iterator[Fault]:
         return
     of_values = (
         FixedKey("kv_dtype", ("auto", config.dtype), "tcgen05.mma reads keys as they are"),
+        FixedKey("kv_scale", ("auto",), "keys and values of 16 bits have no scales"),
         FixedKey("out_dtype", ("auto", config.dtype), "the output is of the query's type"),
     )
     fields = type(config).model_fields

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
 from fa4gen.designs.shared.decode_parameters import lines_of_features, split_words
+from fa4gen.designs.shared.latent_values import first_line
 from fa4gen.designs.shared.model import Role
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ def summarise(values: LatentPairValues) -> tuple[str, ...]:
     """Return the resolved parameters in words."""
     config = values.config
     return (
-        f"{config.dtype}, sums in float32; depth {config.depth}, of which the first "
-        f"{config.resolved_value_depth} columns are the values; mask {config.resolved_mask.words}",
+        first_line(config),
         f"packed heads: a pair of CTAs takes tiles of {values.packed_rows} rows of a key head x "
         f"{values.BN} keys, {counted(values.num_kv_stages, 'stage')}",
         f"split keys: {split_words(config, values.unit_keys)}",

@@ -9,8 +9,9 @@ from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.designs.shared.blackwell_values import take_rescale_threshold
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.decode_values import note_shares
+from fa4gen.designs.shared.latent_values import BLOCK_KEYS, LatentBlocks
 from fa4gen.designs.shared.roles import WARPGROUP_WARPS
-from fa4gen.designs.shared.values import PANEL_BYTES, DesignValues, take_keys
+from fa4gen.designs.shared.values import PANEL_BYTES, take_keys
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import Choice
@@ -19,7 +20,6 @@ PAIR: Final = 2
 TILE_ROWS: Final = 64
 """Packed rows of a CTA: half of a product of 128 rows."""
 PAIR_ROWS: Final = PAIR * TILE_ROWS
-BLOCK_KEYS: Final = 64
 STAGES: Final = 2
 PARTS: Final = 3
 """Along the depth, in which keys arrive: a part's place is free once its scores are there."""
@@ -27,11 +27,8 @@ ISSUING_WARPS: Final = 3
 
 
 @dataclass(frozen=True)
-class LatentPairValues(DesignValues[BlackwellAttentionConfig]):
+class LatentPairValues(LatentBlocks[BlackwellAttentionConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
-
-    num_kv_stages: int
-    rescale_threshold: float
 
     @property
     def BM(self) -> int:  # noqa: N802
@@ -49,29 +46,14 @@ class LatentPairValues(DesignValues[BlackwellAttentionConfig]):
         return TILE_ROWS
 
     @property
-    def BN(self) -> int:  # noqa: N802
-        """Keys of a block."""
-        return BLOCK_KEYS
-
-    @property
     def num_parts(self) -> int:
         """Warpgroups of a CTA that compute."""
         return 1
 
     @property
-    def part_keys(self) -> int:
-        """Keys of a block, all of them its own."""
-        return BLOCK_KEYS
-
-    @property
     def part_words(self) -> str:
         """What computes on blocks of its own."""
         return "pair"
-
-    @property
-    def is_wide(self) -> bool:
-        """A thread combines several quads at once."""
-        return True
 
     @property
     def num_consumer_warps(self) -> int:
@@ -84,30 +66,9 @@ class LatentPairValues(DesignValues[BlackwellAttentionConfig]):
         return 32 * (WARPGROUP_WARPS + ISSUING_WARPS)
 
     @property
-    def unit_keys(self) -> int:
-        """Keys that shares of pairs are counted in: a block."""
-        return BLOCK_KEYS
-
-    @property
-    def split_blocks(self) -> int:
-        """Blocks of a split of a fixed number of keys; 0 for even shares."""
-        split = self.config.split_keys
-        return 0 if split == "auto" else split.keys // BLOCK_KEYS
-
-    @property
     def key_rows(self) -> int:
         """Keys of a block that a CTA brings in for the scores."""
         return BLOCK_KEYS // PAIR
-
-    @property
-    def panel_columns(self) -> int:
-        """Columns of a swizzled panel."""
-        return PANEL_BYTES // self.element_bytes
-
-    @property
-    def num_panels(self) -> int:
-        """Panels side by side along the depth."""
-        return self.config.depth // self.panel_columns
 
     @property
     def num_qk_stages(self) -> int:
