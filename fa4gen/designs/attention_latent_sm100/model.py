@@ -50,4 +50,9 @@ class LatentPairPlan(TensorMemoryPlan, SharedKeysPlan):
     @property
     def quads_at_once(self) -> int:
         """As many as loads on their way have registers for: the output has none."""
-        return 4
+        return 8
+
+    @property
+    def partials_at_once(self) -> int:
+        """Two: a tile rarely has more pieces, where sequences are many."""
+        return 2

@@ -116,6 +116,11 @@ class SharedKeysPlan(AttentionPlan):
         return min(most, self.value_depth // 32) if self.is_wide else 1
 
     @property
+    def partials_at_once(self) -> int:
+        """Partial results of each of several quads that a thread loads before it joins them."""
+        return 4
+
+    @property
     def partials_per_cta(self) -> int:
         """See PARTIALS_PER_CTA."""
         return PARTIALS_PER_CTA

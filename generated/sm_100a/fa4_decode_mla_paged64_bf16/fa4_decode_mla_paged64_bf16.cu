@@ -482,11 +482,10 @@ __device__ __forceinline__ void run_mma(uint32 base, const Line& line, uint32 te
     mbarrier_wait_acquire_cluster(base + kQueryFull, query.phase);
     query.step();
     // S(n + 1) = Q . K(n + 1) goes before O += P . V(n): it runs while the consumers store P(n).
-    role.query_key();
 #pragma unroll 1
-    for (int32 block = 0; block < blocks; ++block) {
+    for (int32 block = -1; block < blocks; ++block) {
       if (block + 1 < blocks) role.query_key();
-      role.probability_value(block == 0);
+      if (block >= 0) role.probability_value(block == 0);
     }
   } while (pieces.advance());
 }
@@ -587,9 +586,9 @@ __device__ __forceinline__ void store_partial(float* row, int32 column, const Co
 
 // ---- combine: the pieces of a tile, in the order of the keys, each CTA a slice of the tile ----
 
-constexpr int32 kFanIn = 4;        // partial results of a quad that a thread loads before it joins
+constexpr int32 kFanIn = 2;        // partial results of a quad that a thread loads before it joins
                                    // the first
-constexpr int32 kQuadsAtOnce = 4;  // quads of a thread whose loads are on their way together
+constexpr int32 kQuadsAtOnce = 8;  // quads of a thread whose loads are on their way together
 constexpr int32 kQuads = kValueDepth / 4;  // four columns each, of a row
 constexpr int32 kLogThreads = 7;
 static_assert(kConsumerThreads == 1 << kLogThreads, "A power of two.");
@@ -960,7 +959,7 @@ struct Consumer {
     constexpr int32 kAtOnce = 6;  // loads in flight
     static_assert(kWarpRows % 8 == 0 && kLaneChunks % kAtOnce == 0,
                   "A warp has whole groups of eight rows of the swizzle.");
-#pragma unroll
+#pragma unroll 1
     for (int32 first = 0; first < kLaneChunks; first += kAtOnce) {
       float4 chunks[kAtOnce];
 #pragma unroll
@@ -1078,7 +1077,7 @@ struct Consumer {
       for (int32 i = 0; i < 32; i += 4)
         store_shared_floats_4(staged(staging, lane, i / 4), {o[i], o[i + 1], o[i + 2], o[i + 3]});
       __syncwarp();
-#pragma unroll
+#pragma unroll 2
       for (int32 i = 0; i < 8; ++i) {
         const int32 of = 4 * i + lane / 8;  // the lane whose row this is
         const Row row{__shfl_sync(0xffffffffu, own.head, of),

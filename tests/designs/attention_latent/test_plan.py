@@ -87,7 +87,7 @@ VALID: dict[str, Any] = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16
         ({"value_depth": 256}, "it needs value_depth: 512 and pack_heads: true"),
         ({"pack_heads": False}, "it needs value_depth: 512 and pack_heads: true"),
         ({"depth": 256}, "value_depth: 512 is for depth 512"),
-        ({"arch": "sm_100a"}, "depth"),
+        ({"arch": "sm_100a"}, "depth: 576 needs cta_group: 2, got 1"),
         ({"packed_rows": 16}, "depth: 576 needs packed_rows: 64, got 16"),
         ({"num_kv_stages": 3}, "depth: 576 needs num_kv_stages: 2, got 3"),
         ({"kv_dtype": "fp8_e4m3"}, "depth: 576 needs kv_dtype: bf16, got fp8_e4m3"),
