@@ -66,6 +66,7 @@ PORTION = 16
 BAD = ("lint", "refused", "crash")
 WITH_DESIGN: Mapping[str, Keys] = {
     "attention_latent": {"value_depth": 512, "pack_heads": True},
+    "attention_latent_sm100": {"value_depth": 512, "pack_heads": True, "cta_group": 2},
 }
 """Keys without which a design accepts no config, beside those that select it."""
 

@@ -790,9 +790,9 @@ __device__ __forceinline__ float row_sum(const float (&probabilities)[kRowKeys])
   return sum.x + sum.y;
 }
 
-// One of `kElements` numbers to each softmax thread's partner in the row: all 128 threads take
-// part. Buffers alternate, so that one barrier is enough: before a thread writes a buffer again
-// it has waited for its partner.
+// Numbers to each softmax thread's partner in the row: all 128 threads take part. Buffers
+// alternate, so that one barrier is enough: before a thread writes a buffer again it has waited for
+// its partner.
 struct RowExchange {
   uint32 buffers;  // address of two, of a float for each thread
   uint32 turn;
