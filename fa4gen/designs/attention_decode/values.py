@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.decode_model import FLOAT_BYTES, WARP, WGMMA_ROWS
-from fa4gen.designs.shared.decode_values import note_shares
+from fa4gen.designs.shared.decode_parameters import note_shares
 from fa4gen.designs.shared.roles import REGISTER_STEP
 from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, DesignValues, take_keys
 

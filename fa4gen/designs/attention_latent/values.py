@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.decode_model import WGMMA_ROWS
-from fa4gen.designs.shared.decode_values import note_shares
+from fa4gen.designs.shared.decode_parameters import note_shares
 from fa4gen.designs.shared.latent_values import BLOCK_KEYS, LatentBlocks
 from fa4gen.designs.shared.roles import (
     WARPGROUP,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.designs.shared.blackwell_values import take_rescale_threshold
 from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.decode_values import note_shares
+from fa4gen.designs.shared.decode_parameters import note_shares
 from fa4gen.designs.shared.latent_values import BLOCK_KEYS, LatentBlocks
 from fa4gen.designs.shared.roles import WARPGROUP_WARPS
 from fa4gen.designs.shared.values import PANEL_BYTES, take_keys

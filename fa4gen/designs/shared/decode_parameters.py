@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
+    from fa4gen.designs.shared.choices import ChoiceLog
 
     DecodeConfig = AttentionConfig | BlackwellAttentionConfig
 
@@ -92,3 +93,14 @@ def split_words(config: DecodeConfig, unit_keys: int) -> str:
         f"even shares, in units of {unit_keys} keys, combined by all CTAs of a tile, a "
         "slice each; a cooperative launch"
     )
+
+
+def note_shares(config: DecodeConfig, log: ChoiceLog, who: str = "CTA") -> None:
+    """Record how the keys are shared, and what follows from that; ``who`` takes a share."""
+    split = config.split_keys
+    if split == "auto":
+        log.note("split_keys", "even", "auto", f"each {who} reads the same number of blocks")
+    else:
+        log.note("split_keys", f"{{keys: {split.keys}}}", "config")
+    log.note("scheduler", "static", "derived", "shares of the line of blocks are even")
+    log.note("epilogue", "direct", "derived", "the rows of a tile are few")
