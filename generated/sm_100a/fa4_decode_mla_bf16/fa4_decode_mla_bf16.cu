@@ -737,8 +737,7 @@ struct Parked {
   __device__ __forceinline__ Tile tile() const;  // without keys and units
 };
 
-// ---- role: consume. Softmax, the output, and its combining; threads t and t + 64 share a row.
-// ----
+// ---- role: consume. Softmax, output, combining; threads t and t + 64 share a row. ----
 //
 // Each has half of a block's scores, and half of the output's columns. Query and probabilities go
 // into shared memory, from where the leader multiplies those of both CTAs.
@@ -844,8 +843,8 @@ struct Consumer {
   const int32 rank;
   const int32 lane;
   const int32 warp;
-  const int32 thread_row;  // of the CTA's rows
-  const int32 half;        // which keys of a block, and which columns
+  const int32 thread_row;    // of the CTA's rows
+  const int32 half;          // which keys of a block, and which columns
   const uint32 lane_memory;  // address of this thread's lane of tensor memory
   RolePipeline<2, false, kCtaGroup> scores_in;
   PipelineState<1> products;  // of P.V: the first wait, before any, returns at once

@@ -21,6 +21,7 @@ ATTENTION = (
     "depth512_causal_bf16",
     "decode_d128_bf16",
     "decode_d128_splits_bf16",
+    "fa4_decode_mla_bf16",  # a share is a pair's
 )
 PRODUCTS = (
     "gemm_bf16_sm90",
