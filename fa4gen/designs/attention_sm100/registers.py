@@ -17,6 +17,9 @@ MANY_BESIDE_TILES = 80
 
 But not of fp8 with a mask, of which 13 of 13 compiled clean with fewer.
 """
+EXACT = 0.125
+"""Share that costs none either beside conditions and terms, of which a quarter spilled 16 to 68
+bytes beside 128 scores with two query tiles."""
 LOOKED_UP = 80
 """Where lists say which blocks are tested, elements on the way: 96 scores spill, 64 do not."""
 LEAST_WORKING = 32
@@ -65,6 +68,11 @@ def _softmax_registers(
         and block >= PREFERRED_BLOCKS[0]
     ):
         return MANY_BESIDE_TILES
+    if share > EXACT and is_crowded(config) and tiles == 2 and block >= PREFERRED_BLOCKS[0]:
+        return MANY_BESIDE_TILES
+    if _tests_every_key(config) and tiles == 2 and block >= PREFERRED_BLOCKS[1]:
+        loaded = LEAST_WORKING * config.resolved_score.reads_by_key
+        return MANY_BESIDE_TILES + PREFERRED_BLOCKS[0] - block + loaded
     if share <= FEW:
         crowded = tiles == 2 and block == 64 and not config.lists_blocks
         least = LEAST_BESIDE_TILES if crowded else LEAST_WORKING
@@ -77,6 +85,20 @@ def _softmax_registers(
     if tiles == 2 and block >= PREFERRED_BLOCKS[1] and share > MOST and config.dtype != "fp8_e4m3":
         return MANY_BESIDE_TILES + PREFERRED_BLOCKS[0] - PREFERRED_BLOCKS[1]
     return 24 + int(56 * share) + 6 * functions + lengths
+
+
+def is_crowded(config: BlackwellAttentionConfig) -> bool:
+    """Whether conditions or terms leave two query tiles no registers for a share above EXACT."""
+    written = config.resolved_mask.IS_EXPRESSION or config.resolved_score.IS_EXPRESSION
+    return written and (config.dtype != "fp8_e4m3" or config.depth > config.resolved_value_depth)
+
+
+def _tests_every_key(config: BlackwellAttentionConfig) -> bool:
+    """Whether a condition is asked of each key, and terms are computed for it, too."""
+    mask, score = config.resolved_mask, config.resolved_score
+    if mask.TEST is None or config.lists_blocks:
+        return False
+    return score.reads_by_key or (mask.LAST is None is mask.FIRST and score.bends_by_key)
 
 
 def few_beside_wide_blocks(config: BlackwellAttentionConfig) -> float:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.attention_sm100.registers import (
+    EXACT,
     PREFERRED_BLOCKS,
     few_beside_wide_blocks,
+    is_crowded,
     softmax_registers,
 )
 from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
@@ -151,6 +153,8 @@ def least_other_registers(values: Values) -> int:
         return LEAST_REGISTERS["other"]
     parts = values.num_panels if config.num_qk_stages == "auto" else config.num_qk_stages
     if values.scheduler == "dynamic" and parts > 2:
+        return COUNTED_PARTS_REGISTERS
+    if pages and values.element_bytes == 1 and config.depth > values.value_depth:
         return COUNTED_PARTS_REGISTERS
     return PAGED_PAIR_REGISTERS if pages else LEAST_REGISTERS["other"]
 
@@ -337,6 +341,8 @@ def _share(draft: Values) -> tuple[float, str]:
     block = draft.config.BN
     if block != "auto" and block > PREFERRED_BLOCKS[0]:
         return few_beside_wide_blocks(draft.config), "scores of so many keys leave few registers"
+    if draft.element_bytes == 1 and is_crowded(draft.config):
+        return EXACT, "a larger one leaves few registers beside conditions and terms"
     if draft.element_bytes == 1:
         return 0.25, "fp8 products leave less time for exponentials"
     return 0.125, "ex2 is as slow as the products"

@@ -27,6 +27,19 @@ FLOOR_TERMS = 16
 """Of both of these beside a mask that divides."""
 WIDEST_BY_DISTANCE = {64: 240, 96: 224, 128: 192}
 """Keys of a block, by depth, above which both rows' exponents of a distance spilled."""
+BESIDE_CONDITIONS = {
+    (64, 64): (112, 24),
+    (96, 96): (112, 24),
+    (128, 64): (80, 64),
+    (128, 128): (80, 24),
+    (192, 128): (80, 24),
+    (192, 192): (96, 24),
+    (256, 256): (64, 24),
+}
+"""By depths: keys of a block above which a crowded row spilled, and registers of wider ones."""
+MOST_CROWDED = {(96, 96): (96, 24), (192, 128): (48, 24)}
+"""The same where lengths of pairs are beside them, or terms."""
+NO_LIMIT = (256, 0)
 NARROW_PANELS = 24
 """Of a consumer of wide blocks: addresses of four panels of K, or of six or more narrow ones."""
 
@@ -69,9 +82,39 @@ def working_registers(
         needed += THREE_PANELS
     if config.has_tile_lengths and mask.IS_EXPRESSION and mask.FIRST is not None:
         needed += WINDOWED_TERMS
+    widest, more = _widest_crowded(config)
+    needed += more * (block > widest)
     if config.has_tile_lengths:
         needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
     return needed
+
+
+def _widest_crowded(config: AttentionConfig) -> tuple[int, int]:
+    """Return the widest block of a row with conditions, and what wider ones take: measured.
+
+    ptxas computes parts of conditions ahead, for many keys at a time.
+    """
+    mask, terms = config.resolved_mask, config.resolved_score.IS_EXPRESSION
+    depths = (config.depth, config.resolved_value_depth)
+    lengths, pair = config.has_tile_lengths, config.cta_group == 2
+    windowed = lengths and mask.FIRST is not None
+    tested = mask.IS_EXPRESSION and mask.TEST is not None
+    crowded = tested
+    match depths:
+        case (64, 64):
+            crowded = mask.IS_EXPRESSION and terms
+        case (96, 96):
+            crowded = mask.IS_EXPRESSION or windowed or (lengths and terms)
+        case (128, 128):
+            capped = mask.IS_EXPRESSION and config.softcap is not None
+            crowded = capped or (terms and crowds_loader(config))
+        case (192, 128):
+            crowded = mask.IS_EXPRESSION or windowed
+    if depths in MOST_CROWDED and (
+        (pair and (windowed or (lengths and tested))) or (tested and terms and depths[0] == 192)
+    ):
+        return MOST_CROWDED[depths]
+    return BESIDE_CONDITIONS.get(depths, NO_LIMIT) if crowded else NO_LIMIT
 
 
 def softmax_registers(config: AttentionConfig, block: int, *, overlap_epilogue: bool) -> int:

@@ -73,18 +73,19 @@ def _places_without_room(values: Values) -> Iterator[Fault]:
 def _lengths_without_room(values: Values) -> Iterator[Fault]:
     """Yield what spills at depth 256 however narrow the block is: measured."""
     config, dynamic = values.config, values.scheduler == "dynamic"
-    if values.value_depth <= 192:
+    if max(values.value_depth, config.depth) <= 192:
         return
     one_cta = [{"cta_group": 1}] if config.scheduler == "dynamic" else []
     if values.is_pair and dynamic and config.resolved_key_lengths and config.resolved_mask.FIRST:
         yield Fault(
             kind="a window in a dynamic pair",
             message="scheduler: dynamic with cta_group: 2 and lengths of keys leaves a consumer "
-            f"too few registers for both ends of a window at depth {values.value_depth}",
+            f"too few registers for both ends of a window at depth {config.depth}",
             keys=("scheduler", "cta_group", "mask"),
             remedies=([{"scheduler": "static"}], one_cta),
         )
     staged = values.epilogue == "tma_store" and config.batching == "ragged"
+    staged = staged and values.value_depth > 192
     if staged and (values.is_pair or not dynamic):
         other = "cta_group: 2" if values.is_pair else "scheduler: static"
         yield Fault(

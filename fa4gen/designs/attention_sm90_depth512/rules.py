@@ -113,7 +113,7 @@ def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
 def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
     """Yield what spills a register or two: measured, and that with sinks only both do."""
     windowed = config.has_tile_lengths and config.resolved_mask.FIRST is not None
-    if windowed and not config.sinks:
+    if windowed and not (config.sinks and config.lse):
         yield Fault(
             kind="a window beside lengths",
             message="lengths of sequences and both ends of a window leave a consumer at depth 512 "
@@ -128,6 +128,14 @@ def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
             "512 has no register beside lengths of sequences and both ends of a window",
             keys=("score", "mask"),
             remedies=([{"mask": "causal"}], [_DENSE]),
+        )
+    if _asks_distance_of_all(config.resolved_mask) and config.lse and not config.sinks:
+        yield Fault(
+            kind="a condition on the distance",
+            message="mask asks how far each key is from the query, and bounds no row's keys, for "
+            "which a consumer at depth 512 has no register beside lse",
+            keys=("mask", "lse"),
+            remedies=([{"mask": "causal"}], [{"lse": False}]),
         )
     if _divides_each_key(config.resolved_mask):
         yield Fault(
@@ -153,6 +161,10 @@ def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
             keys=("score",),
             remedies=([{"score": None}, {"score": None, "parameters": None}],),
         )
+
+
+def _asks_distance_of_all(mask: Mask) -> bool:
+    return mask.LAST is None is mask.FIRST and "{query} - {key}" in (mask.TEST or "")
 
 
 def _divides_each_key(mask: Mask) -> bool:
