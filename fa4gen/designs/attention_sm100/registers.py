@@ -90,7 +90,7 @@ def _softmax_registers(
 def is_crowded(config: BlackwellAttentionConfig) -> bool:
     """Whether conditions or terms leave two query tiles no registers for a share above EXACT."""
     written = config.resolved_mask.IS_EXPRESSION or config.resolved_score.IS_EXPRESSION
-    return written and (config.dtype != "fp8_e4m3" or config.depth > config.resolved_value_depth)
+    return written and (config.dtype != "fp8_e4m3" or config.depth == 256)
 
 
 def _tests_every_key(config: BlackwellAttentionConfig) -> bool:

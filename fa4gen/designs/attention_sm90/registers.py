@@ -30,14 +30,19 @@ WIDEST_BY_DISTANCE = {64: 240, 96: 224, 128: 192}
 BESIDE_CONDITIONS = {
     (64, 64): (112, 24),
     (96, 96): (112, 24),
-    (128, 64): (80, 64),
+    (128, 64): (64, 64),
     (128, 128): (80, 24),
     (192, 128): (80, 24),
     (192, 192): (96, 24),
     (256, 256): (64, 24),
 }
 """By depths: keys of a block above which a crowded row spilled, and registers of wider ones."""
-MOST_CROWDED = {(96, 96): (96, 24), (192, 128): (48, 24)}
+MOST_CROWDED = {
+    (96, 96): (96, 24),
+    (192, 128): (48, 24),
+    (192, 192): (80, 24),
+    (256, 256): (48, 24),
+}
 """The same where lengths of pairs are beside them, or terms."""
 NO_LIMIT = (256, 0)
 NARROW_PANELS = 24
@@ -110,9 +115,8 @@ def _widest_crowded(config: AttentionConfig) -> tuple[int, int]:
             crowded = capped or (terms and crowds_loader(config))
         case (192, 128):
             crowded = mask.IS_EXPRESSION or windowed
-    if depths in MOST_CROWDED and (
-        (pair and (windowed or (lengths and tested))) or (tested and terms and depths[0] == 192)
-    ):
+    of_pairs = pair and lengths and (windowed or mask.IS_EXPRESSION) and depths[1] <= 128
+    if depths in MOST_CROWDED and (of_pairs or (tested and config.resolved_score.words)):
         return MOST_CROWDED[depths]
     return BESIDE_CONDITIONS.get(depths, NO_LIMIT) if crowded else NO_LIMIT
 
