@@ -90,6 +90,11 @@ BLACKWELL_96 = {
     "registers": SOFTMAX_136,
 }
 
+SIXTH = {"mask": "key % 100 == 0 or key <= query"}
+HULL = {"mask": "key <= query or key < 59"}
+CAPPED = {"softcap": 30.0}
+VALUES_128 = {"depth": 192, "value_depth": 128}
+
 SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **BIAS, "mask": "causal"}, {"BN": 96, "num_pv_chunks_in_flight": 1}),
     ({**HOPPER, **BIAS, "depth": 96, "mask": "causal"}, {"BN": 96}),
@@ -123,6 +128,24 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {**FP8_PAIR, **ROW_SCORE, "mask": "abs(query - key) <= 84 and key % 2 == 0"},
         {"BN": 96},
     ),
+    ({**HOPPER, **SIXTH, "depth": 256, "keys": "paged", "page_size": 64}, {"BN": 64}),
+    ({**HOPPER, **CAPPED, "depth": 256, "mask": {"dilated": 9}}, {"BN": 48}),
+    ({**HOPPER, **ALIBI, **SIXTH, "depth": 192}, {"BN": 80}),
+    ({**HOPPER, **HULL, **VALUES_128, "key_lengths": True}, {"BN": 80}),
+    ({**HOPPER, **WINDOW, **VALUES_128, "key_lengths": True, "cta_group": 2}, {"BN": 48}),
+    ({**HOPPER, **SIXTH, "value_depth": 64, "overlap": False}, {"BN": 64}),
+    ({**HOPPER, **SIXTH, **CAPPED}, {"BN": 80}),
+    (
+        {**HOPPER, "score": "alibi", "mask": "causal", "key_lengths": True, "scheduler": "static"},
+        {"BN": 80},
+    ),
+    ({**HOPPER, **HULL, **CAPPED, "depth": 96}, {"BN": 112}),
+    ({**HOPPER, **HULL, **ALIBI, "depth": 64, "batching": "ragged"}, {"BN": 112}),
+    ({**BLACKWELL, **SIXTH, "exp2_fma_share": 0.25}, {"BN": 96}),
+    (
+        {**BLACKWELL, **HULL, "depth": 256, "value_depth": 128, "dtype": "fp8_e4m3"},
+        {"BN": 128, "exp2_fma_share": 0.125},
+    ),
 ]
 """Each with what of its plan makes the room."""
 
@@ -138,6 +161,10 @@ def test_there_is_room(keys: dict[str, Any], room: dict[str, Any]) -> None:
     [
         ({**HOPPER, "mask": "causal"}, {"BN": 96, "num_pv_chunks_in_flight": 3}),
         ({**PAIR}, {"producer_registers": 32}),
+        ({**HOPPER, **SIXTH}, {"BN": 96}),
+        ({**HOPPER, **HULL, **VALUES_128, "BM": 128}, {"BN": 96}),
+        ({**HOPPER, "depth": 256, "mask": {"chunked": 4096}, "key_lengths": True}, {"BN": 80}),
+        ({**BLACKWELL, **SIXTH}, {"BN": 128, "exp2_fma_share": 0.125}),
         ({**DECODE}, {"quads_at_once": 4}),
         ({**DECODE, "depth": 256, "key_lengths": True}, {"quads_at_once": 4}),
         ({**FP8_PAIR, "key_lengths": True, "mask": "causal"}, {"BN": 128}),
@@ -194,6 +221,17 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "Set packed_rows: 8.",
     ),
     ({**LOGARITHM, "num_out_stages": 1}, "num_out_stages: 1", "Set num_out_stages: 2."),
+    (
+        {**HOPPER, "depth": 512, "cta_group": 2, "mask": "query - key < 100 or key < 200"},
+        "mask asks how far each key is from the query",
+        "Set mask: causal; or lse: false.",
+    ),
+    (
+        {**PAIR, "depth": 256, "value_depth": 128, "BM": 128, "scheduler": "dynamic"}
+        | {"keys": "paged", "page_size": 16},
+        "scheduler: dynamic with cta_group: 2",
+        "Set scheduler: static; or cta_group: 1.",
+    ),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
 ]
 """Each with the beginning of the message and of the remedy."""

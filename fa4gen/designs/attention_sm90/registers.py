@@ -33,15 +33,15 @@ BESIDE_CONDITIONS = {
     (128, 64): (64, 64),
     (128, 128): (80, 24),
     (192, 128): (80, 24),
-    (192, 192): (96, 24),
-    (256, 256): (64, 24),
+    (192, 192): (96, 48),
+    (256, 256): (64, 48),
 }
 """By depths: keys of a block above which a crowded row spilled, and registers of wider ones."""
 MOST_CROWDED = {
     (96, 96): (96, 24),
     (192, 128): (48, 24),
-    (192, 192): (80, 24),
-    (256, 256): (48, 24),
+    (192, 192): (80, 48),
+    (256, 256): (48, 48),
 }
 """The same where lengths of pairs are beside them, or terms."""
 NO_LIMIT = (256, 0)

@@ -164,7 +164,8 @@ def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
 
 
 def _asks_distance_of_all(mask: Mask) -> bool:
-    return mask.LAST is None is mask.FIRST and "{query} - {key}" in (mask.TEST or "")
+    distance = re.search(r"(?<!abs\(){query} - {key}", mask.TEST or "")  # abs has registers
+    return mask.LAST is None is mask.FIRST and distance is not None
 
 
 def _divides_each_key(mask: Mask) -> bool:
