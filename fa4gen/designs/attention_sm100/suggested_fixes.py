@@ -21,11 +21,14 @@ DECIDED_TOGETHER = (
     "kv_ring",
     "num_qk_stages",
     "BM",
-    "value_depth",
 )
 """Keys that share out memory and registers; each may be left to the plan."""
 
 
 def back_to_auto(config: BlackwellAttentionConfig) -> Iterator[Changes]:
-    """Yield changes that leave keys to the plan, fewest first; all of them always suffice."""
-    return limits.back_to_auto(config, DECIDED_TOGETHER)
+    """Yield changes that leave keys to the plan, fewest first; all of them always suffice.
+
+    But for values too deep for tensor memory, which are left to the plan last.
+    """
+    yield from limits.back_to_auto(config, DECIDED_TOGETHER)
+    yield from limits.back_to_auto(config, (*DECIDED_TOGETHER, "value_depth"))
