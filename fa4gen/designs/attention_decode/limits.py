@@ -21,6 +21,12 @@ WORKING_REGISTERS = 72
 CONVERTED_KEYS = 8
 """Beside lengths or a window, of keys and values of 8 bits that become 16."""
 
+PLACES = 4
+"""Of 8 rows whose scores or masks are expressions: positions and terms."""
+
+TESTED_PLACES = 20
+"""The same where both are, and keys become 16 bits: a warp has more keys of a block."""
+
 WIDE_WORKING_REGISTERS = 48
 """The same where the query is in shared memory."""
 
@@ -49,7 +55,7 @@ def _registers(values: Values) -> Iterator[Fault]:
         return
     depth, rows = values.config.depth, values.packed_rows
     steps, tiles = depth // MMA_KEYS, rows // MMA_ROWS
-    working = WORKING_REGISTERS + CONVERTED_KEYS * _is_crowded(values)
+    working = WORKING_REGISTERS + CONVERTED_KEYS * _is_crowded(values) + _of_places(values)
     held = 0 if values.query_in_shared else 2
     needed = (held + 4) * steps * tiles + working
     available = values.registers
@@ -66,6 +72,16 @@ def _registers(values: Values) -> Iterator[Fault]:
         needed,
         available,
     )
+
+
+def _of_places(values: Values) -> int:
+    """Return the registers for what an expression needs of each row: measured."""
+    config, tiles = values.config, values.packed_rows // MMA_ROWS
+    scored, tested = config.resolved_score.IS_EXPRESSION, config.resolved_mask.TEST is not None
+    converted = config.resolved_kv_dtype != config.dtype
+    if not scored and not tested:
+        return 0
+    return tiles * (PLACES + TESTED_PLACES * (scored and tested and converted))
 
 
 def _is_crowded(values: Values) -> bool:

@@ -56,6 +56,22 @@ ConfigOf = Callable[..., AttentionConfig]
             "hides keys between the first and the last that a row sees, which packed_rows: 64 does",
             "Set packed_rows: 8; or mask: causal; or mask: none.",
         ),
+        (  # spilled 184 bytes with lengths, 20 with a tree and keys of 8 bits
+            {"depth": 128, "packed_rows": 16, "score": {"relative_bias": 32}, "key_lengths": True},
+            "+ 80 of scores, row state and addresses = 176, but has 168",
+            "Set packed_rows: 8.",
+        ),
+        (
+            {
+                "depth": 64,
+                "packed_rows": 16,
+                "score": {"relative_bias": 32},
+                "mask": {"dilated": 4},
+                "kv_dtype": "fp8_e4m3",
+            },
+            "+ 128 of scores, row state and addresses = 176, but has 168",
+            "Set packed_rows: 8",
+        ),
         (
             {"depth": 256, "packed_rows": 16},
             "256 / 16 * 16 / 8 * (2 of queries + 4 of output) + 72 of scores, row state and "
