@@ -24,8 +24,8 @@ def decode_roles(values: Values) -> tuple[Role, Role]:
     """Return the warps that compute, then the one that loads."""
     warps, keys = values.num_consumer_warps, values.part_keys
     work = (
-        f"each {values.part_words} Q.K, softmax and P.V of {keys} keys of every block; the output "
-        "together"
+        f"each {values.part_words} does Q.K, softmax and P.V of {keys} keys of a block; then they "
+        "join their outputs"
     )
     return (
         Role("consume", 0, warps, values.registers, work),

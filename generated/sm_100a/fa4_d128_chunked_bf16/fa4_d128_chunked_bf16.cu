@@ -306,9 +306,8 @@ __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& quer
 // Head by head.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  // The head within the batches, and the tile within the head.
-  const uint32 head = index / tiles_per_head;
-  const uint32 ordinal = index - head * tiles_per_head;
+  const uint32 head = index / tiles_per_head;  // within the batches
+  const uint32 ordinal = index - head * tiles_per_head;  // of the tile within its head
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;

@@ -334,9 +334,8 @@ __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& quer
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index, int32 rank) {
   index /= kCtaGroup;
   const uint32 tiles_per_head = problem.tiles_per_head / kCtaGroup;  // pairs, from here on
-  // The head within the batches, and the tile within the head.
-  const uint32 head = index / tiles_per_head;
-  const uint32 ordinal = index - head * tiles_per_head;
+  const uint32 head = index / tiles_per_head;  // within the batches
+  const uint32 ordinal = index - head * tiles_per_head;  // of the tile within its head
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;

@@ -317,7 +317,6 @@ __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& quer
 // Longest first, within groups of heads whose keys and values stay in L2 together.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  // The head within the batches, and the tile within the head.
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
   const uint32 group = index / tiles_per_group;
   const uint32 first_head = group * problem.heads_per_group;
@@ -325,8 +324,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
       min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
   const uint32 within = index - group * tiles_per_group;
   const uint32 round = within / heads;
-  const uint32 head = first_head + within - round * heads;
-  const uint32 ordinal = tiles_per_head - 1 - round;
+  const uint32 head = first_head + within - round * heads;  // within the batches
+  const uint32 ordinal = tiles_per_head - 1 - round;  // of the tile within its head
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;

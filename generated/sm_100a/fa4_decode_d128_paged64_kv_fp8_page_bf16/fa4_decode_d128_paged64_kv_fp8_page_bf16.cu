@@ -12,8 +12,8 @@
 //   batching dense; keys paged
 //
 // Roles:
-//   consume  warps 0-7: each warp Q.K, softmax and P.V of 32 keys of every block; the output
-//       together
+//   consume  warps 0-7: each warp does Q.K, softmax and P.V of 32 keys of a block; then they join
+//       their outputs
 //   load     warp 8: issues all TMA loads
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
@@ -159,7 +159,7 @@ struct Tile {
   int32 within;  // the sequence: key head * tiles_per_head + ordinal among the head's tiles
   int32 key_rows;
   Units units;  // maybe none
-  int32 begin;        // of its part of the line, one place at least: some CTA has to write its rows
+  int32 begin;  // of its part of the line, one place at least: some CTA has to write its rows
   int32 end;
   // The unit at a place of the line.
   __device__ __forceinline__ int32 unit_at(int32 place) const {
@@ -342,11 +342,11 @@ struct Columns {
   // Joins those of other keys; of none, their maximum is -inf and their weight zero.
   __device__ __forceinline__ void join(float other_max, float other_sum, const float4& other) {
     const float larger = fmaxf(max, other_max), subtracted = finite_max(larger);
-    const float own = exp2_approx(max - subtracted), his = exp2_approx(other_max - subtracted);
+    const float own = exp2_approx(max - subtracted), theirs = exp2_approx(other_max - subtracted);
     max = larger;
-    sum = sum * own + other_sum * his;
-    value = {value.x * own + other.x * his, value.y * own + other.y * his,
-             value.z * own + other.z * his, value.w * own + other.w * his};
+    sum = sum * own + other_sum * theirs;
+    value = {value.x * own + other.x * theirs, value.y * own + other.y * theirs,
+             value.z * own + other.z * theirs, value.w * own + other.w * theirs};
   }
 };
 
@@ -436,10 +436,10 @@ struct Sharing {
     if (own != 0) return;
 #pragma unroll 1
     for (int32 other = 1; other < 1 << log; ++other) {
-      const uint32 his = exchange + other * width() * 32;
+      const uint32 theirs = exchange + other * width() * 32;
       float statistics[2];
-      load_shared_floats(statistics, his + 16);
-      result.join(statistics[0], statistics[1], load_shared_floats_4(his));
+      load_shared_floats(statistics, theirs + 16);
+      result.join(statistics[0], statistics[1], load_shared_floats_4(theirs));
     }
   }
 };
@@ -526,8 +526,8 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
     const int32 row = quad / kQuads, column = quad % kQuads * 4;
     const Row place = row_of(problem, slice.within, row);
     const auto row_of_piece = [&](int32 part) {
-      return
-          workspace.row(slice.first + part, part == 0 ? kPieceOfLastTile : kPieceOfFirstTile, row);
+      return workspace.row(slice.first + part, part == 0 ? kPieceOfLastTile : kPieceOfFirstTile,
+                           row);
     };
     if (real && begin == 0) {
       if (threadIdx.x == 0) {

@@ -271,16 +271,14 @@ __device__ __forceinline__ float activation(float x) {
 // residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
 __device__ __forceinline__ float output_value(float product, float alpha, float residual,
                                               float beta) {
-  const float x = alpha * product + beta * residual;
-  return activation(x);
+  return activation(alpha * product + beta * residual);
 }
 
 // Two neighbouring elements of the output, packed; c: those of C.
 __device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c,
                                               float beta) {
-  return
-      pack(output_value(product0, alpha, unpack_low(c), beta),
-           output_value(product1, alpha, unpack_high(c), beta));
+  return pack(output_value(product0, alpha, unpack_low(c), beta),
+              output_value(product1, alpha, unpack_high(c), beta));
 }
 
 // ---- the output of a tile, step by step: which elements a thread has, and where they pass through

@@ -324,8 +324,7 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
 // residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
 __device__ __forceinline__ float output_value(float product, float alpha, float residual,
                                               float beta) {
-  const float x = alpha * product + beta * residual;
-  return x;
+  return alpha * product + beta * residual;
 }
 
 // ---- the output of a tile, step by step: which elements a thread has, and where they pass through

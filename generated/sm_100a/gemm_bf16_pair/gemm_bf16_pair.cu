@@ -238,8 +238,7 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
 // ---- the value of one element of the output ----
 
 __device__ __forceinline__ float output_value(float product, float alpha) {
-  const float x = alpha * product;
-  return x;
+  return alpha * product;
 }
 
 // Two neighbouring elements of the output, packed.

@@ -177,7 +177,6 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index, int32 rank) {
   index /= kCtaGroup;
   const uint32 tiles_per_head = problem.tiles_per_head / kCtaGroup;  // pairs, from here on
-  // The head within the batches, and the tile within the head.
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
   const uint32 group = index / tiles_per_group;
   const uint32 first_head = group * problem.heads_per_group;
@@ -185,8 +184,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index, in
       min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
   const uint32 within = index - group * tiles_per_group;
   const uint32 round = within / heads;
-  const uint32 head = first_head + within - round * heads;
-  const uint32 ordinal = tiles_per_head - 1 - round;
+  const uint32 head = first_head + within - round * heads;  // within the batches
+  const uint32 ordinal = tiles_per_head - 1 - round;  // of the tile within its head
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;

@@ -170,7 +170,6 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
 // Longest first, within groups of heads whose keys and values stay in L2 together.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  // The head within the batches, and the tile within the head.
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
   const uint32 group = index / tiles_per_group;
   const uint32 first_head = group * problem.heads_per_group;
@@ -178,8 +177,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
       min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
   const uint32 within = index - group * tiles_per_group;
   const uint32 round = within / heads;
-  const uint32 head = first_head + within - round * heads;
-  const uint32 ordinal = tiles_per_head - 1 - round;
+  const uint32 head = first_head + within - round * heads;  // within the batches
+  const uint32 ordinal = tiles_per_head - 1 - round;  // of the tile within its head
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
@@ -274,9 +273,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
 __device__ __forceinline__ int32 given_document_at(const Problem& problem, int32 i0, int32 i1) {
   const int32 at0 = max(0, min(i0, problem.batch - 1));
   const int32 at1 = max(0, min(i1, problem.key_rows - 1));
-  return
-      load_unchanging_int32(problem.given_document + static_cast<int64>(at0) * problem.key_rows +
-                            at1);
+  return load_unchanging_int32(problem.given_document + static_cast<int64>(at0) * problem.key_rows +
+                               at1);
 }
 
 // What mask and score function need of a tile: the same for all its scores.
@@ -375,18 +373,9 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
 
 // ---- mask: only blocks that some row does not see as a whole are masked ----
 
-// Whether some of the 64 rows from first_row on does not see all keys of the block.
-__device__ __forceinline__ bool needs_mask(const Problem& problem, const TileTerms& terms,
-                                           int32 first_row, int32 block) {
-  const int32 diagonal = problem.key_rows - problem.query_rows;
-  const bool cuts_right = block * kBN + kBN - 1 > first_row + diagonal;
-  [[maybe_unused]] const int32 first_query = first_row + diagonal,
-      last_query = first_query + kWarpgroupRows - 1;
-  [[maybe_unused]] const int32 first_key = block * kBN, last_key = first_key + kBN - 1;
-  const bool cuts_within =
-      !(false);
-  const bool ends = (block + 1) * kBN > problem.key_rows;
-  return cuts_right || cuts_within || ends;
+// Every block is masked: its first and last query and key do not tell that all rows see all of it.
+__device__ __forceinline__ bool needs_mask(const Problem&, const TileTerms&, int32, int32) {
+  return true;
 }
 
 // Sets the scores of keys that a row does not see to -inf.

@@ -200,7 +200,6 @@ __device__ __forceinline__ const int4* ranges_at(const Problem& problem, const T
 // Longest first, within groups of heads whose keys and values stay in L2 together.
 __device__ __forceinline__ ListedTile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  // The head within the batches, and the tile within the head.
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
   const uint32 group = index / tiles_per_group;
   const uint32 first_head = group * problem.heads_per_group;
@@ -208,8 +207,8 @@ __device__ __forceinline__ ListedTile tile_at(const Problem& problem, uint32 ind
       min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
   const uint32 within = index - group * tiles_per_group;
   const uint32 round = within / heads;
-  const uint32 head = first_head + within - round * heads;
-  const uint32 ordinal = round;
+  const uint32 head = first_head + within - round * heads;  // within the batches
+  const uint32 ordinal = round;  // of the tile within its head
   ListedTile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
@@ -311,9 +310,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
 __device__ __forceinline__ int32 given_document_at(const Problem& problem, int32 i0, int32 i1) {
   const int32 at0 = max(0, min(i0, problem.batch - 1));
   const int32 at1 = max(0, min(i1, problem.key_rows - 1));
-  return
-      load_unchanging_int32(problem.given_document + static_cast<int64>(at0) * problem.key_rows +
-                            at1);
+  return load_unchanging_int32(problem.given_document + static_cast<int64>(at0) * problem.key_rows +
+                               at1);
 }
 
 // What mask and score function need of a tile: the same for all its scores.

@@ -267,7 +267,6 @@ struct Loader {
 // Longest first, within groups of heads whose keys and values stay in L2 together.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  // The head within the batches, and the tile within the head.
   const uint32 tiles_per_group = problem.heads_per_group * tiles_per_head;
   const uint32 group = index / tiles_per_group;
   const uint32 first_head = group * problem.heads_per_group;
@@ -275,8 +274,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
       min(problem.heads_per_group, problem.query_heads * problem.batch - first_head);
   const uint32 within = index - group * tiles_per_group;
   const uint32 round = within / heads;
-  const uint32 head = first_head + within - round * heads;
-  const uint32 ordinal = tiles_per_head - 1 - round;
+  const uint32 head = first_head + within - round * heads;  // within the batches
+  const uint32 ordinal = tiles_per_head - 1 - round;  // of the tile within its head
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
@@ -343,8 +342,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   Tile next = hand_out_tile(base, problem, index, rank, tiles);
   Walk key = start_walk(problem, next);
   loader.load_keys<1>(key, true, next);
-  bool queries_with_keys =
-      key.at_end();  // a first tile of one block: no values before the next keys
+  // After a first tile of one block there are no values before the next keys.
+  bool queries_with_keys = key.at_end();
   if (key.at_end()) {
     claim_tile();
     next = hand_out_tile(base, problem, index, rank, tiles);
@@ -362,8 +361,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
       --key.block;
     }
     const bool ends = key.at_end();
-    if (ends)
-      claim_tile();  // as late as possible: a tile ahead would unbalance the end of the grid
+    // As late as possible: a tile ahead would unbalance the end of the grid.
+    if (ends) claim_tile();
     loader.load_keys<0>(key, queries_with_keys, next);
     queries_with_keys = false;
     if (ends) next = hand_out_tile(base, problem, index, rank, tiles);

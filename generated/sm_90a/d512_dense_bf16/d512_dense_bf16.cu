@@ -263,9 +263,8 @@ struct Loader {
 // Head by head.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  // The head within the batches, and the tile within the head.
-  const uint32 head = index / tiles_per_head;
-  const uint32 ordinal = index - head * tiles_per_head;
+  const uint32 head = index / tiles_per_head;  // within the batches
+  const uint32 ordinal = index - head * tiles_per_head;  // of the tile within its head
   Tile tile;
   tile.batch = head / static_cast<uint32>(problem.query_heads);
   tile.head = head - tile.batch * problem.query_heads;
@@ -332,8 +331,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   Tile next = hand_out_tile(base, problem, index, rank, tiles);
   Walk key = start_walk(problem, next);
   loader.load_keys<1>(key, true, next);
-  bool queries_with_keys =
-      key.at_end();  // a first tile of one block: no values before the next keys
+  // After a first tile of one block there are no values before the next keys.
+  bool queries_with_keys = key.at_end();
   if (key.at_end()) {
     claim_tile();
     next = hand_out_tile(base, problem, index, rank, tiles);
@@ -351,8 +350,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
       --key.block;
     }
     const bool ends = key.at_end();
-    if (ends)
-      claim_tile();  // as late as possible: a tile ahead would unbalance the end of the grid
+    // As late as possible: a tile ahead would unbalance the end of the grid.
+    if (ends) claim_tile();
     loader.load_keys<0>(key, queries_with_keys, next);
     queries_with_keys = false;
     if (ends) next = hand_out_tile(base, problem, index, rank, tiles);

@@ -427,8 +427,8 @@ __device__ __forceinline__ void load_tiles(const Loader& loader, uint32 base,
 #pragma unroll 1
   while (more) {
     const bool ends = key.at_end();
-    if (ends)
-      claim_tile();  // as late as possible: a tile ahead would unbalance the end of the grid
+    // As late as possible: a tile ahead would unbalance the end of the grid.
+    if (ends) claim_tile();
     loader.load_keys<0>(key, queries_with_keys, slot());
     if (queries_with_keys) release_tile();
     queries_with_keys = false;

@@ -171,10 +171,9 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
 // All full tiles go before the short ones, head by head.
 __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   const uint32 tiles_per_head = problem.tiles_per_head;
-  // The head within the batches, and the tile within the head.
   const uint32 full_per_head = tiles_per_head - problem.num_short_tiles;
   const uint32 num_full = full_per_head * problem.query_heads * problem.batch;
-  uint32 head, ordinal;
+  uint32 head, ordinal;  // the head within the batches, the tile within its head
   if (index < num_full) {
     head = index / full_per_head;
     ordinal = problem.num_short_tiles + index - head * full_per_head;

@@ -9,8 +9,8 @@
 //     cooperative launch
 //
 // Roles:
-//   consume  warps 0-7: each warpgroup Q.K, softmax and P.V of 64 keys of every block; the output
-//       together
+//   consume  warps 0-7: each warpgroup does Q.K, softmax and P.V of 64 keys of a block; then they
+//       join their outputs
 //   load     warp 8: issues all TMA loads
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
@@ -143,7 +143,7 @@ struct Tile {
   int32 within;  // the sequence: key head * tiles_per_head + ordinal among the head's tiles
   int32 key_rows;
   Units units;  // maybe none
-  int32 begin;        // of its part of the line, one place at least: some CTA has to write its rows
+  int32 begin;  // of its part of the line, one place at least: some CTA has to write its rows
   int32 end;
   // The unit at a place of the line.
   __device__ __forceinline__ int32 unit_at(int32 place) const {
@@ -285,11 +285,11 @@ struct Columns {
   // Joins those of other keys; of none, their maximum is -inf and their weight zero.
   __device__ __forceinline__ void join(float other_max, float other_sum, const float4& other) {
     const float larger = fmaxf(max, other_max), subtracted = finite_max(larger);
-    const float own = exp2_approx(max - subtracted), his = exp2_approx(other_max - subtracted);
+    const float own = exp2_approx(max - subtracted), theirs = exp2_approx(other_max - subtracted);
     max = larger;
-    sum = sum * own + other_sum * his;
-    value = {value.x * own + other.x * his, value.y * own + other.y * his,
-             value.z * own + other.z * his, value.w * own + other.w * his};
+    sum = sum * own + other_sum * theirs;
+    value = {value.x * own + other.x * theirs, value.y * own + other.y * theirs,
+             value.z * own + other.z * theirs, value.w * own + other.w * theirs};
   }
 };
 
@@ -392,10 +392,10 @@ struct Sharing {
     if (own != 0) return;
 #pragma unroll 1
     for (int32 other = 1; other < 1 << log; ++other) {
-      const uint32 his = exchange + other * width() * 32;
+      const uint32 theirs = exchange + other * width() * 32;
       float statistics[2];
-      load_shared_floats(statistics, his + 16);
-      result.join(statistics[0], statistics[1], load_shared_floats_4(his));
+      load_shared_floats(statistics, theirs + 16);
+      result.join(statistics[0], statistics[1], load_shared_floats_4(theirs));
     }
   }
 };
@@ -752,24 +752,24 @@ struct Consumer {
       store_shared_floats_4(exchange_place(part, i / 4), away);
     }
     named_barrier_sync(kConsumerBarrier, kConsumerThreads);
-    float own[2], his[2];
+    float own[2], theirs[2];
 #pragma unroll
     for (int32 i = 0; i < 2; ++i) {
       float other[2];
       load_shared_floats(other, statistics_place(1 - part, own_row(i)));
       const float larger = fmaxf(row_max[i], other[0]), subtracted = finite_max(larger);
       own[i] = exp2_approx(row_max[i] - subtracted);
-      his[i] = exp2_approx(other[0] - subtracted);
+      theirs[i] = exp2_approx(other[0] - subtracted);
       row_max[i] = larger;
-      row_sum[i] = row_sum[i] * own[i] + other[1] * his[i];
+      row_sum[i] = row_sum[i] * own[i] + other[1] * theirs[i];
     }
 #pragma unroll
     for (int32 i = 0; i < kKept; i += 4) {
       const float4 x = load_shared_floats_4(exchange_place(1 - part, i / 4));
-      kept[i] = kept[i] * own[0] + x.x * his[0];
-      kept[i + 1] = kept[i + 1] * own[0] + x.y * his[0];
-      kept[i + 2] = kept[i + 2] * own[1] + x.z * his[1];
-      kept[i + 3] = kept[i + 3] * own[1] + x.w * his[1];
+      kept[i] = kept[i] * own[0] + x.x * theirs[0];
+      kept[i + 1] = kept[i + 1] * own[0] + x.y * theirs[0];
+      kept[i + 2] = kept[i + 2] * own[1] + x.z * theirs[1];
+      kept[i + 3] = kept[i + 3] * own[1] + x.w * theirs[1];
     }
   }
 

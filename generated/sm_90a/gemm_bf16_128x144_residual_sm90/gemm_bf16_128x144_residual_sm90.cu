@@ -51,7 +51,7 @@ constexpr uint32 kPanelBytes = 128;            // a line of a swizzled panel of 
 constexpr int32 kPanelColumns = 64;            // elements of A or B in a line
 constexpr int32 kOutPanelColumns = 64;         // columns of the output in a line
 constexpr int32 kTileRows = kCtaGroup * kBM;
-constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;   // wgmmas one below the other
+constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;    // wgmmas one below the other
 // side by side across a tile's columns
 constexpr int32 kPanels = (kBN + kOutPanelColumns - 1) / kOutPanelColumns;
 constexpr int32 kLastPanelColumns = kBN - (kPanels - 1) * kOutPanelColumns;
@@ -243,16 +243,14 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
 // residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).
 __device__ __forceinline__ float output_value(float product, float alpha, float residual,
                                               float beta) {
-  const float x = alpha * product + beta * residual;
-  return x;
+  return alpha * product + beta * residual;
 }
 
 // Two neighbouring elements of the output, packed; c: those of C.
 __device__ __forceinline__ uint32 output_pair(float product0, float product1, float alpha, uint32 c,
                                               float beta) {
-  return
-      pack(output_value(product0, alpha, unpack_low(c), beta),
-           output_value(product1, alpha, unpack_high(c), beta));
+  return pack(output_value(product0, alpha, unpack_low(c), beta),
+              output_value(product1, alpha, unpack_high(c), beta));
 }
 
 // ---- role: consume. A warpgroup multiplies its rows of a tile, then writes them into panels. ----

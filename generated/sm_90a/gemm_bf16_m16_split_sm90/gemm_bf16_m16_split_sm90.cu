@@ -51,7 +51,7 @@ constexpr uint32 kPanelBytes = 128;            // a line of a swizzled panel of 
 constexpr int32 kPanelColumns = 64;            // elements of A or B in a line
 constexpr int32 kOutPanelColumns = 64;         // columns of the output in a line
 constexpr int32 kTileRows = kCtaGroup * kBM;
-constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;   // wgmmas one below the other
+constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;    // wgmmas one below the other
 // that one consumer computes, side by side
 constexpr int32 kPanelsOfTile = kRowBlocks;
 
@@ -243,8 +243,7 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
 // ---- the value of one element of the output ----
 
 __device__ __forceinline__ float output_value(float product, float alpha) {
-  const float x = alpha * product;
-  return x;
+  return alpha * product;
 }
 
 // Two neighbouring elements of the output, packed.

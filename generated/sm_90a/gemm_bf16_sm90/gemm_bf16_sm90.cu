@@ -49,7 +49,7 @@ constexpr uint32 kPanelBytes = 128;            // a line of a swizzled panel of 
 constexpr int32 kPanelColumns = 64;            // elements of A or B in a line
 constexpr int32 kOutPanelColumns = 64;         // columns of the output in a line
 constexpr int32 kTileRows = kCtaGroup * kBM;
-constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;   // wgmmas one below the other
+constexpr int32 kRowBlocks = kWarpgroupRows / kMmaRows;    // wgmmas one below the other
 constexpr int32 kPanels = kBN / kOutPanelColumns;          // side by side across a tile's columns
 constexpr int32 kPanelsOfTile = kRowBlocks * kPanels;      // that one consumer computes
 
@@ -224,8 +224,7 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
 // ---- the value of one element of the output ----
 
 __device__ __forceinline__ float output_value(float product, float alpha) {
-  const float x = alpha * product;
-  return x;
+  return alpha * product;
 }
 
 // Two neighbouring elements of the output, packed.

@@ -41,7 +41,7 @@ MUTANTS = {
     "exchange read early": (Change(r"(?<=away\);\n    \}\n) *named_barrier_sync\(kConsumerBarrier, kConsumerThreads\);", ""), SPLIT),
     "row of the lane beside": (Change(r"own_row\(lane % 2\)", "own_row(1 - lane % 2)"), SPLIT),
     "columns of the other warpgroup": (Change(r"part \* 2 \* kKept", "(1 - part) * 2 * kKept"), SPLIT),
-    "weight of the other warpgroup": (Change(r"(?<=his\[i\] = exp2_approx\()other\[0\]", "row_max[i]"), SPLIT),
+    "weight of the other warpgroup": (Change(r"(?<=theirs\[i\] = exp2_approx\()other\[0\]", "row_max[i]"), SPLIT),
     "slot released while it is read": (Change(r"wgmma_wait<0>\(\);\n *pin\(scores\);\n *release\(\);", "release();\n    wgmma_wait<0>();\n    pin(scores);"), RING),
 }  # fmt: skip
 
