@@ -86,7 +86,7 @@ def mask_of(value: MaskValue) -> Mask:
     """Return the mask of a config's value; a condition that means a named mask is that one."""
     if value in ("none", "causal"):
         return {"none": NoMask(), "causal": Causal()}[str(value)]
-    if isinstance(value, (SlidingWindowValue, ChunkedValue)):
+    if not isinstance(value, str | DilatedValue):
         return value.mask()
     named = ready_name(value)
     if named is not None:

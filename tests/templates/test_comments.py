@@ -204,5 +204,7 @@ def test_comments_name_what_the_kernel_has(source: Path) -> None:
     assert unknown_names(text + "// As wait_for_nothing, of kNothing, `nobody` and nothing().") == [
         "wait_for_nothing", "kNothing", "nobody", "nothing",
     ]  # fmt: skip
+    headings = re.findall(r"^ *// ---- .*", text, re.MULTILINE)
+    assert [heading for heading in headings if not heading.endswith(" ----")] == []
     registers = {int(count) for count in re.findall(r"Registers = (\d+);", text)}
     assert {int(n) for n in re.findall(r"//.*?(\d+) registers", text)} <= registers

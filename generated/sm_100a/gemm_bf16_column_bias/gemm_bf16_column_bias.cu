@@ -151,8 +151,8 @@ static_assert(kResidualEmpty == kResidualFull + 8 * kNumEpiStages,
               "Empty barriers follow the full ones.");
 static_assert(kResidualFullArrivals == 1 && kResidualEmptyArrivals == 128,
               "One thread loads C, and every epilogue thread arrives.");
-// Leave to load a tile's C: the loader of A and B, which goes first, to that of C. The way back
-// keeps the loader from being so many tiles ahead that the other one misses a phase.
+// When a tile's C may be loaded: the loader of A and B, which goes first, to that of C. The way
+// back keeps the loader from being so many tiles ahead that the other one misses a phase.
 using LoadOrder = ProducerConsumerPipeline<kOrderFullSlots>;
 static_assert(kOrderEmpty == kOrderFull + 8 * kOrderFullSlots,
               "Empty barriers follow the full ones.");
@@ -220,8 +220,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   }
 }
 
-// ---- role: mma. One warp of the leader issues all products; one elected lane of it, the same
-// throughout. ----
+// ---- role: mma. One warp of the leader issues all products, always by the same lane. ----
 
 constexpr uint32 kShape = instruction_descriptor<kTileRows, kBN, false, false>();
 
@@ -280,8 +279,8 @@ __device__ __forceinline__ uint32 output_pair(float product0, float product1, fl
               output_value(product1, alpha, unpack_high(c), beta));
 }
 
-// ---- the output of a tile, step by step: which elements a thread has, and where they pass through
-// ---- A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
+// ---- the output of a tile, step by step: which elements a thread has, and where they go ----
+// A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
 constexpr int32 kSlotPanels = 1;
 constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
 constexpr int32 kThreadColumns = kOutPanel;  // of a thread in a step
@@ -348,8 +347,7 @@ __device__ __forceinline__ void run_residual(uint32 base, const Problem& problem
   }
 }
 
-// ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it.
-// ----
+// ---- role: epilogue. 128 threads turn a tile's sums into the output; one of them stores it. ----
 
 struct EpilogueRole {
   const TensorMap& out_map;

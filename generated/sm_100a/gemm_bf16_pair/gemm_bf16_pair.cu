@@ -190,8 +190,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   }
 }
 
-// ---- role: mma. One warp of the leader issues all products; one elected lane of it, the same
-// throughout. ----
+// ---- role: mma. One warp of the leader issues all products, always by the same lane. ----
 
 constexpr uint32 kShape = instruction_descriptor<kTileRows, kBN, false, false>();
 
@@ -246,8 +245,8 @@ __device__ __forceinline__ uint32 output_pair(float product0, float product1, fl
   return pack(output_value(product0, alpha), output_value(product1, alpha));
 }
 
-// ---- the output of a tile, step by step: which elements a thread has, and where they pass through
-// ---- A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
+// ---- the output of a tile, step by step: which elements a thread has, and where they go ----
+// A thread has one row of the tile: its lane of tensor memory. A step takes a panel of it.
 constexpr int32 kSlotPanels = 1;
 constexpr int32 kSteps = kBN / kOutPanel / kSlotPanels;
 constexpr int32 kThreadColumns = kOutPanel;  // of a thread in a step
@@ -279,8 +278,7 @@ __device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha) {
           output_pair(sums[6], sums[7], alpha)};
 }
 
-// ---- role: epilogue. 128 threads turn a tile's sums into the output, and one of them stores it.
-// ----
+// ---- role: epilogue. 128 threads turn a tile's sums into the output; one of them stores it. ----
 
 struct EpilogueRole {
   const TensorMap& out_map;

@@ -803,7 +803,7 @@ struct Consumer {
     }
   }
 
-  // ---- softmax of a block, in parts
+  // ---- softmax of a block, in parts ----
 
   // The maxima of this CTA's keys go to the peer.
   __device__ __forceinline__ void send_maxima(const Tile& tile, int32 key_block) {
@@ -865,7 +865,7 @@ struct Consumer {
     if (chunk == 7) send_probabilities(1);
   }
 
-  // ---- P.V
+  // ---- P.V ----
 
   // Multiplies the probabilities of the block `multiplied` with the values, chunk by chunk, two of
   // them in flight. With kSoftmax the scores of the next block, `block`, become probabilities
@@ -907,7 +907,7 @@ struct Consumer {
     release_slot(kNumKvStages - 1);
   }
 
-  // ---- the end of a tile
+  // ---- the end of a tile ----
 
   // The sums of this CTA's keys go to the peer while the last P.V runs; the next tile begins anew.
   __device__ __forceinline__ void close_rows(const Tile& tile) {

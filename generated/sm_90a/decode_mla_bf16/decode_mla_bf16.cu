@@ -554,8 +554,7 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
   } while (begin < items);
 }
 
-// ---- role: consume. Two warpgroups: blocks of keys are theirs in turn, columns of the output half
-// each. ----
+// ---- role: consume. Two warpgroups: blocks in turn, half of the output's columns each. ----
 //
 // Whose block it is computes its scores, S = Q . K^T, and probabilities P, and puts these into
 // shared memory for the other one. Both then add P . V to their columns of the output, block after

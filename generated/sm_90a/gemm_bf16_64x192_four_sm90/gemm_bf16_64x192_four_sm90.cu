@@ -186,7 +186,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   }
 }
 
-// ---- role: transfer. For one consumer, one thread stores panels of the output. ----
+// ---- role: transfer. For a consumer, one thread stores its output. ----
 
 // Panel after panel of a consumer's tiles: 64 rows, then to the right, then the rows below.
 struct PanelWalk {
@@ -244,7 +244,7 @@ __device__ __forceinline__ uint32 output_pair(float product0, float product1, fl
   return pack(output_value(product0, alpha), output_value(product1, alpha));
 }
 
-// ---- role: consume. A warpgroup multiplies its rows of a tile, then writes them into panels. ----
+// ---- role: consume. A warpgroup multiplies its rows of a tile, then writes panels. ----
 
 // Byte offsets, within a slot, of the k-th wgmma's operands.
 __device__ __forceinline__ constexpr uint32 a_step(int32 k, int32 row) {

@@ -195,7 +195,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   cluster_wait();  // so long, nothing of the peer was needed
 }
 
-// ---- role: transfer. For one consumer, one thread stores panels of the output. ----
+// ---- role: transfer. For a consumer, one thread stores its output. ----
 
 // Panel after panel of a consumer's tiles: 64 columns, then to the right.
 struct PanelWalk {
@@ -251,8 +251,8 @@ __device__ __forceinline__ uint32 output_pair(float product0, float product1, fl
   return pack(output_value(product0, alpha), output_value(product1, alpha));
 }
 
-// ---- role: consume. A warpgroup multiplies its columns of a tile, then writes them into panels.
-// ---- The columns of B are the rows of each product, and the rows of A its columns.
+// ---- role: consume. A warpgroup multiplies its columns of a tile, then writes panels. ----
+// The columns of B are the rows of each product, and the rows of A its columns.
 
 // Byte offsets, within a slot, of the k-th wgmma's operands.
 __device__ __forceinline__ constexpr uint32 a_step(int32 k) {
