@@ -8,6 +8,7 @@ from fa4gen.epilogues import RESIDUALS
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
+from fa4gen.runtime.arguments import TABLES
 from fa4gen.scores import SCORES
 from fa4gen.vendor.condition import HELPERS, helpers_of
 from fa4gen.vendor.facts import kernel_facts
@@ -82,6 +83,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "region_extents": EXTENTS,
         "most_extents": MOST_EXTENTS,
         "small_arrays": ARRAYS,
+        "table_names": TABLES,
         "condition_helpers": {
             name: HELPERS[name]
             for name in helpers_of(

@@ -139,6 +139,11 @@ class LauncherFacts:
         """Whether keys and values are of another type than the query."""
         return self.kv_element_bytes != self.element_bytes
 
+    @property
+    def taken_arrays(self) -> tuple[str, ...]:
+        """The names of the small arrays that the kernel takes."""
+        return tuple(name for name in ARRAYS if self.takes(name))
+
     def takes(self, array: str) -> bool:
         """Whether the kernel takes the one of ARRAYS that is called ``array``."""
         return bool(self.arrays >> ARRAYS.index(array) & 1)

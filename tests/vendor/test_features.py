@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -67,6 +68,28 @@ def test_nothing_is_missing_or_unused(name: str, tmp_path: Path) -> None:
                 [*find_c_compiler(), *language, *WARNINGS, "-fsyntax-only", tmp_path / source],
                 check=True,
             )
+
+
+@pytest.mark.parametrize("name", chosen())
+def test_the_call_that_the_readme_shows_gives_all_that_the_kernel_takes(
+    name: str, tmp_path: Path
+) -> None:
+    write_sources(tmp_path, name)
+    facts = facts_of(name, shipped_plans()[name])
+    values = template_values(Request(PREFIX, (name,)), (facts,))
+    template = open_templates().environment().get_template("vendor/build/README.md.j2")
+    text = template.render(values)
+    (shown,) = re.findall(r"^```c\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "call.c").write_text(shown)
+    include = f"-I{tmp_path / 'include'}"
+    for language in LANGUAGES:
+        command = [*find_c_compiler(), *language, *WARNINGS, include, "-fsyntax-only"]
+        subprocess.run([*command, tmp_path / "call.c"], check=True)
+    given = set(re.findall(r"args\.(\w+) = ", shown))
+    optional = {"query_descale", "key_descale", "value_descale", "sinks"}
+    assert set(facts.launcher.taken_arrays) - optional <= given
+    needs_workspace = facts.launcher.workspace_bytes or facts.launcher.share_limit
+    assert bool(needs_workspace) == ("workspace" in given)
 
 
 def test_a_dense_kernel_has_nothing_of_sequences(tmp_path: Path) -> None:
