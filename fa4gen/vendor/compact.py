@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FUNCTION = "__device__ __forceinline__"
 _CONSTANT = re.compile(r"( *)(?:static )?constexpr (u?int\d+|bool) (?=(\w+) =)")
-_ASM_CONSTANT = re.compile(r'"n"\((\w+)\)')
+_ASM_CONSTANT = re.compile(r'"n"\((?:\w+::)*(\w+)\)')
 _COMMENT = re.compile(r" *//.*$")
 _ONCE = "#pragma once\n"
 _TABLES = ("// Barriers: slots", "// Tensor memory, by columns:")
@@ -91,7 +91,7 @@ def _functions(lines: list[str], macro: str) -> list[str]:
             done.append(line)
             continue
         head = [line]
-        while _open_bracket(head) >= 0:
+        while _open_bracket(head) >= 0 and number < len(lines):
             head.append(lines[number])
             number += 1
         done += _filled([row.replace(FUNCTION, macro) for row in head])
@@ -105,7 +105,7 @@ def _open_bracket(rows: list[str]) -> int:
         for column, character in enumerate(_code(row)):
             if character == "(":
                 found.append(column)
-            elif character == ")":
+            elif character == ")" and found:
                 found.pop()
     return found[0] if found else -1
 
@@ -178,7 +178,8 @@ def _enumerated(lines: list[str], variables: frozenset[str]) -> list[str]:
             in_class = line.startswith(("struct ", "class ")) and not line.endswith(";")
         match = _CONSTANT.match(line)
         if match and match[3] not in variables and len(match[1]) == 2 * in_class:
-            last = next(i for i in range(number, len(lines)) if _code(lines[i]).endswith(";"))
+            ends = (i for i in range(number, len(lines)) if _code(lines[i]).endswith(";"))
+            last = next(ends, number)
             own = (line[match.end() :], *lines[number + 1 : last + 1])
             if run and (run[-1].kind, run[-1].indent) != (match[2], match[1]):
                 done += _enumeration(run)

@@ -139,6 +139,21 @@ extern "C" __global__ void k(
     assert compact_text(text, PREFIX) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__device__ __forceinline__ int f(int a,",
+        "__device__ __forceinline__ int f()) {",
+        "constexpr int32 kOpen = 1",
+        "// Barriers: slots x arrivals",
+        "#else  // a pass of the build for another target: the kernel is there, and traps",
+        "",
+    ],
+)
+def test_texts_of_other_templates_do_not_fail(text) -> None:
+    assert compact_text(text, PREFIX) is not None
+
+
 def test_a_long_prefix_takes_more_lines() -> None:
     text = """\
 __device__ __forceinline__ int f(int number_0, int number_1, int number_2, int number_3, int a,
