@@ -4,8 +4,9 @@
         [--also documents:num_pv_chunks_in_flight=2,BN=80]...
 
 bf16, 16 heads, depth 128, 16384 rows in all. The kernels of a group take turns, each with the
-mean of a few launches between CUDA events in a round; what counts is the median over rounds of the
-ratio to the group's first kernel. Inputs are larger than L2. ``--also`` times the group's last
+mean of a few launches between CUDA events in a round, in another order in each: at its power limit
+the chip runs slower after a kernel that takes much of it. What counts is the median over rounds of
+the ratio to the group's first kernel. Inputs are larger than L2. ``--also`` times the group's last
 kernel with other keys. OUT is written after every group.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import random
 import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -203,11 +205,12 @@ def time_once(run: Callable[[], Any]) -> float:
 
 
 def measure(kernels: dict[str, Any], rounds: int) -> dict[str, list[float]]:
-    """Time each in turn, ``rounds`` times after one that does not count."""
+    """Time each in turn, ``rounds`` times after one that does not count, in drawn orders."""
     times: dict[str, list[float]] = {name: [] for name in kernels}
+    order = random.Random(19)
     for number in range(rounds + 1):
-        for name, run in kernels.items():
-            took = time_once(run)
+        for name in order.sample(list(kernels), len(kernels)):
+            took = time_once(kernels[name])
             if number:
                 times[name].append(round(took, 5))
     return times

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.designs.shared.score_text import given
+from fa4gen.designs.shared.score_text import GIVEN
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import mask_numbers
 from fa4gen.masks.expression import ExpressionMask
@@ -16,6 +16,7 @@ from fa4gen.scores.expression import ExpressionScore
 from fa4gen.vendor.condition import expression_in_c
 from fa4gen.vendor.fill import attention_args
 from fa4gen.vendor.launcher import ARRAYS, DTYPES, MAP_DTYPES
+from fa4gen.vendor.passed_tensors import passed_tensors
 from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
 
 if TYPE_CHECKING:
@@ -53,14 +54,7 @@ class AttentionFamily:
                     key="parameters",
                 )
             )
-        if plan.lists_blocks:
-            raise ConfigError(
-                Problem(
-                    "blocks: listed: the C launcher makes no lists of blocks yet",
-                    remedy="call the kernel by fa4gen.load, or use blocks: walked",
-                    key="blocks",
-                )
-            )
+        passed_tensors(plan)
         if isinstance(plan.mask, ExpressionMask) and plan.splits_keys:
             raise ConfigError(
                 Problem(
@@ -88,7 +82,8 @@ class AttentionFamily:
         return replace(
             facts,
             parameters=tuple(places.get(name, name) for name in facts.parameters),
-            tensors=plan.declared_tensors,
+            tensors=passed_tensors(plan),
+            lists_blocks=plan.lists_blocks,
             score_is_expression=plan.score.IS_EXPRESSION,
             maps=tuple(_with_panels(plan, row) for row in facts.maps),
             ctas_per_tile=plan.ctas_per_tile,
@@ -137,6 +132,7 @@ class AttentionFamily:
             columns=plan.BN,
             stage_depth=0,
             ring=(max(plan.num_kv_stages, 2) + 1) * plan.BN,
+            part_rows=plan.part_rows,
             descales=plan.has_descales,
             kv_dtype=DTYPES[plan.kv_dtype],
             operand=DTYPES[plan.operand_dtype],
@@ -165,7 +161,9 @@ class AttentionFamily:
             Arguments(
                 views["query"], views["key"], views["value"], views["out"], views.get("lse"),
                 scale, memory.layout, **optional,
-                tensors=tuple((one.name, views.get(given(one))) for one in plan.declared_tensors),
+                tensors=tuple(
+                    (name.removeprefix(GIVEN), views.get(name)) for name in plan.given_names
+                ),
             ),
         )  # fmt: skip
 

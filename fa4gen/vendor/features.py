@@ -43,6 +43,8 @@ class Features:
     tensors: int
     """The most that a kernel's mask and score read."""
     scores: frozenset[str]
+    block_lists: bool
+    """A kernel walks lists of blocks of keys, which come with the call."""
     lists: bool
     """A launch before the kernel's own lists the tiles of a ragged batch."""
     shares: bool
@@ -124,6 +126,7 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         expressions=any(one.score_is_expression for one in launchers),
         tensors=max((len(one.tensors) for one in launchers), default=0),
         scores=frozenset(one.score for one in of_attention),
+        block_lists=any(one.lists_blocks for one in launchers),
         lists=any(one.list_entry for one in launchers),
         shares=any(one.share_limit for one in launchers),
         values_in_keys=any(one.values_in_keys for one in launchers),
@@ -148,6 +151,7 @@ def every_feature() -> Features:
         expressions=True,
         tensors=MOST_TENSORS,
         scores=frozenset(score.name for score in SCORES),
+        block_lists=True,
         lists=True,
         shares=True,
         values_in_keys=True,

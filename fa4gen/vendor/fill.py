@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.shared.score_text import GIVEN
 from fa4gen.runtime.axes import is_packed, swap_rows_and_heads, with_batch
 from fa4gen.runtime.table_arguments import INT32_BYTES
 from fa4gen.vendor.binding import AttentionArgs, GemmArgs, Matrix, Tensor
@@ -59,8 +60,8 @@ def attention_args(plan: AttentionPlan, arguments: Arguments) -> AttentionArgs:
         args.most_pages = table.shape[1]
         args.pages = key.shape[0]
     given = dict(arguments.tensors)
-    for number, declared in enumerate(plan.declared_tensors):
-        view = given.get(declared.name)
+    for number, name in enumerate(plan.given_names):
+        view = given.get(name.removeprefix(GIVEN))
         args.tensors[number] = None if view is None else view.pointer
     small = {"lse": arguments.lse, **arguments.float32_inputs, **arguments.tables}
     for name, view in small.items():

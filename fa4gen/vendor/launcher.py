@@ -15,7 +15,7 @@ from fa4gen.scores import score_numbers
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMapPlan
     from fa4gen.designs.shared.plans import Plan
-    from fa4gen.expressions.tensors import Tensor
+    from fa4gen.vendor.passed_tensors import PassedTensor
 
 MAX_RANK = 5
 DTYPES = {"bf16": "BF16", "fp16": "FP16", "fp8_e4m3": "FP8_E4M3", "fp32": "FP32"}
@@ -78,8 +78,10 @@ class LauncherFacts:
     out_dtype: str
     maps: tuple[MapFacts, ...]
     parameters: tuple[str, ...]
-    tensors: tuple[Tensor, ...] = ()
-    """Attention: those that mask and score read; ``parameters`` call them given[0], ..."""
+    tensors: tuple[PassedTensor, ...] = ()
+    """Attention: those that mask and score read, then lists; ``parameters``: given[0], ..."""
+    lists_blocks: bool = False
+    """Attention: the last tensors are lists of the blocks of keys that tiles see."""
     score_is_expression: bool = False
     max_extent: int = 0
     ctas_per_tile: int = 1

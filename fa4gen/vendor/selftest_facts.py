@@ -46,6 +46,8 @@ class SelftestFacts:
     """Of a score function that is an expression, over ``double score`` and the same."""
     mask: str = ""
     """Of attention: the header's word for a mask with a name."""
+    part_rows: int = 0
+    """Of attention: rows of a tile that lists of blocks name by themselves."""
     multiprocessors: tuple[int, ...] = MULTIPROCESSORS
 
 

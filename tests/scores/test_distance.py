@@ -74,6 +74,10 @@ def test_masks_that_end_at_the_query_take_distances_apart(mask) -> None:
     assert plan.ties_rows
     # fp16 does not hold the small probabilities of the row whose maximum is the lower one
     assert not plan_of(score="score - 0.5 * (query - key)", mask=mask, dtype="fp16").ties_rows
+    # maxima that are too large by some powers of two are not for a threshold of 0
+    exact = plan_of(score="score - 0.5 * (query - key)", mask=mask, rescale_threshold=0.0)
+    assert exact.distance_text is None
+    assert not exact.ties_rows
 
 
 @pytest.mark.parametrize(("depth", "widest"), [(64, 240), (128, 192)])

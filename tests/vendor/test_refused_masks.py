@@ -50,7 +50,5 @@ def test_values_that_are_columns_of_the_keys_are_taken() -> None:
     refuse("causal", pack_heads=True, depth=576, value_depth=512)
 
 
-def test_lists_of_blocks_are_refused() -> None:
-    with pytest.raises(ConfigError, match="the C launcher makes no lists of blocks yet"):
-        refuse("key <= query or key % 300 < 16", blocks="listed")
-    refuse("key <= query or key % 300 < 16")
+def test_lists_of_blocks_are_taken() -> None:
+    refuse("key <= query or key % 300 < 16", blocks="listed")

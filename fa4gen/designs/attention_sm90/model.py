@@ -30,9 +30,12 @@ class HopperAttentionPlan(AttentionPlan):
 
     @property
     def distance_text(self) -> DistanceText | None:
-        """C++ of a score function in blocks whose keys are all before a row's query; else None."""
+        """C++ of a score function in blocks whose keys are all before a row's query; else None.
+
+        With a threshold of 0 maxima are exact, and rows cannot share them.
+        """
         ends_at_query = self.mask.ENDS_AT_QUERY and self.mask.TEST is None
-        if not self.score.IS_EXPRESSION or not ends_at_query:
+        if not self.score.IS_EXPRESSION or not ends_at_query or not self.votes_on_rescaling:
             return None
         from fa4gen.designs.shared.score_terms import distance_text_of  # of few kernels
         from fa4gen.scores.expression import ExpressionScore
@@ -56,7 +59,7 @@ class HopperAttentionPlan(AttentionPlan):
     def ties_rows(self) -> bool:
         """Whether both rows of a thread share the exponents that such a score function adds.
 
-        Probabilities of one row may be small then: fp16 does not hold them.
+        Probabilities are small then, and one row's still smaller: fp16 does not hold them.
         """
         overlaps = self.overlap and self.num_pv_chunks_in_flight > 0
         return self.dtype == "bf16" and overlaps and self.distance_text is not None

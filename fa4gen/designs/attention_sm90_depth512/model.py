@@ -30,6 +30,11 @@ class HopperPairAttentionPlan(AttentionPlan):
         return False
 
     @property
+    def reads_along_keys(self) -> bool:
+        """Whether a declared tensor is empty without keys, of which a block is walked all the same."""
+        return any("keys" in tensor.shape for tensor in self.declared_tensors)
+
+    @property
     def own_chunks(self) -> int:
         """Chunks of P.V, 16 keys each, whose probabilities a CTA computes itself."""
         return self.own_keys // 16

@@ -27,3 +27,12 @@ def test_the_kernel_is_right(arch, keys) -> None:
     verdict, _ = verify(kernel_of({**arch, **keys}), CASE, 3)
     assert verdict.passed, verdict
     assert verdict.num_cases == 1
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+def test_without_keys_nothing_is_read_of_tensors_along_the_keys(arch) -> None:
+    # Where no row sees a key, Hopper's pairs walk a block past the last one.
+    keys = {"arch": arch, "dtype": "bf16", "depth": 512, "cta_group": 2, "mask": "documents"}
+    verdict, _ = verify(kernel_of(keys), "empty/no_keys", 3)
+    assert verdict.passed, verdict
+    assert verdict.num_cases == 1

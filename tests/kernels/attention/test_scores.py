@@ -87,7 +87,13 @@ TIED = {
     "rows are another distance apart": Change(r"rows\.max\[0\] \+ added_at\(terms, 8\.f\)",
                                               "rows.max[0] + added_at(terms, 7.f)"),
     "scores stay where maxima rise": Change(r"exponents\[i\] -= by\[fragment_row\(i\)\];", ";"),
-    "the raised row's sums stay": Change(r"exp2_approx\(tie\.top\[1\]\)", "1.f"),
+    "the raised row's sums stay": Change(r"exp2_approx\(lowered\[1\]\)", "1.f"),
+    "what is taken from exponents is not in the log-sum-exp": Change(
+        r"scale_log2 \+ kRescaleThreshold \+ log2", "scale_log2 + log2"
+    ),
+    "it is not taken before rows are tied": Change(
+        r"scale_log2 \+ kRescaleThreshold;", "scale_log2;"
+    ),
     "a block's keys are those of the one before": Change(
         r"ahead - block \* kBN, rows", "ahead - (block + 1) * kBN, rows"
     ),
@@ -131,8 +137,12 @@ def test_tied_rows_part_where_one_sees_far_more(tied, monkeypatch) -> None:
     verdict, _ = verify(tied, FULL, 3)
     assert verdict.passed, verdict
     for change in (
-        Change(r"stay \? both : fmaxf\(0\.f, largest\[r\]\)", "both"),
+        Change(r"stay \? both : raised\[r\]", "both"),
         Change(r"kLowest = -60\.f", "kLowest = -1000.f"),
+        Change(
+            r"return __all_sync\(0xffffffffu, static_cast<int32>\(both\) < 0\);", "return true;"
+        ),
+        Change(r"signs\[0\] & signs\[1\] & signs\[2\] & signs\[3\]", "signs[0] & signs[1]"),
     ):
         verdict, _ = verify(tied.with_code(change.apply(tied.code)), FULL, 3)
         found = {failure.check for case in verdict.cases for failure in case.failures}

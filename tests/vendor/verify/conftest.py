@@ -153,6 +153,41 @@ lse: true
 """,
 }
 """Kernels whose masks and scores read tensors, likewise."""
+LISTS = {
+    "documents": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+mask: documents
+blocks: listed
+BN: 64
+num_consumer_warpgroups: 2
+lse: true
+""",
+    "blocks": """\
+kernel: attention
+arch: sm_90a
+dtype: fp16
+depth: 64
+mask: "seen[key_head, row // 40, key // 40] != 0 and (head != 1 or key % 3 != 0)"
+parameters: {seen: {dtype: int32, shape: [key_heads, 4, 4]}}
+blocks: listed
+BN: 64
+num_consumer_warpgroups: 2
+lse: true
+""",
+    "blackwell": """\
+kernel: attention
+arch: sm_100a
+dtype: fp16
+depth: 64
+mask: documents
+blocks: listed
+lse: true
+""",
+}
+"""Kernels that walk lists of blocks, likewise."""
 
 
 @pytest.fixture(scope="session")
@@ -189,6 +224,12 @@ def conditions(tmp_path_factory: pytest.TempPathFactory) -> Builds:
 def functions(tmp_path_factory: pytest.TempPathFactory) -> Builds:
     """As ``builds``, with kernels whose masks and scores read tensors."""
     return _build(FUNCTIONS, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def lists(tmp_path_factory: pytest.TempPathFactory) -> Builds:
+    """As ``builds``, with kernels that walk lists of blocks."""
+    return _build(LISTS, tmp_path_factory)
 
 
 def _build(texts: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Builds:
