@@ -403,16 +403,24 @@ __device__ __forceinline__ void update_max(RowState& rows, float (&output)[kDept
 // ---- both rows of a thread in one frame ----
 // Where the maxima that are subtracted differ by what is added for 8 keys, the same number is added
 // to both rows' exponents in a column: it is computed once. A row's own maximum may be less then,
-// but not by more than kLowest powers of two; rows that would drift further apart go their own way.
+// but its sum is not below 2^kLowest; rows that would drift further apart go their own way.
 
 constexpr int32 kNotYetTied = 0, kTied = 1, kApart = 2;
-constexpr float kClosest = -40.f;  // rows are tied where both own maxima are at least this
+constexpr float kClosest = -40.f;  // powers of two by which a maximum may be too large at first
 constexpr float kLowest = -60.f;
 
-struct RowTie {
-  int32 state;
-  float top[2];  // of each row the largest exponent so far
-};
+// From all exponents kRescaleThreshold is taken beside the row's maximum, so that one without a
+// sign says that the maximum is too low by more than that. Where rows are tied and all exponents
+// have a sign, no maximum is searched.
+
+// Whether all exponents of the warp have a sign.
+__device__ __forceinline__ bool all_negative(const float (&exponents)[kBN / 2]) {
+  uint32 signs[4] = {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu};
+#pragma unroll
+  for (int32 i = 0; i < kBN / 2; ++i) signs[i % 4] &= __float_as_uint(exponents[i]);
+  const uint32 both = signs[0] & signs[1] & signs[2] & signs[3];
+  return __all_sync(0xffffffffu, static_cast<int32>(both) < 0);
+}
 
 __device__ __forceinline__ void scale_rows(RowState& rows, float (&output)[kDepth / 2],
                                            const float (&factor)[2]) {
@@ -428,35 +436,45 @@ __device__ __forceinline__ float tied_max(const TileTerms& terms, const RowState
 }
 
 // Raises the lower of both maxima, if all rows of the warp are close enough.
-__device__ __forceinline__ void tie_rows(const TileTerms& terms, RowState& rows, RowTie& tie,
+__device__ __forceinline__ void tie_rows(const TileTerms& terms, RowState& rows, int32& tie,
                                          float (&output)[kDepth / 2], float scale_log2) {
   const float gap = (tied_max(terms, rows) - rows.max[1]) * scale_log2;
-  tie.top[0] = fminf(gap, 0.f);
-  tie.top[1] = fminf(-gap, 0.f);
+  const float lowered[2] = {fminf(gap, 0.f), fminf(-gap, 0.f)};
   // not so for what is no number, either
-  const bool close = tie.top[0] >= kClosest && tie.top[1] >= kClosest && gap == gap;
+  const bool close = lowered[0] >= kClosest && lowered[1] >= kClosest && gap == gap;
   if (!__all_sync(0xffffffffu, close)) return;
-  tie.state = kTied;
+  tie = kTied;
   rows.max[0] = fmaxf(rows.max[0], rows.max[1] - added_at(terms, 8.f));
   rows.max[1] = tied_max(terms, rows);
-  const float factor[2] = {exp2_approx(tie.top[0]), exp2_approx(tie.top[1])};
+  const float factor[2] = {exp2_approx(lowered[0]), exp2_approx(lowered[1])};
   scale_rows(rows, output, factor);
 }
 
-// Raises the maxima by the exponents that are above 0: both by the same, while the rows stay close.
+// Raises the maxima by the largest exponents: both by the same, while the rows stay close.
 __device__ __forceinline__ void raise_rows(float (&exponents)[kBN / 2], const TileTerms& terms,
-                                           const float (&largest)[2], RowState& rows, RowTie& tie,
+                                           RowState& rows, int32& tie,
                                            float (&output)[kDepth / 2], float scale_log2) {
-  const float both = fmaxf(0.f, fmaxf(largest[0], largest[1]));
-  const bool close = tie.top[0] - both >= kLowest && tie.top[1] - both >= kLowest;
+  const float none[2] = {0.f, 0.f};
+  float largest[2], raised[2];
+  block_max(exponents, none, largest);
+#pragma unroll
+  for (int32 r = 0; r < 2; ++r) raised[r] = fmaxf(0.f, largest[r] + kRescaleThreshold);
+  const float both = fmaxf(raised[0], raised[1]);
+  bool close = true;
+#pragma unroll
+  for (int32 r = 0; r < 2; ++r) {
+    float sum = rows.sum[r];
+    sum += shuffle_xor(sum, 1);
+    sum += shuffle_xor(sum, 2);
+    close = close && fmaxf(log2_approx(sum), largest[r]) - both >= kLowest;
+  }
   const bool stay = __all_sync(0xffffffffu, close);
-  if (!stay) tie.state = kApart;
+  if (!stay) tie = kApart;
   float by[2], factor[2];
 #pragma unroll
   for (int32 r = 0; r < 2; ++r) {
-    const float own = stay ? both : fmaxf(0.f, largest[r]);
     const float before = rows.max[r];
-    rows.max[r] += __fdividef(own, scale_log2);
+    rows.max[r] += __fdividef(stay ? both : raised[r], scale_log2);
     by[r] = (rows.max[r] - before) * scale_log2;
   }
   if (stay) {
@@ -464,10 +482,7 @@ __device__ __forceinline__ void raise_rows(float (&exponents)[kBN / 2], const Ti
     by[1] = by[0];
   }
 #pragma unroll
-  for (int32 r = 0; r < 2; ++r) {
-    tie.top[r] -= by[r];
-    factor[r] = exp2_approx(-by[r]);
-  }
+  for (int32 r = 0; r < 2; ++r) factor[r] = exp2_approx(-by[r]);
   scale_rows(rows, output, factor);
 #pragma unroll
   for (int i = 0; i < kBN / 2; ++i) exponents[i] -= by[fragment_row(i)];
@@ -475,26 +490,19 @@ __device__ __forceinline__ void raise_rows(float (&exponents)[kBN / 2], const Ti
 
 // The scores of a block of which tied rows see all keys become exponents, less the maxima.
 __device__ __forceinline__ void exponents_of_tied(float (&scores)[kBN / 2], const TileTerms& terms,
-                                                  int32 ahead, RowState& rows, RowTie& tie,
+                                                  int32 ahead, RowState& rows, int32& tie,
                                                   float (&output)[kDepth / 2],
                                                   float scale_log2) {
   constexpr int32 kLastColumn = fragment_column(kBN / 2 - 1);  // of the thread
-  const float last = (added_at(terms, static_cast<float>(ahead)) - rows.max[0]) * scale_log2;
+  const float last =
+      (added_at(terms, static_cast<float>(ahead)) - rows.max[0]) * scale_log2 - kRescaleThreshold;
   const float per_key = added_at(terms, scale_log2);
 #pragma unroll
   for (int32 i = 0; i < kBN / 2; ++i) {
     const float distance = static_cast<float>(kLastColumn - fragment_column(i));
     scores[i] = fmaf(scores[i], scale_log2, fmaf(per_key, distance, last));
   }
-  const float none[2] = {0.f, 0.f};
-  float largest[2];
-  block_max(scores, none, largest);
-  tie.top[0] = fmaxf(tie.top[0], largest[0]);
-  tie.top[1] = fmaxf(tie.top[1], largest[1]);
-  // As in update_max, a small increase is left out.
-  const bool exceeds = fmaxf(largest[0], largest[1]) > kRescaleThreshold;
-  if (__any_sync(0xffffffffu, exceeds))
-    raise_rows(scores, terms, largest, rows, tie, output, scale_log2);
+  if (!all_negative(scores)) raise_rows(scores, terms, rows, tie, output, scale_log2);
 }
 
 // ---- mask: only blocks at a boundary are masked ----
@@ -661,7 +669,7 @@ struct Consumer {
   uint32 probabilities[kBN / 4];  // packed: the A operand of P.V
   RowState rows;
   TileTerms terms;
-  RowTie tie;
+  int32 tie;  // kNotYetTied, kTied or kApart
   int32 ahead;  // how far the query of the thread's first row is past its last column of block 0
   uint64 query[kDepth / 16];  // descriptors of the warpgroup's query slot
   RingPosition<kNumKvStages> kv{0};
@@ -746,7 +754,7 @@ struct Consumer {
     if (kMasked) {
       apply_score(problem, scores, terms, tile.first_row + place.row,
                   block * kBN + 2 * (threadIdx.x % 4));
-    } else if (tie.state == kTied) {
+    } else if (tie == kTied) {
       exponents_of_tied(scores, terms, ahead - block * kBN, rows, tie, output, scale_log2);
       are_exponents = true;
     } else {
@@ -757,9 +765,11 @@ struct Consumer {
       float largest[2];
       block_max(scores, shift, largest);
       update_max<kMasked, kFirst>(rows, output, largest, scale_log2);
-      if (!kMasked && tie.state == kNotYetTied) tie_rows(terms, rows, tie, output, scale_log2);
-      const float offset[2] = {(finite_max<kMasked>(rows.max[0]) - shift[0]) * scale_log2,
-                               (finite_max<kMasked>(rows.max[1]) - shift[1]) * scale_log2};
+      if (!kMasked && tie == kNotYetTied) tie_rows(terms, rows, tie, output, scale_log2);
+      float offset[2];
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+        offset[r] = (finite_max<kMasked>(rows.max[r]) - shift[r]) * scale_log2 + kRescaleThreshold;
 #pragma unroll
       for (int i = 0; i < kBN / 2; ++i)
         scores[i] = fmaf(scores[i], scale_log2, -offset[fragment_row(i)]);
@@ -824,7 +834,7 @@ struct Consumer {
     terms = terms_of(problem, tile, inverse_scale);
     ahead = tile.first_row + place.row + problem.key_rows - problem.query_rows -
             2 * (threadIdx.x % 4) - fragment_column(kBN / 2 - 1);
-    tie.state = kNotYetTied;
+    tie = kNotYetTied;
     // Not to be computed again for each block.
     pin_float(terms.term0);
     pin_int32(ahead);
@@ -851,7 +861,7 @@ struct Consumer {
       sum += shuffle_xor(sum, 1);
       sum += shuffle_xor(sum, 2);
       inverse[r] = sum > 0.f ? __fdividef(1.f, sum) : 0.f;
-      lse[r] = (rows.max[r] * scale_log2 + log2_approx(sum)) * kLn2;
+      lse[r] = (rows.max[r] * scale_log2 + kRescaleThreshold + log2_approx(sum)) * kLn2;
     }
     write_lse(problem, out, tile, place, lse);
     write_output(problem, out, tile, place, output, inverse);
