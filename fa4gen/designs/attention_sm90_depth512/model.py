@@ -31,7 +31,7 @@ class HopperPairAttentionPlan(AttentionPlan):
 
     @property
     def reads_along_keys(self) -> bool:
-        """Whether a declared tensor is empty without keys, of which a block is walked all the same."""
+        """Whether a declared tensor is empty without keys: a block past them may be walked."""
         return any("keys" in tensor.shape for tensor in self.declared_tensors)
 
     @property
