@@ -56,6 +56,17 @@ class HopperAttentionPlan(AttentionPlan):
         )
 
     @property
+    def hands_out_early(self) -> bool:
+        """Whether the loader hands out the next tile before the last values of a tile, not after.
+
+        In a warp for pages no register is left for it. In dense causal batches of depth 192 with
+        blocks of 112 keys it took 1.5 % longer on an H200 from 8192 rows on.
+        """
+        shares_counter = self.cta_group == 2 and self.scheduler == "dynamic"
+        loses = self.longest_first and not self.is_ragged and (self.depth, self.BN) == (192, 112)
+        return not (self.is_paged or shares_counter or loses)
+
+    @property
     def ties_rows(self) -> bool:
         """Whether both rows of a thread share the exponents that such a score function adds.
 

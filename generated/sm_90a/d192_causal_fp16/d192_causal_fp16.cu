@@ -197,7 +197,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
   int32 index = blockIdx.x;  // of the tile in the order of work
   RingPosition<kNumKvStages> kv{0};
   RingPosition<kNumTileSlots> tiles{0};
-  // The tile that is next, to the consumers and, through the same slot, to this loop.
+  // The tile that is next, to the consumers.
   const auto hand_out = [&]() {
     Tile tile{-1};
     if (index < problem.num_tiles) tile = tile_at(problem, index);
@@ -208,10 +208,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     ring.commit();
     return tile;
   };
-  hand_out();
   while (true) {
-    // as handed out
-    const Tile tile = read_tile(base + kTileOffset + kTileBytes * tiles.producer().index);
+    const Tile tile = hand_out();
     if (tile.first_row < 0) break;
 
     const BlockRange blocks = blocks_of_tile(problem, tile);
@@ -234,20 +232,15 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     };
     if (!blocks.empty()) load_keys(blocks.end - 1);
     load_queries(base, query_map, tile, ~tiles.uses & 1);
+    if (!blocks.empty()) load_values(blocks.end - 1);
 #pragma unroll 1
-    for (int32 block = blocks.end - 1;; --block) {
-      if (block <= blocks.begin) {
-        // The next tile, while consumers have blocks to work on: it comes from L2. Sooner than
-        // before the last load, a tile ahead would unbalance the end of the grid.
-        ++tiles.uses;
-        index = gridDim.x + atomicAdd(tile_counter, 1);
-        hand_out();
-      }
-      if (block < blocks.begin) break;
+    for (int32 block = blocks.end - 2; block >= blocks.begin; --block) {
+      load_keys(block);
       load_values(block);
-      if (block == blocks.begin) break;
-      load_keys(block - 1);
     }
+    ++tiles.uses;
+    // Taken as late as possible: a tile ahead would unbalance the end of the grid.
+    index = gridDim.x + atomicAdd(tile_counter, 1);
   }
 
   // The last CTA to finish leaves both counters at zero for the next launch.
