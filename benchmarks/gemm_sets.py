@@ -53,6 +53,7 @@ def problems_of(name: str, drawn: list[str]) -> tuple[str, list[str]]:
         "drawn": ("gemm_bf16_sm90", [*NAMED, *drawn]),
         "padded": ("gemm_bf16_sm90", [padded(word) for word in (*NAMED[:3], *drawn)]),
         "fp8": ("gemm_fp8_sm90", [*LARGE, *(f"64x{n}x{k}" for n, k in LAYERS)]),
+        "fp8_large": ("gemm_fp8_sm90", list(LARGE)),
     }
     return sets[name]
 

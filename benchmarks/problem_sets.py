@@ -54,6 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--refined", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--again", type=int, default=4)
+    parser.add_argument("--budget", type=float, default=0.6, help="seconds of each problem")
     parser.add_argument("--draw", type=int, default=0, help="a seed; 0 takes a new one")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
@@ -65,6 +66,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="first",
         help="into the cache, before the first kernel is timed",
     )
+    parser.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="CONFIG",
+        help="also measure this config, at every problem; may be repeated",
+    )
 
 
 def run(wanted: Sequence[Wanted], arguments: argparse.Namespace) -> None:
@@ -74,7 +82,7 @@ def run(wanted: Sequence[Wanted], arguments: argparse.Namespace) -> None:
         candidates=arguments.candidates,
         refined=arguments.refined,
         rounds=arguments.rounds,
-        seconds=0.6,
+        seconds=arguments.budget,
         again=arguments.again,
         peers=PeerOptions(True, arguments.fa3, arguments.cudart),
     )
@@ -87,7 +95,7 @@ def run(wanted: Sequence[Wanted], arguments: argparse.Namespace) -> None:
         base = _base(one.config)
         problem = family_called(base.config.kernel).parse_problem(one.problem)
         (task,) = tasks_for(base, [problem], options, {})
-        record = run_problem(replace(task, also=_also(one, arguments.table_of))).result.record
+        record = run_problem(replace(task, also=_also(one, arguments))).result.record
         assert record is not None
         path = arguments.out / f"{one.file}.jsonl"
         with ResultsFile(path, one.config, fresh=False, read=read_record, kind="tuning") as file:
@@ -109,7 +117,7 @@ def _compile(wanted: Sequence[Wanted], options: TuneOptions, arguments: argparse
         found, function = kernels_to_compile(base, problems, options)
         kernels |= {kernel.name: kernel for kernel in found}
         for one in its:
-            for path in _also(one, arguments.table_of):
+            for path in _also(one, arguments):
                 kernels.setdefault(Path(path).stem, named_candidate(path))
     if function is not None:
         begin = time.monotonic()
@@ -135,7 +143,8 @@ def _table(name: str, chip: str) -> KernelSetFile | None:
     return find_table(_base(name), chip)
 
 
-def _also(one: Wanted, chip: str) -> tuple[str, ...]:
+def _also(one: Wanted, arguments: argparse.Namespace) -> tuple[str, ...]:
+    chip = arguments.table_of
     table = _table(one.config, chip) if chip else None
     path = None if table is None else config_for(table, one.problem)
-    return () if path is None else (str(path),)
+    return (*arguments.also, *(() if path is None else (str(path),)))

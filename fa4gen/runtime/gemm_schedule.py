@@ -50,8 +50,8 @@ def plan_gemm_schedule(plan: GemmPlan, size: GemmSize, multiprocessors: int) -> 
     A static scheduler has a CTA for each multiprocessor; a dynamic one is launched with a CTA, or
     pair of CTAs, for each tile, and those that run take the tiles of those that are cancelled.
     """
-    tile_rows = plan.cta_group * plan.BM
-    row_tiles, column_tiles = ceil_div(size.m, tile_rows), ceil_div(size.n, plan.BN)
+    tile_rows = plan.tile_rows
+    row_tiles, column_tiles = ceil_div(size.m, tile_rows), ceil_div(size.n, plan.tile_columns)
     num_tiles = row_tiles * column_tiles * size.batch
     cluster = plan.launch.cluster
     ctas = num_tiles * cluster

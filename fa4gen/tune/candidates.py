@@ -12,6 +12,7 @@ from fa4gen.config.load import load_config, load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 from fa4gen.tune.family import family_of
+from fa4gen.tune.model.gemm import HALF_ROWS
 from fa4gen.tune.tiles import tiles_of
 
 if TYPE_CHECKING:
@@ -120,10 +121,16 @@ def variant_name(base: str, changes: Changes) -> str:
     """Return the name of a kernel with other tiles: gemm_bf16_sm90_192x176_pair."""
     words = [base, f"{changes['BM']}x{changes['BN']}"]
     words += ["swapped"] if changes.get("swap_operands") else []
+    words += [f"k{changes['BK']}"] if "BK" in changes and changes["BM"] <= HALF_ROWS else []
     words += _SHARING.get(changes.get("cta_group", 1), [])
     split = changes.get("split_k", 1) == 2
-    words += ["split"] if split else ["evict"] if "evict_first" in changes else []
-    words += ["epi1"] if changes.get("num_epi_stages") == 1 else []
+    evicts = changes.get("evict_first", "none") != "none"
+    words += ["split"] if split else ["evict"] if evicts else []
+    stays = changes.get("swap_operands") and changes.get("evict_first") == "none"
+    words += ["keep"] if stays else []
+    words += ["ping_pong"] if changes.get("ping_pong") else []
+    slots = changes.get("num_epi_stages", 0)
+    words += [f"epi{slots}"] if slots == 1 or (slots and changes.get("ping_pong")) else []
     return "_".join(words)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fa4gen.designs import registry
+from fa4gen.tune.model.gemm import FEW_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,8 +18,8 @@ Changes = dict[str, Any]
 NARROWEST, WIDEST = 64, 256
 SHARED_BY_FOUR = 32
 """Columns of which each of four CTAs loads whole groups of 8."""
-FEW_ROWS = (16, 32, 64)
-"""BM with ``swap_operands``."""
+HIGH = 96
+"""Rows from which tiles of 192 and 256 columns with operands exchanged are worth a try."""
 EVICTING: Final[Changes] = {"evict_first": "both", "num_epi_stages": 2}
 """Measured with tiles of 40 shapes: up to 17 % faster where few row tiles read the weights."""
 
@@ -92,6 +93,12 @@ class HopperGemmTiles:
             for columns in (64, 128, 192):
                 for parts in (1, 2):
                     yield {"swap_operands": True, "BM": rows, "BN": columns, "split_k": parts}
+        yield from _side_by_side(128 if config["dtype"] == "fp8_e4m3" else 64)
+        for columns in range(112, 193, 16):
+            tile = {"ping_pong": True, "BM": 128, "BN": columns}
+            for cta_group in (1, 2):
+                yield {**tile, "cta_group": cta_group}
+                yield {**tile, "cta_group": cta_group, "num_epi_stages": 2}
 
     def refinements(self, plan: Any) -> Iterator[Changes]:
         """See Tiles: who leaves L2 first, and stages of A and B for slots of the output."""
@@ -99,6 +106,25 @@ class HopperGemmTiles:
         yield {"evict_first": "both"}
         for slots in (2, 1):
             yield {"num_epi_stages": slots}
+
+
+def _side_by_side(block: int) -> Iterator[Changes]:
+    """Yield tiles with operands exchanged for more rows than ``FEW_ROWS``: a row tile or several.
+
+    Blocks of one panel leave room for more slots. The weights are read once if the rows are one
+    tile, and leave L2 first; several CTAs then share the rows.
+    """
+    for rows in range(40, 257, 8):
+        tile: Changes = {"swap_operands": True, "BM": rows, "BK": block}
+        yield {**tile, "BN": 64, "evict_first": "none"}
+        for columns in (64, 128):
+            for cta_group in (1, 2, 4):
+                yield {**tile, "BN": columns, "cta_group": cta_group}
+        if rows >= HIGH and rows % 16 == 0:
+            for columns in (192, 256):
+                for cta_group in (1, 2):
+                    tile = {**tile, "evict_first": "none", "num_epi_stages": 1}
+                    yield {**tile, "BN": columns, "cta_group": cta_group}
 
 
 class BlackwellGemmTiles(OneTile):

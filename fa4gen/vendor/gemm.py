@@ -46,6 +46,8 @@ class GemmFamily:
             cta_group=plan.launch.cluster,
             ctas_per_tile=plan.ctas_per_tile,
             max_extent=LARGEST_EXTENT,
+            tile_rows=plan.tile_rows,
+            tile_columns=plan.tile_columns,
             a_m_major=plan.a_major == "m",
             b_n_major=plan.b_major == "n",
             residual=f"RESIDUAL_{plan.residual.upper()}",
@@ -75,8 +77,8 @@ class GemmFamily:
             schedules.append(schedule_hash(numbers))
         cuda = plan.activation_cuda
         return SelftestFacts(
-            rows=plan.cta_group * plan.BM,
-            columns=plan.BN,
+            rows=plan.tile_rows,
+            columns=plan.tile_columns,
             stage_depth=plan.BK,
             ring=(plan.num_stages + 1) * plan.BK,
             descales=False,

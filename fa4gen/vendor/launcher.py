@@ -123,6 +123,9 @@ class LauncherFacts:
     """Of all score functions; those of others are 0."""
     score: str = "none"
     lse: bool = False
+    tile_rows: int = 0
+    """Matrix product: of the CTAs of a cluster."""
+    tile_columns: int = 0
     a_m_major: bool = False
     b_n_major: bool = False
     residual: str = ""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fa4gen.config.load import config_from_data
 from fa4gen.designs.build import build_plan
-from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
+from fa4gen.runtime.gemm_schedule import GROUP_ROWS, GemmSize, plan_gemm_schedule
 
 
 def plan_of(**keys):
@@ -21,6 +21,7 @@ PLANS = [
     plan_of(cta_group=2, BM=128, BN=256),
     plan_of(cta_group=4, BM=64, BN=96),
     plan_of(split_k=2, BM=128, BN=80),
+    plan_of(swap_operands=True, cta_group=2, BM=144, BN=64),
     plan_of(arch="sm_100a", cta_group=2, BM=128, BN=256),
     plan_of(arch="sm_100a", cta_group=1, BM=64, BN=64, scheduler="dynamic"),
     plan_of(arch="sm_100a", cta_group=2, scheduler="dynamic"),
@@ -44,9 +45,9 @@ sizes = st.builds(
 @given(st.sampled_from(PLANS), sizes, st.sampled_from([1, 2, 4, 132, 148]))
 def test_every_part_of_the_output_has_one_tile(plan, size, multiprocessors):
     schedule = plan_gemm_schedule(plan, size, max(multiprocessors, plan.launch.cluster))
-    rows = plan.cta_group * plan.BM
+    rows, columns = plan.tile_rows, plan.tile_columns
     assert (schedule.row_tiles - 1) * rows < size.m <= schedule.row_tiles * rows
-    assert (schedule.column_tiles - 1) * plan.BN < size.n <= schedule.column_tiles * plan.BN
+    assert (schedule.column_tiles - 1) * columns < size.n <= schedule.column_tiles * columns
     tiles = [tile_at(schedule, index) for index in range(schedule.num_tiles)]
     assert len(set(tiles)) == len(tiles)
     assert len(tiles) == size.batch * schedule.row_tiles * schedule.column_tiles
@@ -88,7 +89,6 @@ def test_without_k_the_output_is_written_all_the_same(plan):
 
 def test_a_group_keeps_as_many_rows_whatever_the_tile():
     size = GemmSize(1, 8192, 8192, 8192)
-    rows = {
-        plan_gemm_schedule(plan, size, 132).group_rows * plan.cta_group * plan.BM for plan in PLANS
-    }
-    assert len(rows) == 1
+    for plan in PLANS:
+        rows = plan_gemm_schedule(plan, size, 132).group_rows * plan.tile_rows
+        assert GROUP_ROWS - plan.tile_rows < rows <= GROUP_ROWS

@@ -55,9 +55,9 @@ def _sums_rows(values: Values) -> tuple[Barrier, Barrier]:
 def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
     """Return full and empty of the ring of A and B.
 
-    In a cluster, each CTA fills its part of B in all.
+    In a cluster, each CTA fills its part of B in all, or of A.
     """
-    shares = values.shares_b
+    shares = values.is_shared
     cta: Literal["own", "pair", "cluster"] = (
         "own" if not shares else "pair" if values.cta_group == 2 else "cluster"
     )
@@ -70,7 +70,8 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
         values.num_stages,
         1,
         "tma_bytes",
-        "the loader, then the bytes of A and B" + f", {part} of B's by {others}" * shares,
+        "the loader, then the bytes of A and B"
+        + f", {part} of {values.shared_operand}'s by {others}" * shares,
         "the consumers of the tile",
         "a block of A and of B has landed in its slot",
         transaction_bytes=values.a_bytes + values.b_bytes,
@@ -122,7 +123,7 @@ def _epi_rows(values: Values, consumer: int) -> tuple[Barrier, Barrier]:
 
 def residual_rows(values: Values) -> int:
     """Return the rows whose elements of a C with one axis are loaded: slots are 128 bytes apart."""
-    return max(values.panel_rows, WGMMA_ROWS)
+    return -(-values.panel_rows // WGMMA_ROWS) * WGMMA_ROWS
 
 
 def residual_bytes(values: Values) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from fa4gen.designs.gemm_sm90.values import STORED_ROWS
 from fa4gen.designs.shared.gemm_model import GemmPlan
 
 
@@ -16,6 +17,8 @@ class HopperGemmPlan(GemmPlan):
     """Whether the rows of the sums are columns of the output, and their columns its rows."""
     split_k: int
     """CTAs that divide k of a tile; they take turns in writing the tiles."""
+    shares_in_turns: bool
+    """Whether each CTA of a cluster brings whole blocks of what they share, in turn."""
     evict_first: Literal["none", "b", "both"]
     """Operands whose lines are the first to leave L2."""
     num_consumer_warpgroups: int
@@ -27,6 +30,21 @@ class HopperGemmPlan(GemmPlan):
     """Columns of the output in the last panel of a tile: ``out_panel_columns`` or fewer."""
     producer_registers: int
     consumer_registers: int
+
+    @property
+    def pads_panels(self) -> bool:
+        """Whether slots of the output have 8 rows more than are stored: see ``STORED_ROWS``."""
+        return self.swap_operands and self.BM % STORED_ROWS != 0
+
+    @property
+    def tile_rows(self) -> int:
+        """Those of a CTA with ``swap_operands``: the others of a cluster have other columns."""
+        return self.BM if self.swap_operands else super().tile_rows
+
+    @property
+    def tile_columns(self) -> int:
+        """See ``tile_rows``."""
+        return self.cta_group * self.BN if self.swap_operands else self.BN
 
     @property
     def output_rings(self) -> tuple[str, ...]:

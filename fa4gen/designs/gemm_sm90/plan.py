@@ -48,7 +48,11 @@ def _tables(values: Values) -> Tables:
         regions=gemm_regions(values),
         barriers=gemm_barriers(values),
         tensor_maps=gemm_tensor_maps(values),
-        parameters=gemm_parameters(values.config, last_maps=values.has_last_maps),
+        parameters=gemm_parameters(
+            values.config,
+            last_maps=values.has_last_maps,
+            columns="kTileColumns" if values.shares_a else "kBN",
+        ),
         cluster=2 if values.is_split else None,
         threads=WARPGROUP * (1 + values.num_consumer_warpgroups),
         grid="two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair"

@@ -45,7 +45,6 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     yield from _four_panels(values)
     yield from _majors(values)
     yield from _columns(values)
-    yield from _shares(values)
     yield from _block(values)
 
 
@@ -178,21 +177,6 @@ def _columns(values: Values) -> Iterator[Fault]:
         f"{panel} columns ({PANEL_BYTES} bytes)",
         keys=("BN", "b_major"),
         remedies=([{"BN": columns} for columns in whole], [{"b_major": "k"}]),
-        last_resort=last_resorts(values),
-    )
-
-
-def _shares(values: Values) -> Iterator[Fault]:
-    parts = 8 * values.cta_group
-    if values.config.b_major != "k" or values.BN % parts == 0:
-        return
-    near = (values.BN // parts * parts, -(-values.BN // parts) * parts)
-    yield Fault(
-        kind="shares",
-        message=f"BN: {values.BN} columns, of which each of {values.cta_group} CTAs loads whole "
-        f"groups of 8: multiples of {parts}",
-        keys=("BN", "cta_group"),
-        remedies=([{"BN": columns} for columns in near if 0 < columns <= 256], [{"cta_group": 2}]),
         last_resort=last_resorts(values),
     )
 

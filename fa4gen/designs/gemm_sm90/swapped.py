@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.gemm_sm90.values import WARPGROUP_ROWS, WGMMA_ROWS
+from fa4gen.designs.gemm_sm90.values import STORED_ROWS, WARPGROUP_ROWS, WGMMA_ROWS
 from fa4gen.designs.shared.refusal import Changes, Fault
 
 if TYPE_CHECKING:
@@ -42,12 +42,13 @@ def swapped_rules(values: Values, automatic: Changes) -> Iterator[Fault]:
             "elements of 16 bits are transposed on their way out",
             {"out_dtype": "auto"},
         )
-    if values.cta_group != 1:
+    if values.c.is_matrix and values.BM % STORED_ROWS:
+        rows = values.BM + STORED_ROWS // 2
         message = (
-            f"cta_group: {values.cta_group} shares B among row tiles, but swap_operands is for a "
-            "single one"
+            f"BM: {values.BM} rows, but with a matrix C a panel has whole groups of {STORED_ROWS} "
+            "rows, which are read together"
         )
-        yield fault("cta_group", message, {"cta_group": 1})
+        yield fault("BM", message, {"BM": rows})
     if values.ping_pong:
         message = "ping_pong: is not supported yet with swap_operands"
         yield fault("ping_pong", message, {"ping_pong": False})

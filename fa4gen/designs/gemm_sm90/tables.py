@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.gemm_sm90.barriers import residual_rows
+from fa4gen.designs.gemm_sm90.values import WGMMA_ROWS
 from fa4gen.designs.shared.gemm_maps import gemm_tensor_maps as maps_of
 from fa4gen.designs.shared.model import Role
 from fa4gen.designs.shared.roles import consumer_roles
@@ -50,13 +51,14 @@ def _consumer_work(values: Values, consumer: int) -> str:
 def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     """Return the maps of A, B, C and the output: boxes of 128 bytes by so many lines.
 
-    In a cluster, each CTA brings its part of the lines of B.
+    In a cluster, each CTA brings its part of the lines of B, or of A with ``swap_operands``.
     """
     lines = values.BN if values.config.b_major == "k" else values.BK
     return maps_of(
         values,
         panel_bytes=(PANEL_BYTES, PANEL_BYTES),
-        b_lines=lines // values.cta_group,
+        a_lines=values.brought_lines if values.shares_a else None,
+        b_lines=values.brought_lines if values.is_shared and not values.shares_a else lines,
         out_rows=values.panel_rows,
         residual_rows=residual_rows(values),
         out_columns=values.out_panel_columns,
@@ -76,12 +78,18 @@ def summarise(values: Values) -> tuple[str, ...]:
         + (", a tile each in turn" if values.ping_pong else ""),
     ]
     if config.swap_operands:
-        lines.append("columns of B are the rows of wgmma, rows of A its columns; B is read once")
+        read = "; B is read once" if values.BM <= WGMMA_ROWS else ""
+        lines.append(f"columns of B are the rows of wgmma, rows of A its columns{read}")
     if values.is_split:
         lines.append("two CTAs divide k of a tile; in turn, one adds the other's sums and stores")
     if config.activation is not None:
         lines.append(f"activation {config.activation}")
-    if values.shares_b:
+    if values.is_shared:
         ctas = "a pair of" if values.cta_group == 2 else "a cluster of four"
-        lines.append(f"{ctas} CTAs works on neighbouring row tiles and shares B by multicast")
+        tiles = "tiles side by side" if config.swap_operands else "row tiles"
+        shared = values.shared_operand
+        turns = ", a block each in turn" if values.shares_in_turns else ""
+        lines.append(
+            f"{ctas} CTAs works on neighbouring {tiles} and shares {shared} by multicast{turns}"
+        )
     return tuple(lines)

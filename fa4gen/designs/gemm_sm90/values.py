@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.model import Choice
 
 WGMMA_ROWS = 64
+STORED_ROWS = 16
+"""That a warp writes into a panel together: the last 8 may go past the panel's end."""
 WARPGROUP_ROWS = (64, 128)
 """One wgmma's rows, or two's."""
 DEFAULT_REGISTERS = {
@@ -61,9 +63,36 @@ class Values(GemmValues[HopperGemmConfig]):
         return rows if self.ping_pong else rows // self.num_consumer_warpgroups
 
     @property
-    def shares_b(self) -> bool:
-        """Whether the CTAs of a cluster load parts of B for one another."""
+    def is_shared(self) -> bool:
+        """Whether the CTAs of a cluster load parts of ``shared_operand`` for one another."""
         return self.cta_group > 1
+
+    @property
+    def shares_a(self) -> bool:
+        """Whether it is A: the CTAs of a cluster have tiles side by side."""
+        return self.is_shared and self.config.swap_operands
+
+    @property
+    def shared_lines(self) -> int:
+        """Lines of a block of the shared operand in shared memory."""
+        if self.shares_a:
+            return self.BM
+        return self.BN if self.config.b_major == "k" else self.BK
+
+    @property
+    def shares_in_turns(self) -> bool:
+        """Whether each CTA brings whole blocks: their parts would not be groups of 8 lines."""
+        return self.is_shared and self.shared_lines % (8 * self.cta_group) != 0
+
+    @property
+    def brought_lines(self) -> int:
+        """Lines of the shared operand that one CTA brings at a time."""
+        return self.shared_lines // (1 if self.shares_in_turns else self.cta_group)
+
+    @property
+    def shared_operand(self) -> Literal["A", "B"]:
+        """The columns of wgmma."""
+        return "A" if self.config.swap_operands else "B"
 
     @property
     def is_split(self) -> bool:
@@ -98,7 +127,7 @@ class Values(GemmValues[HopperGemmConfig]):
     @property
     def epi_bytes(self) -> int:
         """Bytes of one panel of the output."""
-        return self.panel_rows * PANEL_BYTES
+        return -(-self.panel_rows // STORED_ROWS) * STORED_ROWS * PANEL_BYTES
 
 
 def decide(
@@ -141,7 +170,7 @@ def decide(
 
 def _block(config: HopperGemmConfig, log: ChoiceLog) -> int:
     panel = PANEL_BYTES // ELEMENT_BYTES[config.dtype]
-    if config.swap_operands:
+    if config.swap_operands and (config.BM == "auto" or config.BM <= WGMMA_ROWS):
         return log.take("BK", config.BK, 2 * panel, "measured: the weights stream in larger pieces")
     return log.take("BK", config.BK, panel, "one row of the 128-byte swizzle")
 

@@ -15,6 +15,7 @@ def gemm_tensor_maps(
     values: GemmValues[Any],
     *,
     panel_bytes: tuple[int, int],
+    a_lines: int | None = None,
     b_lines: int,
     out_rows: int,
     out_columns: int,
@@ -23,7 +24,8 @@ def gemm_tensor_maps(
 ) -> tuple[TensorMapPlan, ...]:
     """Return the maps of A, B, C where there is one, and the output.
 
-    ``panel_bytes``: of a line of a panel of A, and of B. ``b_lines`` that a CTA loads of B;
+    ``panel_bytes``: of a line of a panel of A, and of B. ``a_lines`` that a CTA loads of A, all
+    when not given, and ``b_lines`` of B;
     ``out_rows`` and ``out_columns``: of a box of the output and of C. ``last_columns``: of the last
     box of a tile, where they are fewer; a C with both axes and the output then have a second map,
     unless a tile has that box alone. ``residual_rows``: of a C with one axis, if not ``out_rows``.
@@ -31,9 +33,9 @@ def gemm_tensor_maps(
     config, size = values.config, values.element_bytes
     a_dims = ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch")
     b_dims = ("k", "n", "batch") if config.b_major == "k" else ("n", "k", "batch")
-    a_lines = values.BM if config.a_major == "k" else values.BK
+    every = values.BM if config.a_major == "k" else values.BK
     maps = [
-        tensor_map("a", a_dims, (panel_bytes[0] // size, a_lines, 1), size),
+        tensor_map("a", a_dims, (panel_bytes[0] // size, a_lines or every, 1), size),
         tensor_map("b", b_dims, (panel_bytes[1] // size, b_lines, 1), size),
     ]
     last = last_columns or out_columns

@@ -67,6 +67,16 @@ class GemmPlan(KernelPlan):
         return self.launch.cluster // self.cta_group
 
     @property
+    def tile_rows(self) -> int:
+        """Rows of the output that the CTAs of a cluster work on together."""
+        return self.cta_group * self.BM
+
+    @property
+    def tile_columns(self) -> int:
+        """Columns of the output that the CTAs of a cluster work on together."""
+        return self.BN
+
+    @property
     def operation(self) -> str:
         """What the kernel computes, in a line."""
         sums = "alpha * A . B" + " + beta * C" * self.c.exists

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 MAP_TYPE = "const __grid_constant__ TensorMap"
 
 
-def gemm_parameters(config: GemmKeys, *, last_maps: bool = False) -> tuple[Parameter, ...]:
+def gemm_parameters(
+    config: GemmKeys, *, last_maps: bool = False, columns: str = "kBN"
+) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; c_map and beta only where there is a residual.
 
-    ``last_maps``: the last panel of a tile has maps of its own.
+    ``last_maps``: the last panel of a tile has maps of its own. ``columns``: the constant that has
+    those of a tile, of all CTAs of a cluster.
     """
     rows = [
         Parameter("a_map", MAP_TYPE, f"A (batch, m, k), {config.a_major} contiguous"),
@@ -37,7 +40,7 @@ def gemm_parameters(config: GemmKeys, *, last_maps: bool = False) -> tuple[Param
         Parameter("n", "int32", "columns of B and of the output"),
         Parameter("k", "int32", "columns of A, rows of B"),
         Parameter("row_tiles", "int32", "tiles of kTileRows rows that cover m"),
-        Parameter("column_tiles", "int32", "tiles of kBN columns that cover n"),
+        Parameter("column_tiles", "int32", f"tiles of {columns} columns that cover n"),
         Parameter("num_tiles", "int32", "row_tiles * column_tiles * batch"),
         Parameter("group_rows", "int32", "row tiles worked on together; 1 is always right"),
     )

@@ -22,6 +22,8 @@ SECTOR, LINE = 32, 128
 """Bytes of a sector and of a line of L2: rows that begin inside one cost more to read."""
 BLOCK_BYTES = 128
 """Bytes along k of a swizzled panel: what all times of a block are counted for."""
+FEW_ROWS = (16, 32, 64)
+"""BM with swapped operands where all rows are one tile."""
 HALF_ROWS = 64
 """Rows of a wgmma: the most with swapped operands."""
 FEWEST_SLOTS = 0.3
@@ -60,6 +62,8 @@ class GemmTile:
     """Whether the weights are the first to be displaced from L2."""
     warpgroups: int = 2
     """Those that multiply and store."""
+    ping_pong: bool = False
+    """Whether each warpgroup has tiles of its own: one stores while another multiplies."""
     output_slots: int = 3
     """Slots of a warpgroup for panels of the output."""
 
@@ -80,6 +84,7 @@ class GemmTile:
             reads_c=plan.c.is_matrix,
             evict_first=getattr(plan, "evict_first", "none") != "none",
             warpgroups=getattr(plan, "num_consumer_warpgroups", 1),
+            ping_pong=bool(getattr(plan, "ping_pong", False)),
             output_slots=max(1, getattr(plan, "num_epi_stages", 1)),
         )
 
@@ -96,6 +101,8 @@ class GemmTile:
     @property
     def loaded_rows(self) -> float:
         """Rows of A and columns of B that a CTA requests for each block along k."""
+        if self.swap_operands:
+            return self.BM / self.cta_group + self.BN
         return self.BM + self.BN / self.cta_group
 
     def suits(self, problem: GemmProblem) -> bool:
@@ -103,12 +110,14 @@ class GemmTile:
 
         What was the fastest in none of the measured shapes, and is predicted worse than the rest,
         is not chosen: pairs of tiles of 64 rows, pairs of which one has no rows, a divided k where
-        operands are not swapped (1.6 to 3 % faster in one of 13, up to half slower). With swapped
-        operands the weights are to be read once; for as few rows tiles that read both operands
-        evict-first were 3 to 8 % behind these.
+        operands are not swapped (1.6 to 3 % faster in one of 13, up to half slower). For up to 64
+        rows swapped operands read the weights once; tiles that read both operands evict-first were
+        3 to 8 % behind these.
         """
         if self.swap_operands:
-            return problem.m <= self.BM
+            if problem.m > HALF_ROWS:
+                return self.split_k == 1 and (not self.is_shared or problem.n > self.BN)
+            return self.BM in FEW_ROWS and problem.m <= self.BM and not self.is_shared
         if self.split_k > 1 or (self.is_shared and problem.m <= self.BM):
             return False
         if self.cta_group == 2 and self.BM <= HALF_ROWS:
@@ -120,8 +129,12 @@ def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction
     """Return the time that a launch of ``tile`` should take, with its parts."""
     costs = chip.gemm
     m, n, k = problem.m, problem.n, problem.k
-    row_tiles = _up(_up(m, tile.BM), tile.cta_group) * tile.cta_group
-    tiles = row_tiles * _up(n, tile.BN) * problem.batch
+    row_tiles, column_tiles = _up(m, tile.BM), _up(n, tile.BN)
+    if tile.swap_operands:
+        column_tiles = _up(column_tiles, tile.cta_group) * tile.cta_group
+    else:
+        row_tiles = _up(row_tiles, tile.cta_group) * tile.cta_group
+    tiles = row_tiles * column_tiles * problem.batch
     ctas = tiles * tile.split_k
     resident = chip.resident(tile.cluster)
     waves = _up(ctas, resident)
@@ -194,11 +207,14 @@ def _stores_us(tile: GemmTile, waves: int, costs: GemmCosts) -> float:
     """Return what stores, and reads of C, take beside the products.
 
     A warpgroup does not multiply while it hands its sums to the slots of the output: the more sums
-    it has and the fewer slots, the longer. C comes into the same slots.
+    it has and the fewer slots, the longer. C comes into the same slots. With ``ping_pong`` another
+    one multiplies meanwhile.
     """
     sums = tile.BM * tile.BN / 1e3
     own = sums / tile.warpgroups
     between = own * costs.store * (1 + costs.store_slots / tile.output_slots)
+    if tile.ping_pong:
+        between = 0.0
     us = 4 * sums / costs.epilogue / tile.split_k + between * max(0, waves - 1)
     if tile.reads_c:
         us += waves * own * costs.read_c * (1 + costs.read_c_slots / tile.output_slots)

@@ -93,7 +93,7 @@ def default_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
 
 def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
     """Return the cases for the emulator: the same edges on little work."""
-    rows, n, k = plan.cta_group * plan.BM, plan.BN, plan.BK
+    rows, n, k = plan.tile_rows, plan.tile_columns, plan.BK
     ring = (plan.num_stages + 1) * k
     cases = [
         GemmCase("size/1x1x1", 1, 1, 1),
@@ -150,10 +150,10 @@ def _sizes() -> Iterable[GemmCase]:
 
 def _tile_edges(plan: GemmPlan) -> Iterable[GemmCase]:
     """One below, at and above the tile in rows and columns, of a CTA and of a pair."""
-    rows = plan.cta_group * plan.BM
-    pairs = [(m, n) for m in _around(rows) for n in _around(plan.BN)]
+    rows = plan.tile_rows
+    pairs = [(m, n) for m in _around(rows) for n in _around(plan.tile_columns)]
     pairs += [(m, plan.BN + 8) for m in (plan.BM - 1, plan.BM, plan.BM + 1, plan.BM // 2 + 1)]
-    pairs += [(2 * rows + 1, n) for n in _around(2 * plan.BN)]
+    pairs += [(2 * rows + 1, n) for n in _around(2 * plan.tile_columns)]
     for index, (m, n) in enumerate(pairs):
         k = 2 * plan.BK + (-8, 0, 8, 3)[index % 4]
         yield GemmCase(f"tile/{m}x{n}", m, n, k, padded=index % 2 == 1)
@@ -197,15 +197,17 @@ def _residuals(plan: GemmPlan) -> Iterable[GemmCase]:
     """C whose elements identify their position; C that is overwritten."""
     if not plan.c.exists:
         return
-    rows = plan.cta_group * plan.BM
-    for index, (m, n) in enumerate(((rows, plan.BN), (2 * rows + 7, 2 * plan.BN + 24), (77, 1000))):
+    rows = plan.tile_rows
+    for index, (m, n) in enumerate(
+        ((rows, plan.tile_columns), (2 * rows + 7, 2 * plan.tile_columns + 24), (77, 1000))
+    ):
         positions = GemmCase(
             f"residual/positions_{m}x{n}", m, n, 16, beta=1.0, data="positions", padded=index == 1
         )
         yield positions
     yield replace(positions, name="residual/positions_batch", m=rows + 1, n=99, batch=3)
     if plan.c.is_matrix:
-        yield GemmCase("residual/in_place", rows + 3, plan.BN + 9, 200, in_place=True)
+        yield GemmCase("residual/in_place", rows + 3, plan.tile_columns + 9, 200, in_place=True)
         yield GemmCase("residual/in_place_batch", 100, 72, 64, batch=3, in_place=True, padded=True)
 
 
@@ -219,12 +221,12 @@ def _data(plan: GemmPlan) -> Iterable[GemmCase]:
 
 def _many_tiles(plan: GemmPlan, multiprocessors: int) -> Iterable[GemmCase]:
     """More tiles than three waves of CTAs: the order of work, and state left by earlier tiles."""
-    rows = plan.cta_group * plan.BM
+    rows = plan.tile_rows
     tiles = 3 * multiprocessors // plan.cta_group + 5
-    yield GemmCase("tiles/batch", rows + 1, plan.BN + 8, 40, batch=-(-tiles // 4))
-    yield GemmCase("tiles/tall", tiles * rows // 3 + 1, 2 * plan.BN + 8, plan.BK)
-    yield GemmCase("tiles/wide", 2 * rows + 8, tiles * plan.BN // 3 + 1, 40)
-    yield GemmCase("tiles/no_k", rows + 1, plan.BN + 8, 0, batch=-(-tiles // 4))
+    yield GemmCase("tiles/batch", rows + 1, plan.tile_columns + 8, 40, batch=-(-tiles // 4))
+    yield GemmCase("tiles/tall", tiles * rows // 3 + 1, 2 * plan.tile_columns + 8, plan.BK)
+    yield GemmCase("tiles/wide", 2 * rows + 8, tiles * plan.tile_columns // 3 + 1, 40)
+    yield GemmCase("tiles/no_k", rows + 1, plan.tile_columns + 8, 0, batch=-(-tiles // 4))
     if plan.c.exists:
-        side = (2 * rows + 8, tiles * plan.BN // 3 + 8)
+        side = (2 * rows + 8, tiles * plan.tile_columns // 3 + 8)
         yield GemmCase("tiles/positions", *side, 16, beta=1.0, data="positions")

@@ -148,10 +148,10 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "Set BN: auto.",
         ),
         (
-            {"swap_operands": True, "cta_group": 2},
-            "cta_group",
-            "shares B among row tiles, but swap_operands is for a single one",
-            "Set cta_group: 1; or swap_operands: false.",
+            {"swap_operands": True, "BM": 136, "residual": "matrix"},
+            "BM",
+            "136 rows, but with a matrix C a panel has whole groups of 16 rows",
+            "Set BM: 144; or swap_operands: false and BM: auto.",
         ),
         (
             {"swap_operands": True, "ping_pong": True},
@@ -176,12 +176,6 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "cta_group",
             "cta_group: 2, but the cluster of two CTAs divides k with split_k: 2",
             "Set cta_group: 1; or split_k: 1.",
-        ),
-        (
-            {"cta_group": 4, "BN": 80},
-            "BN",
-            "80 columns, of which each of 4 CTAs loads whole groups of 8: multiples of 32",
-            "Set BN: 64; or cta_group: 2.",
         ),
         (
             {"split_k": 2, "ping_pong": True},

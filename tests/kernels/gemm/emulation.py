@@ -129,8 +129,8 @@ def emulate(kernel: Kernel, problem: Problem, seed: int, order: int | None = Non
 def _launch(
     plan: Any, program: Program, problem: Problem, tensors: dict[str, _Tensor], seed: int
 ) -> Report:
-    row_tiles = -(-problem.m // (plan.cta_group * plan.BM))
-    column_tiles = -(-problem.n // plan.BN)
+    row_tiles = -(-problem.m // plan.tile_rows)
+    column_tiles = -(-problem.n // plan.tile_columns)
     tiles = row_tiles * column_tiles * problem.batch
     values: dict[str, Any] = {
         "alpha": problem.alpha, "beta": problem.beta, "m": problem.m, "n": problem.n,

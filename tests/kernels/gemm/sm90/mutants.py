@@ -26,6 +26,8 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "split": {**_SMALL, "BN": 64, "split_k": 2, "residual": "matrix"},
     "turns": {**_SMALL, "cta_group": 1, "ping_pong": True, "BN": 64},
     "four": {**_SMALL, "BM": 64, "BN": 64, "cta_group": 4, "residual": "matrix"},
+    "four in turn": {**_SMALL, "BM": 64, "BN": 80, "cta_group": 4},
+    "side by side": {**_SMALL, "BM": 40, "BN": 64, "BK": 64, "cta_group": 4, "swap_operands": True},
 }
 TILES: Final = Problem(400, 200, 150)
 SQUARES: Final = Problem(260, 260, 64, beta=1.0)
@@ -161,6 +163,38 @@ FOURS: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
+IN_TURN: Final[dict[str, GemmMutant]] = {
+    "expected_before_the_slot_is_waited_for": GemmMutant(
+        "four in turn", "consumers may be done with a block of others before its loader looks",
+        (Change(r"(load_a\(base \+ kAOffset \+ kABytes \* block,)",
+                r"mbarrier_arrive_expect_tx(input.full(block), kABytes + kBBytes);\n    \1"),
+         Change(r"(mbarrier_arrive_expect_tx\(stage\.mbar\(\), kABytes \+ kBBytes\);)",
+                r"if (early == 0) \1")),
+        (Found("phase-lap", "mbarrier_arrive", "consume"), Found("phase-lap", WAIT, "load"),
+         Found("phase-lap", "", ""), Found("deadlock", WAIT, "load")),
+        Problem(600, 200, 300),
+    ),
+    "a_block_that_nobody_brings": GemmMutant(
+        "four in turn", "the turns of three CTAs go round",
+        (Change(r"\(turn \+ 1\) % kCtaGroup", "(turn + 1) % kCtaGroup + 1"),),
+        (Found("deadlock", WAIT, ""), Found("deadlock", WAIT, "consume")),
+        Problem(600, 200, 300),
+    ),
+    "rows_of_the_first_cta_in_all": GemmMutant(
+        "side by side", "every CTA writes the columns of the first one",
+        (Change(r"rank \* kBN \+ consumer", "consumer"),),
+        (NUMBERS, Found("race", "tma_store_3d", "")), Problem(90, 600, 300),
+    ),
+    "panel_with_rows_that_are_not_stored": GemmMutant(
+        "side by side", "a slot has as many rows as are stored, and the last 8 overwrite the next",
+        (Change(r"kEpiBytes \* \(consumer", "kEpiBytes / 6 * 5 * (consumer"),),
+        (NUMBERS, Found("race", "store_matrices_transposed", ""),
+         Found("race", "tma_store_3d", ""), Found("race", "tma_store_3d", "transfer"),
+         Found("race", "store_matrices_transposed", "consume")),
+        Problem(90, 600, 300),
+    ),
+}  # fmt: skip
+
 NARROW: Final[dict[str, GemmMutant]] = {
     "narrow_panel_stored_whole": GemmMutant(
         "narrow", "the last panel of a tile is stored with the columns of the next tile",
@@ -250,4 +284,4 @@ SPLIT: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
-MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS, **FOURS, **NARROW, **SWAPPED, **SPLIT}
+MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS, **FOURS, **IN_TURN, **NARROW, **SWAPPED, **SPLIT}

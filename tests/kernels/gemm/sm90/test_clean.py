@@ -26,6 +26,7 @@ LAYOUTS: dict[str, Keys] = {
     "three": {**HOPPER, "BM": 192, "BN": 64},
     "four": {**HOPPER, "BM": 64, "BN": 96, "cta_group": 4, "evict_first": "both"},
     "four of n": {**HOPPER, "BM": 128, "BN": 64, "cta_group": 4, "b_major": "n"},
+    "four in turn": {**HOPPER, "BM": 64, "BN": 80, "cta_group": 4},
 }
 SEVERAL = Problem(300, 200, 150, batch=2)
 """Tails in each dimension, several tiles for each CTA."""
@@ -55,6 +56,7 @@ def check(keys: Keys, problem: Problem, seed: int = 0) -> None:
         ("three", "matrix"),
         ("four", "matrix"),
         ("four of n", "none"),
+        ("four in turn", "none"),
     ],
 )
 def test_products_and_residuals(layout: str, residual: str) -> None:
@@ -132,6 +134,26 @@ def test_operands_are_swapped(BM: int, BN: int, residual: str) -> None:  # noqa:
 
 
 @pytest.mark.compile
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"BM": 144, "BN": 64, "cta_group": 2},
+        {"BM": 160, "BN": 128, "cta_group": 4, "residual": "matrix", "BK": 64},
+        {"BM": 208, "BN": 64, "residual": "column", "evict_first": "both", "BK": 64},
+        {"BM": 48, "BN": 64, "cta_group": 4, "residual": "row"},
+        {"BM": 40, "BN": 64, "cta_group": 2, "residual": "column"},
+    ],
+    ids=str,
+)
+def test_clusters_share_the_rows_of_swapped_operands(keys: Keys) -> None:
+    """Several tiles for each cluster; the last ones have CTAs without columns."""
+    kernel = {**HOPPER, "swap_operands": True, "num_stages": 2, **keys}
+    rows, columns = keys["BM"], keys["BN"]
+    check(kernel, Problem(2 * rows - 5, 5 * columns + 24, 300, batch=2, multiprocessors=4), 1)
+    check(kernel, Problem(rows - 3, 2 * columns + 8, 40, beta=1.0, multiprocessors=4), 2)
+
+
+@pytest.mark.compile
 @pytest.mark.parametrize("keys", [{"dtype": "fp8_e4m3", "BK": 128}, {"num_stages": 1}], ids=str)
 def test_operands_are_swapped_whatever_the_block(keys: Keys) -> None:
     check({**HOPPER, "BM": 32, "swap_operands": True, **keys}, Problem(20, 100, 500), 5)
@@ -194,7 +216,7 @@ def _any_keys(random: Random) -> Keys:
         return random.choice(values)
 
     return {
-        **HOPPER, "cta_group": some(1, 2, 4), "BM": some(16, 64, 128, 192, 256),
+        **HOPPER, "cta_group": some(1, 2, 4), "BM": some(16, 64, 128, 192, 256, 48, 136),
         "swap_operands": some(False, False, True), "split_k": some(1, 1, 2),
         "BN": some(64, 128, 192, 256, random.randrange(16, 257, 16)),
         "BK": some("auto", "auto", 128), "evict_first": some("auto", "none", "b", "both"),

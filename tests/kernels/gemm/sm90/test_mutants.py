@@ -10,6 +10,7 @@ from tests.kernels.gemm.emulation import emulate, gemm_kernel, is_told
 from tests.kernels.gemm.sm90.mutants import (
     CONFIGS,
     FOURS,
+    IN_TURN,
     MUTANTS,
     NARROW,
     SPLIT,
@@ -25,6 +26,7 @@ ALWAYS = [
     *SWAPPED,
     *SPLIT,
     *FOURS,
+    *IN_TURN,
     "slot_released_before_its_products",
     "stored_panel_overwritten",
     "written_without_proxy_fence",
