@@ -271,7 +271,7 @@ def test_a_matrix_product_needs_no_more_than_its_type(model: type[GemmKeys]) -> 
         ("sm_90a", "activation", "relu"),
         ("sm_90a", "activation", "3"),
         ("sm_90a", "activation", "x" + " + x" * 20),
-        ("sm_90a", "BM", 48),
+        ("sm_90a", "BM", 44),
         ("sm_90a", "split_k", 3),
         ("sm_90a", "swap_operands", 1),
         ("sm_100a", "BM", 32),
