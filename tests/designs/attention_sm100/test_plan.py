@@ -26,7 +26,7 @@ AUTO_KEYS = {
     name
     for name, field in BlackwellAttentionConfig.model_fields.items()
     if "auto" in str(field.annotation)
-} - {"kv_dtype", "packed_rows", "split_keys"}  # of packed heads
+} - {"kv_dtype", "kv_scale", "packed_rows", "split_keys"}  # of packed heads
 LARGEST_E4M3 = 448
 
 

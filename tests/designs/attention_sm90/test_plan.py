@@ -23,7 +23,7 @@ PlanOf = Callable[..., AttentionPlan]
 Invariant = Callable[[AttentionConfig, AttentionPlan], None]
 
 INVARIANTS: list[Invariant] = []
-OF_PACKED_HEADS = {"kv_dtype", "packed_rows", "split_keys"}
+OF_PACKED_HEADS = {"kv_dtype", "kv_scale", "packed_rows", "split_keys"}
 AUTO_KEYS = {
     name for name, field in AttentionConfig.model_fields.items() if "auto" in str(field.annotation)
 } - OF_PACKED_HEADS

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
 from fa4gen.designs.shared.attention_model import AttentionPlan
 
 PlanOf = Callable[..., AttentionPlan]
@@ -72,3 +73,23 @@ def test_the_summary_tells_what_is_special(plan_of: PlanOf) -> None:
         "logits capped at 30.0",
         "a pair of CTAs shares keys and values by multicast",
     )
+
+
+@pytest.mark.parametrize(
+    ("keys", "early"),
+    [
+        ({"mask": "causal"}, True),
+        ({"mask": "causal", "cta_group": 2, "scheduler": "dynamic"}, False),  # one counter for both
+        ({"mask": "causal", "cta_group": 2, "scheduler": "static"}, True),
+        ({"mask": "causal", "depth": 192, "BN": 112}, False),
+        ({"mask": "causal", "depth": 192, "BN": 96}, True),
+        ({"mask": "none", "depth": 192}, True),
+        ({"mask": "causal", "depth": 256}, True),
+    ],
+)
+def test_tiles_are_handed_out_early_where_that_is_faster(
+    plan_of: PlanOf, keys: dict[str, object], early: bool
+) -> None:
+    plan = plan_of(**keys)
+    assert isinstance(plan, HopperAttentionPlan)
+    assert plan.hands_out_early == early
