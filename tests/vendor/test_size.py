@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fa4gen.vendor.kernels import PlannedKernel
 
 BAR = 250_000
-LARGEST = 269_100
+LARGEST = 274_800
 BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 144_900, 158_000, 130_100
 BESIDE_TENSORS, BESIDE_SCALES, BESIDE_LISTS = 150_700, 145_900, 151_800
 """Of everything but the kernel's source, its headers and its machine code."""
@@ -100,6 +100,7 @@ def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
         ("d128_paged16_prefill_bf16", BAR),
         ("decode_d128_bf16", BAR),
         ("decode_mla_paged64_bf16", LARGEST),
+        ("fa4_decode_mla_paged64_bf16", LARGEST),
         ("d128_ragged_causal_bf16", BAR),
         ("fa4_d128_causal_pair_bf16", BAR),
         ("fa4_d128_alibi_causal_bf16", BAR),

@@ -1,6 +1,6 @@
 """The barrier table of the latent kernel on Blackwell: each row is declared here, once.
 
-What the leader's MMA warp waits for counts the threads, or bytes, of both CTAs.
+What the leader's MMA warp waits for counts the warps, or bytes, of both CTAs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_latent_sm100.values import PAIR, PARTS
 from fa4gen.designs.shared.barriers import barrier_row
-from fa4gen.designs.shared.roles import WARPGROUP
+from fa4gen.designs.shared.roles import WARPGROUP_WARPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_latent_sm100.values import LatentPairValues
     from fa4gen.designs.shared.model import Barrier
 
-BOTH = PAIR * WARPGROUP
 BUFFERS = 2
 
 
@@ -36,10 +35,10 @@ def latent_barriers(values: LatentPairValues) -> tuple[Barrier, ...]:
             "scores_full", BUFFERS, 1, "multicast_commit", "commit of Q.K", "the consumers",
             "the scores of a block are in tensor memory",
         ),
-        _from_consumers("scores_empty", BUFFERS, "the scores of a block have been loaded", 1),
-        _from_consumers("query_full", 1, "the rows of both CTAs are in shared memory"),
+        _from_consumers("query_full", "the rows of both CTAs are in shared memory"),
         _from_consumers(
-            "probabilities_full", 1, "P is stored, and the output rescaled, or read"
+            "probabilities_full",
+            "P is stored, its scores have been loaded, and the output rescaled, or read",
         ),
         barrier_row(
             "output_full", 1, 1, "multicast_commit", "commit of P.V", "the consumers",
@@ -48,16 +47,15 @@ def latent_barriers(values: LatentPairValues) -> tuple[Barrier, ...]:
     )  # fmt: skip
 
 
-def _from_consumers(name: str, slots: int, meaning: str, first_wait: int = 0) -> Barrier:
+def _from_consumers(name: str, meaning: str) -> Barrier:
     return barrier_row(
         name,
-        slots,
-        BOTH,
+        1,
+        PAIR * WARPGROUP_WARPS,
         "thread",
-        "every consumer thread of both CTAs",
+        "every consumer warp of both CTAs",
         "the MMA warp",
         meaning,
-        first_wait=1 if first_wait else 0,
         cta="leader",
     )
 

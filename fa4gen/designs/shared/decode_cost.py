@@ -36,17 +36,17 @@ def most_keys(tiles: int, keys: int, ctas: int, *, unit: int, split: int) -> Mos
     return MostKeys(share(keys), share(unit), share(split))
 
 
-def cost_lines(multiprocessors: int, *, unit: int, split: int) -> tuple[str, ...]:
-    """Return a table for ``fa4gen explain``: a line for each problem."""
+def cost_lines(shares: int, *, unit: int, split: int, who: str = "CTA") -> tuple[str, ...]:
+    """Return a table for ``fa4gen explain``: a line for each problem. ``who`` has a share."""
     split = split or SHOWN_SPLIT
     columns = "{:>16}  {:>11}  {:>11}  {:>16}"
     lines = [
-        "Keys that the CTA with the most of them reads, which sets the time; "
-        f"{KEY_HEADS} key heads, a tile of each, {multiprocessors} CTAs:",
+        f"Keys that the {who} with the most of them reads, which sets the time; "
+        f"{KEY_HEADS} key heads, a tile of each, {shares} {who}s:",
         columns.format("sequences x keys", "whole tiles", "even shares", f"splits of {split}"),
     ]
     for sequences, keys in PROBLEMS:
-        cost = most_keys(sequences * KEY_HEADS, keys, multiprocessors, unit=unit, split=split)
+        cost = most_keys(sequences * KEY_HEADS, keys, shares, unit=unit, split=split)
         numbers = (cost.whole_tiles, cost.even_shares, cost.fixed_splits)
         lines.append(columns.format(f"{sequences} x {keys}", *numbers))
     return tuple(lines)

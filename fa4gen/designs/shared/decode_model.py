@@ -60,9 +60,9 @@ class SharedKeysPlan(AttentionPlan):
     @property
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """See KernelPlan."""
-        multiprocessors = ARCHITECTURES[self.arch].multiprocessors
-        split = self.split_blocks * self.BN
-        lines = cost_lines(multiprocessors, unit=self.unit_keys, split=split)
+        shares = ARCHITECTURES[self.arch].multiprocessors // self.ctas_per_tile
+        split, who = self.split_blocks * self.BN, "CTA" if self.ctas_per_tile == 1 else "pair"
+        lines = cost_lines(shares, unit=self.unit_keys, split=split, who=who)
         return (*super().explained, ("Shares of the keys", lines))
 
     @property

@@ -11,7 +11,7 @@ namespace fa4_decode_mla_bf16_kernel {
 
 // Enumerators, since a compiler gives variables a place in the machine code.
 enum : unsigned {
-  // 23 barriers of eight bytes.
+  // 21 barriers of eight bytes.
 
   // a part of the columns of half of a block's keys has landed in each CTA
   //   arrived by the leader's loader, then the bytes of both CTAs (24576 bytes)
@@ -38,25 +38,20 @@ enum : unsigned {
   //   waited for by the consumers, first with parity 0
   kScoresFull = 229704, kScoresFullSlots = 2, kScoresFullArrivals = 1,
 
-  // the scores of a block have been loaded
-  //   arrived by every consumer thread of both CTAs
-  //   waited for by the MMA warp, first with parity 1
-  kScoresEmpty = 229720, kScoresEmptySlots = 2, kScoresEmptyArrivals = 256,
-
   // the rows of both CTAs are in shared memory
-  //   arrived by every consumer thread of both CTAs
+  //   arrived by every consumer warp of both CTAs
   //   waited for by the MMA warp, first with parity 0
-  kQueryFull = 229736, kQueryFullArrivals = 256,
+  kQueryFull = 229720, kQueryFullArrivals = 8,
 
-  // P is stored, and the output rescaled, or read
-  //   arrived by every consumer thread of both CTAs
+  // P is stored, its scores have been loaded, and the output rescaled, or read
+  //   arrived by every consumer warp of both CTAs
   //   waited for by the MMA warp, first with parity 0
-  kProbabilitiesFull = 229744, kProbabilitiesFullArrivals = 256,
+  kProbabilitiesFull = 229728, kProbabilitiesFullArrivals = 8,
 
   // P of a block has been read, and P.V added to the output
   //   arrived by commit of P.V
   //   waited for by the consumers, first with parity 0
-  kOutputFull = 229752, kOutputFullArrivals = 1,
+  kOutputFull = 229736, kOutputFullArrivals = 1,
 
   // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
   kTensorMemoryColumns = 512,

@@ -23,9 +23,9 @@
 //   value_full          2 x   1  half of the value columns of a block has landed in each CTA
 //   value_empty         2 x   1  the slot may be overwritten
 //   scores_full         2 x   1  the scores of a block are in tensor memory
-//   scores_empty        2 x 256  the scores of a block have been loaded
-//   query_full          1 x 256  the rows of both CTAs are in shared memory
-//   probabilities_full  1 x 256  P is stored, and the output rescaled, or read
+//   query_full          1 x   8  the rows of both CTAs are in shared memory
+//   probabilities_full  1 x   8  P is stored, its scores have been loaded, and the output
+//       rescaled, or read
 //   output_full         1 x   1  P of a block has been read, and P.V added to the output
 //
 // Tensor memory, by columns:
@@ -87,7 +87,7 @@ static_assert(kPanelRowBytes == 128 && kBN == kPanelColumns,
               "Probabilities are a panel, 128 bytes wide.");
 static_assert(kNumThreads == kConsumerThreads + 3 * 32, "A warp multiplies, and two load.");
 
-// ---- shared memory: 229760 bytes, nearly all that a CTA may have ----
+// ---- shared memory: 229744 bytes, nearly all that a CTA may have ----
 
 // Keys of a block that are this CTA's: 32 x 576 bf16, 128-byte swizzle
 constexpr uint32 kKeyOffset = 0;
@@ -425,9 +425,7 @@ struct MmaRole {
     keys.consumer_release<part>(e);
   }
   __device__ __forceinline__ void query_key() {
-    // Scores empty: the consumers of both CTAs have loaded the scores that were in this buffer.
-    scores.acquire();
-    tcgen05_fence_after();  // orders the products after those loads
+    // The scores of the block before the last one have been loaded: its probabilities were there.
     const uint32 to = tensor_memory + kSEvenColumn + kScoresStep * scores.state.index;
     multiply_part<0>(to);
     multiply_part<1>(to);
@@ -472,7 +470,7 @@ __device__ __forceinline__ void run_mma(uint32 base, const Line& line, uint32 te
                matrix_descriptor<kPanelRowBytes, 0>(base + kProbabilitiesOffset),
                tensor_memory,
                elect_one(),
-               {base + kScoresFull, base + kScoresEmpty},
+               {base + kScoresFull, 0},
                {base + kOutputFull, base + kProbabilitiesFull, {0, 0}}};
   PipelineState<1> query{0, 0};
   do {
@@ -926,18 +924,16 @@ struct Consumer {
         thread_row(threadIdx.x % kTileRows),
         half(threadIdx.x / kTileRows),
         lane_memory(load_shared(base + kTensorMemoryOffset) + (threadIdx.x / 32 * 32 << 16)),
-        scores_in{base + kScoresFull, base + kScoresEmpty},
+        scores_in{base + kScoresFull, 0},
         products{0, 1},
         exchange{base + kExchangeOffset, 0} {}
 
-  // To the leader's MMA warp. What it multiplies is in shared memory and was written by ordinary
-  // stores: in the peer, only a release to the cluster hands it over.
+  // To the leader's MMA warp, by one lane for its warp. What it multiplies is in shared memory and
+  // was written by ordinary stores: in the peer, only a release to the cluster hands it over.
   __device__ __forceinline__ void hand_over(uint32 barrier) const {
-    if (rank == 0) {
-      mbarrier_arrive(barrier);
-    } else {
-      mbarrier_arrive_release_cluster(leader_address<kCtaGroup>(barrier));
-    }
+    __syncwarp();
+    if (lane == 0 && rank == 0) mbarrier_arrive(barrier);
+    if (lane == 0 && rank != 0) mbarrier_arrive_release_cluster(leader_address<kCtaGroup>(barrier));
   }
 
   // Brings in the query, swizzled as the products read it, with zeros for rows that are not there.
@@ -1010,8 +1006,7 @@ struct Consumer {
     tcgen05_fence_after();  // orders these loads after the product
     tensor_memory_load(scores, lane_memory + kSEvenColumn + kScoresStep * scores_in.state.index);
     tensor_memory_wait_loads();
-    tcgen05_fence_before();  // orders them before the next product that goes there
-    scores_in.release();
+    scores_in.step();
     if (masked) mask_scores(scores, unit * kUnitKeys + half * kRowKeys);
     const float own = row_max(scores);
     // Both threads of a row compute the same maximum.
@@ -1021,7 +1016,6 @@ struct Consumer {
       wait_products();
       tcgen05_fence_after();  // orders loads and stores of the output after that product
       rescale_output<kLaneColumns>(lane_memory + kOColumn, factor);
-      tcgen05_fence_before();  // orders them before the next product
     }
     exponentiate(scores, scale_log2, finite_max(max) * scale_log2);
     wait_products();
@@ -1031,6 +1025,7 @@ struct Consumer {
     for (int32 key = 0; key < kRowKeys; key += 8)
       store_probabilities(to, thread_row, (half * kRowKeys + key) / 8, scores + key);
     fence_proxy_async_shared();  // this thread's part of P, before the products read it
+    tcgen05_fence_before();  // scores loaded and output rescaled, before the products write there
     hand_over(base + kProbabilitiesFull);
     sum = fmaf(sum, factor, row_sum(scores));
   }
@@ -1308,13 +1303,12 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
   initialize_slots(base + kValueFull, kValueFullSlots, kValueFullArrivals);
   initialize_slots(base + kValueEmpty, kValueEmptySlots, kValueEmptyArrivals);
   initialize_slots(base + kScoresFull, kScoresFullSlots, kScoresFullArrivals);
-  initialize_slots(base + kScoresEmpty, kScoresEmptySlots, kScoresEmptyArrivals);
   mbarrier_init(base + kQueryFull, kQueryFullArrivals);
   mbarrier_init(base + kProbabilitiesFull, kProbabilitiesFullArrivals);
   mbarrier_init(base + kOutputFull, kOutputFullArrivals);
 }
 
-// Launch with 224 threads and 230784 bytes of dynamic shared memory;
+// Launch with 224 threads and 230768 bytes of dynamic shared memory;
 // grid: two CTAs a pair: as many pairs as multiprocessors have room for, or blocks of keys where
 // there are fewer.
 //   key_map             key (batch, rows, heads, depth), any strides

@@ -62,8 +62,8 @@ def test_barriers_count_both_ctas() -> None:
     assert (value.slots, value.transaction_bytes) == (2, 2 * 64 * 256 * 2)
     bytes_of_a_block = 3 * key.transaction_bytes + value.transaction_bytes
     assert bytes_of_a_block == 64 * 2 * (576 + 512)
-    for name in ("scores_empty", "query_full", "probabilities_full"):
-        assert (plan.barrier(name).arrivals, plan.barrier(name).cta) == (256, "leader")
+    for name in ("query_full", "probabilities_full"):
+        assert (plan.barrier(name).arrivals, plan.barrier(name).cta) == (2 * 4, "leader")
 
 
 @pytest.mark.parametrize("page_size", [64, 128, 256])

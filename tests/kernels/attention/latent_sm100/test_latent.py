@@ -51,13 +51,13 @@ ROWS = Case("test/rows", 1, 128, 1, 1, 7 * 64, data="rising", multiprocessors=2)
 
 MUTANTS = {
     "scores read early": (Change(r"\n *scores_in\.wait\(\);"), RING),
-    "scores overwritten": (Change(r"\n *scores\.acquire\(\);"), RING),
+    "scores overwritten": (Change(r"(?<=kScoresStep \* )scores\.state\.index(?=;)", "0"), RING),
     "probabilities written while they are read": (Change(r"wait_products\(\);\n *products\.step\(\);", "products.step();"), RING),
     "output rescaled while it is added to": (Change(r"\n *wait_products\(\);(?=\n *tcgen05_fence_after\(\);[^\n]*\n *rescale)"), RING),
     "output not rescaled": (Change(r"\n *rescale_output<kLaneColumns>[^\n]*"), RING),
     "probabilities that the products do not see": (Change(r"\n *fence_proxy_async_shared\(\);  // this thread's part of P[^\n]*"), RING),
     "query that the products do not see": (Change(r"\n *fence_proxy_async_shared\(\);  // this thread's part of the query[^\n]*"), RING),
-    "handed over without a release": (Change(r"mbarrier_arrive_release_cluster\(leader_address<kCtaGroup>\(barrier\)\);(?=\n    \}\n  \})", "mbarrier_arrive_leader<kCtaGroup>(barrier);"), ROWS),
+    "handed over without a release": (Change(r"mbarrier_arrive_release_cluster\(leader_address<kCtaGroup>\(barrier\)\);", "mbarrier_arrive_leader<kCtaGroup>(barrier);"), ROWS),
     "keys not waited for": (Change(r"\n *keys\.consumer_wait<part>\(\);"), RING),
     "values not waited for": (Change(r"\n *values\.consumer_wait\(\);"), RING),
     "probabilities read early": (Change(r"\n *mbarrier_wait_acquire_cluster\(output\.free\(\)[^\n]*"), RING),
