@@ -19,6 +19,7 @@ from fa4gen.runtime.arguments import (
 from fa4gen.runtime.axes import is_packed
 from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.vendor.binding import MOST_TENSORS, AttentionArgs, Tensor
+from fa4gen.vendor.passed_tensors import passed_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,13 +138,16 @@ class AttentionProblem:
             "key_heads": self.key_heads,
             "rows": self.query_rows,
             "keys": self.key_rows,
+            "tiles": -(-self.query_rows // plan.BM),
+            "entries": 0,
         }
+        passed = passed_tensors(plan)
         for number, pointer in enumerate(self.tensors):
-            if number >= len(plan.declared_tensors):
+            if number >= len(passed):
                 if pointer:
                     yield f"tensor{number}", contiguous(pointer, (1,))
                 continue
-            tensor = plan.declared_tensors[number]
+            tensor = passed[number]
             shape = tuple(extents.get(str(one), one) for one in tensor.shape)
             view = contiguous(pointer, shape)._replace(dtype=WORDS[tensor.dtype])
             yield tensor.name, view if pointer or not math.prod(shape) else None
@@ -200,7 +204,7 @@ def plain_problem(plan: AttentionPlan, **changes: Any) -> AttentionProblem:
         pages=11,
         most_pages=5,
         page_table_stride=5,
-        tensors=tuple(40 + i << 40 for i in range(len(plan.declared_tensors))),
+        tensors=tuple(40 + i << 40 for i in range(len(passed_tensors(plan)))),
     )
     return replace(problem, **changes)
 
@@ -249,7 +253,8 @@ def sound_problems(draw: Any, plan: AttentionPlan) -> AttentionProblem:
         pages=draw(st.sampled_from((0, 1, 2, 33))),
         most_pages=draw(st.sampled_from((0, 1, 7, 300))),
         tensors=tuple(
-            (30 + i) * FAR + 4 * draw(st.integers(0, 3)) for i in range(len(plan.declared_tensors))
+            (30 + i) * FAR + one.alignment * draw(st.integers(0, 3))
+            for i, one in enumerate(passed_tensors(plan))
         ),
     )
     for name in DESCALES:
@@ -348,6 +353,6 @@ def empty_problem(plan: AttentionPlan) -> AttentionProblem:
     """A problem without elements whose addresses and strides mean nothing."""
     operands = dict.fromkeys(TENSORS, Operand(1, (WILD, WILD, WILD)))
     arrays = {name: 4096 * (name in needed(plan) - {"lse"}) for name in ARRAYS}
-    tensors = (4096,) * len(plan.declared_tensors)
+    tensors = (4096,) * len(passed_tensors(plan))
     shape = 9, 0, plan.page_size or 0, 8, 4
     return AttentionProblem(*shape, operands, arrays, 0.0, tensors=tensors)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from fa4gen.designs.registry import family_of
+from fa4gen.designs.shared.score_text import GIVEN
 from fa4gen.emulator.recorder.driver_maps import encode_tiled
 from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.errors import ArgumentError
@@ -93,7 +94,7 @@ def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: in
             packed = kernel._pack(arguments, counter, counter + counter_bytes(plan))
         except ArgumentError as error:
             keys = {problem.key for problem in error.problems}
-            given = [one.name for one in getattr(plan, "declared_tensors", ())]
+            given = [name.removeprefix(GIVEN) for name in getattr(plan, "given_names", ())]
             if any(key in given or key.startswith("tensor") for key in keys):
                 keys.add("tensors")  # the C launcher's argument for all of them
             return Refused(frozenset(keys), str(error))
