@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 FUNCTION = "__device__ __forceinline__"
 _CONSTANT = re.compile(r"( *)(?:static )?constexpr (u?int\d+|bool) (?=(\w+) =)")
 _ASM_CONSTANT = re.compile(r'"n"\((?:\w+::)*(\w+)\)')
+_COMPARED = re.compile(
+    r"(?<!\+)(?<![-+*/%] )\b((?:\w+::)*(\w+))"
+    r"(?= (?:==|!=|<=|>=|<|>) (?:\w+::)*(\w+)\b(?! [-+*/%]))"
+)
 _COMMENT = re.compile(r" *//.*$")
 _ONCE = "#pragma once\n"
 _TABLES = ("// Barriers: slots", "// Tensor memory, by columns:")
@@ -40,6 +44,11 @@ def compact(rendered: RenderedKernel, prefix: str) -> RenderedKernel:
         name: text if name.endswith(".json") else compact_text(text, prefix, operands)
         for name, text in rendered.files.items()
     }
+    names = frozenset(name for text in files.values() for name in _enumerators(text))
+    files = {
+        name: text if name.endswith(".json") else _compared_as_numbers(text, names)
+        for name, text in files.items()
+    }
     device, manifest = f"{rendered.name}_device.cuh", f"{rendered.name}.json"
     macro = f"#define {macro_of(prefix)} {FUNCTION}\n"
     files[device] = files[device].replace(_ONCE, f"{_ONCE}\n{macro}", 1)
@@ -47,6 +56,12 @@ def compact(rendered: RenderedKernel, prefix: str) -> RenderedKernel:
     said["files"] = {name: sha256(files[name]) for name in said["files"]}
     files[manifest] = json.dumps(said)
     return replace(rendered, files=files)
+
+
+def _enumerators(text: str) -> list[str]:
+    """Return the names of the enumerators of enumerations without a name."""
+    bodies = re.findall(r"^ *enum : \w+ \{(.*?)\};", text, re.MULTILINE | re.DOTALL)
+    return [name for body in bodies for name in re.findall(r"\b(\w+) = ", body)]
 
 
 def macro_of(prefix: str) -> str:
@@ -61,6 +76,19 @@ def compact_text(text: str, prefix: str, variables: frozenset[str] = frozenset()
     """
     lines = _functions(_without_tables(text.split("\n")), macro_of(prefix))
     return "\n".join(_enumerated(_traps(lines), variables))
+
+
+def _compared_as_numbers(text: str, names: frozenset[str]) -> str:
+    """Put a sign before an enumerator that is compared with one: host compilers warn of two types.
+
+    ``names`` are those of all enumerators.
+    """
+
+    def signed(match: re.Match[str]) -> str:
+        both = match[2] in names and match[3] in names
+        return f"+{match[1]}" if both else match[1]
+
+    return _COMPARED.sub(signed, text)
 
 
 def _without_tables(lines: list[str]) -> list[str]:

@@ -14,7 +14,12 @@ from fa4gen.render.render import render
 from fa4gen.toolchain.cache import Cache
 from fa4gen.toolchain.compile import compile_kernel
 from fa4gen.toolchain.elf import Cubin
-from fa4gen.vendor.compact import compact, compact_text
+from fa4gen.vendor.compact import (
+    _compared_as_numbers,
+    _enumerators,
+    compact,
+    compact_text,
+)
 from fa4gen.vendor.names import with_prefix
 from tests.shipped import loaded
 
@@ -137,6 +142,14 @@ extern "C" __global__ void k(
 #endif
 """
     assert compact_text(text, PREFIX) == expected
+
+
+def test_enumerators_are_compared_as_numbers() -> None:
+    text = "enum : int32 {\n  kA = 1,\n  kB = 2,\n};\nenum : uint32 { kC = 3 };\n"
+    names = frozenset(_enumerators(text))
+    assert names == {"kA", "kB", "kC"}
+    code = "s(kA == 2 * kB, kA == kB * 2, 2 * kA == kB, x::kB <= kC); f<kA>(kA < x, x == kB, +kA == kC)"
+    assert _compared_as_numbers(code, names) == code.replace("x::kB <=", "+x::kB <=")
 
 
 @pytest.mark.parametrize(
