@@ -102,8 +102,10 @@ def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int)
     blocks = max(1, ceil_div(size.key_rows, plan.BN) - first_block)
     splits = ceil_div(blocks, plan.line_step)
     line = size.all_heads // size.heads_per_key_head * tiles * splits
-    resident = resident_ctas(multiprocessors, plan.cta_group)
-    grid = min(resident, plan.cta_limit, line * plan.ctas_per_tile)
+    cluster = plan.launch.cluster
+    resident = resident_ctas(multiprocessors, cluster)
+    shares = ceil_div(line * plan.ctas_per_tile, cluster) * cluster
+    grid = min(resident, plan.cta_limit, shares)
     return Schedule(0, tiles, 1, line, grid)
 
 

@@ -168,7 +168,7 @@ def shared_facts(plan: Plan) -> LauncherFacts:
         workspace_bytes=COUNTER_BYTES if "tile_counter" in parameters else 0,
         BM=plan.BM,
         BN=plan.BN,
-        cta_group=plan.cta_group,
+        cta_group=plan.launch.cluster,
         static_scheduler=plan.scheduler == "static",
         dtype=DTYPES[plan.dtype],
         out_dtype=DTYPES[plan.out_dtype],

@@ -38,7 +38,7 @@ def attention_rings(plan: AttentionPlan, times: int = 1) -> tuple[Case, ...]:
     for row in plan.barriers:
         if row.name == "buffers_free":  # each warpgroup has half of them, from the second block on
             blocks = max(blocks, uses * row.slots // 2 + 1)
-    rows = plan.cta_group // plan.ctas_per_tile * plan.BM - 3
+    rows = plan.launch.cluster // plan.ctas_per_tile * plan.BM - 3
     shown = blocks
     if plan.mask.span is not None:
         # the other blocks are masked for all rows of a tile, and not loaded
@@ -52,7 +52,7 @@ def attention_rings(plan: AttentionPlan, times: int = 1) -> tuple[Case, ...]:
 def _rings(plan: AttentionPlan, heads: int, rows: int, keys: int) -> Case:
     return Case(
         f"rings/{heads}x{keys}", 1, heads, heads if heads % 2 else heads // 2, rows, keys,
-        data="rising_and_falling", multiprocessors=plan.cta_group,
+        data="rising_and_falling", multiprocessors=plan.launch.cluster,
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def latent_barriers(values: LatentValues) -> tuple[Barrier, ...]:
         "thread",
         "every warp of the warpgroup that computed them",
         "the other warpgroup",
-        "probabilities of the block in this slot, and maxima, are in shared memory",
+        "the probabilities of its block, and maxima, are in shared memory",
     )
     return (
         *_half_rows(values, "left", 0),
@@ -44,17 +44,18 @@ def _half_rows(values: LatentValues, half: str, number: int) -> Iterator[Barrier
         "tma_bytes",
         "the loader, then the bytes of these columns",
         f"the warpgroup whose block it is, then warpgroup {number}",
-        f"two panels of the {half} columns of a block have landed in its slot",
+        f"two panels of the {half} columns of a block are in its slot",
         transaction_bytes=values.half_bytes // values.half_parts,
     )
     yield barrier_row(
         f"{half}_empty",
-        values.num_kv_stages,
-        WARPGROUP_WARPS,
+        values.num_kv_stages * values.half_parts,
+        WARPGROUP_WARPS * values.cluster,
         "thread",
-        f"every warp of warpgroup {number}, once it has multiplied by these columns as values",
+        f"every warp of warpgroup {number}{_of_both(values)}, once it has multiplied by these "
+        "columns as values",
         "the loader",
-        f"the {half} columns of a slot may be overwritten",
+        f"two panels of the {half} columns of a slot may be overwritten",
         first_wait=1,
     )
 
@@ -67,16 +68,21 @@ def _tail_rows(values: LatentValues) -> Iterator[Barrier]:
         "tma_bytes",
         "the loader, then the bytes of these columns",
         "the warpgroup whose block it is",
-        "the columns of a block that are no values have landed in its slot",
+        "the columns of a block that are no values are in its slot",
         transaction_bytes=values.tail_bytes,
     )
     yield barrier_row(
         "tail_empty",
         values.num_kv_stages,
-        WARPGROUP_WARPS,
+        WARPGROUP_WARPS * values.cluster,
         "thread",
-        "every warp of the warpgroup whose block it was, once it has its scores",
+        f"every warp of the warpgroup whose block it was{_of_both(values)}, once it has its scores",
         "the loader",
         "these columns of a slot may be overwritten",
         first_wait=1,
     )
+
+
+def _of_both(values: LatentValues) -> str:
+    """Whose warps arrive: of tiles that are not paired, two lanes of each of one CTA's."""
+    return " of both CTAs" if values.cluster == 2 else ""

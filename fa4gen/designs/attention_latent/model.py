@@ -33,8 +33,8 @@ class LatentAttentionPlan(SharedKeysPlan):
 
     @property
     def wgmma_columns(self) -> tuple[int, ...]:
-        """Of scores, and of a warpgroup's half of the output."""
-        return self.part_keys, self.value_depth // self.num_parts
+        """Of scores, and of what arrives together of a warpgroup's half of the output."""
+        return self.part_keys, self.value_depth // self.num_parts // self.half_parts
 
     @property
     def quads_at_once(self) -> int:

@@ -33,7 +33,8 @@ def plan_attention_latent(config: AttentionConfig) -> LatentAttentionPlan:
     refuse_faults(config, faults_of)
     values, choices = decide(config)
     registers = values.registers
-    second = "line_barrier" if config.has_tile_lengths else "ready_barrier"
+    of_line = config.has_tile_lengths or not values.split_blocks
+    second = "line_barrier" if of_line else "ready_barrier"
     return assemble(
         LatentAttentionPlan,
         values,
@@ -57,6 +58,7 @@ def _tables(values: LatentValues) -> Tables:
         barriers=latent_barriers(values),
         roles=latent_roles(values),
         summary=summarise(values),
+        cluster=values.cluster,
         cooperative=not values.split_blocks,
     )
 

@@ -34,11 +34,13 @@ def latent_roles(values: LatentValues) -> tuple[Role, Role]:
 def summarise(values: LatentValues) -> tuple[str, ...]:
     """Return the resolved parameters in words."""
     config = values.config
+    pairs = "pairs of CTAs: where tiles of a key head are paired, both load its keys for both"
     return (
         first_line(config),
         f"packed heads: tiles of {values.packed_rows} rows of a key head x {values.BN} keys, "
         f"{counted(values.num_parts, 'consumer warpgroup')}, "
         f"{counted(values.num_kv_stages, 'stage')}",
+        *([pairs] if values.cluster == 2 else []),
         f"split keys: {split_words(config, values.unit_keys)}",
         *lines_of_features(config),
     )

@@ -55,6 +55,11 @@ class LatentValues(LatentBlocks[AttentionConfig]):
         return PARTS * WARPGROUP_WARPS
 
     @property
+    def cluster(self) -> int:
+        """CTAs of a cluster: two tiles of a key head are a pair's, and its keys are loaded once."""
+        return 1 if self.split_blocks else 2
+
+    @property
     def threads(self) -> int:
         """Of the consumers and of the loader's warpgroup, which gives them its registers."""
         return WARPGROUP * (PARTS + 1)

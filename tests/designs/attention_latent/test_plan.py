@@ -50,8 +50,12 @@ def test_the_parts_of_a_block_have_barriers_of_their_own(plan_of: PlanOf) -> Non
     assert tail.transaction_bytes == 64 * 64 * 2
     parts = (row.slots * row.transaction_bytes for row in (left, right, tail))
     assert sum(parts) == plan.region("kv").slot_bytes * plan.num_kv_stages
-    for name in ("left_empty", "right_empty", "tail_empty", "probabilities_full"):
-        assert (plan.barrier(name).slots, plan.barrier(name).arrivals) == (2, 4)
+    for name in ("left_empty", "right_empty", "tail_empty"):  # warps of both CTAs
+        assert (plan.barrier(name).slots, plan.barrier(name).arrivals) == (2, 8)
+    assert (
+        plan.barrier("probabilities_full").slots,
+        plan.barrier("probabilities_full").arrivals,
+    ) == (2, 4)
     to_right = right.offset - left.offset
     assert plan.barrier("right_empty").offset - plan.barrier("left_empty").offset == to_right
 

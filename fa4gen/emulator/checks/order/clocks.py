@@ -168,8 +168,9 @@ class Clocks:
         slots: NDArray[np.int64],
         epochs: NDArray[np.uint32],
         clock: Vector | None,
+        first: int = AVC,
     ) -> None:
-        """Threads have seen operations complete.
+        """Threads have seen operations complete, in planes from ``first`` on.
 
         ``clock`` is what the issuers knew: completions of earlier operations follow from it, and
         that the issuers had come so far.
@@ -177,7 +178,7 @@ class Clocks:
         carried = self.carried
         for row in self._edit(threads):
             view = self._rows[row, :carried]
-            view[:, slots] = np.maximum(view[:, slots], epochs)
+            view[first:, slots] = np.maximum(view[first:, slots], epochs)
             if clock is not None:
                 late = view[:, self.threads :]
                 np.maximum(late, clock[:carried, self.threads :], out=late)

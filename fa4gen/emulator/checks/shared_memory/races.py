@@ -15,7 +15,7 @@ from fa4gen.emulator.checks.order.scopes import narrow_scope
 from fa4gen.emulator.checks.shared_memory.cells import BARRIER, FRESH, HAS_READERS
 from fa4gen.emulator.checks.shared_memory.pieces import touched
 from fa4gen.emulator.checks.shared_memory.thread_races import GenericChecks, Reading
-from fa4gen.emulator.checks.sites import is_reduction, place
+from fa4gen.emulator.checks.sites import CP_ASYNC, is_reduction, place
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class SharedChecks(GenericChecks):
         if flags & BARRIER:
             self._operation_over_barrier(op, part)
         self._operation_after_writers(op, span, clock, "overwrites")
+        if op.kind == CP_ASYNC:
+            self._thread_copies.add(number)
         if flags & HAS_READERS and (self.options.races or self.options.proxy_war):
             self._operation_after_readers(op, span, clock)
         for key, reading in list(self._readings.items()):
@@ -109,6 +111,10 @@ class SharedChecks(GenericChecks):
             seen[:threads] = clock[AVC, :threads]
         slots, epochs = self.cells.slot[span], self.cells.epoch[span]
         good = seen[slots] >= epochs
+        if self._thread_copies and op.notes.get("proxy") != "generic" and self.options.proxies:
+            # their slots are no threads', but they write as threads do
+            copied = np.isin(self.cells.site[span], list(self._thread_copies))
+            good &= ~copied | (clock[AVC][slots] >= epochs)
         if np.count_nonzero(good) == good.size:
             return True
         if verb == "reads":

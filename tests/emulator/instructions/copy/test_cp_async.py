@@ -173,3 +173,17 @@ def test_a_thread_may_overwrite_its_own_place() -> None:
     body = f"""st.shared.v4.b32 [%r21], {{-1, -1, -1, -1}};
     cp.async.cg.shared.global [%r21], [%d20], 16; cp.async.wait_all; {_OUT}"""
     assert launch(body, source, out).verdict.value == "clean"
+
+
+@pytest.mark.parametrize(
+    ("fence", "kinds"), [("", ["missing-proxy-fence"]), ("fence.proxy.async.shared::cta;", [])]
+)
+def test_bulk_copies_see_what_was_copied_after_a_fence(fence: str, kinds: list[str]) -> None:
+    source, out = numbers(256), np.zeros(256, np.uint32)
+    body = f"""cp.async.cg.shared.global [%r21], [%d20], 16; cp.async.wait_all;
+    {fence} bar.sync 0; setp.ne.u32 %p1, %r20, 0; @%p1 bra done;
+    cp.async.bulk.global.shared::cta.bulk_group [%d21], [%r21], 1024;
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; done:"""
+    report = launch(body, source, out)
+    assert [finding.kind for finding in report.findings] == kinds
+    np.testing.assert_array_equal(out, source)

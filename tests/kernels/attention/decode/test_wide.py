@@ -33,14 +33,17 @@ PAGES: dict[str, Any] = {"keys": "paged", "page_size": 16}
 
 MUTANTS = {
     "query that wgmma does not see": (Change(r"\n *fence_proxy_async_shared\(\);  // the query, for wgmma", ""), SPLIT),
-    "query not swizzled": (Change(r"\(chunk \^ swizzle\) << 4", "chunk << 4"), SPLIT),
+    "query not swizzled": (Change(r"chunk % kPanelChunks \^ row % 8", "chunk % kPanelChunks"), SPLIT),
+    "query not waited for": (Change(r"\n *wait_async_copies\(\);", ""), SPLIT),
     "rows of the other half": (Change(r"lane / 4 \+ 8 \* i", "lane / 4 + 8 * (1 - i)"), SPLIT),
     "key of the other register": (Change(r"return i / 4 \* 8 \+ i % 2;", "return i / 4 * 8 + (i + 1) % 2;"), SPLIT),
     "keys of the first warpgroup": (Change(r"part / kUnitParts \* kUnitBytes\)", "0 * part * kUnitBytes)"), SPLIT),
     "unit that was not loaded": (Change(r"part / kUnitParts >= end - unit", "part / kUnitParts > end - unit"), SPLIT),
     "exchange read early": (Change(r"(?<=away\);\n    \}\n) *named_barrier_sync\(kConsumerBarrier, kConsumerThreads\);", ""), SPLIT),
-    "row of the lane beside": (Change(r"own_row\(lane % 2\)", "own_row(1 - lane % 2)"), SPLIT),
-    "columns of the other warpgroup": (Change(r"part \* 2 \* kKept", "(1 - part) * 2 * kKept"), SPLIT),
+    "row of the lane beside": (Change(r"kept\[i \+ 2 \* row\], kept\[i \+ 2 \* row \+ 1\]", "kept[i + 2 - 2 * row], kept[i + 3 - 2 * row]"), SPLIT),
+    "columns of the other warpgroup": (Change(r"part \* 2 \* kKept \+ lane", "(1 - part) * 2 * kKept + lane"), SPLIT),
+    "output read before it is staged": (Change(r"__syncwarp\(\);  // all lanes have written", ""), RING),
+    "factor of the other row": (Change(r"kept\[i \+ 2\] \* factor\[1\]", "kept[i + 2] * factor[0]"), TILES),
     "weight of the other warpgroup": (Change(r"(?<=theirs\[i\] = exp2_approx\()other\[0\]", "row_max[i]"), SPLIT),
     "slot released while it is read": (Change(r"wgmma_wait<0>\(\);\n *pin\(scores\);\n *release\(\);", "release();\n    wgmma_wait<0>();\n    pin(scores);"), RING),
 }  # fmt: skip

@@ -33,22 +33,25 @@ SOURCES: dict[str, dict[str, Any]] = {
 # Six blocks in three shares, of which the second has the end of one tile and the begin of the next.
 SPLIT = Case("test/split", 1, 40, 2, 1, 190, data="rising", multiprocessors=4)
 LENGTHS = Case("test/lengths", 4, 12, 1, 2, 200, lengths=((2, 200), (2, 0), (2, 33), (2, 64)))
-# More packed rows than a tile has.
+# More packed rows than a tile has: a pair of CTAs, and three tiles, which are not paired.
 TILES = Case("test/tiles", 1, 33, 1, 2, 200)
-# One CTA, and blocks that pass through each slot several times.
-RING = Case("test/ring", 1, 2, 1, 1, 7 * 64, data="rising", multiprocessors=1)
+THREE = Case("test/three", 1, 65, 1, 2, 130, data="rising", multiprocessors=4)
+# Two pairs, of which the first one has the begin of the second sequence, too.
+PAIRS = Case("test/pairs", 2, 66, 1, 1, 190, data="rising", multiprocessors=4)
+# One pair, and blocks that pass through each slot several times.
+RING = Case("test/ring", 1, 66, 1, 1, 7 * 64, data="rising", multiprocessors=2)
 
 MUTANTS = {
     "values read after the slot's release": (Change(r"wgmma_wait<0>\(\);\n *pin\(output\);\n *release<kPart, kPart>\(\);", "release<kPart, kPart>();\n    wgmma_wait<0>();\n    pin(output);"), RING),
     "other's values read after the release": (Change(r"wgmma_wait<0>\(\);\n *pin\(output\);\n *release<kPart, 1 - kPart>\(\);", "release<kPart, 1 - kPart>();\n    wgmma_wait<0>();\n    pin(output);"), RING),
-    "tail read after its release": (Change(r"wgmma_wait<0>\(\);\n *pin\(scores\);\n *(if \(lane == 0\) mbarrier_arrive\(base \+ kTailEmpty[^\n]*)", r"\1\n    wgmma_wait<0>();\n    pin(scores);"), RING),
+    "tail read after its release": (Change(r"wgmma_wait<0>\(\);\n *pin\(scores\);\n *(hand_back\(base \+ kTailEmpty[^\n]*)", r"\1\n    wgmma_wait<0>();\n    pin(scores);"), RING),
     "probabilities written while they are read": (Change(r"(if \(kWithOther\) end_other<kPart>\(\);\n *if \(grows\) rescale\(factor\);)\n *publish<kPart>\(probabilities\);", r"publish<kPart>(probabilities);\n    \1"), RING),
     "probabilities that wgmma does not see": (Change(r"\n *fence_proxy_async_shared\(\);  // the probabilities, for wgmma", ""), RING),
     "probabilities read early": (Change(r"\n *mbarrier_wait\(base \+ kProbabilitiesFull[^\n]*", ""), RING),
     "maxima of the other half ignored": (Change(r"(?<=kProbabilitiesFull \+ 8 \* \(1 - kPart\), phase_of\(blocks\)\);)\n *take_maxima<1 - kPart>\(\);", ""), RING),
     "output not rescaled": (Change(r"if \(grows\) rescale\(factor\);", ""), RING),
     "values of the other half": (Change(r"kPart \* kHalfBytes", "(1 - kPart) * kHalfBytes"), RING),
-    "columns of the other half": (Change(r"part \* 2 \* kKept", "(1 - part) * 2 * kKept"), RING),
+    "columns of the other half": (Change(r"part \* 2 \* kKept \+\s+chunk", "(1 - part) * 2 * kKept + chunk"), RING),
     "sum of one part": (Change(r"row_sum\[i\] \+= __uint_as_float[^\n]*", "continue;"), RING),
     "keys of the other slot": (Change(r"key = key_low<kPart>\(\);", "key = key_low<1 - kPart>();"), RING),
     "tail not waited for": (Change(r"\n *mbarrier_wait\(base \+ kTailFull[^\n]*", ""), RING),
@@ -58,6 +61,15 @@ MUTANTS = {
     "blocks of both warpgroups": (Change(r"blocks % kNumParts != 0(?=\) \{\n *process_other)", "blocks % kNumParts == 0"), RING),
     "query that wgmma does not see": (Change(r"\n *fence_proxy_async_shared\(\);  // the query, for wgmma", ""), RING),
     "query not swizzled": (Change(r"chunk % kPanelChunks \^ row", "chunk % kPanelChunks"), RING),
+    "query not waited for": (Change(r"\n *wait_async_copies\(\);", ""), RING),
+    "output read before it is staged": (Change(r"__syncwarp\(\);  // all lanes have written", ""), RING),
+    "next query over the output": (Change(r"__syncwarp\(\);  // before the next query comes", ""), PAIRS),
+    "slot of the peer overwritten": (Change(r"paired \? lane : blockIdx\.x % 2", "blockIdx.x % 2"), RING),
+    "panels of both loaded by each": (Change(r"\(unit \+ kFirstPanel \+ i\) % 2 == problem\.rank\(\)", "i % 2 == 0"), RING),
+    "barriers of the peer not ready": (Change(r"cluster_sync\(\);  // the barriers of both CTAs are ready", "cluster_arrive();\n  __syncthreads();"), RING),
+    "partial results of the peer": (Change(r"problem\.rank\(\) \* \(gridDim\.x / 2\)", "0"), PAIRS),
+    "rows of the peer": (Change(r"\+ problem\.rank\(\)\) \* kBM", ") * kBM"), RING),
+    "slices read before they are written": (Change(r"named_barrier_sync(?=\(kLineBarrier, kNumThreads - 32\);)", "named_barrier_arrive"), SPLIT),
     "combined early": (Change(r"\(counter\) < slice\.pieces\)", "(counter) < slice.pieces - 1)"), SPLIT),
     "combined before it is written": (Change(r"\n *named_barrier_sync\(kConsumerBarrier, kConsumerThreads\);  // partial results are written", ""), SPLIT),
 }  # fmt: skip
@@ -87,7 +99,10 @@ def original(source: str) -> Kernel:
     [
         ("pages", LENGTHS),
         pytest.param("dense", SPLIT, marks=pytest.mark.seeds),
+        ("dense", PAIRS),
         pytest.param("dense", TILES, marks=pytest.mark.seeds),
+        pytest.param("dense", THREE, marks=pytest.mark.seeds),
+        pytest.param("pages", PAIRS, marks=pytest.mark.seeds),
         pytest.param("lengths", LENGTHS, marks=pytest.mark.seeds),
         pytest.param("window", SPLIT, marks=pytest.mark.seeds),
     ],
