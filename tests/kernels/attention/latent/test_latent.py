@@ -42,10 +42,11 @@ PAIRS = Case("test/pairs", 2, 66, 1, 1, 190, data="rising", multiprocessors=4)
 RING = Case("test/ring", 1, 66, 1, 1, 7 * 64, data="rising", multiprocessors=2)
 
 MUTANTS = {
-    "values read after the slot's release": (Change(r"wgmma_wait<0>\(\);\n *pin\(output\);\n *release<kPart, kPart>\(\);", "release<kPart, kPart>();\n    wgmma_wait<0>();\n    pin(output);"), RING),
-    "other's values read after the release": (Change(r"wgmma_wait<0>\(\);\n *pin\(output\);\n *release<kPart, 1 - kPart>\(\);", "release<kPart, 1 - kPart>();\n    wgmma_wait<0>();\n    pin(output);"), RING),
+    "values read after the slot's release": (Change(r"(wgmma_wait<kHalfParts - 1 - kNumber>\(\);\n *if \(kNumber == kHalfParts - 1\) pin\(output\);)\n( *hand_back\(base \+ kLeftEmpty[^;]*;)", r"\2\n    \1"), RING),
+    "part of the values handed back early": (Change(r"kHalfParts - 1 - kNumber", "kHalfParts - kNumber"), RING),
+    "both parts of the values in one place": (Change(r"kSlot \* kHalfParts \+ kNumber\)\);", "kSlot * kHalfParts));"), RING),
     "tail read after its release": (Change(r"wgmma_wait<0>\(\);\n *pin\(scores\);\n *(hand_back\(base \+ kTailEmpty[^\n]*)", r"\1\n    wgmma_wait<0>();\n    pin(scores);"), RING),
-    "probabilities written while they are read": (Change(r"(if \(kWithOther\) end_other<kPart>\(\);\n *if \(grows\) rescale\(factor\);)\n *publish<kPart>\(probabilities\);", r"publish<kPart>(probabilities);\n    \1"), RING),
+    "probabilities written while they are read": (Change(r"(if \(kWithOther\) \{\n *release_values<kPart, 1 - kPart, 1>\(\);\n *\+\+blocks;\n *\}\n *if \(grows\) rescale\(factor\);)\n *publish<kPart>\(probabilities\);", r"publish<kPart>(probabilities);\n    \1"), RING),
     "probabilities that wgmma does not see": (Change(r"\n *fence_proxy_async_shared\(\);  // the probabilities, for wgmma", ""), RING),
     "probabilities read early": (Change(r"\n *mbarrier_wait\(base \+ kProbabilitiesFull[^\n]*", ""), RING),
     "maxima of the other half ignored": (Change(r"(?<=kProbabilitiesFull \+ 8 \* \(1 - kPart\), phase_of\(blocks\)\);)\n *take_maxima<1 - kPart>\(\);", ""), RING),
