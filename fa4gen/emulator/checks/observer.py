@@ -12,8 +12,8 @@ from fa4gen.emulator.checks.cluster_state import ClusterState
 from fa4gen.emulator.checks.global_memory.previous_grid import PreviousGrid
 from fa4gen.emulator.checks.global_memory.races import GlobalChecks
 from fa4gen.emulator.checks.global_memory.tensor_maps import MapChecks
-from fa4gen.emulator.checks.order.clocks import AFTER, AVC, BEFORE, EXEC, VC
-from fa4gen.emulator.checks.sites import CP_ASYNC, Sites, is_strong
+from fa4gen.emulator.checks.order.clocks import AFTER, AVC, BEFORE, EXEC, VC, first_plane
+from fa4gen.emulator.checks.sites import Sites, is_strong
 from fa4gen.emulator.checks.synchronisation.locations import Grid
 from fa4gen.emulator.checks.tensor_memory.races import quarters
 from fa4gen.emulator.checks.work import WorkChecks
@@ -218,9 +218,7 @@ class RaceObserver(Observer):
         epochs = np.array([op.epoch - early for op in ops], np.uint32)
         last = ops[-1]
         clock = last.clock if last.kind.startswith("wgmma") else None
-        # what threads copied is for their own proxy, until they fence it
-        first = VC if last.kind == CP_ASYNC else AVC
-        state.threads.clocks.learn(active.threads, slots, epochs, clock, first)
+        state.threads.clocks.learn(active.threads, slots, epochs, clock, first_plane(last.kind))
         if not early:
             for op in ops:
                 state.threads.settle(op)

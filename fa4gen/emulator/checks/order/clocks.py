@@ -13,6 +13,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.emulator.checks.sites import CP_ASYNC
+
 AVC: Final = 0
 """Known, and ordered before later accesses of the async proxy by a proxy fence."""
 VC: Final = 1
@@ -30,6 +32,14 @@ WARP: Final = 32
 
 Vector: TypeAlias = NDArray[np.uint32]
 Threads: TypeAlias = "slice | NDArray[np.int64]"
+
+
+def first_plane(kind: str) -> int:
+    """In which planes a thread that waits for an operation knows of it: in this and all after it.
+
+    What cp.async wrote, a thread wrote: the async proxy knows of it after a fence.
+    """
+    return VC if kind == CP_ASYNC else AVC
 
 
 class Clocks:
