@@ -293,6 +293,20 @@ struct Columns {
   }
 };
 
+// What a row's columns are multiplied by at the end; writes its log-sum-exp where the thread is the
+// one for it.
+__device__ __forceinline__ float row_factor(const Problem& problem, const Tensors& tensors,
+                                            int32 sequence, const Row& row, float max, float sum,
+                                            bool writes) {
+  const float sum_log2 = sum > 0.f ? max + log2_approx(sum) : negative_infinity();
+  if (writes) {
+    const int64 heads = problem.key_heads * problem.heads_per_key_head;
+    tensors.lse[(sequence * heads + row.head) * problem.query_rows + row.position] =
+        sum_log2 * kLn2;
+  }
+  return sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+}
+
 // Divides by the sum and writes to the output; the thread with column 0 also the log-sum-exp.
 __device__ __forceinline__ void store_columns(const Problem& problem, const Tensors& tensors,
                                               int32 sequence, const Row& row, int32 column,
@@ -310,12 +324,6 @@ __device__ __forceinline__ void store_columns(const Problem& problem, const Tens
     tensors.lse[(sequence * heads + row.head) * problem.query_rows + row.position] =
         sum_log2 * kLn2;
   }
-}
-
-// Four columns of a row; the thread with column 0 writes the row's maximum and sum.
-__device__ __forceinline__ void store_partial(float* row, int32 column, const Columns& result) {
-  store_global_floats_4(row + column, result.value);
-  if (column == 0) store_global_floats_2(row + kDepth, result.max, result.sum);
 }
 
 // ---- combine: the pieces of a tile, in the order of the keys, each CTA a slice of the tile ----
@@ -518,6 +526,7 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
 static_assert(kBM == 64, "A tile has the rows of one wgmma.");
 constexpr int32 kPartThreads = 128;
 constexpr int32 kKept = kDepth / 2 / kNumParts;  // registers of O that a thread keeps at the end
+constexpr int32 kKeptChunks = kKept / 4;  // of 16 bytes, of a row of the output
 __device__ __forceinline__ constexpr int32 fragment_row(int32 i) { return i / 2 % 2; }
 __device__ __forceinline__ constexpr int32 fragment_column(int32 i) { return i / 4 * 8 + i % 2; }
 
@@ -597,33 +606,36 @@ struct Consumer {
     ring.state.step();
   }
 
-  // Brings in the query, swizzled as wgmma reads it, with zeros for rows that are not there. No
-  // wgmma of the piece before runs any more: all have met at its end.
-  __device__ __forceinline__ void begin_piece(const Tile& tile) {
+  // Brings in the query, swizzled as wgmma reads it, with zeros for rows that are not there:
+  // begin_piece waits for it. No wgmma of the piece before runs any more: all have met at its end.
+  __device__ __forceinline__ void fetch_query(const Tile& tile) const {
     const Problem& problem = line.problem;
-    constexpr int32 kRowWords = kDepth / 2;
-    // Lane i works out where the i-th row of its warp is: one division each, not one for every row.
+    // Lane i works out where the i-th row of its warp is: one division each, not one for every
+    // chunk.
     constexpr int32 kWarpRows = kBM / kNumConsumerWarps;
     const Row own = row_of(problem, tile.within, warp * kWarpRows + lane % kWarpRows);
     const int64 place_of_own = tile.sequence * tensors.query_batch_stride +
                                own.position * tensors.query_row_stride +
                                own.head * tensors.query_head_stride;
     const uint32 valid = __ballot_sync(0xffffffffu, own.valid);
+    constexpr int32 kRowChunks = kDepth / 8, kPanelChunks = kPanelColumns / 8;  // of 16 bytes
+    constexpr int32 kLaneChunks = kWarpRows * kRowChunks / 32;
+    static_assert(kWarpRows % 8 == 0 && kPanelRowBytes == 128,
+                  "A warp has whole patterns of the swizzle.");
 #pragma unroll
-    for (int32 i = 0; i < kWarpRows; ++i) {
-      const int32 at = warp * kWarpRows + i;
-      const uint16* from = tensors.query + __shfl_sync(0xffffffffu, place_of_own, i);
-      const int32 swizzle = at % 8;
-#pragma unroll
-      for (int32 first = 0; first < kRowWords; first += 32) {
-        const int32 column = 2 * (first + lane), chunk = column % kPanelColumns / 8;
-        const uint32 place = column / kPanelColumns * kBM * kPanelRowBytes + at * kPanelRowBytes +
-                             ((chunk ^ swizzle) << 4) + lane % 4 * 4;
-        uint32 pair = 0;
-        if (valid >> i & 1) pair = load_global_word(from + column);
-        store_shared_word(base + kQueryOffset + place, pair);
-      }
+    for (int32 i = 0; i < kLaneChunks; ++i) {
+      const int32 item = i * 32 + lane, row = item / kRowChunks, chunk = item % kRowChunks;
+      const int64 place = __shfl_sync(0xffffffffu, place_of_own, row) + chunk * 8;
+      copy_async_chunk(base + kQueryOffset + chunk / kPanelChunks * (kBM * kPanelRowBytes) +
+                           (warp * kWarpRows + row) * kPanelRowBytes +
+                           ((chunk % kPanelChunks ^ row % 8) << 4),
+                       tensors.query + place, valid >> row & 1);
     }
+  }
+
+  // The rows of a tile, of which no key has been seen.
+  __device__ __forceinline__ void begin_piece(const Tile& tile) {
+    const Problem& problem = line.problem;
 #pragma unroll
     for (int32 i = 0; i < 2; ++i) {
       const int32 position = row_of(problem, tile.within, own_row(i)).position + tile.key_rows -
@@ -634,6 +646,7 @@ struct Consumer {
     }
 #pragma unroll
     for (int32 i = 0; i < kDepth / 2; ++i) output[i] = 0.f;
+    wait_async_copies();
     fence_proxy_async_shared();  // the query, for wgmma
     named_barrier_sync(kConsumerBarrier, kConsumerThreads);
   }
@@ -774,10 +787,8 @@ struct Consumer {
   }
 
   // Puts together what the parts have of a piece: the output, where the piece is the whole tile, or
-  // else a partial result, in its place of the workspace. Nothing is written where it is not
-  // `real`.
-  __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place,
-                                               bool real) {
+  // else a partial result, in its place of the workspace.
+  __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place) {
     float row_max[2], row_sum[2];
 #pragma unroll
     for (int32 i = 0; i < 2; ++i) {
@@ -787,38 +798,77 @@ struct Consumer {
     }
     float kept[kKept];
     join_parts(kept, row_max, row_sum);
-    // Of each quad, which is two columns of two rows, two lanes make four columns of a row each.
-    const bool odd = lane % 2 != 0;
-#pragma unroll
-    for (int32 i = 0; i < kKept; i += 4) {
-      const float x = shuffle_xor(odd ? kept[i] : kept[i + 2], 1);
-      const float y = shuffle_xor(odd ? kept[i + 1] : kept[i + 3], 1);
-      kept[i] = odd ? x : kept[i];
-      kept[i + 1] = odd ? y : kept[i + 1];
-      kept[i + 2] = odd ? kept[i + 2] : x;
-      kept[i + 3] = odd ? kept[i + 3] : y;
-    }
-    const int32 packed = own_row(lane % 2);
-    const Row row = row_of(line.problem, tile.within, packed);
-    if (!(real && row.valid)) return;
-    Columns result;
-    result.max = odd ? row_max[1] : row_max[0];
-    result.sum = odd ? row_sum[1] : row_sum[0];
-    const int32 first = part * 2 * kKept + lane % 4 / 2 * 4;
     if (whole) {
-#pragma unroll
-      for (int32 i = 0; i < kKept; i += 4) {
-        result.value = {kept[i], kept[i + 1], kept[i + 2], kept[i + 3]};
-        store_columns(line.problem, tensors, tile.sequence, row, first + 2 * i, result);
-      }
+      write_rows(tile, kept, row_max, row_sum);
     } else {
-      float* partial = workspace.row(blockIdx.x, place, packed);
-#pragma unroll
-      for (int32 i = 0; i < kKept; i += 4) {
-        result.value = {kept[i], kept[i + 1], kept[i + 2], kept[i + 3]};
-        store_partial(partial, first + 2 * i, result);
-      }
+      write_partial(tile, place, kept, row_max, row_sum);
     }
+  }
+
+  // Two columns of two rows at a time; a row's of four lanes are a sector of 32 bytes.
+  __device__ __forceinline__ void write_partial(const Tile& tile, int32 place,
+                                                const float (&kept)[kKept],
+                                                const float (&row_max)[2],
+                                                const float (&row_sum)[2]) const {
+#pragma unroll
+    for (int32 row = 0; row < 2; ++row) {
+      if (!row_of(line.problem, tile.within, own_row(row)).valid) continue;
+      float* partial = workspace.row(blockIdx.x, place, own_row(row));
+      float* columns = partial + part * 2 * kKept + lane % 4 * 2;
+#pragma unroll
+      for (int32 i = 0; i < kKept; i += 4)
+        store_global_floats_2(columns + 2 * i, kept[i + 2 * row], kept[i + 2 * row + 1]);
+      if (part == 0 && lane % 4 == 0)
+        store_global_floats_2(partial + kDepth, row_max[row], row_sum[row]);
+    }
+  }
+
+  // By way of shared memory, so that a warp writes columns of a row side by side. Each warp takes
+  // what it will overwrite with the next query: of each panel the rows that it brings in.
+  __device__ __forceinline__ void write_rows(const Tile& tile, const float (&kept)[kKept],
+                                             const float (&row_max)[2],
+                                             const float (&row_sum)[2]) const {
+    const Problem& problem = line.problem;
+    float factor[2];
+#pragma unroll
+    for (int32 i = 0; i < 2; ++i) {
+      const Row row = row_of(problem, tile.within, own_row(i));
+      factor[i] = row_factor(problem, tensors, tile.sequence, row, row_max[i], row_sum[i],
+                             row.valid && part == 0 && lane % 4 == 0);
+    }
+#pragma unroll
+    for (int32 i = 0; i < kKept; i += 8) {
+      store_matrices(staged(lane % 16, i / 4 + lane / 16),
+                     pack(kept[i] * factor[0], kept[i + 1] * factor[0]),
+                     pack(kept[i + 2] * factor[1], kept[i + 3] * factor[1]),
+                     pack(kept[i + 4] * factor[0], kept[i + 5] * factor[0]),
+                     pack(kept[i + 6] * factor[1], kept[i + 7] * factor[1]));
+    }
+    // Lane i works out where the i-th row of its warp is.
+    const Row own = row_of(problem, tile.within, warp % 4 * 16 + lane % 16);
+    const int64 place_of_own = tile.sequence * tensors.out_batch_stride +
+                               own.position * tensors.out_row_stride +
+                               own.head * tensors.out_head_stride;
+    const uint32 valid = __ballot_sync(0xffffffffu, own.valid);
+    __syncwarp();  // all lanes have written
+#pragma unroll 4
+    for (int32 first = 0; first < 16 * kKeptChunks; first += 32) {
+      const int32 row = (first + lane) / kKeptChunks, chunk = (first + lane) % kKeptChunks;
+      const int64 place = __shfl_sync(0xffffffffu, place_of_own, row) + part * 2 * kKept +
+          chunk * 8;
+      const float4 columns = load_shared_floats_4(staged(row, chunk));
+      if (valid >> row & 1)
+        store_global_floats_4(reinterpret_cast<float*>(tensors.out + place), columns);
+    }
+    __syncwarp();  // before the next query comes
+  }
+  // Where 16 bytes of a row of this warp are, on their way to global memory; without bank
+  // conflicts.
+  __device__ __forceinline__ uint32 staged(int32 row, int32 chunk) const {
+    constexpr int32 kBytes = kBM / kNumConsumerWarps * kPanelRowBytes;  // of this warp in a panel
+    const int32 at = row * kKeptChunks + (chunk ^ (kKeptChunks % 8 == 0 ? row % 8 : row / 2 % 4));
+    return base + kQueryOffset + at * 16 / kBytes * (kBM * kPanelRowBytes) + warp * kBytes +
+        at * 16 % kBytes;
   }
 
   // Units [begin, end) of a tile's keys, block by block; the last block may have fewer units.
@@ -841,6 +891,7 @@ struct Consumer {
   __device__ __forceinline__ void run() {
     const int32 begin = line.share_begin(blockIdx.x), end = line.share_begin(blockIdx.x + 1);
     Tile tile = line.tile_at(begin);
+    fetch_query(tile);
     if (threadIdx.x == 0) {
       write_slice(base + kSlicesOffset, line, tile, tile.begin < begin);
     } else if (threadIdx.x == 32) {
@@ -861,10 +912,11 @@ struct Consumer {
         process_units(tile, tile.unit_at(place), tile.unit_at(stop));
         const bool begins_here = tile.begin >= begin, ends_here = tile.end <= end;
         finish_piece(tile, begins_here && ends_here,
-                     begins_here ? kPieceOfLastTile : kPieceOfFirstTile, true);
+                     begins_here ? kPieceOfLastTile : kPieceOfFirstTile);
         place = stop;
         if (place < end) {
           line.advance(tile);
+          fetch_query(tile);
           continue;
         }
       }

@@ -109,10 +109,6 @@ __device__ __forceinline__ void store_shared_v2_words(uint32 address, uint32 x, 
   asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(x), "r"(y) : "memory");
 }
 
-__device__ __forceinline__ void store_shared_word(uint32 address, uint32 word) {
-  asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
-}
-
 __device__ __forceinline__ float4 load_shared_floats_4(uint32 address) {
   float4 values;
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -132,14 +128,15 @@ __device__ __forceinline__ void store_shared_words_4(uint32 address, int32 x, in
                ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-// ---- global memory: chunks of 16 bytes, words, tickets ----
-
-// Of what the kernel does not write.
-__device__ __forceinline__ uint32 load_global_word(const uint16* address) {
-  uint32 word;
-  asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(word) : "l"(address));
-  return word;
+// Four 8 x 8 pieces of 16-bit elements, as a warp holds the sums of a wgmma; each lane points to a
+// line.
+__device__ __forceinline__ void store_matrices(uint32 address, uint32 x, uint32 y, uint32 z,
+                                               uint32 w) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
+
+// ---- global memory: chunks of 16 bytes, words, tickets ----
 
 __device__ __forceinline__ void store_global_words_2(uint16* address, uint32 x, uint32 y) {
   asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(address), "r"(x), "r"(y) : "memory");
@@ -184,6 +181,18 @@ __device__ __forceinline__ void count_up_release(int32* address, int32 last) {
 // The same without an order.
 __device__ __forceinline__ void count_up(int32* address, int32 last) {
   asm volatile("red.relaxed.gpu.global.inc.u32 [%0], %1;" ::"l"(address), "r"(last) : "memory");
+}
+
+// Begins to copy 16 bytes into shared memory, or zeros where there is nothing to copy.
+__device__ __forceinline__ void copy_async_chunk(uint32 destination, const uint16* source,
+                                                 bool exists) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               ::"r"(destination), "l"(source), "r"(exists ? 16 : 0) : "memory");
+}
+
+// Returns once all such copies of this thread have been written.
+__device__ __forceinline__ void wait_async_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 // ---- TMA: tensor copies between global and shared memory ----

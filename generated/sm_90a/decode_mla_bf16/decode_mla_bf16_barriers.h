@@ -10,42 +10,45 @@ namespace decode_mla_bf16_kernel {
 
 // Enumerators, since a compiler gives variables a place in the machine code.
 enum : unsigned {
-  // 18 barriers of eight bytes.
+  // 22 barriers of eight bytes.
 
-  // two panels of the left columns of a block have landed in its slot
+  // two panels of the left columns of a block are in its slot
   //   arrived by the loader, then the bytes of these columns (16384 bytes)
   //   waited for by the warpgroup whose block it is, then warpgroup 0, first with parity 0
   kLeftFull = 230752, kLeftFullSlots = 4, kLeftFullArrivals = 1,
 
-  // the left columns of a slot may be overwritten
-  //   arrived by every warp of warpgroup 0, once it has multiplied by these columns as values
+  // two panels of the left columns of a slot may be overwritten
+  //   arrived by every warp of warpgroup 0 of both CTAs, once it has multiplied by these columns as
+  //     values
   //   waited for by the loader, first with parity 1
-  kLeftEmpty = 230784, kLeftEmptySlots = 2, kLeftEmptyArrivals = 4,
+  kLeftEmpty = 230784, kLeftEmptySlots = 4, kLeftEmptyArrivals = 8,
 
-  // two panels of the right columns of a block have landed in its slot
+  // two panels of the right columns of a block are in its slot
   //   arrived by the loader, then the bytes of these columns (16384 bytes)
   //   waited for by the warpgroup whose block it is, then warpgroup 1, first with parity 0
-  kRightFull = 230800, kRightFullSlots = 4, kRightFullArrivals = 1,
+  kRightFull = 230816, kRightFullSlots = 4, kRightFullArrivals = 1,
 
-  // the right columns of a slot may be overwritten
-  //   arrived by every warp of warpgroup 1, once it has multiplied by these columns as values
+  // two panels of the right columns of a slot may be overwritten
+  //   arrived by every warp of warpgroup 1 of both CTAs, once it has multiplied by these columns as
+  //     values
   //   waited for by the loader, first with parity 1
-  kRightEmpty = 230832, kRightEmptySlots = 2, kRightEmptyArrivals = 4,
+  kRightEmpty = 230848, kRightEmptySlots = 4, kRightEmptyArrivals = 8,
 
-  // the columns of a block that are no values have landed in its slot
+  // the columns of a block that are no values are in its slot
   //   arrived by the loader, then the bytes of these columns (8192 bytes)
   //   waited for by the warpgroup whose block it is, first with parity 0
-  kTailFull = 230848, kTailFullSlots = 2, kTailFullArrivals = 1,
+  kTailFull = 230880, kTailFullSlots = 2, kTailFullArrivals = 1,
 
   // these columns of a slot may be overwritten
-  //   arrived by every warp of the warpgroup whose block it was, once it has its scores
+  //   arrived by every warp of the warpgroup whose block it was of both CTAs, once it has its
+  //     scores
   //   waited for by the loader, first with parity 1
-  kTailEmpty = 230864, kTailEmptySlots = 2, kTailEmptyArrivals = 4,
+  kTailEmpty = 230896, kTailEmptySlots = 2, kTailEmptyArrivals = 8,
 
-  // probabilities of the block in this slot, and maxima, are in shared memory
+  // the probabilities of its block, and maxima, are in shared memory
   //   arrived by every warp of the warpgroup that computed them
   //   waited for by the other warpgroup, first with parity 0
-  kProbabilitiesFull = 230880, kProbabilitiesFullSlots = 2, kProbabilitiesFullArrivals = 4,
+  kProbabilitiesFull = 230912, kProbabilitiesFullSlots = 2, kProbabilitiesFullArrivals = 4,
 };
 
 }  // namespace decode_mla_bf16_kernel

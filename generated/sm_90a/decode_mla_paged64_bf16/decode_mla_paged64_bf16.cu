@@ -5,6 +5,7 @@
 //
 //   bf16, sums in float32; depth 576, of which the first 512 columns are the values; mask causal
 //   packed heads: tiles of 64 rows of a key head x 64 keys, 2 consumer warpgroups, 2 stages
+//   pairs of CTAs: where tiles of a key head are paired, both load its keys for both
 //   split keys: even shares, in units of 64 keys, combined by all CTAs of a tile, a slice each; a
 //     cooperative launch
 //   batching dense; keys paged
@@ -15,17 +16,13 @@
 //   load     warps 8-11, 40 registers: one warp issues all TMA loads
 //
 // Barriers: slots x arrivals of a phase, and what a completed phase says
-//   left_full           4 x   1  two panels of the left columns of a block have landed in its
-//       slot
-//   left_empty          2 x   4  the left columns of a slot may be overwritten
-//   right_full          4 x   1  two panels of the right columns of a block have landed in its
-//       slot
-//   right_empty         2 x   4  the right columns of a slot may be overwritten
-//   tail_full           2 x   1  the columns of a block that are no values have landed in its
-//       slot
-//   tail_empty          2 x   4  these columns of a slot may be overwritten
-//   probabilities_full  2 x   4  probabilities of the block in this slot, and maxima, are in
-//       shared memory
+//   left_full           4 x   1  two panels of the left columns of a block are in its slot
+//   left_empty          4 x   8  two panels of the left columns of a slot may be overwritten
+//   right_full          4 x   1  two panels of the right columns of a block are in its slot
+//   right_empty         4 x   8  two panels of the right columns of a slot may be overwritten
+//   tail_full           2 x   1  the columns of a block that are no values are in its slot
+//   tail_empty          2 x   8  these columns of a slot may be overwritten
+//   probabilities_full  2 x   4  the probabilities of its block, and maxima, are in shared memory
 //
 // Config sha256 d90995c0e83ca62f632f4540c5dae8cfc3adda9b2931c3a4fbf22a639e7723fc
 
@@ -80,7 +77,7 @@ static_assert(kNumParts * kHalfPanels * kPanelColumns == kValueDepth,
               "Each warpgroup has half of the values' columns.");
 static_assert(kNumThreads == kConsumerThreads + 128, "One warpgroup loads.");
 
-// ---- shared memory: 230896 bytes, nearly all that a CTA may have ----
+// ---- shared memory: 230928 bytes, nearly all that a CTA may have ----
 
 // Blocks of keys, whose first 512 columns are the values: 64 x 576 bf16, 128-byte swizzle
 constexpr uint32 kKvOffset = 0;
@@ -149,10 +146,13 @@ struct Problem {
   int32 query_rows;
   int32 most_key_rows;
   int32 tiles_per_head;  // of a key head
+  int32 paired;  // 1: a tile has kBM rows for each CTA of a cluster, which take its places together
   const int32* key_lengths;
   const int32* page_table;
   int32 page_table_stride;
   int32 key_page_rows;
+  __device__ __forceinline__ int32 cta() const { return blockIdx.x >> paired; }
+  __device__ __forceinline__ int32 rank() const { return blockIdx.x & paired; }
   __device__ __forceinline__ int32 packed_rows() const { return heads_per_key_head * query_rows; }
   __device__ __forceinline__ int32 tiles() const { return key_heads * tiles_per_head; }
   __device__ __forceinline__ int32 keys_of(int32 sequence) const {
@@ -252,9 +252,9 @@ struct Parked {
 // Left and right values of a block have barriers of their own: warpgroup 0 is done with the left
 // ones while warpgroup 1 still reads the right ones, and the other way round. So has what is no
 // value, which nobody needs once the scores are there. Each half arrives on a barrier for two
-// panels. The barriers of some columns, which arrive in kParts parts.
+// panels. The barriers of some columns, which arrive and are handed back in kParts parts.
 template <int32 kParts>
-using ColumnRing = Ring<kNumKvStages, 1, kParts, 1, 1, kParts * kNumKvStages>;
+using ColumnRing = Ring<kNumKvStages, 1, kParts>;
 constexpr int32 kPageSize = 64;
 constexpr int32 kBoxRows = 64;  // of one page and of one block
 constexpr int32 kLoadedRows = kBN;
@@ -290,24 +290,31 @@ struct PageRows {
 
 // Columns of a block, into its slot: each lane copies rows of one page in one panel.
 // page_rows is the number of rows from one page to the next.
-template <int32 kFirstPanel, int32 kPanels, int32 kParts>
+template <int32 kFirstPanel, int32 kPanels, int32 kPart = 0, int32 kParts>
 __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kParts>& ring,
                                              const TensorMap& map, int32 unit, int32 head,
-                                             const PageRows& rows, int32 page_rows) {
-  constexpr uint32 kPartBytes = kPanels / kParts * kUnitPanelBytes;
+                                             const PageRows& rows, int32 page_rows,
+                                             const Problem& problem) {
   const int32 zero = opaque_zero();  // as in forget_addresses()
   const uint32 place = base + zero + kKvOffset + ring.state.index * kKvBytes +
       kFirstPanel * kUnitPanelBytes;
-  ring.wait_empty();  // arrived on by the warps that have multiplied by what was there
+  const uint32 full = ring.template full<kPart>();
+  ring.template wait_empty<kPart>();  // arrived on by the warps that have multiplied by what was
+                                      // there
   const int32 lane = threadIdx.x % 32 + zero, panel = lane / kBoxesPerPanel;
-  if (lane < kParts) mbarrier_arrive_expect_tx(ring.full() + 8 * lane, kPartBytes);
+  if (lane == 0) mbarrier_arrive_expect_tx(full, kPanels * kUnitPanelBytes);
   __syncwarp();  // no copy completes before its bytes are expected
-  const uint32 full = ring.full() + 8 * (panel / (kPanels / kParts));
   static_assert(kPanels * kBoxesPerPanel <= 32, "A lane copies rows of a page in a panel.");
-  if (panel < kPanels) {
+  if (panel < kPanels && problem.paired == 0) {
     tma_load_clipped_unhinted(place + panel * kUnitPanelBytes + rows.first * kPanelRowBytes, map,
                               (kFirstPanel + panel) * kPanelColumns, rows.coordinate(unit), head,
                               rows.page * page_rows + rows.valid(unit), full);
+  } else if (panel < kPanels && (unit + kFirstPanel + panel) % 2 == problem.rank()) {
+    tma_load_multicast_clipped_unhinted(place + panel * kUnitPanelBytes +
+                                        rows.first * kPanelRowBytes, map,
+                                        (kFirstPanel + panel) * kPanelColumns,
+                                        rows.coordinate(unit), head,
+                                        rows.page * page_rows + rows.valid(unit), full);
   }
 }
 
@@ -315,7 +322,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
                                            const TensorMap& key_map) {
   const Problem& problem = line.problem;
   PipelineState<kNumKvStages> state{0, 1};
-  int32 place = line.share_begin(blockIdx.x), end = line.share_begin(blockIdx.x + 1);
+  int32 place = line.share_begin(line.problem.cta()),
+      end = line.share_begin(line.problem.cta() + 1);
   Tile tile = line.tile_at(place);
   named_barrier_arrive(kLineBarrier, kNumThreads);  // this warp has read the line
   while (true) {
@@ -331,16 +339,19 @@ __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
 #pragma unroll 1
     for (; unit < end_unit; ++unit) {
       const int32 next_page = unit + 1 < end_unit ? rows.look_up(unit + 1) : 0;
-      load_columns<2 * kHalfPanels, kTailPanels, 1>(base,
-                                                    {base + kTailFull, base + kTailFull, state},
-                                                    key_map, unit, head, rows,
-                                                    problem.key_page_rows);
-      load_columns<0, kHalfPanels, kHalfParts>(base, {base + kLeftFull, base + kLeftFull, state},
-                                               key_map, unit, head, rows, problem.key_page_rows);
-      load_columns<kHalfPanels, kHalfPanels, kHalfParts>(base,
-                                                         {base + kRightFull, base + kRightFull,
-                                                          state}, key_map, unit, head, rows,
-                                                         problem.key_page_rows);
+      const ColumnRing<1> tail{base + kTailFull, base + kTailFull, state};
+      const ColumnRing<kHalfParts> left{base + kLeftFull, base + kLeftFull, state};
+      const ColumnRing<kHalfParts> right{base + kRightFull, base + kRightFull, state};
+      load_columns<kNumPanels - kTailPanels, kTailPanels>(base, tail, key_map, unit, head, rows,
+                                                          problem.key_page_rows, problem);
+      load_columns<0, kPartPanels, 0>(base, left, key_map, unit, head, rows, problem.key_page_rows,
+                                      problem);
+      load_columns<kPartPanels, kPartPanels, 1>(base, left, key_map, unit, head, rows,
+                                                problem.key_page_rows, problem);
+      load_columns<kHalfPanels, kPartPanels, 0>(base, right, key_map, unit, head, rows,
+                                                problem.key_page_rows, problem);
+      load_columns<kHalfPanels + kPartPanels, kPartPanels, 1>(base, right, key_map, unit, head,
+                                                              rows, problem.key_page_rows, problem);
       state.step();
       rows.page = next_page;
     }
@@ -390,9 +401,14 @@ struct Row {
   bool valid;  // the tile may have more rows than are left
 };
 
+// Of a tile's rows, in which packed ones are counted: the first that is this CTA's.
+__device__ __forceinline__ int32 first_row(const Problem& problem, int32 ordinal) {
+  return ((ordinal << problem.paired) + problem.rank()) * kBM;
+}
+
 __device__ __forceinline__ Row row_of(const Problem& problem, int32 within, int32 row) {
   const int32 key_head = within / problem.tiles_per_head;
-  const int32 packed = (within - key_head * problem.tiles_per_head) * kBM + row;
+  const int32 packed = first_row(problem, within - key_head * problem.tiles_per_head) + row;
   const int32 position = packed / problem.heads_per_key_head;
   const int32 in_group = packed - position * problem.heads_per_key_head;
   return {key_head * problem.heads_per_key_head + in_group, position,
@@ -422,6 +438,20 @@ struct Columns {
   }
 };
 
+// What a row's columns are multiplied by at the end; writes its log-sum-exp where the thread is the
+// one for it.
+__device__ __forceinline__ float row_factor(const Problem& problem, const Tensors& tensors,
+                                            int32 sequence, const Row& row, float max, float sum,
+                                            bool writes) {
+  const float sum_log2 = sum > 0.f ? max + log2_approx(sum) : negative_infinity();
+  if (writes) {
+    const int64 heads = problem.key_heads * problem.heads_per_key_head;
+    tensors.lse[(sequence * heads + row.head) * problem.query_rows + row.position] =
+        sum_log2 * kLn2;
+  }
+  return sum > 0.f ? __fdividef(1.f, sum) : 0.f;
+}
+
 // Divides by the sum and writes to the output; the thread with column 0 also the log-sum-exp.
 __device__ __forceinline__ void store_columns(const Problem& problem, const Tensors& tensors,
                                               int32 sequence, const Row& row, int32 column,
@@ -439,12 +469,6 @@ __device__ __forceinline__ void store_columns(const Problem& problem, const Tens
     tensors.lse[(sequence * heads + row.head) * problem.query_rows + row.position] =
         sum_log2 * kLn2;
   }
-}
-
-// Four columns of a row; the thread with column 0 writes the row's maximum and sum.
-__device__ __forceinline__ void store_partial(float* row, int32 column, const Columns& result) {
-  store_global_floats_4(row + column, result.value);
-  if (column == 0) store_global_floats_2(row + kValueDepth, result.max, result.sum);
 }
 
 // ---- combine: the pieces of a tile, in the order of the keys, each CTA a slice of the tile ----
@@ -537,8 +561,8 @@ __device__ __forceinline__ void write_slice(uint32 place, const Line& line, cons
   const int32 first = line.owner(tile.begin);
   const int32 pieces = is_shared ? line.owner(tile.end - 1) - first + 1 : 0;
   const int32 ordinal = tile.within % problem.tiles_per_head;
-  const int32 quads = min(kBM, problem.packed_rows() - ordinal * kBM) * kQuads;
-  const int32 own = static_cast<int32>(blockIdx.x) - first, all = max(1, pieces);
+  const int32 quads = min(kBM, problem.packed_rows() - first_row(problem, ordinal)) * kQuads;
+  const int32 own = problem.cta() - first, all = max(1, pieces);
   const int32 begin = quads * own / all;
   const int32 end = is_shared ? quads * (own + 1) / all : begin;
   store_shared_words_4(place, tile.sequence, tile.within, first, pieces);
@@ -618,6 +642,23 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
   } while (begin < items);
 }
 
+// What this CTA will combine of the tiles that its share begins and ends in, by a lane of two warps
+// that the loader leaves idle: the divisions take time.
+__device__ __forceinline__ void write_slices(uint32 base, const Line& line) {
+  const int32 begin = line.share_begin(line.problem.cta()),
+      end = line.share_begin(line.problem.cta() + 1);
+  if (threadIdx.x == kConsumerThreads + 32) {
+    const Tile first = line.tile_at(begin);
+    write_slice(base + kSlicesOffset, line, first, first.begin < begin);
+  } else if (threadIdx.x == kConsumerThreads + 64) {
+    const Tile last = line.tile_at(end - 1);
+    const bool is_shared = last.begin >= begin && last.end > end;
+    write_slice(base + kSlicesOffset + kSliceBytes, line, last, is_shared);
+  }
+  __syncwarp();
+  named_barrier_arrive(kLineBarrier, kNumThreads);
+}
+
 // ---- role: consume. Two warpgroups: blocks in turn, half of the output's columns each. ----
 //
 // Whose block it is computes its scores, S = Q . K^T, and probabilities P, and puts these into
@@ -632,6 +673,7 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
 static_assert(kBM == 64, "A tile has the rows of one wgmma.");
 constexpr int32 kOutputs = kValueDepth / kNumParts / 2;  // registers of O that a thread has
 constexpr int32 kKept = kOutputs;  // and keeps at the end
+constexpr int32 kKeptChunks = kKept / 4;  // of 16 bytes, of a row of the output
 constexpr int32 kScores = kPartKeys / 2;
 __device__ __forceinline__ constexpr int32 fragment_row(int32 i) { return i / 2 % 2; }
 __device__ __forceinline__ constexpr int32 fragment_column(int32 i) { return i / 4 * 8 + i % 2; }
@@ -641,6 +683,16 @@ template <int32 kRows>
 __device__ __forceinline__ constexpr uint32 column_step(int32 k) {
   constexpr int32 kPanelSteps = kPanelColumns / 16;
   return k / kPanelSteps * (kRows * kPanelRowBytes / 16) + k % kPanelSteps * 2;
+}
+
+// From the values of one part of the columns to the next, in units of 16 bytes.
+constexpr uint32 kPartStep = kPartPanels * kUnitPanelBytes / 16;
+static_assert(kHalfParts == 2, "The groups of wgmma that are waited for one by one.");
+
+// The registers of a part of the columns.
+__device__ __forceinline__ float (&part_of(float (&output)[kOutputs], int32 part))[kOutputs /
+                                                                                   kHalfParts] {
+  return reinterpret_cast<float (&)[kOutputs / kHalfParts]>(output[part * (kOutputs / kHalfParts)]);
 }
 
 // S = Q . K^T, or its part over columns 16 * kBegin to 16 * kEnd: those that are no values come
@@ -660,28 +712,35 @@ __device__ __forceinline__ void issue_query_key(float (&scores)[kScores], uint32
   }
 }
 
-// O += P . V of this thread's block, whose probabilities are in registers.
+// O += P . V of this warp's block, whose probabilities are in registers: columns part by part, each
+// a group of its own.
 __device__ __forceinline__ void issue_own_values(float (&output)[kOutputs],
                                                  const uint32 (&p)[kScores / 2], uint32 value) {
 #pragma unroll
-  for (int32 chunk = 0; chunk < kPartKeys / 16; ++chunk) {
-    const uint64 b = wgmma_descriptor(value + chunk * kPanelRowBytes);
-    wgmma_m64n256k16_register_a(output, p[4 * chunk], p[4 * chunk + 1], p[4 * chunk + 2],
-                                p[4 * chunk + 3], b);
+  for (int32 part = 0; part < kHalfParts; ++part) {
+#pragma unroll
+    for (int32 chunk = 0; chunk < kPartKeys / 16; ++chunk) {
+      const uint64 b = wgmma_descriptor(value + part * kPartStep + chunk * kPanelRowBytes);
+      wgmma_m64n128k16_register_a(part_of(output, part), p[4 * chunk], p[4 * chunk + 1],
+                                  p[4 * chunk + 2], p[4 * chunk + 3], b);
+    }
+    wgmma_commit();
   }
-  wgmma_commit();
 }
 
 // The same of the other's, whose probabilities are in shared memory.
 __device__ __forceinline__ void issue_other_values(float (&output)[kOutputs], uint32 probabilities,
                                                    uint32 value) {
 #pragma unroll
-  for (int32 chunk = 0; chunk < kPartKeys / 16; ++chunk) {
-    const uint64 a = wgmma_descriptor(probabilities + 2 * chunk);
-    const uint64 b = wgmma_descriptor(value + chunk * kPanelRowBytes);
-    wgmma_m64n256k16_shared_a(output, a, b);
+  for (int32 part = 0; part < kHalfParts; ++part) {
+#pragma unroll
+    for (int32 chunk = 0; chunk < kPartKeys / 16; ++chunk) {
+      const uint64 a = wgmma_descriptor(probabilities + 2 * chunk);
+      const uint64 b = wgmma_descriptor(value + part * kPartStep + chunk * kPanelRowBytes);
+      wgmma_m64n128k16_shared_a(part_of(output, part), a, b);
+    }
+    wgmma_commit();
   }
-  wgmma_commit();
 }
 
 // Of a CTA's blocks the n-th, counted from 0, is that of part n % 2, and so is its slot.
@@ -747,10 +806,17 @@ struct Consumer {
     mbarrier_wait(base + kLeftFull + half * kToRight + 8 * (kSlot * kHalfParts + number),
                   phase_of(block));
   }
-  // This warp has multiplied by its values of the block: its wgmmas are done.
-  template <int32 kPart, int32 kSlot>
-  __device__ __forceinline__ void release() const {
-    if (lane == 0) mbarrier_arrive(base + kLeftEmpty + kPart * kToRight + 8 * kSlot);
+  // Of paired tiles both CTAs wait for the slots of both. Where they are not, two lanes arrive.
+  __device__ __forceinline__ void hand_back(uint32 barrier) const {
+    const int32 paired = line.problem.paired;
+    if (lane < 2) mbarrier_arrive_remote(map_to_cta(barrier, paired ? lane : blockIdx.x % 2));
+  }
+  // Once this warp has multiplied by the first part of its values, or by the second.
+  template <int32 kPart, int32 kSlot, int32 kNumber>
+  __device__ __forceinline__ void release_values() {
+    wgmma_wait<kHalfParts - 1 - kNumber>();
+    if (kNumber == kHalfParts - 1) pin(output);
+    hand_back(base + kLeftEmpty + kPart * kToRight + 8 * (kSlot * kHalfParts + kNumber));
   }
 
   // The scores of this part's block: columns are multiplied as they arrive.
@@ -776,7 +842,7 @@ struct Consumer {
     wgmma_commit();
     wgmma_wait<0>();
     pin(scores);
-    if (lane == 0) mbarrier_arrive(base + kTailEmpty + 8 * kPart);
+    hand_back(base + kTailEmpty + 8 * kPart);
   }
 
   // A block of this part. Warpgroup 1 multiplies on the way by the values of the other's before it.
@@ -789,17 +855,20 @@ struct Consumer {
     if (masked) mask_scores(scores, unit * kUnitKeys + 2 * (lane % 4));
     float factor[2];
     const bool grows = update_max(scores, factor);
+    if (kWithOther) release_values<kPart, 1 - kPart, 0>();
     uint32 probabilities[kScores / 2];
     exponentiate(scores, probabilities);
-    if (kWithOther) end_other<kPart>();
+    if (kWithOther) {
+      release_values<kPart, 1 - kPart, 1>();
+      ++blocks;
+    }
     if (grows) rescale(factor);
     publish<kPart>(probabilities);
     pin(output);
     wgmma_fence();  // probabilities and output, before wgmma reads them
     issue_own_values(output, probabilities, value_low<kPart, kPart>());
-    wgmma_wait<0>();
-    pin(output);
-    release<kPart, kPart>();
+    release_values<kPart, kPart, 0>();
+    release_values<kPart, kPart, 1>();
     ++blocks;
   }
 
@@ -818,17 +887,12 @@ struct Consumer {
                        value_low<kPart, 1 - kPart>());
   }
   template <int32 kPart>
-  __device__ __forceinline__ void end_other() {
-    wgmma_wait<0>();
-    pin(output);
-    release<kPart, 1 - kPart>();
-    ++blocks;
-  }
-  template <int32 kPart>
   __device__ __forceinline__ void process_other() {
     forget_addresses();
     begin_other<kPart>();
-    end_other<kPart>();
+    release_values<kPart, 1 - kPart, 0>();
+    release_values<kPart, 1 - kPart, 1>();
+    ++blocks;
   }
 
   // Probabilities and maxima to shared memory, for the other part. Nobody reads those of the block
@@ -881,9 +945,9 @@ struct Consumer {
     }
   }
 
-  // Brings in the query, swizzled as wgmma reads it, with zeros for rows that are not there. No
-  // wgmma of the piece before runs any more: all have met at its end.
-  __device__ __forceinline__ void begin_piece(const Tile& tile) {
+  // Brings in the query, swizzled as wgmma reads it, with zeros for rows that are not there:
+  // begin_piece waits for it. No wgmma of the piece before runs any more: all have met at its end.
+  __device__ __forceinline__ void fetch_query(const Tile& tile) const {
     const Problem& problem = line.problem;
     // Lane i works out where the i-th row of its warp is: one division each, not one for every
     // chunk.
@@ -895,30 +959,22 @@ struct Consumer {
     const uint32 valid = __ballot_sync(0xffffffffu, own.valid);
     constexpr int32 kRowChunks = kDepth / 8, kPanelChunks = kPanelColumns / 8;  // of 16 bytes
     constexpr int32 kLaneChunks = kWarpRows * kRowChunks / 32;
-    constexpr int32 kAtOnce = 6;  // loads in flight
-    static_assert(kWarpRows == 8 && kLaneChunks % kAtOnce == 0,
-                  "A warp has eight rows of the swizzle.");
+    static_assert(kWarpRows % 8 == 0 && kPanelRowBytes == 128,
+                  "A warp has whole patterns of the swizzle.");
 #pragma unroll
-    for (int32 first = 0; first < kLaneChunks; first += kAtOnce) {
-      float4 chunks[kAtOnce];
-#pragma unroll
-      for (int32 i = 0; i < kAtOnce; ++i) {
-        const int32 item = (first + i) * 32 + lane, row = item / kRowChunks;
-        const int64 place = __shfl_sync(0xffffffffu, place_of_own, row) + item % kRowChunks * 8;
-        chunks[i] = {0.f, 0.f, 0.f, 0.f};
-        if (valid >> row & 1)
-          chunks[i] = load_global_floats_4(reinterpret_cast<const float*>(tensors.query + place));
-      }
-#pragma unroll
-      for (int32 i = 0; i < kAtOnce; ++i) {
-        const int32 item = (first + i) * 32 + lane;
-        const int32 row = item / kRowChunks, chunk = item % kRowChunks;
-        store_shared_floats_4(base + kQueryOffset + chunk / kPanelChunks * (kBM * kPanelRowBytes) +
-                                  (warp * kWarpRows + row) * kPanelRowBytes +
-                                  ((chunk % kPanelChunks ^ row) << 4),
-                              chunks[i]);
-      }
+    for (int32 i = 0; i < kLaneChunks; ++i) {
+      const int32 item = i * 32 + lane, row = item / kRowChunks, chunk = item % kRowChunks;
+      const int64 place = __shfl_sync(0xffffffffu, place_of_own, row) + chunk * 8;
+      copy_async_chunk(base + kQueryOffset + chunk / kPanelChunks * (kBM * kPanelRowBytes) +
+                           (warp * kWarpRows + row) * kPanelRowBytes +
+                           ((chunk % kPanelChunks ^ row % 8) << 4),
+                       tensors.query + place, valid >> row & 1);
     }
+  }
+
+  // The rows of a tile, of which no key has been seen.
+  __device__ __forceinline__ void begin_piece(const Tile& tile) {
+    const Problem& problem = line.problem;
 #pragma unroll
     for (int32 i = 0; i < 2; ++i) {
       const int32 position = row_of(problem, tile.within, own_row(i)).position + tile.key_rows -
@@ -929,6 +985,7 @@ struct Consumer {
     }
 #pragma unroll
     for (int32 i = 0; i < kOutputs; ++i) output[i] = 0.f;
+    wait_async_copies();
     fence_proxy_async_shared();  // the query, for wgmma
     named_barrier_sync(kConsumerBarrier, kConsumerThreads);
   }
@@ -1014,9 +1071,8 @@ struct Consumer {
   }
 
   // Writes this part's columns of a piece: the output, where the piece is the whole tile, or else a
-  // partial result, in its place of the workspace. Nothing is written where it is not `real`.
-  __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place,
-                                               bool real) {
+  // partial result, in its place of the workspace.
+  __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place) {
     float row_max[2], row_sum[2];
 #pragma unroll
     for (int32 i = 0; i < 2; ++i) {
@@ -1030,51 +1086,94 @@ struct Consumer {
 #pragma unroll
     for (int32 i = 0; i < 2; ++i)
       row_sum[i] += __uint_as_float(load_shared(statistics_place(1 - part, own_row(i))));
-    float (&kept)[kKept] = output;
-    // Of each quad, which is two columns of two rows, two lanes make four columns of a row each.
-    const bool odd = lane % 2 != 0;
-#pragma unroll
-    for (int32 i = 0; i < kKept; i += 4) {
-      const float x = shuffle_xor(odd ? kept[i] : kept[i + 2], 1);
-      const float y = shuffle_xor(odd ? kept[i + 1] : kept[i + 3], 1);
-      kept[i] = odd ? x : kept[i];
-      kept[i + 1] = odd ? y : kept[i + 1];
-      kept[i + 2] = odd ? kept[i + 2] : x;
-      kept[i + 3] = odd ? kept[i + 3] : y;
-    }
-    const int32 packed = own_row(lane % 2);
-    const Row row = row_of(line.problem, tile.within, packed);
-    if (!(real && row.valid)) return;
-    Columns result;
-    result.max = odd ? row_max[1] : row_max[0];
-    result.sum = odd ? row_sum[1] : row_sum[0];
-    const int32 first = part * 2 * kKept + lane % 4 / 2 * 4;
+    const float (&kept)[kKept] = output;
     if (whole) {
-#pragma unroll
-      for (int32 i = 0; i < kKept; i += 4) {
-        result.value = {kept[i], kept[i + 1], kept[i + 2], kept[i + 3]};
-        store_columns(line.problem, tensors, tile.sequence, row, first + 2 * i, result);
-      }
+      write_rows(tile, kept, row_max, row_sum);
     } else {
-      float* partial = workspace.row(blockIdx.x, place, packed);
-#pragma unroll
-      for (int32 i = 0; i < kKept; i += 4) {
-        result.value = {kept[i], kept[i + 1], kept[i + 2], kept[i + 3]};
-        store_partial(partial, first + 2 * i, result);
-      }
+      write_partial(tile, place, kept, row_max, row_sum);
     }
+  }
+
+  // Two columns of two rows at a time; a row's of four lanes are a sector of 32 bytes.
+  __device__ __forceinline__ void write_partial(const Tile& tile, int32 place,
+                                                const float (&kept)[kKept],
+                                                const float (&row_max)[2],
+                                                const float (&row_sum)[2]) const {
+#pragma unroll
+    for (int32 row = 0; row < 2; ++row) {
+      if (!row_of(line.problem, tile.within, own_row(row)).valid) continue;
+      float* partial = workspace.row(line.problem.cta(), place, own_row(row));
+      float* columns = partial + part * 2 * kKept + lane % 4 * 2;
+#pragma unroll
+      for (int32 i = 0; i < kKept; i += 4)
+        store_global_floats_2(columns + 2 * i, kept[i + 2 * row], kept[i + 2 * row + 1]);
+      if (part == 0 && lane % 4 == 0)
+        store_global_floats_2(partial + kValueDepth, row_max[row], row_sum[row]);
+    }
+  }
+
+  // By way of shared memory, so that a warp writes columns of a row side by side. Each warp takes
+  // what it will overwrite with the next query: of each panel the rows that it brings in.
+  __device__ __forceinline__ void write_rows(const Tile& tile, const float (&kept)[kKept],
+                                             const float (&row_max)[2],
+                                             const float (&row_sum)[2]) const {
+    const Problem& problem = line.problem;
+    float factor[2];
+#pragma unroll
+    for (int32 i = 0; i < 2; ++i) {
+      const Row row = row_of(problem, tile.within, own_row(i));
+      factor[i] = row_factor(problem, tensors, tile.sequence, row, row_max[i], row_sum[i],
+                             row.valid && part == 0 && lane % 4 == 0);
+    }
+#pragma unroll
+    for (int32 i = 0; i < kKept; i += 8) {
+      store_matrices(staged(lane % 16, i / 4 + lane / 16),
+                     pack(kept[i] * factor[0], kept[i + 1] * factor[0]),
+                     pack(kept[i + 2] * factor[1], kept[i + 3] * factor[1]),
+                     pack(kept[i + 4] * factor[0], kept[i + 5] * factor[0]),
+                     pack(kept[i + 6] * factor[1], kept[i + 7] * factor[1]));
+    }
+    // Lane i works out where the i-th row of its warp is.
+    const Row own = row_of(problem, tile.within, warp % 4 * 16 + lane % 16);
+    const int64 place_of_own = tile.sequence * tensors.out_batch_stride +
+                               own.position * tensors.out_row_stride +
+                               own.head * tensors.out_head_stride;
+    const uint32 valid = __ballot_sync(0xffffffffu, own.valid);
+    __syncwarp();  // all lanes have written
+#pragma unroll 4
+    for (int32 first = 0; first < 16 * kKeptChunks; first += 32) {
+      const int32 row = (first + lane) / kKeptChunks, chunk = (first + lane) % kKeptChunks;
+      const int64 place = __shfl_sync(0xffffffffu, place_of_own, row) + part * 2 * kKept +
+          chunk * 8;
+      const float4 columns = load_shared_floats_4(staged(row, chunk));
+      if (valid >> row & 1)
+        store_global_floats_4(reinterpret_cast<float*>(tensors.out + place), columns);
+    }
+    __syncwarp();  // before the next query comes
+  }
+  // Where 16 bytes of a row of this warp are, on their way to global memory; without bank
+  // conflicts.
+  __device__ __forceinline__ uint32 staged(int32 row, int32 chunk) const {
+    constexpr int32 kBytes = kBM / kNumConsumerWarps * kPanelRowBytes;  // of this warp in a panel
+    const int32 at = row * kKeptChunks + (chunk ^ (kKeptChunks % 8 == 0 ? row % 8 : row / 2 % 4));
+    return base + kQueryOffset + at * 16 / kBytes * (kBM * kPanelRowBytes) + warp * kBytes +
+        at * 16 % kBytes;
   }
 
   // ---- the share of this CTA: pieces of tiles, and their combining ----
 
   __device__ __forceinline__ void run() {
-    write_slices();
+    const int32 begin = line.share_begin(line.problem.cta());
+    Tile tile = line.tile_at(begin);
+    // The slices are written, and the line has been read: the first query may take its place.
+    named_barrier_sync(kLineBarrier, kNumThreads);
+    fetch_query(tile);
     // Before the first piece, while its keys are on their way, the combining is rehearsed: without
     // results, so that its instructions are there when they count.
     bool real = opaque_zero() != 0;
 #pragma unroll 1
     while (true) {
-      if (real) process_share();
+      if (real) process_share(tile, begin);
       named_barrier_sync(kConsumerBarrier, kConsumerThreads);  // partial results are written
       combine_slices(base, line.problem, tensors, workspace, real);
       if (real) return;
@@ -1082,40 +1181,25 @@ struct Consumer {
     }
   }
 
-  // What this CTA will combine of the tiles that it begins and ends in, by one thread each.
-  __device__ __forceinline__ void write_slices() const {
-    const int32 begin = line.share_begin(blockIdx.x), end = line.share_begin(blockIdx.x + 1);
-    if (threadIdx.x == 0) {
-      const Tile first = line.tile_at(begin);
-      write_slice(base + kSlicesOffset, line, first, first.begin < begin);
-    } else if (threadIdx.x == 32) {
-      const Tile last = line.tile_at(end - 1);
-      const bool is_shared = last.begin >= begin && last.end > end;
-      write_slice(base + kSlicesOffset + kSliceBytes, line, last, is_shared);
-    }
-  }
-
-  // Piece by piece.
-  __device__ __forceinline__ void process_share() {
-    int32 place = line.share_begin(blockIdx.x);
-    Tile tile = line.tile_at(place);
-    // The line has been read, by all warps: the first query may take its place.
-    named_barrier_sync(kLineBarrier, kNumThreads);
+  // Piece by piece, from the first one on, whose query is on its way.
+  __device__ __forceinline__ void process_share(Tile tile, int32 place) {
 #pragma unroll 1
     while (true) {
       begin_piece(tile);
-      const int32 share_end = line.share_begin(blockIdx.x + 1), stop = min(share_end, tile.end);
+      const int32 share_end = line.share_begin(line.problem.cta() + 1),
+          stop = min(share_end, tile.end);
       Parked::write(base, tile, stop, share_end);
       process_units(tile, tile.unit_at(place), tile.unit_at(stop));
       const Parked piece = Parked::read(base);
       tile = piece.tile();
-      const bool begins_here = tile.begin >= line.share_begin(blockIdx.x);
+      const bool begins_here = tile.begin >= line.share_begin(line.problem.cta());
       const bool ends_here = tile.end <= piece.share_end;
       finish_piece(tile, begins_here && ends_here,
-                   begins_here ? kPieceOfLastTile : kPieceOfFirstTile, true);
+                   begins_here ? kPieceOfLastTile : kPieceOfFirstTile);
       place = piece.stop;
       if (place == piece.share_end) return;
       line.advance(tile);
+      fetch_query(tile);
     }
   }
 };
@@ -1127,7 +1211,8 @@ __device__ __forceinline__ Line::Line(const Problem& problem, uint32 base)
   const int32 all = places_before(problem.batch) * problem.tiles();
   // No more than there are blocks, or tiles: less is not worth the combining.
   const int32 blocks = (all + kBlockUnits - 1) / kBlockUnits;
-  ctas = min(static_cast<int32>(gridDim.x), max(blocks, problem.batch * problem.tiles()));
+  ctas = min(static_cast<int32>(gridDim.x >> problem.paired),
+             max(blocks, problem.batch * problem.tiles()));
   // As many for each tile, where few are idle then: tiles of one length have fewer pieces, and
   // those of a key head, which run at the same time, find its keys in L2.
   const int32 tiles = problem.batch * problem.tiles(), as_many = ctas / tiles * tiles;
@@ -1267,7 +1352,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
   initialize_slots(base + kProbabilitiesFull, kProbabilitiesFullSlots, kProbabilitiesFullArrivals);
 }
 
-// Launch with 384 threads and 231920 bytes of dynamic shared memory;
+// Launch with 384 threads and 231952 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or blocks of keys where there are fewer.
 //   key_map             key (batch, rows, heads, depth), any strides
 //   query               query, bf16, (batch, rows, heads)
@@ -1293,7 +1378,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out_row_stride      of the output's row, in elements
 //   out_head_stride     of the output's head, in elements
 //   softmax_scale_log2  softmax scale * log2(e), above zero
-extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
     fa4gen_decode_mla_paged64_bf16(
         const __grid_constant__ TensorMap key_map,
         const uint16* __restrict__ query,
@@ -1320,8 +1405,11 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         float softmax_scale_log2) {
   const uint32 base = shared_base();
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
-  const Problem problem{batch, key_heads, heads_per_key_head, query_rows, key_rows, tiles_per_head,
-                        key_lengths, page_table, page_table_stride, key_page_rows};
+  const int32 rank = cluster_rank();
+  const int32 paired = tiles_per_head % 2 == 0;
+  const Problem problem{batch, key_heads, heads_per_key_head, query_rows, key_rows,
+                        tiles_per_head >> paired, paired, key_lengths, page_table,
+                        page_table_stride, key_page_rows};
   // The warp that loads makes the barriers ready, and waits for nobody before its first copies.
   if (threadIdx.x == kConsumerThreads) {
     initialize_barriers(base);
@@ -1329,25 +1417,30 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fence_proxy_async_shared();  // for the copies, which complete on them
     prefetch_tensor_map(key_map);
   }
+  cluster_arrive();
   sum_lengths(base, problem);  // by all threads: consumers see the barriers
+  cluster_wait();  // the peer's are ready, too
   const Line line(problem, base);
-  if (blockIdx.x >= line.ctas) return;
+  if (problem.cta() >= line.ctas) return;
 
   if (warpgroup == kNumParts) {
     decrease_registers<kProducerRegisters>();
     if (threadIdx.x < kConsumerThreads + 32) {
       run_loader(base, line, key_map);
     } else {
-      named_barrier_arrive(kLineBarrier, kNumThreads);  // they have read the line's end
+      write_slices(base, line);
     }
   } else {
     increase_registers<kConsumerRegisters>();
     const Tensors tensors{query, query_batch_stride, query_row_stride, query_head_stride,
                           out,   out_batch_stride,   out_row_stride,   out_head_stride, lse};
-    const Workspace workspace{tickets, partials};
+    // Second CTAs of pairs have the second half.
+    const int64 first = problem.rank() * (gridDim.x / 2);
+    const Workspace workspace{tickets + first, partials + 2 * first * (kBM * kPartialStride)};
     Consumer self(line, tensors, workspace, base, softmax_scale_log2);
     self.run();
   }
+  cluster_sync();  // no CTA exits while the peer may still write to its shared memory
 }
 
 }  // namespace decode_mla_paged64_bf16_kernel

@@ -54,6 +54,18 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
                " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
 }
 
+// ---- mbarrier across a pair of CTAs ----
+// A mapped barrier is an address in the window shared::cluster: of a barrier of either CTA.
+
+// Arrives without releasing anything to the cluster: enough to free a slot that has only been read,
+// or where tcgen05 fences order what is handed over. A release to the cluster would cost a membar
+// of the whole GPU.
+template <uint32 kOffset = 0>
+__device__ __forceinline__ void mbarrier_arrive_remote(uint32 mapped_barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0 + %1];"
+               ::"r"(mapped_barrier), "n"(kOffset) : "memory");
+}
+
 // ---- named barriers: some of the CTA's warps wait for one another ----
 
 __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
@@ -62,6 +74,37 @@ __device__ __forceinline__ void named_barrier_sync(int32 id, int32 threads) {
 
 __device__ __forceinline__ void named_barrier_arrive(int32 id, int32 threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// ---- cluster: the pair of CTAs and its distributed shared memory ----
+
+__device__ __forceinline__ uint32 cluster_rank() {
+  uint32 rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+// Every thread of the pair arrives and waits, those of a warp at times of their own: orders all
+// earlier accesses to shared memory.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\n"
+               "barrier.cluster.wait.acquire;\n" ::: "memory");
+}
+
+// The barrier of the pair in two halves: work between them needs nothing of the peer.
+__device__ __forceinline__ void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+
+__device__ __forceinline__ void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// The address, in the window shared::cluster, of this CTA-relative address in another CTA.
+__device__ __forceinline__ uint32 map_to_cta(uint32 address, uint32 rank) {
+  uint32 mapped;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
+  return mapped;
 }
 
 // ---- fences between proxies ----
@@ -191,6 +234,18 @@ __device__ __forceinline__ void count_up(int32* address, int32 last) {
   asm volatile("red.relaxed.gpu.global.inc.u32 [%0], %1;" ::"l"(address), "r"(last) : "memory");
 }
 
+// Begins to copy 16 bytes into shared memory, or zeros where there is nothing to copy.
+__device__ __forceinline__ void copy_async_chunk(uint32 destination, const uint16* source,
+                                                 bool exists) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               ::"r"(destination), "l"(source), "r"(exists ? 16 : 0) : "memory");
+}
+
+// Returns once all such copies of this thread have been written.
+__device__ __forceinline__ void wait_async_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 // ---- TMA: tensor copies between global and shared memory ----
 // What is outside the tensor reads as zero and is not written.
 // Coordinates of 5 dimensions: (column in panel, row, panel, head, batch).
@@ -213,6 +268,19 @@ __device__ __forceinline__ void tma_load_clipped_unhinted(uint32 destination, co
                " [%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
                ::"r"(destination), "l"(&map), "r"(column), "r"(row), "r"(head), "r"(place),
                  "r"(kEndRow), "r"(barrier) : "memory");
+}
+
+// As tma_load_clipped_unhinted, into the same place of both CTAs of a cluster.
+__device__ __forceinline__ void tma_load_multicast_clipped_unhinted(uint32 destination,
+                                                                    const TensorMap& map,
+                                                                    int32 column, int32 row,
+                                                                    int32 head, int32 place,
+                                                                    uint32 barrier) {
+  constexpr uint16 kBothCtas = 0b11;
+  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+               ".multicast::cluster [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
+               ::"r"(destination), "l"(&map), "r"(column), "r"(row), "r"(head), "r"(place),
+                 "r"(kEndRow), "r"(barrier), "h"(kBothCtas) : "memory");
 }
 
 // ---- wgmma: matrix products of a warpgroup, accumulators in registers ----
@@ -291,20 +359,16 @@ __device__ __forceinline__ void wgmma_m64n64k16(float (&d)[32], uint64 a, uint64
       : "l"(a), "l"(b));
 }
 
-// D[64 x 256] += A * B: A (64 x 16) in registers, B (16 x 256) in shared memory, MN-major.
-__device__ __forceinline__ void wgmma_m64n256k16_register_a(float (&d)[128], uint32 a0, uint32 a1,
+// D[64 x 128] += A * B: A (64 x 16) in registers, B (16 x 128) in shared memory, MN-major.
+__device__ __forceinline__ void wgmma_m64n128k16_register_a(float (&d)[64], uint32 a0, uint32 a1,
                                                             uint32 a2, uint32 a3, uint64 b) {
   asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
       "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
       "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
-      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
-      "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,"
-      "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"
-      "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,"
-      "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}, "
-      "{%128, %129, %130, %131}, %132, 1, 1, 1, 1;"
+      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
+      "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
         "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
         "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
@@ -315,34 +379,19 @@ __device__ __forceinline__ void wgmma_m64n256k16_register_a(float (&d)[128], uin
         "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
         "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]),
         "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
-        "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), "+f"(d[64]), "+f"(d[65]),
-        "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
-        "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]),
-        "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
-        "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]),
-        "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]),
-        "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]),
-        "+f"(d[102]), "+f"(d[103]), "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]),
-        "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), "+f"(d[112]), "+f"(d[113]),
-        "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),
-        "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]),
-        "+f"(d[126]), "+f"(d[127])
+        "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "l"(b));
 }
 
 // The same with A in shared memory, K-major.
-__device__ __forceinline__ void wgmma_m64n256k16_shared_a(float (&d)[128], uint64 a, uint64 b) {
+__device__ __forceinline__ void wgmma_m64n128k16_shared_a(float (&d)[64], uint64 a, uint64 b) {
   asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
       "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
       "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
-      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
-      "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,"
-      "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"
-      "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,"
-      "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}, "
-      "%128, %129, 1, 1, 1, 0, 1;"
+      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
+      "%64, %65, 1, 1, 1, 0, 1;"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
         "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
         "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
@@ -353,18 +402,7 @@ __device__ __forceinline__ void wgmma_m64n256k16_shared_a(float (&d)[128], uint6
         "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
         "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]),
         "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
-        "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), "+f"(d[64]), "+f"(d[65]),
-        "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
-        "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]),
-        "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),
-        "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]),
-        "+f"(d[90]), "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]),
-        "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]),
-        "+f"(d[102]), "+f"(d[103]), "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]),
-        "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), "+f"(d[112]), "+f"(d[113]),
-        "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]),
-        "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]),
-        "+f"(d[126]), "+f"(d[127])
+        "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
       : "l"(a), "l"(b));
 }
 
