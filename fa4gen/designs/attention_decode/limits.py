@@ -87,9 +87,9 @@ def _of_places(values: Values) -> int:
 def _is_crowded(values: Values) -> bool:
     """Whether what is converted spills beside what a tile, row or score needs: measured."""
     config = values.config
-    if config.resolved_kv_dtype == config.dtype:
-        return False
     windowed = config.resolved_mask.FIRST is not None
+    if config.resolved_kv_dtype == config.dtype:
+        return windowed and config.has_tile_lengths and bool(config.resolved_score.words)
     bent = config.resolved_mask.LAST is not None and bool(config.resolved_score.words)
     return windowed or bent or config.has_tile_lengths
 

@@ -52,6 +52,9 @@ def _softmax_registers(
     lengths += 8 * config.resolved_score.reads_by_row  # the element, and its address meanwhile
     # terms of the row, and both ends of what it sees
     lengths += 8 * (config.resolved_score.bends_by_key and config.resolved_mask.FIRST is not None)
+    # terms of each key, beside the widest and the narrowest rows
+    bent = config.resolved_score.bends_by_key
+    lengths += 8 * (bent and not PREFERRED_BLOCKS[-1] < block <= PREFERRED_BLOCKS[0])
     # three panels of K beside as many scores as 128 registers have room for
     lengths += 8 * (config.depth == PREFERRED_BLOCKS[1] >= block)
     if share and config.dtype == "fp8_e4m3" and block >= PREFERRED_BLOCKS[0]:
@@ -68,6 +71,10 @@ def _softmax_registers(
         and block >= PREFERRED_BLOCKS[0]
     ):
         return MANY_BESIDE_TILES
+    if tiles == 1 and config.dtype == "fp8_e4m3" and block >= PREFERRED_BLOCKS[0]:
+        mask = config.resolved_mask
+        if mask.TEST is not None and mask.floor_functions:
+            return MANY_BESIDE_TILES
     if share > EXACT and is_crowded(config) and tiles == 2 and block >= PREFERRED_BLOCKS[0]:
         return MANY_BESIDE_TILES
     if _tests_every_key(config) and tiles == 2 and block >= PREFERRED_BLOCKS[1]:

@@ -39,8 +39,8 @@ KEY_STEP = 32
 """Keys come in multiples of this many: what one tcgen05.st of probabilities packs."""
 WIDE_QUERY_REGISTERS = 64
 """Of the products' warp with two query tiles of depth 256, whose steps it keeps: 48 spill."""
-PAGED_PAIR_REGISTERS = 40
-"""Of the loader of a pair that looks pages up: 32 spill."""
+PAIR_REGISTERS = 48
+"""Of the loader of a pair that reads lengths or looks pages up: 40 spilled."""
 COUNTED_PARTS_REGISTERS = 56
 """The same, or where it reads lengths, with a counter of tiles and three parts of K or more."""
 
@@ -156,7 +156,7 @@ def least_other_registers(values: Values) -> int:
         return COUNTED_PARTS_REGISTERS
     if pages and values.element_bytes == 1 and config.depth > values.value_depth:
         return COUNTED_PARTS_REGISTERS
-    return PAGED_PAIR_REGISTERS if pages else LEAST_REGISTERS["other"]
+    return PAIR_REGISTERS
 
 
 @dataclass(frozen=True)

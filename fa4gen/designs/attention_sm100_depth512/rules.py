@@ -18,6 +18,10 @@ from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 WORKING_REGISTERS = 56
 """Of a softmax thread beside its scores: measured, with less it spills."""
+WINDOWED_REGISTERS = 16
+"""Besides, where a score is changed within both ends of a window; twice with more polynomials."""
+FEW_POLYNOMIALS = 0.25
+"""Share of exponentials on the FMA pipe."""
 LOOKUP_REGISTERS = 40
 """Of warps that look up pages, or that read a tile's lengths: measured, with less they spill."""
 MOST_BESIDE_PARITY = 0.375
@@ -85,11 +89,14 @@ def _registers(values: Values) -> Iterator[Fault]:
         least = {**least, "other": LOOKUP_REGISTERS}
     yield from limits.least_role_registers(values, least=least)
     most = min(split.softmax, values.arch.max_registers_per_thread)
-    if most < PART + WORKING_REGISTERS:
+    working = WORKING_REGISTERS
+    if values.config.resolved_mask.FIRST is not None and values.config.resolved_score.words:
+        working += WINDOWED_REGISTERS * (1 + (values.exp2_fma_share > FEW_POLYNOMIALS))
+    if most < PART + working:
         yield Fault(
             kind="registers of a row",
-            message=f"registers: a softmax thread keeps {PART} scores and needs {WORKING_REGISTERS}"
-            f" more, {PART + WORKING_REGISTERS} in all, and has {most}",
+            message=f"registers: a softmax thread keeps {PART} scores and needs {working}"
+            f" more, {PART + working} in all, and has {most}",
             keys=("registers",),
             remedies=([{"registers": "auto"}],),
         )

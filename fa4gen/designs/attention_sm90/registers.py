@@ -45,6 +45,8 @@ MOST_CROWDED = {
 }
 """The same where lengths of pairs are beside them, or terms."""
 NO_LIMIT = (256, 0)
+WIDE_LOOKUPS = 64
+"""Of elements of every key beside lengths, with blocks of 160 keys: these spill."""
 NARROW_PANELS = 24
 """Of a consumer of wide blocks: addresses of four panels of K, or of six or more narrow ones."""
 
@@ -83,8 +85,10 @@ def working_registers(
         needed += ROWS_OF_CONDITIONS
     if overlap_epilogue and block > WIDE_BLOCK and config.depth // panel_columns(config) > 4:
         needed += NARROW_PANELS
-    if block > 224 and config.depth == 192:
+    if block > 224 and (config.depth == 192 or mask.reads_by_key):
         needed += THREE_PANELS
+    if block > 144 and by_key and config.has_tile_lengths:
+        needed += WIDE_LOOKUPS
     if config.has_tile_lengths and mask.IS_EXPRESSION and mask.FIRST is not None:
         needed += WINDOWED_TERMS
     widest, more = _widest_crowded(config)
@@ -107,7 +111,7 @@ def _widest_crowded(config: AttentionConfig) -> tuple[int, int]:
     crowded = tested
     match depths:
         case (64, 64):
-            crowded = mask.IS_EXPRESSION and terms
+            crowded = mask.IS_EXPRESSION and (terms or (tested and pair))
         case (96, 96):
             crowded = mask.IS_EXPRESSION or windowed or (lengths and terms)
         case (128, 128):
@@ -117,7 +121,8 @@ def _widest_crowded(config: AttentionConfig) -> tuple[int, int]:
             crowded = mask.IS_EXPRESSION or windowed
     of_pairs = pair and lengths and (windowed or mask.IS_EXPRESSION) and depths[1] <= 128
     if depths in MOST_CROWDED and (of_pairs or (tested and config.resolved_score.words)):
-        return MOST_CROWDED[depths]
+        alone = depths == (192, 128) and not (windowed or config.resolved_score.words)
+        return (64, 24) if alone else MOST_CROWDED[depths]
     return BESIDE_CONDITIONS.get(depths, NO_LIMIT) if crowded else NO_LIMIT
 
 

@@ -86,8 +86,10 @@ def _lengths_without_room(values: Values) -> Iterator[Fault]:
         )
     staged = values.epilogue == "tma_store" and config.batching == "ragged"
     staged = staged and values.value_depth > 192
-    if staged and (values.is_pair or not dynamic):
+    terms = config.resolved_score.IS_EXPRESSION
+    if staged and (values.is_pair or not dynamic or terms):
         other = "cta_group: 2" if values.is_pair else "scheduler: static"
+        other = "a score" if terms else other
         yield Fault(
             kind="a staged output of a ragged batch",
             message=f"epilogue: tma_store with batching: ragged and {other} leaves loader and "
@@ -95,7 +97,7 @@ def _lengths_without_room(values: Values) -> Iterator[Fault]:
             keys=("epilogue", "batching"),
             remedies=(
                 [{"epilogue": "direct"}],
-                one_cta if values.is_pair else [{"scheduler": "dynamic"}],
+                [] if terms else one_cta if values.is_pair else [{"scheduler": "dynamic"}],
             ),
         )
 
