@@ -146,6 +146,10 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {**BLACKWELL, **HULL, "depth": 256, "value_depth": 128, "dtype": "fp8_e4m3"},
         {"BN": 128, "exp2_fma_share": 0.125},
     ),
+    (
+        {"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", "activation": "gelu(x) * silu(x)"},
+        {"loads_in_parts": True},
+    ),
 ]
 """Each with what of its plan makes the room."""
 
@@ -232,6 +236,24 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "scheduler: dynamic with cta_group: 2",
         "Set scheduler: static; or cta_group: 1.",
     ),
+    (
+        {
+            **TURNS,
+            "ping_pong": False,
+            "num_epi_stages": "auto",
+            "b_major": "k",
+            "activation": "gelu(x)",
+        }
+        | {"BM": 256, "swap_operands": True, "num_consumer_warpgroups": 1},
+        "activation: gelu or erf beside 128 sums",
+        "Set num_consumer_warpgroups: 2; or BM: 128.",
+    ),
+    (
+        {**TURNS, "ping_pong": False, "num_epi_stages": 3, "b_major": "k", "BM": 192}
+        | {"residual": "column", "activation": "log(x) - gelu(x)"},
+        "num_epi_stages: 3 with a column",
+        "Set num_epi_stages: 2.",
+    ),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
 ]
 """Each with the beginning of the message and of the remedy."""
@@ -247,7 +269,7 @@ def test_it_is_refused_with_a_remedy(keys: dict[str, Any], message: str, remedy:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("number", [2, 3, 5, 7, 9])
+@pytest.mark.parametrize("number", [2, 3, 5, 7, 9, 21, 26, -1])
 def test_it_compiles_clean(number: int) -> None:
     loaded = load_mapping(SPILLED[number][0], "spilled")
     kernel = render(build_plan(loaded.config), loaded, open_templates())

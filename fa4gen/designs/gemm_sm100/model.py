@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMemoryRegion
 
 
+MANY_REGISTERS = ("exp(", "tanh(", "sigmoid(", "silu(", "gelu(", "erf(", "log(")
+"""What an activation computes with registers of its own."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
     """A matrix product by tcgen05, accumulators in tensor memory (sm_100a, sm_103a)."""
@@ -29,6 +33,17 @@ class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
     def accumulator_layout(self) -> AccumulatorLayout:
         """How the rows of a CTA are arranged in tensor memory."""
         return accumulator_layout(self.BM, self.cta_group)
+
+    @property
+    def loads_in_parts(self) -> bool:
+        """Whether the epilogue loads the sums of a step in parts of 32 columns.
+
+        Measured: of 64 at once ptxas computes two functions ahead and spills, where no elements of
+        C are loaded in between.
+        """
+        functions = sum(word in (self.activation or "") for word in MANY_REGISTERS)
+        wide = self.out_element_bytes == 2 and self.accumulator_layout != "quarters"
+        return wide and functions > 1 and not self.c.exists
 
     @property
     def slot_panels(self) -> int:

@@ -43,6 +43,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     yield from _dividing_loader(values)
     yield from _one_panel(values)
     yield from _four_panels(values)
+    yield from _costly_activation(values)
     yield from _majors(values)
     yield from _columns(values)
     yield from _block(values)
@@ -162,6 +163,35 @@ def _four_panels(values: Values) -> Iterator[Fault]:
             "in an activation of several functions leaves too few registers",
             keys=("num_epi_stages", "ping_pong"),
             remedies=([{"num_epi_stages": MOST_PANELS}], [{"ping_pong": False}]),
+            last_resort=last_resorts(values),
+        )
+
+
+def _costly_activation(values: Values) -> Iterator[Fault]:
+    """Yield what was seen to spill: erf beside 128 sums of swapped tiles, log beside it in three."""
+    text, warpgroups = values.config.activation or "", values.num_consumer_warpgroups
+    has_erf = "erf(" in text or "gelu(" in text
+    swapped = values.config.swap_operands
+    if has_erf and swapped and warpgroups == 1 and values.accumulators >= LARGE_HALF:
+        yield Fault(
+            kind="erf of many sums",
+            message=f"activation: gelu or erf beside {values.accumulators} sums in a thread, of "
+            f"BM = {values.BM} with swap_operands, leaves too few registers",
+            keys=("BM", "num_consumer_warpgroups", "activation"),
+            remedies=(
+                [{"num_consumer_warpgroups": 2}, {"num_consumer_warpgroups": "auto"}],
+                [{"BM": 128}],
+            ),
+            last_resort=last_resorts(values),
+        )
+    column = values.c.axes == ("m",)
+    if has_erf and "log(" in text and column and warpgroups == 3 and values.num_epi_stages > 2:
+        yield Fault(
+            kind="panels beside log and erf",
+            message=f"num_epi_stages: {values.num_epi_stages} with a column of C, and log beside "
+            "gelu or erf in the activation, leaves three consumer warpgroups too few registers",
+            keys=("num_epi_stages", "activation"),
+            remedies=([{"num_epi_stages": 2}],),
             last_resort=last_resorts(values),
         )
 
