@@ -168,7 +168,7 @@ def _four_panels(values: Values) -> Iterator[Fault]:
 
 
 def _costly_activation(values: Values) -> Iterator[Fault]:
-    """Yield what was seen to spill: erf beside 128 sums of swapped tiles, log beside it in three."""
+    """Yield what was seen to spill: erf beside 128 sums of swapped tiles, or log beside erf."""
     text, warpgroups = values.config.activation or "", values.num_consumer_warpgroups
     has_erf = "erf(" in text or "gelu(" in text
     swapped = values.config.swap_operands
