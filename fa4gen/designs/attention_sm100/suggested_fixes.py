@@ -31,4 +31,5 @@ def back_to_auto(config: BlackwellAttentionConfig) -> Iterator[Changes]:
     But for values too deep for tensor memory, which are left to the plan last.
     """
     yield from limits.back_to_auto(config, DECIDED_TOGETHER)
-    yield from limits.back_to_auto(config, (*DECIDED_TOGETHER, "value_depth"))
+    if config.value_depth != "auto":
+        yield from limits.back_to_auto(config, (*DECIDED_TOGETHER, "value_depth"))
