@@ -39,7 +39,8 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
     own = sum(plan.region(tensor).slot_bytes for tensor in ("a", "b"))
     assert plan.barrier("input_full").transaction_bytes == own
     lines = {"a": plan.BM if plan.a_major == "k" else plan.BK}
-    lines["b"] = (plan.BN if plan.b_major == "k" else plan.BK) // plan.cta_group
+    lines["b"] = plan.BN if plan.b_major == "k" else plan.BK
+    lines["a" if plan.swap_operands else "b"] //= 1 if plan.shares_in_turns else plan.cta_group
     for tensor, count in lines.items():
         assert boxes[tensor].box == (plan.panel_columns, count, 1)
         assert plan.region(tensor).slot_bytes % boxes[tensor].box_bytes == 0
