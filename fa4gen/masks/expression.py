@@ -36,6 +36,8 @@ LANGUAGE = Language(
     },
 )
 """A query's index is that of the key on its diagonal, as in all masks; see ``mask``."""
+FURTHEST = 2**30
+"""Keys before the first and past the last that bounds may name: kernels add and subtract indices."""
 PAIRS_AT_ONCE = 1 << 22
 DIVISIONS = ("floor_divide", "remainder")
 LARGEST_EDGE = 4096
@@ -63,6 +65,12 @@ class ExpressionMask(Mask):
         return hull_of(self.tree)
 
     @cached_property
+    def _ends(self) -> Hull:
+        """The hull, of whose bounds none is further than FURTHEST."""
+        first, last = self.hull.first, self.hull.last
+        return Hull(first and _limited(first), last and _limited(last), self.hull.exact)
+
+    @cached_property
     def tested(self) -> Node | None:
         """What of the condition the hull does not say."""
         return left_to_test(self.tree)
@@ -70,12 +78,12 @@ class ExpressionMask(Mask):
     @cached_property
     def FIRST(self) -> str | None:  # type: ignore[override]  # noqa: N802
         """See Mask."""
-        return _bound_in_c(self.hull.first)
+        return _bound_in_c(self._ends.first)
 
     @cached_property
     def LAST(self) -> str | None:  # type: ignore[override]  # noqa: N802
         """See Mask."""
-        return _bound_in_c(self.hull.last)
+        return _bound_in_c(self._ends.last)
 
     @property
     def IN_ORDER(self) -> bool:  # type: ignore[override]  # noqa: N802
@@ -248,6 +256,18 @@ class ExpressionMask(Mask):
         """Return the numbers of the condition at which a problem of common size may differ."""
         found = {one.value for one in parts(self.tree) if isinstance(one, Number)}
         return tuple(sorted(one for one in found if 16 <= one <= LARGEST_EDGE))
+
+
+def _limited(bound: Node) -> Node:
+    """Return a bound that means the same keys and is FURTHEST away at most."""
+    ends = evaluate(bound, {QUERY: LANGUAGE.variables[QUERY]}, Intervals(exact))
+    if isinstance(bound, Number):
+        return Number(max(-FURTHEST, min(bound.value, FURTHEST)))
+    if ends.high > FURTHEST:
+        bound = Operation("minimum", (bound, Number(FURTHEST)))
+    if ends.low < -FURTHEST:
+        bound = Operation("maximum", (bound, Number(-FURTHEST)))
+    return bound
 
 
 def check_tensors(text: str, tensors: Iterable[Tensor]) -> frozenset[str]:

@@ -31,6 +31,9 @@ MASKS = [
     "query // 100 == key // 100 or key % 128 == 0",
     "query % 70 != key % 30 and abs(query - key) < 200",
     "key // 64 <= query // 64 - 1 or key // 64 == query // 64 and key % 2 == 0",
+    "key <= 2147483647",
+    "key >= -2147483647 and key <= query",
+    "key <= query + 1879048191 and key >= query - 1879048191",
 ]
 
 
