@@ -37,7 +37,7 @@ LANGUAGE = Language(
 )
 """A query's index is that of the key on its diagonal, as in all masks; see ``mask``."""
 FURTHEST = 2**30
-"""Keys before the first and past the last that bounds may name: kernels add and subtract indices."""
+"""Keys from the first that a bound may be: kernels add indices to it, and subtract them."""
 PAIRS_AT_ONCE = 1 << 22
 DIVISIONS = ("floor_divide", "remainder")
 LARGEST_EDGE = 4096
