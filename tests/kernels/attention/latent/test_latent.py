@@ -36,8 +36,8 @@ LENGTHS = Case("test/lengths", 4, 12, 1, 2, 200, lengths=((2, 200), (2, 0), (2, 
 # More packed rows than a tile has: a pair of CTAs, and three tiles, which are not paired.
 TILES = Case("test/tiles", 1, 33, 1, 2, 200)
 THREE = Case("test/three", 1, 65, 1, 2, 130, data="rising", multiprocessors=4)
-# Two pairs, of which the first one has the begin of the second sequence, too.
-PAIRS = Case("test/pairs", 2, 66, 1, 1, 190, data="rising", multiprocessors=4)
+# Two pairs, of which the first one has a whole sequence and the begin of the second.
+PAIRS = Case("test/pairs", 3, 66, 1, 1, 190, data="rising", multiprocessors=4)
 # One pair, and blocks that pass through each slot several times.
 RING = Case("test/ring", 1, 66, 1, 1, 7 * 64, data="rising", multiprocessors=2)
 
@@ -64,10 +64,8 @@ MUTANTS = {
     "query not swizzled": (Change(r"chunk % kPanelChunks \^ row", "chunk % kPanelChunks"), RING),
     "query not waited for": (Change(r"\n *wait_async_copies\(\);", ""), RING),
     "output read before it is staged": (Change(r"__syncwarp\(\);  // all lanes have written", ""), RING),
-    "next query over the output": (Change(r"__syncwarp\(\);  // before the next query comes", ""), PAIRS),
     "slot of the peer overwritten": (Change(r"paired \? lane : blockIdx\.x % 2", "blockIdx.x % 2"), RING),
     "panels of both loaded by each": (Change(r"\(unit \+ kFirstPanel \+ i\) % 2 == problem\.rank\(\)", "i % 2 == 0"), RING),
-    "barriers of the peer not ready": (Change(r"cluster_sync\(\);  // the barriers of both CTAs are ready", "cluster_arrive();\n  __syncthreads();"), RING),
     "partial results of the peer": (Change(r"problem\.rank\(\) \* \(gridDim\.x / 2\)", "0"), PAIRS),
     "rows of the peer": (Change(r"\+ problem\.rank\(\)\) \* kBM", ") * kBM"), RING),
     "slices read before they are written": (Change(r"named_barrier_sync(?=\(kLineBarrier, kNumThreads - 32\);)", "named_barrier_arrive"), SPLIT),
