@@ -18,8 +18,8 @@ MANY_BESIDE_TILES = 80
 But not of fp8 with a mask, of which 13 of 13 compiled clean with fewer.
 """
 EXACT = 0.125
-"""Share that costs none either beside conditions and terms, of which a quarter spilled 16 to 68
-bytes beside 128 scores with two query tiles."""
+"""Share that fits beside conditions and terms: with 0.25, 128 scores and two query tiles half of
+those tried spilled."""
 LOOKED_UP = 80
 """Where lists say which blocks are tested, elements on the way: 96 scores spill, 64 do not."""
 LEAST_WORKING = 32
