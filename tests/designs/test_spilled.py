@@ -277,3 +277,18 @@ def test_it_compiles_clean(number: int) -> None:
     (outcome,) = compile_many([unit], find_compilers("nvrtc"), cache=None, jobs=1)
     assert outcome.kernel is not None
     assert outcome.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "remedy"),
+    [
+        ({**LATENT, "mask": {"chunked": 300}, "split_keys": {"keys": 64}}, "Set split_keys: auto"),
+        ({**LATENT, "arch": "sm_100a", "cta_group": 2, **HULL}, "Set mask: causal."),
+    ],
+    ids=str,
+)
+def test_latent_masks_that_did_not_compile_are_refused(keys: dict[str, Any], remedy: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        build_plan(load_mapping(keys, "latent").config)
+    [problem] = caught.value.problems
+    assert problem.remedy.startswith(remedy)

@@ -59,6 +59,14 @@ def _spilling(config: AttentionConfig) -> Iterator[Fault]:
             keys=("split_keys",),
             remedies=([{"split_keys": "auto"}],),
         )
+    if config.resolved_mask.FIRST is not None and not paged and config.split_keys != "auto":
+        yield Fault(
+            kind="splits within a window of latent attention",
+            message=f"split_keys of a fixed number of keys with mask: {config.resolved_mask.name} "
+            "spills registers at depth 576",
+            keys=("split_keys", "mask"),
+            remedies=([{"split_keys": "auto"}], [{"mask": "causal"}]),
+        )
     if config.resolved_mask.FIRST is not None and config.resolved_key_lengths:
         yield Fault(
             kind="window of latent attention",
