@@ -83,8 +83,7 @@ class HopperGemmConfig(GemmKeys):
     arch: Literal["sm_90a"]
     """Architecture that the kernel is written for."""
     cta_group: Literal[1, 2, 4] | Auto = "auto"
-    """2, 4: a cluster of CTAs works on neighbouring row tiles and shares B by multicast; with
-    swap_operands, on neighbouring columns, and shares A."""
+    """2, 4: CTAs of neighbouring row tiles share B by multicast; with swap_operands, of columns, A."""
     BM: Annotated[int, Field(ge=16, le=256, multiple_of=8)] | Auto = "auto"
     """Rows of a CTA's tile of the output: 64, 128, 192, 256; multiples of 8 with swap_operands."""
     swap_operands: bool = False

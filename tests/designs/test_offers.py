@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from benchmarks.random_configs import WITH_DESIGN, draw_tensors, draw_value
 from fa4gen.config.load import config_schema, load_mapping
 from fa4gen.config.schema import architectures, family
 from fa4gen.designs.build import build_plan
@@ -20,6 +22,14 @@ from fa4gen.errors import ConfigError
 if TYPE_CHECKING:
     from fa4gen.config.schema import Config
     from fa4gen.errors import Problem
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks/random_configs.py"
+_SPEC = importlib.util.spec_from_file_location("random_configs", SCRIPT)
+assert _SPEC
+assert _SPEC.loader
+drawing = importlib.util.module_from_spec(_SPEC)
+sys.modules["random_configs"] = drawing
+_SPEC.loader.exec_module(drawing)
 
 PAIR = re.compile(r"(\w+): (\{[^}]*\}|[^\s,;]+)")
 DECODE = {"kernel": "attention", "dtype": "bf16", "depth": 128, "pack_heads": True}
@@ -75,13 +85,13 @@ def any_keys(design: Design, rng: random.Random) -> dict[str, Any]:
     schema = config_schema()["$defs"][model.__name__]
     arch = rng.choice(architectures(model))
     keys = {"kernel": family(model), "name": "any", "arch": arch, **design.where}
-    keys |= WITH_DESIGN.get(design.name, {})
+    keys |= drawing.WITH_DESIGN.get(design.name, {})
     optional = [key for key in schema["properties"] if key not in (*keys, *schema["required"])]
     for key in (*schema["required"], *rng.sample(optional, rng.randint(1, 8))):
         if key == "parameters":
-            keys |= draw_tensors(rng)
+            keys |= drawing.draw_tensors(rng)
         elif key not in keys:
-            keys[key] = draw_value(schema["properties"][key], rng, key)
+            keys[key] = drawing.draw_value(schema["properties"][key], rng, key)
     return keys
 
 

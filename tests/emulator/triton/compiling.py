@@ -21,10 +21,13 @@ from triton.compiler import ASTSource
 
 from fa4gen.emulator import Program, Report, Severity, TensorMap
 
-FOR_REVIEW = frozenset({"missing-init-fence", "missing-tcgen05-fence", "proxy-war"})
-"""What Triton leaves out everywhere, and the emulator asks a person about: CTAs that use their own
-barriers after bar.sync alone, tcgen05.fence, fence.proxy.async between reads and later copies
-(that only where what was read has been needed before)."""
+FOR_REVIEW = frozenset(
+    {"missing-init-fence", "missing-tcgen05-fence", "missing-proxy-fence", "proxy-war"}
+)
+"""What Triton leaves out everywhere, and the emulator asks a person about, or reports as against
+the letter of the ISA: CTAs that use their own barriers after bar.sync alone, tcgen05.fence,
+fence.proxy.async between cp.async and wgmma, and between reads and later copies (that only where
+what was read has been needed before)."""
 SCRATCH = ("missing-proxy-fence",)
 """Where Triton makes tensor maps or keeps the address of tensor memory, tensor copies write
 later, without a fence.proxy.async."""

@@ -54,7 +54,7 @@ MUTANTS = (
     ),
     decode(
         "room for partial results of one CTA",
-        "ctas * kernel->share_bytes;",
+        "(shares > 1 ? shares : 1) * kernel->share_bytes;",
         "1 * kernel->share_bytes;",
         "out-of-bounds",
     ),

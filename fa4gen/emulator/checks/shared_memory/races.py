@@ -215,13 +215,16 @@ class SharedChecks(GenericChecks):
         unfenced = missed and not self.threads.has_missed(op.wg.cta, AVC, slot, epoch)
         in_async = number >= 0 and op.notes.get("proxy") != "generic" and self.options.proxies
         if clock[VC, slot] >= epoch or (unfenced and in_async):
+            # kernels of Triton have wgmma read what cp.async wrote, once it is over
+            copied = number in self._thread_copies
             self.sites.find(
                 "missing-proxy-fence",
                 f"{what} after {earlier} {_FENCE}",
                 op.site,
                 op.wg,
                 mask,
-                earlier=number,
+                Severity.ISA if copied else Severity.ERROR,
+                number,
             )
         elif clock[LOOSE, slot] >= epoch:
             why, severity = narrow_scope(self.threads, op.wg.cta, slot, epoch, number >= 0)

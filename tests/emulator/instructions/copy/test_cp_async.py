@@ -10,6 +10,7 @@ import pytest
 from fa4gen.emulator import SCHEDULES, Report
 from fa4gen.emulator.errors import EmulatorError
 from fa4gen.emulator.instructions.copy.cp_async import spans
+from fa4gen.emulator.report import Severity
 from tests.emulator.kernel import kernel, run
 
 # %r21: the thread's 16 bytes of shared memory; %d20, %d21: its 16 bytes of the two arrays
@@ -186,4 +187,5 @@ def test_bulk_copies_see_what_was_copied_after_a_fence(fence: str, kinds: list[s
     cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; done:"""
     report = launch(body, source, out)
     assert [finding.kind for finding in report.findings] == kinds
+    assert all(finding.severity is Severity.ISA for finding in report.findings)
     np.testing.assert_array_equal(out, source)
