@@ -31,7 +31,8 @@ def tiles(plan: AnyGemmPlan, problem: Problem, multiprocessors: int) -> tuple[in
     """CTAs that the problem takes, and what each computes and reads."""
     size = GemmSize(problem.batch, problem.m, problem.n, problem.k)
     ctas = plan_gemm_schedule(plan, size, multiprocessors).num_tiles * plan.launch.cluster
-    read = plan.BM + Fraction(plan.BN * plan.ctas_per_tile, plan.launch.cluster)
+    lines = plan.tile_rows + plan.tile_columns  # that the CTAs of a cluster read together
+    read = Fraction(lines * plan.ctas_per_tile, plan.launch.cluster)
     return ctas, (plan.BM * plan.BN + 32 * read) / plan.ctas_per_tile
 
 
