@@ -56,7 +56,7 @@ def problems_of(config: Config) -> tuple[Problem, ...]:
 
 
 def first_offer(problem: Problem) -> dict[str, Any]:
-    """What the first alternative of a remedy tells to write."""
+    """Keys that the first alternative of a remedy sets."""
     assert problem.remedy.startswith("Set "), problem
     words = problem.remedy.removeprefix("Set ").removesuffix(".").split("; or ")[0]
     return {key: yaml.safe_load(value) for key, value in PAIR.findall(words)}
