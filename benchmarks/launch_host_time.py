@@ -2,7 +2,9 @@
 
     python benchmarks/launch_host_time.py CONFIG... [--rounds 300] [--json FILE.json]
 
-A problem of one tile, so that the stream's queue never fills. The floor is cuLaunchKernelEx of a
+A problem of one tile, so that the stream's queue never fills. What a launch takes the GPU, prepared
+with and without a graph, is measured behind a kernel that keeps it busy until all are enqueued,
+also on a problem of many tiles. The floor is cuLaunchKernelEx of a
 kernel that does nothing and has the same parameters, CTAs, threads and shared memory. Needs an
 H100 or H200, gcc and nvcc.
 """
@@ -16,6 +18,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +36,12 @@ from fa4gen.verify.build import build_kernel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fa4gen.bench.vendored import PreparedCall
+
+FEW_CALLS = 8
+"""Of a problem of many tiles."""
+SPIN_CYCLES = 2_000_000
+"""About a millisecond, in which Python enqueues the calls of a sample."""
 MAX_DYNAMIC_SHARED = 8
 """CUfunction_attribute."""
 SIZES = {"TensorMap": "Map", "*": "long long", "int64": "long long", "int32": "int", "float": "int"}
@@ -95,7 +104,37 @@ class Driver:
         return taken
 
 
-def samples_of(path: str, driver: Driver, library: VendoredLibrary, scratch: Path) -> Any:
+def grown(shape: tuple[int, ...], dtype: str) -> Any:
+    """Return zeros of a problem of many tiles in the place of the extents of one tile."""
+    extents = {2: lambda *_: (4096, 4096), 3: lambda *_: (4, 16, 4096)}
+    return _zeros(extents.get(len(shape), lambda *of: (4, 4096, 16, of[3]))(*shape), dtype)
+
+
+SPIN = cupy.RawKernel(
+    'extern "C" __global__ void spin(long long cycles) {'
+    "  const long long begin = clock64();"
+    "  while (clock64() - begin < cycles) {}"
+    "}",
+    "spin",
+)
+
+
+def gpu_seconds(call: PreparedCall, count: int, stream: Any) -> float:
+    """Return what one of so many launches in a row takes the GPU, from end to end."""
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    with stream:
+        SPIN((1,), (1,), (SPIN_CYCLES,))
+        begin.record()
+        for _ in range(count):
+            call()
+        end.record()
+    end.synchronize()
+    return 1e-3 * float(cupy.cuda.get_elapsed_time(begin, end)) / count
+
+
+def samples_of(
+    path: str, driver: Driver, library: VendoredLibrary, scratch: Path, keep: ExitStack
+) -> Any:
     """Return the plan, and by its name each way to launch its kernel."""
     built = build_kernel(path)
     plan, compiled = built.plan, built.compiled
@@ -121,11 +160,26 @@ def samples_of(path: str, driver: Driver, library: VendoredLibrary, scratch: Pat
             ways[f"{what}, cuLaunchKernelEx, {kind}"] = lambda handle=handle: driver.seconds(
                 handle, plan, call, stream.ptr
             )
-    for what, prepared in (("prepared", True), ("unprepared", False)):
-        ways[f"our kernel, C launcher, {what}"] = lambda prepared=prepared: library.host_seconds(
-            vendored, prepared=prepared, stream=stream.ptr, count=CALLS
+    graph = keep.enter_context(vendored.by_graph())
+    for what, of, prepared in (
+        ("prepared, graph", graph, True),
+        ("prepared", vendored, True),
+        ("unprepared", vendored, False),
+    ):
+        ways[f"our kernel, C launcher, {what}"] = lambda of=of, prepared=prepared: (
+            library.host_seconds(of, prepared=prepared, stream=stream.ptr, count=CALLS)
         )
-    return plan, ways, (launch, vendored, stream)
+    large = library.prepare(plan, family_of(plan).small_tensors(plan, grown))
+    large_graph = keep.enter_context(large.by_graph())
+    for what, of, count in (
+        ("one tile, prepared, graph", graph, CALLS),
+        ("one tile, prepared", vendored, CALLS),
+        ("many tiles, prepared, graph", large_graph, FEW_CALLS),
+        ("many tiles, prepared", large, FEW_CALLS),
+    ):
+        ways[f"GPU time, {what}"] = lambda of=of, count=count: gpu_seconds(of, count, stream)
+    keep.callback(lambda: (launch, stream))
+    return plan, ways
 
 
 def main() -> None:
@@ -145,7 +199,8 @@ def main() -> None:
         (scratch / "vendored").mkdir()
         library = VendoredLibrary(paths, scratch / "vendored")
         for path in paths:
-            plan, ways, keep = samples_of(path, driver, library, scratch)
+            keep = ExitStack()
+            plan, ways = samples_of(path, driver, library, scratch, keep)
             taken: dict[str, list[float]] = {name: [] for name in ways}
             for _ in range(WARMUP + options.rounds):
                 for name, sample in ways.items():
@@ -161,7 +216,7 @@ def main() -> None:
                 results.append(
                     {"config": shown_path(Path(path)), "way": name, "us": round(median, 3)}
                 )
-            del keep
+            keep.close()
     if options.json:
         device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
         facts = {"device": device, "rounds": options.rounds, "calls": CALLS, "results": results}

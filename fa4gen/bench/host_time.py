@@ -20,7 +20,7 @@ from fa4gen.verify.rounding import numpy_dtype
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.bench.vendored import VendoredLibrary
+    from fa4gen.bench.vendored import PreparedCall, VendoredLibrary
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.runtime.kernel import Launch
     from fa4gen.toolchain.model import CompiledKernel
@@ -50,14 +50,17 @@ def host_times(plan: Plan, compiled: CompiledKernel, library: VendoredLibrary) -
             stream.synchronize()
         return 1e6 * statistics.median(taken[WARMUP:])
 
-    def in_c(*, is_prepared: bool) -> Callable[[], float]:
-        return lambda: library.host_seconds(call, prepared=is_prepared, stream=handle, count=CALLS)
+    def in_c(made: PreparedCall, *, is_prepared: bool) -> Callable[[], float]:
+        return lambda: library.host_seconds(made, prepared=is_prepared, stream=handle, count=CALLS)
 
+    with call.by_graph() as graph:
+        by_graph = median(in_c(graph, is_prepared=True))
     return HostTimes(
         python=median(_in_python(lambda: kernel(**tensors))),
         python_prepared=median(_in_python(prepared)),
-        vendored=median(in_c(is_prepared=False)),
-        vendored_prepared=median(in_c(is_prepared=True)),
+        vendored=median(in_c(call, is_prepared=False)),
+        vendored_prepared=median(in_c(call, is_prepared=True)),
+        vendored_graph=by_graph,
         driver=median(
             lambda: library.driver_seconds(plan, driver_call, stream=handle, count=CALLS)
         ),

@@ -74,7 +74,14 @@ def host_table(results: Iterable[ConfigResult]) -> Table | None:
     if not rows:
         return None
     ours = ("fa4gen.load", "prepared")
-    columns = ("host time of a launch, us", *ours, "vendored", "prepared", "cuLaunchKernel")
+    columns = (
+        "host time of a launch, us",
+        *ours,
+        "vendored",
+        "prepared",
+        "graph",
+        "cuLaunchKernel",
+    )
     return Table("", columns, tuple(rows))
 
 

@@ -35,6 +35,8 @@ class HostTimes:
     vendored: float
     """The C function: checks, tensor maps, schedule, launch."""
     vendored_prepared: float
+    vendored_graph: float
+    """Prepared, with an executable graph."""
     driver: float
     """cuLaunchKernel alone, with the same parameters: a lower bound for every launcher."""
 

@@ -6,8 +6,9 @@ the host is measured apart: ``host_time``.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from fa4gen.vendor.kernels import build_kernels
 from fa4gen.vendor.model import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from fa4gen.config.settings import Setting
@@ -117,7 +118,12 @@ class VendoredLibrary:
 
     def _demand(self, status: int) -> None:
         if status:
-            raise Fa4genError(Problem(f"vendored launcher: {self._binding.words(status)}"))
+            raise refused(self._binding, status)
+
+
+def refused(binding: Binding, status: int) -> Fa4genError:
+    """Return the error that a status stands for."""
+    return Fa4genError(Problem(f"vendored launcher: {binding.words(status)}"))
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,18 @@ class PreparedCall:
         stream = int(load_cupy().cuda.get_current_stream().ptr)
         status = self.binding.launch_prepared(ctypes.addressof(self.prepared), stream)
         if status:
-            raise Fa4genError(Problem(f"vendored launcher: {self.binding.words(status)}"))
+            raise refused(self.binding, status)
+
+    @contextlib.contextmanager
+    def by_graph(self) -> Iterator[PreparedCall]:
+        """Give the same call with an executable graph, which is released in the end."""
+        prepared = Prepared.from_buffer_copy(self.prepared)
+        if status := self.binding.prepare_graph(ctypes.addressof(prepared)):
+            raise refused(self.binding, status)
+        try:
+            yield replace(self, prepared=prepared)
+        finally:
+            self.binding.release_graph(ctypes.addressof(prepared))
 
 
 @dataclass(frozen=True)

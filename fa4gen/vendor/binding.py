@@ -165,6 +165,8 @@ class Binding:
         self.workspace_init = self._function("workspace_init", integer, _POINTER, size, _POINTER)
         self.prepare = self._function("prepare", integer, _POINTER, _POINTER, _POINTER)
         self.launch_prepared = self._function("launch_prepared", integer, _POINTER, _POINTER)
+        self.prepare_graph = self._function("prepare_graph", integer, _POINTER)
+        self.release_graph = self._function("release_graph", integer, _POINTER)
 
     @property
     def attention(self) -> Any:

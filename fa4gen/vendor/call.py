@@ -39,9 +39,10 @@ def counter_bytes(plan: Plan) -> int:
 
 
 def call(kernel: KernelBinding, args: Args, stream: int, *, prepared: bool) -> None:
-    """Launch by the kernel's own function, or prepare and launch; CallError where it is refused.
+    """Launch by the kernel's own function, or prepared by a graph; CallError where it is refused.
 
-    What is prepared is moved, and the arguments are overwritten, before it is launched.
+    What is prepared is moved, and the arguments are overwritten, before the graph is made, from the
+    very launch that would have been made.
     """
     library = kernel.library
     if not prepared:
@@ -53,7 +54,11 @@ def call(kernel: KernelBinding, args: Args, stream: int, *, prepared: bool) -> N
     ctypes.memmove(ctypes.byref(moved), ctypes.byref(first), size)
     ctypes.memset(ctypes.byref(first), 0xFF, size)
     ctypes.memset(ctypes.byref(args), 0xFF, ctypes.sizeof(args))
-    _check(kernel, library.launch_prepared(ctypes.byref(moved), stream))
+    _check(kernel, library.prepare_graph(ctypes.byref(moved)))
+    try:
+        _check(kernel, library.launch_prepared(ctypes.byref(moved), stream))
+    finally:
+        _check(kernel, library.release_graph(ctypes.byref(moved)))
 
 
 def workspace_bytes(kernel: KernelBinding, args: Args) -> int:

@@ -109,9 +109,19 @@ class StandIn:
         if self._library.standin_fail(function.encode(), after, times, result):
             raise ValueError(f"{function}: too long, or too many errors are asked for")
 
+    def set_captured(self, stream: int) -> None:
+        """Say that somebody else captures this stream; 0: none."""
+        self._library.standin_set_captured(ctypes.c_uint64(stream))
+
+    @property
+    def living(self) -> int:
+        """Streams, graphs and executable graphs that were made and not destroyed."""
+        count: int = self._library.standin_living()
+        return count
+
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """Calls of cuLaunchKernelEx that the driver would have accepted, in their order."""
+        """Accepted calls of cuLaunchKernelEx, in their order, also those of launched graphs."""
         return tuple(one.record() for one in self._records(CLaunch))
 
     @property

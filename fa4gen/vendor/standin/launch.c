@@ -171,10 +171,8 @@ API CUresult cuLaunchKernelEx(const struct config *config, struct function *func
         const struct parameter *one = &kernel->parameters[i];
         if (one->size) memcpy(bytes + one->offset, parameters[i], one->size);
     }
-    lock();
-    struct launch *record = add_record(LAUNCHES, sizeof *record);
+    struct launch made = {0}, *record = &made;
     record->entry = kernel->entry;
-    record->stream = (uint64_t)(uintptr_t)config->stream;
     record->device = device;
     memcpy(record->grid, config->grid, sizeof record->grid);
     memcpy(record->block, config->block, sizeof record->block);
@@ -189,6 +187,7 @@ API CUresult cuLaunchKernelEx(const struct config *config, struct function *func
     memcpy(record->parameters, kernel->parameters, sizeof record->parameters);
     record->bytes = bytes;
     record->num_bytes = kernel->num_bytes;
-    unlock();
-    return SUCCESS;
+    CUresult result = enqueue(config->stream, record);
+    free(bytes);
+    return result;
 }

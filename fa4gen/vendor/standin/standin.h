@@ -29,6 +29,7 @@ enum {
     INVALID_HANDLE = 400,
     NOT_FOUND = 500,
     OUT_OF_RESOURCES = 701,
+    CAPTURE_UNSUPPORTED = 900,
     INVALID_CLUSTER_SIZE = 912
 };
 
@@ -127,6 +128,9 @@ void unlock(void);
 void *add_record(enum record kind, size_t bytes);
 /* As malloc, but the program ends with a message where nothing is left. */
 void *take(size_t bytes);
+
+/* Record a launch on a stream, or put it into the graph as which that is captured; copies it. */
+CUresult enqueue(void *stream, const struct launch *launch);
 
 /* Read the kernel called entry from a cubin; 0 where it is none or damaged. */
 int read_kernel(const unsigned char *cubin, size_t size, const char *entry, struct kernel *kernel);

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from fa4gen.runtime.parameters import ParameterBlock
 
 DEVICES_OF_A_COPY = 16
+WAYS = ("called", "prepared", "graph")
+"""By the kernel's function, prepared, and prepared with a graph."""
 MAP_TYPES = {"float8_e4m3fn": 0, "float16": 6, "float32": 7, "bfloat16": 9}
 MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 PROMOTIONS = {64: 1, 128: 2, 256: 3}
@@ -156,19 +158,24 @@ class CLauncher:
         self.ordinal = ordinal
         return copy.binding
 
-    def outcome(self, plan: Plan, args: Args, multiprocessors: int, *, prepared: bool) -> Any:
-        """What the C launcher does with the arguments."""
+    def outcome(self, plan: Plan, args: Args, multiprocessors: int, way: str = "called") -> Any:
+        """What the C launcher does with the arguments, by one of WAYS."""
         library = self.on(SimulatedDevice(plan.arch, multiprocessors))
         kernel = library.kernel(plan.name)
         self.stand_in.reset()
-        if prepared:
+        if way != "called":
             first, moved = Prepared(), Prepared()
             status = library.prepare(kernel.handle, ctypes.byref(args), ctypes.byref(first))
             assert not self.stand_in.launches
             if not status:
                 ctypes.memmove(ctypes.byref(moved), ctypes.byref(first), ctypes.sizeof(Prepared))
                 ctypes.memset(ctypes.byref(first), 0xFF, ctypes.sizeof(Prepared))
+                if way == "graph":
+                    assert library.prepare_graph(ctypes.byref(moved)) == 0
+                    assert not self.stand_in.launches
                 status = library.launch_prepared(ctypes.byref(moved), STREAM)
+                assert library.release_graph(ctypes.byref(moved)) == 0
+                assert self.stand_in.living == 0
         else:
             status = kernel.launch(ctypes.byref(args), STREAM)
         launches = self.stand_in.launches

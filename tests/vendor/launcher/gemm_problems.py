@@ -180,3 +180,14 @@ def empty_problem(plan: GemmPlan) -> GemmProblem:
     """A problem without elements whose addresses and strides mean nothing."""
     operands = dict.fromkeys(names(plan), Operand(1, WILD, WILD))
     return GemmProblem(0, 9, 9, 9, operands, 1.0, 1.0)
+
+
+def plain_problem(plan: GemmPlan, **changes: Any) -> GemmProblem:
+    """Two contiguous products of 256 by 256 by 256 with C, whose matrices lie apart."""
+    matrices = {
+        name: Operand((place + 1) << 40, 256 * 256, 256) for place, name in enumerate(names(plan))
+    }
+    problem = GemmProblem(
+        batch=2, m=256, n=256, k=256, operands=matrices, alpha=1.0, beta=1.0
+    )  # fmt: skip
+    return replace(problem, **changes)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fa4gen.runtime.attention import LOG2_E
 from fa4gen.runtime.parameters import to_bytes
 from tests.vendor.launcher.attention_problems import WORKSPACE, plain_problem
-from tests.vendor.launcher.both import compare, python_outcome
+from tests.vendor.launcher.both import WAYS, compare, python_outcome
 from tests.vendor.launcher.families import problems_of
 from tests.vendor.launcher.shipped import shipped_plans
 
@@ -26,15 +26,14 @@ def examples(count: int) -> settings:
 
 
 def check(data, launcher, name, kinds) -> None:
-    """Launch a problem by both, and by the prepared C launch; ``kinds`` is the strategy's name."""
+    """Launch a problem by both, by C in all ways; ``kinds`` is the strategy's name."""
     plan = shipped_plans()[name]
     problem = data.draw(getattr(problems_of(plan), kinds)(plan))
     multiprocessors = data.draw(MULTIPROCESSORS)
     arguments = problem.python_arguments(plan)
     expected = python_outcome(plan, arguments, multiprocessors, WORKSPACE)
-    for prepared in (False, True):
-        got = launcher.outcome(plan, problem.c_args(), multiprocessors, prepared=prepared)
-        compare(expected, got)
+    for way in WAYS:
+        compare(expected, launcher.outcome(plan, problem.c_args(), multiprocessors, way))
 
 
 @every_kernel
@@ -59,7 +58,7 @@ def test_rows_of_no_sequence_have_a_log_sum_exp_too(name, launcher) -> None:
     problem = replace(plain, batch=0, arrays={**plain.arrays, "lse": 0})
     expected = python_outcome(plan, problem.python_arguments(plan), 132, WORKSPACE)
     assert expected.arguments == {"lse"}
-    compare(expected, launcher.outcome(plan, problem.c_args(), 132, prepared=False))
+    compare(expected, launcher.outcome(plan, problem.c_args(), 132))
 
 
 @pytest.mark.parametrize("name", ["d64_dense_small_bf16", "d128_causal_softcap_bf16"])
@@ -72,7 +71,7 @@ def test_every_softmax_scale_is_rounded_alike(name, launcher) -> None:
     for _ in range(1000):
         scale = 2 ** chance.uniform(-125.9, 125.9)
         problem = plain_problem(plan, softmax_scale=scale)
-        made = launcher.outcome(plan, problem.c_args(), 132, prepared=False)
+        made = launcher.outcome(plan, problem.c_args(), 132)
         expected = scale * LOG2_E if row.name == "softmax_scale_log2" else scale
         assert made.parameters[place] == to_bytes("float", expected), scale
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from dataclasses import replace
 
 import pytest
 
@@ -13,32 +12,12 @@ from fa4gen.vendor.standin import SimulatedDevice
 from tests.vendor.launcher.attention_problems import plain_problem
 from tests.vendor.launcher.both import DEVICES_OF_A_COPY
 from tests.vendor.launcher.families import traits_of
-from tests.vendor.launcher.gemm_problems import GemmProblem
-from tests.vendor.launcher.gemm_problems import Operand as Matrix
+from tests.vendor.launcher.gemm_problems import plain_problem as plain_product
 from tests.vendor.launcher.shipped import cubin_without_code, shipped_plans
 from tests.vendor.statuses import ARGUMENTS, DRIVER_ERROR, REASONS, describe_status
 
 HOPPER = SimulatedDevice("sm_90a", 132)
 OUT_OF_RESOURCES = 701
-
-
-def gemm_problem(**changes):
-    matrix = Matrix(0, 65536, 256)
-    return replace(
-        GemmProblem(
-            batch=2,
-            m=256,
-            n=256,
-            k=256,
-            operands={
-                name: replace(matrix, pointer=(place + 1) << 40)
-                for place, name in enumerate(("a", "b", "c", "out"))
-            },
-            alpha=1.0,
-            beta=1.0,
-        ),
-        **changes,
-    )
 
 
 def attention_args(name="d128_causal_bf16", **changes):
@@ -49,7 +28,7 @@ def attention_args(name="d128_causal_bf16", **changes):
 
 
 def gemm_args(**changes):
-    args = gemm_problem().c_args()
+    args = plain_product(shipped_plans()["gemm_bf16_residual_sm90"]).c_args()
     for field, value in changes.items():
         setattr(args, field, value)
     return args

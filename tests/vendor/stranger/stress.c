@@ -59,20 +59,31 @@ static struct problem with_own_outputs(const struct problem *p) {
   return own;
 }
 
-/* Capture one launch by name and one prepared, and replay both. */
+/* Capture one launch by name, one prepared and one prepared with a graph, and replay all. */
 static int check_graph(const struct problem *first, int replays) {
   struct problem p = with_own_outputs(first);
   void *stream = NULL, *graph = NULL, *executable = NULL;
+  acme_prepared prepared;
   int passed, i;
   upload_outputs(&p);
+  passed = succeeded(acme_prepare(p.facts->kernel(), &p.args, &prepared), "acme_prepare") &&
+           succeeded(acme_prepare_graph(&prepared), "acme_prepare_graph");
   STREAMS(cuStreamCreate(&stream, NON_BLOCKING_STREAM));
-  passed = clean_workspace(&p, stream);
+  passed &= clean_workspace(&p, stream);
   STREAMS(cuStreamSynchronize(stream));
   STREAMS(cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL));
   passed &= succeeded(enqueue(&p, BY_NAME, stream), "a launch inside a capture");
   passed &= succeeded(enqueue(&p, PREPARED, stream), "a prepared launch inside a capture");
+  passed &= succeeded(acme_launch_prepared(&prepared, stream), "one with a graph in a capture");
   STREAMS(cuStreamEndCapture(stream, &graph));
+  for (i = 0; i < replays && passed; i++)
+    passed = succeeded(acme_launch_prepared(&prepared, stream), "the graph of a launch");
+  passed &= succeeded(acme_release_graph(&prepared), "acme_release_graph"); /* while it runs */
   if (passed) {
+    STREAMS(cuStreamSynchronize(stream));
+    download(p.tensors, OUTPUTS);
+    passed = same_result(first, &p, "the graph of a launch");
+    upload_outputs(&p);
     STREAMS(cuGraphInstantiateWithFlags(&executable, graph, 0));
     for (i = 0; i < replays; i++) STREAMS(cuGraphLaunch(executable, stream));
     STREAMS(cuStreamSynchronize(stream));
