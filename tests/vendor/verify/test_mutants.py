@@ -214,8 +214,17 @@ MUTANTS = (
     ),
     launch(
         "a prepared launch forgets its last values",
-        "memcpy(prepared->words, &packed, sizeof packed);",
-        "memcpy(prepared->words, &packed, offsetof(packed_launch, values) + 512);",
+        "packed.mark = mark();\n  memcpy(prepared->words, &packed, sizeof packed);",
+        "packed.mark = mark();\n"
+        "  memcpy(prepared->words, &packed, offsetof(packed_launch, values) + 512);",
+        TINY,
+        "emulator",
+    ),
+    launch(
+        "the graph of a prepared launch forgets its last values",
+        "    status = enqueue(&packed, stream);\n",
+        "    memset((char *)&packed.values + 512, 0, sizeof packed.values - 512);\n"
+        "    status = enqueue(&packed, stream);\n",
         TINY,
         "emulator",
     ),
