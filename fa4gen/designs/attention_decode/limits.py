@@ -24,6 +24,9 @@ CONVERTED_KEYS = 8
 PLACES = 4
 """Of 8 rows whose scores or masks are expressions: positions and terms."""
 
+PLACES_OF_LENGTHS = 16
+"""The same of scores beside lengths or pages: 16 rows of depth 96 spill, 16 of depth 64 do not."""
+
 TESTED_PLACES = 20
 """The same where both are, and keys become 16 bits: a warp has more keys of a block."""
 
@@ -81,7 +84,8 @@ def _of_places(values: Values) -> int:
     converted = config.resolved_kv_dtype != config.dtype
     if not scored and not tested:
         return 0
-    return tiles * (PLACES + TESTED_PLACES * (scored and tested and converted))
+    places = PLACES_OF_LENGTHS if scored and config.has_tile_lengths else PLACES
+    return tiles * (places + TESTED_PLACES * (scored and tested and converted))
 
 
 def _is_crowded(values: Values) -> bool:

@@ -22,6 +22,8 @@ EXACT = 0.125
 those tried spilled."""
 LOOKED_UP = 80
 """Where lists say which blocks are tested, elements on the way: 96 scores spill, 64 do not."""
+OF_EACH_KEY = 16
+"""Where a tensor is read for each key, or a condition is asked of it: a few of either ahead."""
 LEAST_WORKING = 32
 """Maximum, sum, scale, addresses and counters of a softmax thread, and what is under way."""
 LEAST_BESIDE_TILES = 48
@@ -47,8 +49,10 @@ def _softmax_registers(
     """
     # where a tile's sequence begins, its rows and its keys are not in the launch's parameters
     lengths = 8 * config.has_tile_lengths
-    # a few loads of a declared tensor and their addresses, and which keys a row sees
-    lengths += 16 * config.reads_by_key
+    # a few loads of a declared tensor and their addresses, and what is asked of each key
+    mask, tested = config.resolved_mask, _is_tested(config)
+    lengths += OF_EACH_KEY * config.resolved_score.reads_by_key
+    lengths += OF_EACH_KEY * (tested or mask.reads_by_key)
     lengths += 8 * config.resolved_score.reads_by_row  # the element, and its address meanwhile
     # terms of the row, and both ends of what it sees
     lengths += 8 * (config.resolved_score.bends_by_key and config.resolved_mask.FIRST is not None)
@@ -85,7 +89,7 @@ def _softmax_registers(
         least = LEAST_BESIDE_TILES if crowded else LEAST_WORKING
         return least + lengths * (2 if block > PREFERRED_BLOCKS[0] else 1)
     ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
-    functions = sum(end is not None for end in ends) + bool(config.resolved_score.words)
+    functions = sum(end is not None for end in ends) + bool(config.resolved_score.words) + tested
     is_masked_fp8 = config.dtype == "fp8_e4m3" and any(end is not None for end in ends)
     if tiles == 2 and block >= PREFERRED_BLOCKS[0] and not is_masked_fp8:
         return MANY_BESIDE_TILES
@@ -97,13 +101,19 @@ def _softmax_registers(
 def is_crowded(config: BlackwellAttentionConfig) -> bool:
     """Whether conditions or terms leave two query tiles no registers for a share above EXACT."""
     written = config.resolved_mask.IS_EXPRESSION or config.resolved_score.IS_EXPRESSION
-    return written and (config.dtype != "fp8_e4m3" or config.depth == 256)
+    paged_pair = config.cta_group == 2 and config.page_size is not None
+    return written and (config.dtype != "fp8_e4m3" or config.depth == 256 or paged_pair)
+
+
+def _is_tested(config: BlackwellAttentionConfig) -> bool:
+    """Whether a condition is asked of each key, not of those that lists name."""
+    return config.resolved_mask.TEST is not None and not config.lists_blocks
 
 
 def _tests_every_key(config: BlackwellAttentionConfig) -> bool:
     """Whether a condition is asked of each key, and terms are computed for it, too."""
     mask, score = config.resolved_mask, config.resolved_score
-    if mask.TEST is None or config.lists_blocks:
+    if not _is_tested(config):
         return False
     return score.reads_by_key or (mask.LAST is None is mask.FIRST and score.bends_by_key)
 

@@ -37,8 +37,9 @@ TILE_ROWS = 128
 """Query rows of a query tile: lanes of tensor memory."""
 KEY_STEP = 32
 """Keys come in multiples of this many: what one tcgen05.st of probabilities packs."""
-WIDE_QUERY_REGISTERS = 64
-"""Of the products' warp with two query tiles of depth 256, whose steps it keeps: 48 spill."""
+WIDE_QUERY_REGISTERS = 80
+"""Of the products' warp with two query tiles of depth 256, whose steps it keeps: 64 spill beside
+blocks of 128 keys."""
 PAIR_REGISTERS = 48
 """Of the loader of a pair that reads lengths or looks pages up: 40 spilled."""
 COUNTED_PARTS_REGISTERS = 56
@@ -371,7 +372,7 @@ def _split(draft: Values) -> tuple[RoleSplit, str]:
     split = RoleSplit(200, 64, 48) if draft.num_qo == 2 else RoleSplit(192, 192, 120)
     least = least_other_registers(draft)
     if least > split.other:
-        split = RoleSplit(200, 56, 56) if least <= 56 else RoleSplit(192, 64, least)
+        split = RoleSplit(200, 56, 56) if least <= 56 else RoleSplit(184, 64, least)
     return split, "the softmax, which keeps a row of scores, gets what the others can spare"
 
 

@@ -204,13 +204,14 @@ def keeps_two_places(config: AttentionConfig) -> bool:
 def crowds_loader(config: AttentionConfig) -> bool:
     """Whether a loader spills with what it has in a dense kernel: measured.
 
-    It looks up pages or lengths, and computes which tile is next, or where a window begins, or
-    multicasts.
+    It looks up pages or lengths, and computes which tile is next, or where a window begins or a
+    condition ends, or multicasts.
     """
     pair, paged = config.cta_group == 2, config.resolved_keys == "paged"
     if not config.has_tile_lengths:
         return False
     if pair:
-        windowed = config.resolved_mask.FIRST is not None
+        mask = config.resolved_mask
+        windowed = mask.FIRST is not None or mask.IS_EXPRESSION
         return paged or windowed or config.scheduler == "dynamic"
     return config.scheduler == "static"

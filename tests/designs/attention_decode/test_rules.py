@@ -58,7 +58,7 @@ ConfigOf = Callable[..., AttentionConfig]
         ),
         (  # spilled 184 bytes with lengths, 20 with a tree and keys of 8 bits
             {"depth": 128, "packed_rows": 16, "score": {"relative_bias": 32}, "key_lengths": True},
-            "+ 80 of scores, row state and addresses = 176, but has 168",
+            "+ 104 of scores, row state and addresses = 200, but has 168",
             "Set packed_rows: 8.",
         ),
         (

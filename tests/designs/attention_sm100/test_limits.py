@@ -219,7 +219,7 @@ def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
                 "registers": {"softmax": 200, "correction": 64, "other": 48},
             },
             "registers",
-            "registers: other needs 64, but has 48",
+            "registers: other needs 80, but has 48",
             "Set registers: auto.",
         ),
     ],
