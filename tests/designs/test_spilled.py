@@ -95,6 +95,19 @@ HULL = {"mask": "key <= query or key < 59"}
 CAPPED = {"softcap": 30.0}
 VALUES_128 = {"depth": 192, "value_depth": 128}
 
+LEFT_OR_CHUNK = {"mask": "query - key < 6364 or key // 6364 == query // 6364"}
+PAGED_FP8_PAIR = {
+    **BLACKWELL,
+    "dtype": "fp8_e4m3",
+    "value_depth": 64,
+    "mask": "causal",
+    "batching": "ragged",
+    "keys": "paged",
+    "page_size": 64,
+    "cta_group": 2,
+}
+DECODE_96 = {**HOPPER, "pack_heads": True, "packed_rows": 16, "depth": 96, "key_lengths": True}
+
 SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **BIAS, "mask": "causal"}, {"BN": 96, "num_pv_chunks_in_flight": 1}),
     ({**HOPPER, **BIAS, "depth": 96, "mask": "causal"}, {"BN": 96}),
@@ -149,6 +162,13 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (
         {"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", "activation": "gelu(x) * silu(x)"},
         {"loads_in_parts": True},
+    ),
+    ({**BLACKWELL, **CAPPED, **LEFT_OR_CHUNK, "batching": "ragged", "exp2_fma_share": 0.75}, {"BN": 64}),
+    ({**BLACKWELL, "depth": 256, "value_depth": 96}, {"other_registers": 80}),
+    ({**PAGED_FP8_PAIR, "score": "score * (1 + min(key, 3))"}, {"exp2_fma_share": 0.125}),
+    (
+        {**HOPPER, **HULL, **VALUES_128, "key_lengths": True, "cta_group": 2},
+        {"producer_registers": 56},
     ),
 ]
 """Each with what of its plan makes the room."""
@@ -255,6 +275,19 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "Set num_epi_stages: 2.",
     ),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
+    ({**DECODE_96, "score": {"relative_bias": 133}}, "registers", "Set packed_rows: 8."),
+    ({**DECODE_96, **DOCUMENTS, "score": "alibi"}, "registers", "Set packed_rows: 8."),
+    (
+        {**BLACKWELL, "BN": 160, "BM": 128, "mask": "key <= query and key % 2 == 0"},
+        "registers: a softmax thread",
+        "Set BN: 128.",
+    ),
+    (
+        {**BLACKWELL, **DOCUMENTS, **TABLE, "depth": 256, "value_depth": 192, "BN": 32}
+        | {"registers": {"softmax": 80, "correction": 64, "other": 200}},
+        "registers: a softmax thread",
+        "Set registers: auto.",
+    ),
 ]
 """Each with the beginning of the message and of the remedy."""
 
