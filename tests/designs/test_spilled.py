@@ -163,7 +163,10 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", "activation": "gelu(x) * silu(x)"},
         {"loads_in_parts": True},
     ),
-    ({**BLACKWELL, **CAPPED, **LEFT_OR_CHUNK, "batching": "ragged", "exp2_fma_share": 0.75}, {"BN": 64}),
+    (
+        {**BLACKWELL, **CAPPED, **LEFT_OR_CHUNK, "batching": "ragged", "exp2_fma_share": 0.75},
+        {"BN": 64},
+    ),
     ({**BLACKWELL, "depth": 256, "value_depth": 96}, {"other_registers": 80}),
     ({**PAGED_FP8_PAIR, "score": "score * (1 + min(key, 3))"}, {"exp2_fma_share": 0.125}),
     (
