@@ -1,12 +1,14 @@
 """Whether every config that is accepted compiles clean: a random sample, rendered and compiled.
 
 python benchmarks/random_configs.py [--count 400] [--seed 0] [--first 0] [--only DESIGN] [-j N]
-                                    [--cache DIR] [--json FILE] [--plan-only] [--again FILE]
+                                    [--having KEY ...] [--cache DIR] [--json FILE] [--plan-only]
+                                    [--again FILE]
 
 Configs are drawn from the JSON Schema, a design of a kernel after the other: keys and values that
 are added to the schema are drawn without a change here. A key is kept where schema and plan accept
 the config with it, so that accepted configs have many keys. Config number i depends on the seed and
-on i alone. Each is rendered, compiled by NVRTC and linted; ``--json`` appends a line for each:
+on i alone; ``--having`` names keys that each config has, where what they do is in question. Each
+config is rendered, compiled by NVRTC and linted; ``--json`` appends a line for each:
 
 clean    compiled, and the lint found nothing
 lint     compiled, but the lint refuses it: registers are spilled, say
@@ -231,13 +233,26 @@ def faults_of(design: Design) -> Callable[[Config], Sequence[Fault]]:
 
 
 def draw_config(
-    design: Design, model: type[Config], arch: str, rng: random.Random, name: str
+    design: Design,
+    model: type[Config],
+    arch: str,
+    rng: random.Random,
+    name: str,
+    having: Sequence[str] = (),
 ) -> Keys:
-    """Return a random config of ``design`` for ``arch`` that schema and plan accept."""
+    """Return a random config of ``design`` for ``arch`` that schema and plan accept.
+
+    It has the keys ``having``, of those that there are.
+    """
     schema = config_schema()["$defs"][model.__name__]
     fixed = {"kernel": family(model), "name": name, "arch": arch, **design.where}
     fixed |= WITH_DESIGN.get(design.name, {})
-    required = [key for key in schema["required"] if key not in fixed]
+    wanted = (key for key in schema["properties"] if key in having)
+    required = [
+        key
+        for key in {**dict.fromkeys(schema["required"]), **dict.fromkeys(wanted)}
+        if key not in fixed
+    ]
     optional = [key for key in schema["properties"] if key not in (*fixed, *required)]
 
     def drawn(names: list[str]) -> Keys:
@@ -271,12 +286,12 @@ def places(only: str = "*") -> list[tuple[Design, type[Config], str]]:
     ]
 
 
-def draw_numbered(seed: int, number: int, only: str = "*") -> Keys:
+def draw_numbered(seed: int, number: int, only: str = "*", having: Sequence[str] = ()) -> Keys:
     """Return config number ``number`` of ``seed``: one that is accepted, or crashes."""
     design, model, arch = places(only)[number % len(places(only))]
     rng = random.Random(f"{seed}/{design.name}/{arch}/{number}")
     try:
-        return draw_config(design, model, arch, rng, f"random_{seed}_{number}")
+        return draw_config(design, model, arch, rng, f"random_{seed}_{number}", having)
     except PlanCrashError as error:
         keys: Keys = error.args[0]
         return keys
@@ -368,7 +383,7 @@ def drawn_configs(arguments: argparse.Namespace) -> Iterator[Keys]:
             yield json.loads(line)["config"]
         return
     for number in range(arguments.first, arguments.first + arguments.count):
-        yield draw_numbered(arguments.seed, number, arguments.only)
+        yield draw_numbered(arguments.seed, number, arguments.only, arguments.having)
 
 
 def main() -> int:
@@ -377,6 +392,9 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first config")
+    parser.add_argument(
+        "--having", nargs="+", default=(), metavar="KEY", help="keys to draw always"
+    )
     parser.add_argument("--only", default="*", help="designs whose name matches this glob")
     parser.add_argument("-j", "--jobs", type=int, default=1)
     parser.add_argument("--cache", type=Path, help="folder of compiled kernels")

@@ -18,8 +18,9 @@ from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 WORKING_REGISTERS = 56
 """Of a softmax thread beside its scores: measured, with less it spills."""
-WINDOWED_REGISTERS = 16
-"""Besides, where a score is changed within both ends of a window; twice with more polynomials."""
+CHANGED_REGISTERS = 16
+"""Besides, each: for a mask beyond causal, for a changed score, and beside either for polynomials
+of more than ``FEW_POLYNOMIALS``. The planned split has room for two, which suffices for all."""
 FEW_POLYNOMIALS = 0.25
 """Share of exponentials on the FMA pipe."""
 LOOKUP_REGISTERS = 40
@@ -89,9 +90,7 @@ def _registers(values: Values) -> Iterator[Fault]:
         least = {**least, "other": LOOKUP_REGISTERS}
     yield from limits.least_role_registers(values, least=least)
     most = min(split.softmax, values.arch.max_registers_per_thread)
-    working = WORKING_REGISTERS
-    if values.config.resolved_mask.FIRST is not None and values.config.resolved_score.words:
-        working += WINDOWED_REGISTERS * (1 + (values.exp2_fma_share > FEW_POLYNOMIALS))
+    working = WORKING_REGISTERS + CHANGED_REGISTERS * min(2, _changes(values))
     if most < PART + working:
         yield Fault(
             kind="registers of a row",
@@ -111,6 +110,13 @@ def _registers(values: Values) -> Iterator[Fault]:
             keys=("exp2_fma_share",),
             remedies=([{"exp2_fma_share": MOST_BESIDE_PARITY}],),
         )
+
+
+def _changes(values: Values) -> int:
+    """Count what takes registers of a softmax thread beside the scores that it keeps."""
+    mask, score = values.config.resolved_mask, values.config.resolved_score
+    changes = (mask.FIRST is not None or mask.TEST is not None) + bool(score.words)
+    return changes + (changes > 0 and values.exp2_fma_share > FEW_POLYNOMIALS)
 
 
 def registers_at_entry(values: Values) -> int:

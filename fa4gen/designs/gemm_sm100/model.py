@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.gemm_model import AccumulatorLayout, GemmPlan, accumulator_layout
+from fa4gen.designs.shared.gemm_model import (
+    AccumulatorLayout,
+    GemmPlan,
+    accumulator_layout,
+    costly_calls,
+)
 from fa4gen.designs.shared.kernel_model import TensorMemoryPlan
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.model import TensorMemoryRegion
-
-
-MANY_REGISTERS = ("exp(", "tanh(", "sigmoid(", "silu(", "gelu(", "erf(", "log(")
-"""What an activation computes with registers of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +42,8 @@ class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
         Measured: of 64 at once ptxas computes two functions ahead and spills, where no elements of
         C are loaded in between.
         """
-        functions = sum(word in (self.activation or "") for word in MANY_REGISTERS)
         wide = self.out_element_bytes == 2 and self.accumulator_layout != "quarters"
-        return wide and functions > 1 and not self.c.exists
+        return wide and costly_calls(self.activation or "") > 1 and not self.c.exists
 
     @property
     def slot_panels(self) -> int:

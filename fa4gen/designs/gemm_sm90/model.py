@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from fa4gen.designs.gemm_sm90.values import STORED_ROWS
-from fa4gen.designs.shared.gemm_model import GemmPlan
+from fa4gen.designs.shared.gemm_model import GemmPlan, costly_calls
+
+SINGLE_CALL = re.compile(r"\w+\(x\)")
+"""An activation that is one function of x."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +34,19 @@ class HopperGemmPlan(GemmPlan):
     """Columns of the output in the last panel of a tile: ``out_panel_columns`` or fewer."""
     producer_registers: int
     consumer_registers: int
+
+    @property
+    def orders_pieces(self) -> bool:
+        """Whether a thread begins a piece of the output, 8 elements, when the last one is done.
+
+        Measured: ptxas computes costly activations of many pieces at once and spills. A single
+        function of x it does not, unless a thread has few registers beside its sums.
+        """
+        text = self.activation or ""
+        costly = costly_calls(text) > 0
+        crowded = self.swap_operands or self.ping_pong or self.split_k > 1
+        alone = SINGLE_CALL.fullmatch(text) is not None and self.num_consumer_warpgroups < 3
+        return costly and (crowded or not alone)
 
     @property
     def pads_panels(self) -> bool:

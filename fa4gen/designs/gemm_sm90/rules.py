@@ -25,10 +25,8 @@ SIZES = (
     "num_epi_stages",
     "registers",
 )
-MOST_PANELS = 3
-"""Of the output, where two warpgroups take turns and compute erf and more."""
-DIVIDING_LOADER = 32
-"""Registers of a loader that finds its CTA's part of k: 24 spill."""
+CLUSTER_LOADER = 32
+"""Registers of a loader that finds its CTA's part of k or of an operand: 24 spill."""
 LARGE_HALF = 128
 """Sums of a thread with 128 rows a warpgroup, where two CTAs divide k."""
 
@@ -40,10 +38,8 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     else:
         yield from _rows(values)
     yield from _split(values)
-    yield from _dividing_loader(values)
+    yield from _loader_of_a_cluster(values)
     yield from _one_panel(values)
-    yield from _four_panels(values)
-    yield from _costly_activation(values)
     yield from _majors(values)
     yield from _columns(values)
     yield from _block(values)
@@ -121,16 +117,18 @@ def _split(values: Values) -> Iterator[Fault]:
             )
 
 
-def _dividing_loader(values: Values) -> Iterator[Fault]:
-    """Yield what was seen to spill: a loader that counts blocks of its part of k."""
+def _loader_of_a_cluster(values: Values) -> Iterator[Fault]:
+    """Yield what was seen to spill: a loader that shares its work with other CTAs."""
     given = values.registers.producer
-    if values.is_split and given < DIVIDING_LOADER:
+    key = "split_k" if values.is_split else "cta_group"
+    if getattr(values.config, key) not in (1, "auto") and given < CLUSTER_LOADER:
         yield Fault(
-            kind="loader of a part of k",
-            message=f"registers: {given} for the producer, but with split_k: 2, where it loads its "
-            f"CTA's part of k, it needs {DIVIDING_LOADER}",
-            keys=("registers", "split_k"),
-            remedies=([{"registers": "auto"}], [{"split_k": 1}]),
+            kind="loader of a cluster",
+            message=f"registers: {given} for the producer, but with {key}: "
+            f"{getattr(values.config, key)}, where it loads its CTA's part, it needs "
+            f"{CLUSTER_LOADER}",
+            keys=("registers", key),
+            remedies=([{"registers": "auto"}], [{key: 1}]),
             last_resort=last_resorts(values),
         )
 
@@ -139,59 +137,14 @@ def _one_panel(values: Values) -> Iterator[Fault]:
     """Yield what was seen to spill: with two panels of the output it does not."""
     config = values.config
     large = values.warpgroup_rows > WGMMA_ROWS and values.accumulators >= LARGE_HALF
-    activated = values.c.axes == ("m",) and config.activation is not None  # a column
+    activated = "m" in values.c.axes and config.activation is not None  # a column or a matrix
     if values.is_split and large and activated and values.num_epi_stages == 1:
         yield Fault(
             kind="one panel",
-            message="num_epi_stages: 1 with split_k: 2, a column of C, an activation and "
+            message=f"num_epi_stages: 1 with split_k: 2, a {values.c.name} of C, an activation and "
             f"{values.accumulators} sums in a thread leaves too few registers",
             keys=("num_epi_stages", "split_k"),
             remedies=([{"num_epi_stages": 2}], [{"num_epi_stages": "auto"}], [{"split_k": 1}]),
-            last_resort=last_resorts(values),
-        )
-
-
-def _four_panels(values: Values) -> Iterator[Fault]:
-    """Yield what was seen to spill: with three panels of the output it does not."""
-    text = values.config.activation or ""
-    nested = "erf(" in text and text.count("(") > 1
-    in_turns = values.ping_pong and values.config.b_major == "n"
-    if in_turns and nested and values.num_epi_stages > MOST_PANELS:
-        yield Fault(
-            kind="four panels",
-            message=f"num_epi_stages: {values.num_epi_stages} with ping_pong, b_major: n and erf "
-            "in an activation of several functions leaves too few registers",
-            keys=("num_epi_stages", "ping_pong"),
-            remedies=([{"num_epi_stages": MOST_PANELS}], [{"ping_pong": False}]),
-            last_resort=last_resorts(values),
-        )
-
-
-def _costly_activation(values: Values) -> Iterator[Fault]:
-    """Yield what was seen to spill: erf beside 128 sums of swapped tiles, or log beside erf."""
-    text, warpgroups = values.config.activation or "", values.num_consumer_warpgroups
-    has_erf = "erf(" in text or "gelu(" in text
-    swapped = values.config.swap_operands
-    if has_erf and swapped and warpgroups == 1 and values.accumulators >= LARGE_HALF:
-        yield Fault(
-            kind="erf of many sums",
-            message=f"activation: gelu or erf beside {values.accumulators} sums in a thread, of "
-            f"BM = {values.BM} with swap_operands, leaves too few registers",
-            keys=("BM", "num_consumer_warpgroups", "activation"),
-            remedies=(
-                [{"num_consumer_warpgroups": 2}, {"num_consumer_warpgroups": "auto"}],
-                [{"BM": 128}],
-            ),
-            last_resort=last_resorts(values),
-        )
-    column = values.c.axes == ("m",)
-    if has_erf and "log(" in text and column and warpgroups == 3 and values.num_epi_stages > 2:
-        yield Fault(
-            kind="panels beside log and erf",
-            message=f"num_epi_stages: {values.num_epi_stages} with a column of C, and log beside "
-            "gelu or erf in the activation, leaves three consumer warpgroups too few registers",
-            keys=("num_epi_stages", "activation"),
-            remedies=([{"num_epi_stages": 2}],),
             last_resort=last_resorts(values),
         )
 

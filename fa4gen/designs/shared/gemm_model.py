@@ -15,6 +15,14 @@ AccumulatorLayout = Literal["rows", "quarters", "halves"]
 """rows: a row in each of the 128 lanes. quarters: 64 rows, 16 in the first lanes of each quarter.
 halves: 64 rows twice, lanes 64 to 127 with the second half of the columns."""
 
+COSTLY = ("exp(", "tanh(", "sigmoid(", "silu(", "gelu(", "erf(", "log(", "sqrt(")
+"""What an activation computes with registers of its own."""
+
+
+def costly_calls(activation: str) -> int:
+    """Count the calls in an activation that take registers of their own."""
+    return sum(map(activation.count, COSTLY))
+
 
 def accumulator_layout(rows: int, cta_group: int) -> AccumulatorLayout:
     """Return how ``rows`` of a CTA, 64 or 128, are arranged in tensor memory."""

@@ -159,6 +159,26 @@ def test_operands_are_swapped_whatever_the_block(keys: Keys) -> None:
     check({**HOPPER, "BM": 32, "swap_operands": True, **keys}, Problem(20, 100, 500), 5)
 
 
+NOTHING_ADDED = "x + 0 * exp(min(x, 0))"
+"""The reference knows no activations."""
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"BM": 128, "BN": 128},
+        {"BM": 128, "BN": 64, "residual": "matrix", "out_dtype": "fp32"},
+        {"BM": 40, "BN": 64, "swap_operands": True, "residual": "column"},
+    ],
+    ids=str,
+)
+def test_pieces_of_a_costly_activation_wait_for_one_another(keys: Keys) -> None:
+    activated = {**HOPPER, "activation": NOTHING_ADDED, **keys}
+    assert gemm_kernel(activated).plan.orders_pieces
+    check(activated, Problem(150, 200, 100, alpha=-0.5), 3)
+
+
 SPLIT: dict[str, Keys] = {
     "swapped": {"BM": 16, "BN": 128, "swap_operands": True, "residual": "row"},
     "swapped two blocks": {"BM": 32, "BN": 128, "swap_operands": True,
