@@ -28,7 +28,12 @@ BIAS = "gemm_bf16_bias_gelu_sm90"
 MAJORS = "gemm_bf16_mn_major_sm90"
 RAGGED, PAGED = "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16"
 DECODE, ALIBI = "decode_d128_bf16", "d128_alibi_causal_bf16"
-KERNELS = (CAUSAL, SMALL, RESIDUAL, BIAS, MAJORS, RAGGED, PAGED, DECODE, ALIBI)
+LISTED = "d128_documents_listed_bf16"
+SCALED, SCALED_PAGES = "decode_d128_kv_fp8_bf16", "decode_d128_paged64_kv_fp8_page_bf16"
+KERNELS = (
+    CAUSAL, SMALL, RESIDUAL, BIAS, MAJORS, RAGGED, PAGED, DECODE, ALIBI, LISTED,
+    SCALED, SCALED_PAGES,
+)  # fmt: skip
 
 
 def write_gpu_folder(folder: Path) -> Path:

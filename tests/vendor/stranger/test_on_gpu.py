@@ -26,6 +26,8 @@ SHIPPED = (
     "d64_paged64_window_sinks_bf16",
     "decode_d128_bf16",
     "d128_alibi_causal_bf16",
+    "decode_mla_bf16",
+    "decode_mla_paged64_bf16",
 )
 
 
