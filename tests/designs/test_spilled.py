@@ -189,6 +189,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**SWAPPED, "BM": 232, "activation": "erf((x - 7.45))", "cta_group": 4}, IN_ORDER),
     ({**THREE, "activation": "gelu(x) * erf(x)"}, IN_ORDER),
     ({**THREE, "num_epi_stages": 3, "activation": "log(x) - gelu(x)"}, IN_ORDER),
+    ({**HOPPER, "overlap": False, "blocks": "listed", "mask": "documents"}, {"BN": 80}),
 ]
 """Each with what of its plan makes the room."""
 
@@ -321,7 +322,7 @@ def test_it_is_refused_with_a_remedy(keys: dict[str, Any], message: str, remedy:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("number", [2, 3, 5, 7, 9, 21, 26, 32, 37, 41, 45])
+@pytest.mark.parametrize("number", [2, 3, 5, 7, 9, 21, 26, 32, 37, 41, 45, 46])
 def test_it_compiles_clean(number: int) -> None:
     loaded = load_mapping(SPILLED[number][0], "spilled")
     kernel = render(build_plan(loaded.config), loaded, open_templates())

@@ -77,6 +77,7 @@ def working_registers(
     needed += 16 * (by_key and (depth == 128 or config.has_tile_lengths))
     if config.lists_blocks:
         needed += {96: 16, 128: 4, 192: 16, 256: 8}.get(depth, 0)
+        needed += 12 * (depth == 128 and not config.overlap)
         needed += 14 * (config.resolved_score.IS_EXPRESSION and depth <= 128)
         needed += DEEP_LISTS * (config.depth > 128 >= depth and block > 160)
     needed += _expression_registers(config)
