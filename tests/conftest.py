@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,16 @@ DEFAULT_ARCH = "sm_90a"
 use_one_blas_thread()
 
 
+def _take_ctrl_c() -> None:
+    """Let programs that tests start receive SIGINT, even where the run itself ignores it.
+
+    A shell without job control ignores it for what it starts in the background, children inherit
+    that, and Python then installs no handler of its own.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _make_helpers_importable() -> None:
     """Let tests import ``tests.emulator.kernel`` and the like.
 
@@ -33,6 +44,7 @@ def _make_helpers_importable() -> None:
     package.__path__ = [str(Path(__file__).parent)]
 
 
+_take_ctrl_c()
 _make_helpers_importable()
 
 # Tests must not depend on how fast or busy a machine is.
