@@ -217,10 +217,11 @@ def main() -> None:
                     {"config": shown_path(Path(path)), "way": name, "us": round(median, 3)}
                 )
             keep.close()
-    if options.json:
-        device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-        facts = {"device": device, "rounds": options.rounds, "calls": CALLS, "results": results}
-        options.json.write_text(json.dumps(facts, indent=1) + "\n")
+            if options.json:  # of what was measured so far
+                device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+                facts = {"device": device, "rounds": options.rounds, "calls": CALLS}
+                text = json.dumps({**facts, "results": results}, indent=1)
+                options.json.write_text(text + "\n")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
 * ``tuned products``, ``tuned product list``, ``tuned attention``, ``tuned drawn`` and ``drawn
   products`` in docs/tuning.md, from docs/tune_h200_*.jsonl,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
-* ``abi`` and ``launcher figures`` in docs/vendoring.md, from the template of the launcher's header
-  and from what `fa4gen bench --vendored` wrote.
+* ``abi``, ``launcher figures`` and ``launch figures`` in docs/vendoring.md, from the template of
+  the launcher's header, what `fa4gen bench --vendored` wrote, and launch_host_time.py.
 
 tests/test_docs.py fails when one of them is not current.
 """
@@ -182,6 +182,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/emulator_mutations.md", "classes", bug_classes_table),
     ("docs/vendoring.md", "abi", vendoring_parts.abi_section),
     ("docs/vendoring.md", "launcher figures", lambda: vendoring_parts.launcher_section(ROOT)),
+    ("docs/vendoring.md", "launch figures", lambda: vendoring_parts.launch_section(ROOT)),
 )
 """File, name of the part, what it should be."""
 

@@ -1,4 +1,4 @@
-"""Parts of docs/vendoring.md: the interface, and what `fa4gen bench --vendored` measured.
+"""Parts of docs/vendoring.md: the interface, and what was measured of the launcher.
 
 ``docs/update.py`` puts them there.
 """
@@ -17,6 +17,16 @@ FILES = (
 HEADER = "| config | kernel time, ratio | `fa4gen.load` | prepared | C | prepared | driver alone |"
 RULE = "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
 VENDORED = "vendored"
+LAUNCH_FILE = Path("docs/bench_h200_launch.json")
+LAUNCHES = {
+    "a kernel that does nothing": "a kernel that does nothing, cuLaunchKernelEx, CUkernel",
+    "ours by the driver": "our kernel, cuLaunchKernelEx, CUkernel",
+    "unprepared": "our kernel, C launcher, unprepared",
+    "prepared": "our kernel, C launcher, prepared",
+    "graph": "our kernel, C launcher, prepared, graph",
+}
+"""Columns, and the ways that launch_host_time.py measures."""
+ON_THE_GPU = ("one tile", "many tiles")
 
 
 def abi_section() -> str:
@@ -66,6 +76,35 @@ def launcher_section(root: Path) -> str:
             "",
             f"From {links}; to measure again: `fa4gen bench CONFIG... --vendored --no-peers --json "
             "FILE.json`.",
+        ]
+    )
+
+
+def launch_section(root: Path) -> str:
+    """Return the table of what one launch costs host and GPU."""
+    document = json.loads((root / LAUNCH_FILE).read_text(encoding="utf-8"))
+    taken: dict[str, dict[str, float]] = {}
+    for one in document["results"]:
+        taken.setdefault(Path(one["config"]).stem, {})[one["way"]] = one["us"]
+    rows = []
+    for name, us in taken.items():
+        cells = [f"{us[way]:.2f}" for way in LAUNCHES.values()]
+        for size in ON_THE_GPU:
+            graph, without = (us[f"GPU time, {size}, prepared{by}"] for by in (", graph", ""))
+            cells.append(f"{graph:.2f} / {without:.2f}")
+        rows.append(f"| `{name}` | {' | '.join(cells)} |")
+    columns = [*LAUNCHES, *(f"GPU time, {size}, graph / without" for size in ON_THE_GPU)]
+    return "\n".join(
+        [
+            f"{document['device']}, {document['rounds']} rounds of {document['calls']} launches, "
+            "medians in microseconds:",
+            "",
+            f"| config | {' | '.join(columns)} |",
+            "| --- |" + " ---: |" * len(columns),
+            *rows,
+            "",
+            f"From [{LAUNCH_FILE.name}]({LAUNCH_FILE.name}); to measure again: "
+            f"`python benchmarks/launch_host_time.py {' '.join(taken)} --json FILE.json`.",
         ]
     )
 
