@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,10 +15,12 @@ from fa4gen.vendor.folder import ADAPTER_ROOTS, folder_files
 from fa4gen.vendor.host_build import build_library
 from fa4gen.vendor.kernels import build_kernels
 from fa4gen.vendor.model import Request
+from tests.vendor.adapters.folders import import_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+    from types import ModuleType
 
 PREFIX = "vend"
 """Other than that of the tests without a GPU, whose operators may be registered, too."""
@@ -47,12 +50,20 @@ def write_gpu_folder(folder: Path) -> Path:
     return folder
 
 
+def import_once(path: Path) -> ModuleType:
+    """Import an adapter, or return what was imported: it registers its operators in the process."""
+    module = sys.modules.get(path.stem)
+    return module if module and module.__file__ == str(path) else import_file(path)
+
+
 def build_cpp(folder: Path, source: str, name: str, options: Sequence[str]) -> Path:
     """Build an adapter in C++ together with the launcher; skip where there is no compiler."""
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("no C++ compiler on this machine")
     library = folder / f"lib{PREFIX}_{name}.so"
+    if library.exists():  # and may be loaded
+        return library
     sources = [*sorted((folder / "src").glob("*.c")), *sorted((folder / "cubins").glob("*.c"))]
     made = subprocess.run(
         [

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import fa4gen
-from tests.vendor.adapters.folders import import_file
 from tests.vendor.adapters.gpu_folder import (
     ALIBI,
     BIAS,
@@ -20,6 +19,7 @@ from tests.vendor.adapters.gpu_folder import (
     RESIDUAL,
     SMALL,
     build_cpp,
+    import_once,
 )
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
@@ -39,7 +39,7 @@ def jax():
 @pytest.fixture(scope="module")
 def vend(jax, gpu_folder):
     build_cpp(gpu_folder, "jax/vend_jax.cc", "jax", ["-isystem", jax.ffi.include_dir()])
-    return import_file(gpu_folder / "adapters/jax/vend_jax.py")
+    return import_once(gpu_folder / "adapters/jax/vend_jax.py")
 
 
 @pytest.fixture

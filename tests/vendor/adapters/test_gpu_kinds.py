@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import fa4gen
-from tests.vendor.adapters.folders import import_file
 from tests.vendor.adapters.gpu_folder import (
     ALIBI,
     DECODE,
@@ -22,6 +21,7 @@ from tests.vendor.adapters.gpu_folder import (
     SCALED,
     SCALED_PAGES,
     build_cpp,
+    import_once,
 )
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def from_torch(torch: Any, tensor: Any) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def by_python(gpu_folder: Path) -> Call:
-    vend = import_file(gpu_folder / "adapters/python/vend.py")
+    vend = import_once(gpu_folder / "adapters/python/vend.py")
 
     def call(name: str, inputs: Any, arrays: Arrays, expected: Any) -> Any:
         given = {key: to_cupy(array) for key, array in arrays.items()}
@@ -134,7 +134,7 @@ def by_python(gpu_folder: Path) -> Call:
 
 @pytest.fixture(scope="module")
 def by_torch(torch: Any, gpu_folder: Path) -> Call:
-    vend = import_file(gpu_folder / "adapters/torch/vend_torch.py")
+    vend = import_once(gpu_folder / "adapters/torch/vend_torch.py")
 
     def call(name: str, inputs: Any, arrays: Arrays, expected: Any) -> Any:
         given = {key: to_torch(torch, array) for key, array in arrays.items()}
@@ -153,7 +153,7 @@ def by_jax(gpu_folder: Path) -> Call:
     except RuntimeError as error:
         pytest.skip(f"this JAX has no GPU: {error}")
     build_cpp(gpu_folder, "jax/vend_jax.cc", "jax", ["-isystem", jax.ffi.include_dir()])
-    vend = import_file(gpu_folder / "adapters/jax/vend_jax.py")
+    vend = import_once(gpu_folder / "adapters/jax/vend_jax.py")
 
     def call(name: str, inputs: Any, arrays: Arrays, expected: Any) -> Any:
         given = {key: jax.device_put(array, device) for key, array in arrays.items()}

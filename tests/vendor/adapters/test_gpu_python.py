@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import fa4gen
-from tests.vendor.adapters.folders import import_file
-from tests.vendor.adapters.gpu_folder import BIAS, CAUSAL, MAJORS, RESIDUAL, SMALL
+from tests.vendor.adapters.gpu_folder import BIAS, CAUSAL, MAJORS, RESIDUAL, SMALL, import_once
 
 pytestmark = pytest.mark.gpu
 
@@ -49,7 +48,7 @@ np.testing.assert_array_equal(out.get().view(np.uint16), first)
 
 @pytest.fixture(scope="module")
 def vend(gpu_folder):
-    return import_file(gpu_folder / "adapters/python/vend.py")
+    return import_once(gpu_folder / "adapters/python/vend.py")
 
 
 def random(*shape, seed=0, dtype=BF16):

@@ -10,8 +10,15 @@ from types import SimpleNamespace
 import pytest
 
 import fa4gen
-from tests.vendor.adapters.folders import import_file
-from tests.vendor.adapters.gpu_folder import BIAS, CAUSAL, MAJORS, RESIDUAL, SMALL, build_cpp
+from tests.vendor.adapters.gpu_folder import (
+    BIAS,
+    CAUSAL,
+    MAJORS,
+    RESIDUAL,
+    SMALL,
+    build_cpp,
+    import_once,
+)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 
@@ -28,7 +35,7 @@ def torch():
 
 @pytest.fixture(scope="module")
 def vend(torch, gpu_folder):
-    return import_file(gpu_folder / "adapters/torch/vend_torch.py")
+    return import_once(gpu_folder / "adapters/torch/vend_torch.py")
 
 
 @pytest.fixture(scope="module")
