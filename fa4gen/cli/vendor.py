@@ -188,7 +188,7 @@ class _Work:
     def plan(self, target: Target) -> FolderPlan:
         from fa4gen.render.environment import open_templates
         from fa4gen.vendor.assemble import assemble
-        from fa4gen.vendor.locked import locked_configs, locked_request, with_images_of
+        from fa4gen.vendor.locked import locked_configs, locked_request
         from fa4gen.vendor.transaction import refuse_pending
         from fa4gen.vendor.update import plan_update
         from fa4gen.vendor.write import plan_write
@@ -207,7 +207,6 @@ class _Work:
         kernels = self._compile(request, loaded, templates)
         if lock is None:
             return plan_write(assemble(request, kernels, templates), target.folder, self.force)
-        kernels = with_images_of(kernels, lock, target.folder)
         assembled = assemble(request, kernels, templates)
         if self.merges:
             return plan_update(assembled, target.folder, lock, self.force)

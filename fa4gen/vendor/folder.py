@@ -16,6 +16,7 @@ from fa4gen.vendor.features import features_of
 from fa4gen.vendor.image import LINE_CHARACTERS
 from fa4gen.vendor.launcher import ARRAYS
 from fa4gen.vendor.manifest import short_manifest
+from fa4gen.vendor.packing import model_constants
 from fa4gen.vendor.regions import EXTENTS, MOST_EXTENTS, region_facts
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
                 text for fact in facts for text in (fact.selftest.condition, fact.selftest.score)
             )
         },
+        **model_constants(),
         "row_characters": LINE_CHARACTERS,
         "largest_image": max(fact.image.cubin_bytes for fact in facts),
     }

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fa4gen.config.load import LoadedConfig, validate_document
 from fa4gen.config.yaml_positions import read_document
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.render.manifest import sha256
 from fa4gen.toolchain.model import CompiledKernel, Resources
-from fa4gen.vendor.image import (
-    ALPHABET,
-    PROPERTIES,
-    Image,
-    decompress,
-    from_text,
-    image_lines,
-)
+from fa4gen.vendor.image import ALPHABET, Image, image_lines
 from fa4gen.vendor.lock import LOCK_NAME
 from fa4gen.vendor.model import Request, VendoredKernel
 from fa4gen.vendor.on_disk import read_file
@@ -32,7 +23,7 @@ if TYPE_CHECKING:
     from fa4gen.vendor.lock import Lock, LockedKernel
 
 _ROW = re.compile(rb'^ *"([%b]+)",$' % re.escape(ALPHABET).encode(), re.MULTILINE)
-MAX_CUBIN_BYTES = 64 << 20
+_CHECKSUM = re.compile(rb"^ *0x([0-9a-f]{8}),$", re.MULTILINE)
 
 
 def locked_request(lock: Lock) -> Request:
@@ -86,49 +77,27 @@ def locked_kernels(
             kernel.plan,
             kernel.rendered,
             _compiled(entry),
-            image_on_disk(folder, entry) or _image_without_lines(entry),
+            image_on_disk(folder, lock, entry) or _image_without_lines(entry),
         )
         for kernel, entry in zip(planned, lock.kernels, strict=True)
     ]
 
 
-def with_images_of(
-    kernels: Sequence[VendoredKernel], lock: Lock, folder: Path
-) -> list[VendoredKernel]:
-    """Return ``kernels`` with the folder's own packing of every image that came out the same.
-
-    Another liblzma may pack the same cubin into other bytes, which would be a change for nothing.
-    """
-    held = {kernel.symbol: kernel for kernel in lock.kernels}
-    result = []
-    for kernel in kernels:
-        entry = held.get(kernel.symbol)
-        digest = hashlib.sha256(kernel.compiled.cubin).hexdigest()
-        same = entry is not None and entry.image.sha256 == digest
-        image = image_on_disk(folder, entry) if same and entry is not None else None
-        if image is not None and from_text(image.lines[0][:5].encode(), 4)[0] != PROPERTIES:
-            image = None  # of an older fa4gen, for another launcher
-        result.append(replace(kernel, packed=image) if image else kernel)
-    return result
-
-
-def image_on_disk(folder: Path, kernel: LockedKernel) -> Image | None:
-    """Return the image in ``cubins/``, None unless it unpacks to the cubin of the lock."""
+def image_on_disk(folder: Path, lock: Lock, kernel: LockedKernel) -> Image | None:
+    """Return the image in ``cubins/``, None unless the file is as it was written."""
+    path = f"cubins/{kernel.symbol}.c"
     try:
-        text = read_file(folder, f"cubins/{kernel.symbol}.c")
+        text = read_file(folder, path)
     except ConfigError:
         return None
-    if text is None:
+    if text is None or sha256(text) != lock.files.get(path):
         return None
-    try:
-        packed = from_text(b"".join(_ROW.findall(text)), kernel.image.packed_bytes)
-        cubin = decompress(packed, MAX_CUBIN_BYTES)
-    except ValueError:
-        return None
-    if hashlib.sha256(cubin).hexdigest() != kernel.image.sha256:
-        return None
-    lines = image_lines(packed)
-    return Image(kernel.image.sha256, len(cubin), len(packed), lines, zlib.crc32(cubin))
+    checksum = _CHECKSUM.search(text)
+    lines = image_lines(b"".join(_ROW.findall(text)).decode())
+    size = sum(map(len, lines))
+    if checksum is None or size != kernel.image.packed_bytes:
+        return None  # of an older fa4gen
+    return Image(kernel.image.sha256, kernel.image.cubin_bytes, size, lines, int(checksum[1], 16))
 
 
 def _image_without_lines(kernel: LockedKernel) -> Image:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 from pathlib import Path
 
 import pytest
@@ -11,18 +10,6 @@ from fa4gen.resources import data_root
 from tests.vendor.folder.conftest import CONFIG, Vendored
 
 pytestmark = pytest.mark.compile
-
-
-def compress_otherwise(data: bytes) -> bytes:
-    """Pack the same data into other bytes."""
-    filters = [{"id": lzma.FILTER_LZMA1, "preset": 1, "lc": 0, "lp": 0, "pb": 4}]
-    return lzma.compress(data, format=lzma.FORMAT_ALONE, filters=filters)
-
-
-def compress_by_eight(data: bytes) -> bytes:
-    """Pack as older folders are, by places modulo eight."""
-    filters = [{"id": lzma.FILTER_LZMA1, "preset": 9, "lc": 0, "lp": 0, "pb": 3}]
-    return lzma.compress(data, format=lzma.FORMAT_ALONE, filters=filters)
 
 
 def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
@@ -123,31 +110,22 @@ def test_the_diff_of_an_edit_shows_it_and_no_more(
     assert changed[2:] == ["-#define ACME_H_ 1", "+#define ACME_H_"]
 
 
-def test_an_image_packed_by_another_liblzma_is_current(
+def test_machine_code_that_the_launcher_of_today_does_not_unpack_is_packed_again(
     vendored: Vendored, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = vendored.files()
-    monkeypatch.setattr("fa4gen.vendor.image.compress", compress_otherwise)
-    assert check(capsys)[0] == 0
-    assert main(["vendor", "--update", "attn"]) == 0
-    assert vendored.files() == before
-    assert main(["vendor", CONFIG, "--into", "new", "--prefix", "acme"]) == 0
-    path = f"cubins/acme_{CONFIG}.c"
-    assert Path("new", path).read_bytes() != before[path]  # it does pack otherwise
-
-
-def test_machine_code_that_the_launcher_of_today_does_not_unpack_is_packed_again(
-    vendored: Vendored, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = vendored.files()
     with monkeypatch.context() as older:
-        older.setattr("fa4gen.vendor.image.compress", compress_by_eight)
-        older.setattr("fa4gen.vendor.locked.PROPERTIES", 135)
+        older.setattr("fa4gen.vendor.packing.LEARNING_RATE", 13)
+        older.setattr("fa4gen.vendor.image.MODEL", "older")
         assert main(["vendor", CONFIG, "--into", "old", "--prefix", "acme"]) == 0
-    path = f"cubins/acme_{CONFIG}.c"
-    assert Path("old", path).read_bytes() != before[path]
+    image = f"cubins/acme_{CONFIG}.c"
+    assert Path("old", image).read_bytes() != before[image]
+    capsys.readouterr()
+    assert main(["vendor", "--check", "old", "--format", "json"]) == 3
+    (found,) = json.loads(capsys.readouterr().out)["folders"]
+    assert wrong(found) == {"old/src/launcher.c": "stale"}
     assert main(["vendor", "--update", "old"]) == 0
-    assert Path("old", path).read_bytes() == before[path]
+    assert {path: Path("old", path).read_bytes() for path in before} == before
 
 
 def test_stale_files_and_kernels_are_named(

@@ -1,7 +1,7 @@
 /* Unpacks images from a file, each into its CRC-32 or the word "damaged": unpack FILE.
  *
- * An image is two 64-bit numbers (bytes packed, bytes unpacked), the CRC-32 that it is to have, in
- * 64 bits, and rows of base 85 as in cubins/. */
+ * An image is two 64-bit numbers (digits, bytes unpacked), the CRC-32 that it is to have, in
+ * 64 bits, and rows of digits as in cubins/. */
 #include "launcher.c"
 
 #include <stdio.h>
@@ -15,14 +15,14 @@ int main(int argc, char **argv) {
   FILE *stream = argc == 2 ? fopen(argv[1], "rb") : NULL;
   if (stream == NULL) return 2;
   while (fread(numbers, sizeof numbers, 1, stream) == 1) {
-    const size_t in_row = ACME_ROW_CHARACTERS / 5 * 4;
+    const size_t in_row = ACME_ROW_CHARACTERS;
     size_t rows = (numbers[0] + in_row - 1) / in_row, row_bytes = ACME_ROW_CHARACTERS + 1;
     const unsigned char *data;
     acme_image image = {NULL, 0, NULL, 0, (uint32_t)numbers[2], NULL};
     char(*text)[ACME_ROW_CHARACTERS + 1] = malloc(rows * row_bytes); /* no byte more: ASan looks */
     if (fread(text, row_bytes, rows, stream) != rows) return 2;
     image.rows = (const char(*)[ACME_ROW_CHARACTERS + 1])text;
-    image.packed_bytes = (size_t)numbers[0];
+    image.digits = (size_t)numbers[0];
     image.cubin_bytes = (size_t)numbers[1];
     int status = get_cubin(&image, &data);
     if (status == 0)

@@ -1,0 +1,323 @@
+"""Machine code as digits: an arithmetic code whose chances a model learns from the bytes so far.
+
+The launcher's C unpacks it (templates/vendor/src/image.c.j2 says how); there are only integers, so
+that both sides compute the same. Here the bytes are known beforehand: what depends on them alone is
+computed for all at once, and what one bit leaves for the next one of the same context, or of the
+same weights, in rounds, each of which takes the next bit of every context.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+    Words = NDArray[np.uint32]
+
+RADIX = 88
+VALUES = (
+    "PLACE", "OPCODE", "OPCODE_BEFORE", "BACK_1", "BACK_2", "BACK_3", "BACK_4", "BACK_5", "BACK_6",
+    "BACK_16", "BACK_32", "EXPECTED", "LENGTH", "LIKEWISE",
+)  # fmt: skip
+"""What a context may depend on: the byte's place in an instruction of 16 bytes; the opcode, as far
+as it is known, and that of the instruction before; bytes so far back; the byte that came after the
+last six bytes when they came before, and the length of that match; the byte at this place of the
+last instruction with the opcode."""
+CONTEXTS = (
+    ("BACK_1",),
+    ("PLACE", "OPCODE", "OPCODE_BEFORE", "BACK_1", "BACK_2", "BACK_3", "BACK_4", "BACK_16"),
+    ("BACK_1", "BACK_2"),
+    ("BACK_1", "BACK_2", "BACK_3", "BACK_4"),
+    ("BACK_4", "BACK_16", "BACK_32"),
+    ("PLACE", "OPCODE", "BACK_1"),
+    ("PLACE", "OPCODE", "OPCODE_BEFORE", "BACK_3", "BACK_5", "BACK_6", "BACK_32", "LIKEWISE"),
+    ("EXPECTED", "LENGTH"),
+    ("PLACE", "LIKEWISE"),
+    ("PLACE", "OPCODE"),
+    ("EXPECTED",),
+    ("PLACE", "OPCODE", "EXPECTED", "LENGTH", "LIKEWISE"),
+)
+"""Found by trying additions and changes on machine code of shipped kernels."""
+MATCH_BYTES, LONGEST = 6, 32
+TABLE_BITS = 16
+MOST_COUNTED = 30
+LEARNING_RATE = 14
+FIRST_WEIGHT = 19661
+HASH_FACTOR, SLOT_FACTOR = 0x2F0B4C47, 0x85EBCA6B
+LOGISTIC = (
+    1, 2, 3, 6, 10, 16, 27, 45, 73, 120, 194, 310, 488, 747, 1101, 1546, 2047, 2549, 2994, 3348,
+    3607, 3785, 3901, 3975, 4022, 4050, 4068, 4079, 4085, 4089, 4092, 4093, 4094,
+)  # fmt: skip
+"""4096 / (1 + exp(-x)) for x from -8 to 8."""
+MODEL = repr(
+    (RADIX, VALUES, CONTEXTS, MATCH_BYTES, LONGEST, TABLE_BITS, MOST_COUNTED, LEARNING_RATE)
+)
+"""What the digits of the same bytes depend on."""
+_ENOUGH = 1 << 40
+_FEW = 20
+"""Runs that go on, of which rounds are no faster than one after the other."""
+
+
+def pack(data: bytes) -> tuple[int, ...]:
+    """Return the digits of ``data``, the highest first."""
+    chances, bits = _chances(np.frombuffer(data, np.uint8))
+    return _digits(chances.tolist(), bits.tolist())
+
+
+def model_constants() -> dict[str, object]:
+    """Return what the template of the launcher reads of the model."""
+    return {
+        "radix": RADIX,
+        "contexts": [_mask(context) for context in CONTEXTS],
+        "match_bytes": MATCH_BYTES,
+        "longest_match": LONGEST,
+        "table_bits": TABLE_BITS,
+        "most_counted": MOST_COUNTED,
+        "learning_rate": LEARNING_RATE,
+        "first_weight": FIRST_WEIGHT,
+        "hash_factor": HASH_FACTOR,
+        "slot_factor": SLOT_FACTOR,
+        "logistic": LOGISTIC,
+    }
+
+
+def _mask(context: tuple[str, ...]) -> str:
+    return f"0x{sum(1 << VALUES.index(name) for name in context):04x}"
+
+
+def _hash(so_far: Words, value: Words) -> Words:
+    mixed = (so_far + value + np.uint32(1)) * np.uint32(HASH_FACTOR)
+    return mixed ^ mixed >> np.uint32(15)
+
+
+def _values(data: NDArray[np.uint8]) -> dict[str, Words]:
+    """Return what contexts depend on, for each byte."""
+    size = len(data)
+    padded = np.concatenate([np.zeros(LONGEST, np.uint8), data]).astype(np.uint32)
+    at = np.arange(size)
+    place = at % 16
+    own = at - place + LONGEST
+    first = padded[own]
+    second = padded[np.minimum(own + 1, size + LONGEST - 1)]
+    opcode = first | (second & 15) << 8
+    values = {
+        "PLACE": place.astype(np.uint32),
+        "OPCODE": np.select([place == 0, place == 1], [np.uint32(4096), 8192 + first], opcode),
+        "OPCODE_BEFORE": padded[own - 16] | (padded[own - 15] & 15) << 8,
+    }
+    for back in (1, 2, 3, 4, 5, 6, 16, 32):
+        values[f"BACK_{back}"] = padded[at + LONGEST - back]
+    values["EXPECTED"], values["LENGTH"] = _matches(data)
+    values["LIKEWISE"] = _likewise(data, opcode)
+    return values
+
+
+def _likewise(data: NDArray[np.uint8], opcode: Words) -> Words:
+    """Return 256 and the byte at the same place of the last instruction with the opcode; 0 else."""
+    result = np.zeros(len(data), np.uint32)
+    last: dict[int, int] = {}
+    for begin in range(0, len(data) - 2, 16):
+        end = min(begin + 16, len(data))
+        key = int(opcode[begin])
+        if key in last:
+            before = last[key]
+            result[begin + 2 : end] = (
+                data[before + 2 : before + end - begin].astype(np.uint32) + 256
+            )
+        last[key] = begin
+    return result
+
+
+def _matches(data: NDArray[np.uint8]) -> tuple[Words, Words]:
+    """Return 256 and the byte that matches expect, 0 where there is none; and their lengths."""
+    size = len(data)
+    keys = np.zeros(size + 1, np.uint32)
+    for back in range(1, MATCH_BYTES + 1):
+        keys[MATCH_BYTES:] = _hash(
+            keys[MATCH_BYTES:], data[MATCH_BYTES - back : size + 1 - back].astype(np.uint32)
+        )
+    hashes, text = (keys >> np.uint32(16)).tolist(), data.tobytes()
+    places: dict[int, int] = {}
+    expected, lengths = [0] * size, [0] * size
+    match = length = 0
+    for at in range(size):
+        if at >= MATCH_BYTES:
+            known = places.get(hashes[at], 0)
+            if known and length < 16:
+                found = 0
+                while (
+                    found < min(LONGEST, known) and text[known - 1 - found] == text[at - 1 - found]
+                ):
+                    found += 1
+                if found > length:
+                    match, length = known, found
+            places[hashes[at]] = at
+        if match:
+            expected[at] = text[match] + 256
+            lengths[at] = min(length, 15)
+            length = length + 1 if text[match] == text[at] else 0
+            match += 1
+    return np.array(expected, np.uint32), np.array(lengths, np.uint32)
+
+
+def _chances(data: NDArray[np.uint8]) -> tuple[Numbers, Numbers]:
+    """Return the chance of a one in 4096ths, and the bit, for all bits of ``data`` in turn."""
+    size = len(data)
+    bits = np.unpackbits(data).astype(np.int64)
+    byte = data.astype(np.uint32)
+    nodes = np.stack([1 << n | byte >> (8 - n) for n in range(8)], 1).astype(np.uint32).ravel()
+    values = _values(data)
+    orders, runs = [], _Runs([], [], [])
+    for number, context in enumerate(CONTEXTS):
+        hashes = np.full(size, number + 1, np.uint32)
+        for name in VALUES:
+            if name in context:
+                hashes = _hash(hashes, values[name])
+        mixed = _hash(np.repeat(hashes, 8), nodes) * np.uint32(SLOT_FACTOR)
+        orders.append(runs.add(mixed, bits))
+    met = runs.odds()
+    odds = np.empty((len(bits), len(CONTEXTS)), np.int64)
+    for number, order in enumerate(orders):
+        odds[order, number] = met[number * len(bits) : (number + 1) * len(bits)]
+    return _mixed(odds, bits), bits
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Bits in the order of the table's entries; a run of them has one owner, and begins anew."""
+
+    begins: list[Numbers]
+    lengths: list[Numbers]
+    bits: list[Numbers]
+
+    def add(self, mixed: Words, bits: Numbers) -> Numbers:
+        """Add the bits of a context by their hashes; return the order that they have here."""
+        entry = (mixed >> np.uint32(32 - TABLE_BITS)).astype(np.uint16)
+        order = np.argsort(entry, kind="stable")
+        key = entry[order].astype(np.uint32) << 8 | (mixed & np.uint32(255))[order]
+        begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+        self.lengths.append(np.diff(begins, append=len(bits)))
+        self.begins.append(begins + len(self.bits) * len(bits))
+        self.bits.append(bits[order])
+        return order
+
+    def odds(self) -> Numbers:
+        """Return the log-odds that each bit meets, in their order here: those of the run so far."""
+        begins, lengths = np.concatenate(self.begins), np.concatenate(self.lengths)
+        bits = np.concatenate(self.bits).astype(np.bool_)
+        longest = np.argsort(-lengths, kind="stable")
+        begins, lengths = begins[longest], lengths[longest]
+        running = len(begins) - np.cumsum(np.bincount(lengths))
+        met = np.empty(len(bits), np.int32)
+        chance = np.full(len(begins), 1 << 15, np.int32)
+        step = 0
+        while running[step] > _FEW:
+            count = int(running[step])
+            now, at = chance[:count], begins[:count] + step
+            met[at] = now
+            ones = bits[at]
+            wrong = 2 * np.where(ones, 65535 - now, now) // (2 * min(step, MOST_COUNTED) + 3)
+            now += np.where(ones, wrong, -wrong)
+            step += 1
+        for run in range(int(running[step])):
+            begin, length = int(begins[run]), int(lengths[run])
+            rest = bits[begin + step : begin + length].tolist()
+            met[begin + step : begin + length] = _met(int(chance[run]), rest, step)
+        odds: Numbers = _odds_table()[met >> 4]
+        return odds
+
+
+def _met(chance: int, ones: list[bool], count: int) -> list[int]:
+    """Return the chances that bits of one run meet, of which there were ``count`` before."""
+    met = []
+    for number, one in enumerate(ones, count):
+        met.append(chance)
+        wrong = 2 * (65535 - chance if one else chance) // (2 * min(number, MOST_COUNTED) + 3)
+        chance += wrong if one else -wrong
+    return met
+
+
+def _mixed(odds: Numbers, bits: Numbers) -> Numbers:
+    """Return the chance in 4096ths for all bits in turn: weights are of a place and a bit."""
+    sets, contexts = 128, len(CONTEXTS)
+    weights = np.full((sets, contexts), FIRST_WEIGHT, np.int64)
+    result = np.empty(len(bits), np.int64)
+    table = np.array([_chance_of(x) for x in range(-2047, 2048)])
+    for begin in range(0, len(bits), sets):
+        now, bit = odds[begin : begin + sets], bits[begin : begin + sets]
+        own = weights[: len(bit)]
+        total = _divided((own * now).sum(1), 65536)
+        chance = table[np.clip(total, -2047, 2047) + 2047]
+        result[begin : begin + sets] = chance
+        error = (bit * 4096 - chance) * LEARNING_RATE
+        own += _divided(now * error[:, None], 16384)
+    return result
+
+
+def _divided(numbers: Numbers, by: int) -> Numbers:
+    """Divide by a power of two, rounding towards zero as C does."""
+    return (numbers + (numbers < 0) * (by - 1)) >> (by.bit_length() - 1)
+
+
+def _chance_of(odds: int) -> int:
+    at, within = divmod(odds + 2048, 128)
+    return (LOGISTIC[at] * (128 - within) + LOGISTIC[at + 1] * within + 64) // 128
+
+
+@lru_cache(maxsize=1)
+def _odds_table() -> Numbers:
+    """Return log-odds by chance in 4096ths: the least that give as much."""
+    table: list[int] = []
+    for odds in range(-2047, 2048):
+        table += [odds] * (_chance_of(odds) + 1 - len(table))
+    return np.array(table + [2047] * (4096 - len(table)))
+
+
+def _digits(chances: list[int], bits: list[int]) -> tuple[int, ...]:
+    """Return the digits of a number that the bits have, by their chances."""
+    parts, low, width, count = [], 0, 1, 0
+    for chance, bit in zip(chances, bits, strict=True):
+        while width < _ENOUGH:
+            width *= RADIX
+            low *= RADIX
+            count += 1
+            if count % 64 == 0:  # additions stay short
+                parts.append((low, count))
+                low = 0
+        ones = (width >> 12) * chance
+        if bit:
+            width = ones
+        else:
+            low += ones
+            width -= ones
+    number = low
+    for part, at in parts:
+        number += part * RADIX ** (count - at)
+    return _shortest(number, width, count)
+
+
+def _shortest(number: int, width: int, count: int) -> tuple[int, ...]:
+    """Return the digits, less zeros at the end, of the roundest number from ``number`` on.
+
+    It is below ``number + width``; they have ``count`` digits.
+    """
+    unit = 1
+    while count and _rounded(number, unit * RADIX) < number + width:
+        unit *= RADIX
+        count -= 1
+    rest = _rounded(number, unit) // unit
+    digits = []
+    for _ in range(count):
+        rest, digit = divmod(rest, RADIX)
+        digits.append(digit)
+    return tuple(reversed(digits))
+
+
+def _rounded(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
