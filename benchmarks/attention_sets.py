@@ -1,12 +1,12 @@
 """Tunes attention for sets of problems in one process, and prints each as it comes.
 
     python benchmarks/attention_sets.py OUT [--fa3 LIB] [--cudart LIB] [--seconds 100] [--drawn 30]
-        [--table-of CHIP]
+        [--table-of CHIP] [--problem d192_dense_bf16 16x64/16x385x1071] [--not-fixed]
 
 Depth 64 to 256, dense and causal, 512 to 16k rows, then problems that are drawn when it runs, with
-fewer key heads and other numbers of keys. OUT gets a file of lines for each config, as `fa4gen
-tune` writes them, and what was drawn. Kernels are compiled before the first is timed; without a GPU
-the model chooses.
+fewer key heads and other numbers of keys. --problem adds one, ahead of these; --not-fixed leaves
+out what is not drawn. OUT gets a file of lines for each config, as `fa4gen tune` writes them, and
+what was drawn. Kernels are compiled before the first is timed; without a GPU the model chooses.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     add_options(parser)
     parser.add_argument("--drawn", type=int, default=30)
+    parser.add_argument("--not-fixed", action="store_true")
+    parser.add_argument(
+        "--problem", nargs=2, action="append", default=[], metavar=("CONFIG", "PROBLEM")
+    )
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     seed = arguments.draw or random.SystemRandom().getrandbits(32)
@@ -49,12 +53,13 @@ def main() -> None:
     drawn = [draw(rng) for _ in range(arguments.drawn)]
     text = json.dumps({"seed": seed, "drawn": drawn})
     (arguments.out / "drawn.json").write_text(text, encoding="utf-8")
-    problems = [
+    fixed = [
         (f"d{depth}_{mask}_bf16", f"{max(1, TOKENS // rows)}x{COLUMNS // depth}x{rows}")
-        for rows in ROWS
+        for rows in (() if arguments.not_fixed else ROWS)
         for depth in DEPTHS
         for mask in MASKS
-    ] + drawn
+    ]
+    problems = [*map(tuple, arguments.problem), *fixed, *drawn]
     run([Wanted(name, word, name) for name, word in problems], arguments)
 
 

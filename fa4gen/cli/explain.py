@@ -115,21 +115,33 @@ def _explain_problems(
     from fa4gen.cli.output import print_json, print_table
     from fa4gen.config.paths import shown_path
     from fa4gen.tune.candidates import find_candidates
-    from fa4gen.tune.explain import COLUMNS, LEGEND, choose, why
+    from fa4gen.tune.committed import find_table
+    from fa4gen.tune.explain import (
+        COLUMNS,
+        LEGEND,
+        choose,
+        measured,
+        measured_data,
+        region_of,
+        why,
+    )
     from fa4gen.tune.model.chips import known_chip
 
     document = []
     for loaded in configs:
         its_chip = known_chip(loaded.config.arch, chip)
         candidates = find_candidates(loaded)
+        table = find_table(loaded, its_chip.name)
         for problem in problems:
             choice = choose(loaded, problem, its_chip, candidates)
+            region = region_of(choice, table)
             if output_format == "json":
-                document.append({"config": shown_path(loaded.path), **choice.data(most)})
+                data = choice.data(most) | {"table": measured_data(region, table)}
+                document.append({"config": shown_path(loaded.path), **data})
                 continue
             title = f"{loaded.config.name} at {choice.family.word(choice.problem)}, {its_chip.name}"
             print_table(COLUMNS, choice.rows(most), title=title, right=COLUMNS[2:-1])
-            for line in (*why(choice), LEGEND, its_chip.note):
+            for line in (*why(choice), *measured(region, table), LEGEND, its_chip.note):
                 click.echo(f"  {line}")
             click.echo()
     if output_format == "json":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.config.paths import shown_path
 from fa4gen.counts import counted
 from fa4gen.tune.candidates import find_candidates, rank
 from fa4gen.tune.family import family_of
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fa4gen.config.load import LoadedConfig
+    from fa4gen.config.set_file import KernelSetFile, Region
     from fa4gen.tune.candidates import Candidate, Ranked
     from fa4gen.tune.family import Family
     from fa4gen.tune.model.chips import Chip
@@ -91,6 +93,31 @@ def choose(
     family = family_of(found[0].plan)
     parsed = family.parse_problem(problem)
     return Choice(family, parsed, chip, tuple(rank(found, parsed, chip)))
+
+
+def region_of(choice: Choice, table: KernelSetFile | None) -> Region | None:
+    """Return the region that a chip's table has for the problem: it goes before the model."""
+    if table is None:
+        return None
+    extents = choice.family.extents(choice.problem)
+    return next((region for region in table.regions if region.holds(extents)), None)
+
+
+def measured(region: Region | None, table: KernelSetFile | None) -> tuple[str, ...]:
+    """Return a sentence on what `load(..., shapes="auto")` takes where that was measured."""
+    if region is None or table is None:
+        return ()
+    us = "" if region.us is None else f", {region.us:.1f} us measured at {region.problem}"
+    what = f"{shown_path(table.path)} names {region.kernel} here{us}"
+    return (f'{what}: that is what load(..., shapes="auto") takes.',)
+
+
+def measured_data(region: Region | None, table: KernelSetFile | None) -> dict[str, Any] | None:
+    """Return the same as JSON data."""
+    if region is None or table is None:
+        return None
+    words = {"kernel": region.kernel, "us": region.us, "measured_at": region.problem}
+    return {"file": shown_path(table.path), **words}
 
 
 def why(choice: Choice) -> tuple[str, ...]:

@@ -8,7 +8,11 @@ import pytest
 from fa4gen.cli.main import main
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
-from fa4gen.tune.explain import choose, why
+from fa4gen.tune.candidates import find_candidates
+from fa4gen.tune.committed import committed_tables, find_table
+from fa4gen.tune.explain import choose, measured, region_of, why
+from fa4gen.tune.family import family_called
+from fa4gen.tune.kernel_set import KernelSet
 from fa4gen.tune.model.chips import H200
 
 if TYPE_CHECKING:
@@ -20,17 +24,53 @@ def test_a_table_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "gemm_bf16_sm90 at 16x4096x14336, NVIDIA H200"
     rows = {row.split()[0]: row.split() for row in lines[2:13]}
-    assert lines[2].startswith("gemm_bf16_m16_sm90 ")
-    first, own = rows["gemm_bf16_m16_sm90"], rows["gemm_bf16_sm90"]
+    name = lines[2].split()[0]
+    assert name in ("gemm_bf16_m16_sm90", "gemm_bf16_m16_split_sm90")  # 36.5 us both, measured
+    first, own = rows[name], rows["gemm_bf16_sm90"]
     assert (first[1], first[3], first[-1]) == ("shipped", "1.00", "memory")
     assert own[1] == "config"
     assert float(own[2]) > 3 * float(first[2])
     text = "\n".join(lines)
-    assert "gemm_bf16_m16_sm90: " in text
-    assert "64 CTAs in 1 wave of 132, 48% filled" in text
+    assert f"{name}: " in text
+    assert "CTAs in 1 wave of 132, " in text
     assert "It saves: products " in text
     assert "us is predicted, not measured" in text
-    assert "fitted to 2720 figures" in text
+    assert H200.note in text
+
+
+@pytest.mark.parametrize("path", committed_tables(H200.name), ids=lambda path: path.name)
+def test_names_what_auto_takes(path: Path) -> None:
+    """Where a table has a region, that is said; elsewhere the first one is what auto takes."""
+    base = load_config(find_configs([path.name.removesuffix(".tuning.yaml")])[0])
+    table = find_table(base, H200.name)
+    assert table is not None
+    assert table.path == path
+    candidates = find_candidates(base)
+    kernels = KernelSet(candidates, chip=H200.name, tuned=base)
+    problems = [region.problem for region in table.regions]
+    family = family_called(base.config.kernel)
+    outside = {"gemm": ("1000x3000x5000", "200x5000x3000"), "attention": ("16x64/16x385x1071",)}
+    for problem in (*problems, *outside[family.name]):
+        choice = choose(base, problem, H200, candidates)
+        region = region_of(choice, table)
+        assert (region is not None) == (problem in problems)
+        name = choice.first.candidate.name if region is None else region.kernel
+        assert kernels.choose(problem) == name
+        assert measured(region, table) == () or f" names {name} here" in measured(region, table)[0]
+
+
+def test_what_was_measured_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["explain", "gemm_bf16_sm90", "--problem", "16x4096x14336"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert "gemm_bf16_sm90.tuning.yaml names gemm_bf16_sm90_32x64_swapped here, " in text
+    assert main([*command, "--problem", "1000x3000x5000", "--format", "json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)["problems"]
+    assert first["table"]["kernel"] == "gemm_bf16_sm90_32x64_swapped"
+    assert first["table"]["us"] > 30
+    assert second["table"] is None
+    assert main([*command, "--chip", "NVIDIA H100 80GB HBM3"]) == 0
+    assert "configs/tuned/nvidia_h100_80gb_hbm3/" in capsys.readouterr().out
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

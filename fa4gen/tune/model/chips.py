@@ -11,54 +11,73 @@ from fa4gen.errors import ConfigError, Problem
 class GemmCosts:
     """Constants of matrix products; ``benchmarks/fit_gemm_model.py`` fits them."""
 
-    launch: float = 5.461
+    launch: float = 6.727
     """us that every launch takes."""
-    memory: float = 3.328
+    memory: float = 3.372
     """TB/s."""
-    memory_evict_first: float = 4.201
+    memory_evict_first: float = 4.196
     """TB/s where new lines displace one another, not what is in L2."""
-    memory_first: float = 1.451
-    """us until the first bytes are there."""
-    reread: float = 0.007589
+    unfilled: float = 0.1079
+    """By which part that takes longer, for the part of the waves' places without a CTA."""
+    reread: float = 0.03843
     """Part of the weights that every further row tile reads from memory again."""
-    l2: float = 143.9
+    l2: float = 148.0
     """Bytes per ns that a multiprocessor reads, where all read: a mean over the launch."""
-    l2_skew: float = 90.07
+    l2_skew: float = 89.6
     """The same where rows begin inside a line of 128 bytes."""
-    l2_odd: float = 55.82
+    l2_odd: float = 56.99
     """The same where rows begin inside a sector of 32 bytes."""
-    l2_odd_evict_first: float = 48.84
-    """The same where others need the rest of a sector that is the first to be displaced."""
-    ghz: float = 1.849
-    droop: float = 0.2773
+    l2_shared: float = 89.4
+    """As ``l2``, of what goes to several CTAs at once."""
+    l2_skew_shared: float = 65.9
+    """As ``l2_skew``, of what goes to several CTAs at once."""
+    l2_odd_shared: float = 62.7
+    """As ``l2_odd``, of what goes to several CTAs at once."""
+    evicted: float = 0.8862
+    """Part of these that is left where rows begin inside a line, and lines are the first to be
+    displaced that others need the rest of."""
+    odd_alone: float = 89.62
+    """Bytes per ns at most of one multiprocessor, where rows begin inside a sector."""
+    ghz: float = 1.856
+    droop: float = 0.2814
     """By which part the clock falls in long work that fills the chip."""
-    droop_us: float = 399.5
+    droop_us: float = 323.5
     """us of products until it has fallen."""
-    shared_reads: float = 1.44
+    droop_fp8: float = 1.427
+    """How much more it falls with products of fp8."""
+    shared_reads: float = 1.359
     """Cycles for what a wgmma reads of shared memory: a row of 128 bytes."""
-    pair_block: float = 35.36
-    """Cycles that a block along k takes longer where CTAs share it, for one warpgroup."""
-    latency: float = 0.7439
+    shared_reads_fp8: float = 0.9072
+    """Part of these that count with fp8, where power is what limits."""
+    reads_overlap: float = 13.55
+    """Exponent of the mean of these reads and the products: they nearly are the larger of the two."""
+    lone: float = 12.42
+    """Cycles that a block along k takes longer where one warpgroup alone multiplies."""
+    latency: float = 0.7705
     """us from a request to its data, which the ring's slots have to cover."""
-    held: float = 1.457
+    latency_odd: float = 1.09
+    """How many times that is where rows begin inside a sector."""
+    held: float = 1.446
     """Slots of the ring that are being multiplied, and cover nothing."""
-    pair: float = 2.256
+    pair: float = 2.24
     """us more for a launch whose CTAs share what they load."""
-    epilogue: float = 31.07
+    epilogue: float = 53.88
     """Bytes per ns of the last tile's sums that one multiprocessor stores."""
-    store: float = 0.06199
+    turns: float = 0.9034
+    """By which part that takes longer for one warpgroup alone, with ``ping_pong``."""
+    store: float = 0.03684
     """us from one tile to the next, for 1000 sums of a warpgroup."""
-    store_slots: float = 2.982
+    store_slots: float = 4.0
     """By how many times that takes longer with one slot for the output; with n, an nth of it."""
-    read_c: float = 0.03918
+    read_c: float = 0.0305
     """us for 1000 elements of C of a warpgroup."""
-    read_c_slots: float = 3.91
+    read_c_slots: float = 5.567
     """As ``store_slots``."""
-    split: float = 1.124
+    split: float = 1.254
     """us for the meeting of the two CTAs that divide k."""
-    split_share: float = 0.1097
+    split_share: float = 0.1001
     """By which part all takes longer for every 128 x 128 of a tile whose k is divided."""
-    overlap: float = 4.038
+    overlap: float = 4.253
     """Exponent of the mean: the larger, the better work and transfers overlap."""
 
 
@@ -160,7 +179,15 @@ B200 = Chip(
     148,
     64,
     # sums of the next tile have accumulators of their own
-    GemmCosts(memory=6.0, memory_evict_first=6.8, l2=200.0, shared_reads=0.0, store=0.0),
+    GemmCosts(
+        memory=6.0,
+        memory_evict_first=6.8,
+        l2=200.0,
+        l2_shared=200.0,
+        shared_reads=0.0,
+        lone=0.0,
+        store=0.0,
+    ),
     AttentionCosts(memory=6.0, l2=200.0),
 )
 B300 = Chip("NVIDIA B300", "sm_103a", 148, 64, B200.gemm, B200.attention)

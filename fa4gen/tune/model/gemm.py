@@ -10,14 +10,17 @@ combined by a power mean, since they do not overlap perfectly.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fa4gen.tune.model.prediction import Prediction
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fa4gen.designs.shared.gemm_model import GemmPlan
     from fa4gen.tune.model.chips import Chip, GemmCosts
 
+Begin = Literal["with a line", "in a line", "in a sector"]
 SECTOR, LINE = 32, 128
 """Bytes of a sector and of a line of L2: rows that begin inside one cost more to read."""
 BLOCK_BYTES = 128
@@ -141,14 +144,19 @@ def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction
     block = BLOCK_BYTES // tile.element_bytes
     blocks = _up(_up(k, block), tile.split_k)
     steps = waves * blocks
-    multiply = _multiply_us(tile, steps, ctas / max(1, waves * resident), chip)
+    filled = ctas / max(1, waves * resident)
+    multiply = _multiply_us(tile, steps, filled, chip)
     requested = tile.loaded_rows * BLOCK_BYTES
-    l2 = ctas / resident * blocks * requested / _l2_rate(tile, problem, costs) / 1e3
-    moved, memory = _memory_us(tile, problem, costs)
-    slots = max(tile.num_stages - costs.held, FEWEST_SLOTS)
-    latency = steps * costs.latency / (slots * tile.BK / block)
     p = costs.overlap
-    overlapped = (multiply**p + l2**p + memory**p + latency**p) ** (1 / p)
+    l2 = ctas / resident * blocks * requested / _l2_rate(tile, problem, costs) / 1e3
+    latency = steps * costs.latency
+    if rows_begin(tile, problem) == "in a sector":
+        l2 = _mean((l2, steps * requested / costs.odd_alone / 1e3), p)
+        latency *= costs.latency_odd
+    moved, memory = _memory_us(tile, problem, filled, costs)
+    slots = max(tile.num_stages - costs.held, FEWEST_SLOTS)
+    latency /= slots * tile.BK / block
+    overlapped = _mean((multiply, l2, memory, latency), p)
     exchange = costs.pair if tile.is_shared else 0.0
     if tile.split_k > 1:
         overlapped *= 1 + costs.split_share * tile.BM * tile.BN / 16384
@@ -174,25 +182,41 @@ def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction
 def _multiply_us(tile: GemmTile, steps: int, filled: float, chip: Chip) -> float:
     """Return the time of the tensor cores of one multiprocessor, for ``steps`` blocks along k."""
     costs = chip.gemm
+    is_fp8 = tile.element_bytes == 1
     wgmma_rows, columns = (tile.BN, tile.BM) if tile.swap_operands else (tile.BM, tile.BN)
     products = wgmma_rows * columns / chip.products
     # every 64 rows read all columns: a wgmma of few columns waits for shared memory
     reads = costs.shared_reads * wgmma_rows * (1 + columns / 64)
-    shared = costs.pair_block / tile.warpgroups if tile.is_shared else 0.0
-    us = steps * (max(products, reads) + shared) / 1e3 / costs.ghz
-    return us * (1 + costs.droop * filled * min(1.0, us / costs.droop_us))
+    reads *= costs.shared_reads_fp8 if is_fp8 else 1.0
+    lone = costs.lone if tile.warpgroups == 1 else 0.0
+    us = steps * (_mean((products, reads), costs.reads_overlap) + lone) / 1e3 / costs.ghz
+    droop = costs.droop * (costs.droop_fp8 if is_fp8 else 1.0)
+    return us * (1 + droop * filled * min(1.0, us / costs.droop_us))
+
+
+def rows_begin(tile: GemmTile, problem: GemmProblem) -> Begin:
+    """Return where rows of A and B begin in L2."""
+    row_bytes = (problem.row_elements or problem.k) * tile.element_bytes
+    if row_bytes % SECTOR:
+        return "in a sector"
+    return "in a line" if row_bytes % LINE else "with a line"
 
 
 def _l2_rate(tile: GemmTile, problem: GemmProblem, costs: GemmCosts) -> float:
     """Return how many bytes a multiprocessor reads in a ns, by where rows begin."""
-    row_bytes = (problem.row_elements or problem.k) * tile.element_bytes
-    if row_bytes % SECTOR:
-        alone = tile.evict_first and not tile.is_shared
-        return costs.l2_odd_evict_first if alone else costs.l2_odd
-    return costs.l2_skew if row_bytes % LINE else costs.l2
+    begin = rows_begin(tile, problem)
+    alone, shared = {
+        "with a line": (costs.l2, costs.l2_shared),
+        "in a line": (costs.l2_skew, costs.l2_skew_shared),
+        "in a sector": (costs.l2_odd, costs.l2_odd_shared),
+    }[begin]
+    rate = shared if tile.is_shared else alone
+    return rate * costs.evicted if tile.evict_first and begin != "with a line" else rate
 
 
-def _memory_us(tile: GemmTile, problem: GemmProblem, costs: GemmCosts) -> tuple[float, float]:
+def _memory_us(
+    tile: GemmTile, problem: GemmProblem, filled: float, costs: GemmCosts
+) -> tuple[float, float]:
     """Return the bytes that pass through memory, and how long they take."""
     m, n, k = problem.m, problem.n, problem.k
     again = 0.0 if tile.evict_first else costs.reread * (_up(m, tile.BM) - 1)
@@ -200,7 +224,7 @@ def _memory_us(tile: GemmTile, problem: GemmProblem, costs: GemmCosts) -> tuple[
     outputs = tile.out_bytes * m * n * (1 + tile.reads_c)
     moved = problem.batch * (inputs + outputs)
     rate = costs.memory_evict_first if tile.evict_first else costs.memory
-    return moved, costs.memory_first + moved / rate / 1e6
+    return moved, moved / rate / 1e6 * (1 + costs.unfilled * (1 - filled))
 
 
 def _stores_us(tile: GemmTile, waves: int, costs: GemmCosts) -> float:
@@ -208,17 +232,23 @@ def _stores_us(tile: GemmTile, waves: int, costs: GemmCosts) -> float:
 
     A warpgroup does not multiply while it hands its sums to the slots of the output: the more sums
     it has and the fewer slots, the longer. C comes into the same slots. With ``ping_pong`` another
-    one multiplies meanwhile.
+    one multiplies meanwhile, and one alone stores the last tile.
     """
     sums = tile.BM * tile.BN / 1e3
     own = sums / tile.warpgroups
     between = own * costs.store * (1 + costs.store_slots / tile.output_slots)
     if tile.ping_pong:
         between = 0.0
-    us = 4 * sums / costs.epilogue / tile.split_k + between * max(0, waves - 1)
+    last = 4 * sums / costs.epilogue / tile.split_k * (1 + costs.turns * tile.ping_pong)
+    us = last + between * max(0, waves - 1)
     if tile.reads_c:
         us += waves * own * costs.read_c * (1 + costs.read_c_slots / tile.output_slots)
     return us
+
+
+def _mean(times: Iterable[float], exponent: float) -> float:
+    """Return the power mean of times that overlap: the larger the exponent, the better they do."""
+    return float(sum(time**exponent for time in times) ** (1 / exponent))
 
 
 def _up(count: int, of: int) -> int:

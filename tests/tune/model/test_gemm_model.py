@@ -18,6 +18,8 @@ from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "fit_gemm_model.py"
 TILE = GemmTile(128, 256, 64, 3)
+ORDERS = {"drawn": (0.93, 0.85), "fp8": (0.93, 0.90)}
+"""What holds of kernels of which most were the likeliest."""
 
 
 @pytest.fixture(scope="module")
@@ -31,35 +33,49 @@ def fit() -> Any:
     return module
 
 
-@pytest.mark.parametrize("kind", ["earlier runs", "no residual", "residual"])
+@pytest.mark.parametrize("kind", ["earlier runs", "no residual", "residual", "drawn", "fp8"])
 def test_agrees_with_measurements(fit: Any, kind: str) -> None:
+    """All kinds of kernels, drawn shapes and fp8 the one with the most: ping_pong, fours, swapped.
+
+    Of drawn shapes and of fp8 most kernels were the likeliest: the fewer their differences.
+    """
     records = [one for one in fit.read_records() if one.kind == kind]
     found = compare(fit.figures_of(fit.suited(records), H200))
-    assert found.figures > 200
-    assert found.order >= 0.95, found
+    order, worst = ORDERS.get(kind, (0.95, 0.90))
+    assert found.figures > 100
+    assert found.order >= order, found
     assert found.mean_choice >= 0.97, found
-    assert min(found.choices) >= 0.90, found
+    assert min(found.choices) >= worst, found
 
 
-@pytest.mark.parametrize(("file", "order"), [("TUNED", 0.93), ("TUNED_FP8", 0.90)])
-def test_agrees_with_what_was_measured_later(fit: Any, file: str, order: float) -> None:
-    """Of other runs, and of kernels that were the likeliest: nothing of them is in the fit.
+def test_the_order_of_all_kernels(fit: Any) -> None:
+    records = fit.suited(fit.read_records())
+    kinds = {
+        (tile.swap_operands, tile.ping_pong, tile.cta_group, tile.element_bytes)
+        for record in records
+        for tile in record.tiles
+    }
+    assert {(True, False, 4, 2), (False, True, 2, 2), (False, False, 4, 2)} <= kinds
+    assert {(False, True, 1, 1), (True, False, 2, 2)} <= kinds
+    assert compare(fit.figures_of(records, H200)).order >= 0.95
 
-    The order is that of tiles without ``ping_pong``: the model has no constants of its own for
-    those, and docs/tuning.md says how it orders all.
-    """
+
+@pytest.mark.parametrize("file", ["TUNED", "TUNED_RESIDUAL"])
+def test_agrees_with_what_was_measured_later(fit: Any, file: str) -> None:
+    """Of other runs, and of kernels that were the likeliest: nothing of them is in the fit."""
     records = fit.suited(fit.read_tuned(getattr(fit, file)))
-    figures = fit.figures_of(records, H200)
-    found = compare(figures)
-    assert found.figures > 70
+    found = compare(fit.figures_of(records, H200))
+    assert found.figures > 300
+    assert found.order >= 0.93, found
     assert found.mean_choice >= 0.97, found
     assert min(found.choices) >= 0.90, found
-    alone = [
-        [figure for tile, figure in zip(record.tiles, row, strict=True) if not tile.ping_pong]
-        for record, row in zip(records, figures, strict=True)
-    ]
-    assert sum(map(len, alone)) > 60
-    assert compare(alone).order >= order
+
+
+def test_what_something_else_delayed_is_left_out(fit: Any) -> None:
+    """35.6 us in one round, where the same tile with other hints took 15.4."""
+    (record,) = (one for one in fit.read_tuned(fit.DRAWN) if one.word == "484x3456x1392")
+    tiles = [tile for tile in record.tiles if (tile.BM, tile.BN) == (128, 112)]
+    assert [tile.evict_first for tile in tiles if not tile.ping_pong] == [False]
 
 
 def test_disagrees_where_waves_are_not_counted(fit: Any) -> None:
