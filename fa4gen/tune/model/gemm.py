@@ -29,6 +29,9 @@ FEW_ROWS = (16, 32, 64)
 """BM with swapped operands where all rows are one tile."""
 HALF_ROWS = 64
 """Rows of a wgmma: the most with swapped operands."""
+DEEP = 5
+"""Blocks in the ring, above which rows that begin inside a line take longer, whose rest the next
+block needs; with operands exchanged that was not seen."""
 FEWEST_SLOTS = 0.3
 MOST_READS = 3
 """How often weights are read from memory at most, however many row tiles there are."""
@@ -188,8 +191,7 @@ def _multiply_us(tile: GemmTile, steps: int, filled: float, chip: Chip) -> float
     # every 64 rows read all columns: a wgmma of few columns waits for shared memory
     reads = costs.shared_reads * wgmma_rows * (1 + columns / 64)
     reads *= costs.shared_reads_fp8 if is_fp8 else 1.0
-    lone = costs.lone if tile.warpgroups == 1 else 0.0
-    us = steps * (_mean((products, reads), costs.reads_overlap) + lone) / 1e3 / costs.ghz
+    us = steps * _mean((products, reads), costs.reads_overlap) / 1e3 / costs.ghz
     droop = costs.droop * (costs.droop_fp8 if is_fp8 else 1.0)
     return us * (1 + droop * filled * min(1.0, us / costs.droop_us))
 
@@ -205,9 +207,11 @@ def rows_begin(tile: GemmTile, problem: GemmProblem) -> Begin:
 def _l2_rate(tile: GemmTile, problem: GemmProblem, costs: GemmCosts) -> float:
     """Return how many bytes a multiprocessor reads in a ns, by where rows begin."""
     begin = rows_begin(tile, problem)
+    ring = tile.num_stages * tile.BK * tile.element_bytes
+    deep = ring > DEEP * BLOCK_BYTES and not tile.swap_operands
     alone, shared = {
         "with a line": (costs.l2, costs.l2_shared),
-        "in a line": (costs.l2_skew, costs.l2_skew_shared),
+        "in a line": (costs.l2_skew_deep if deep else costs.l2_skew, costs.l2_skew_shared),
         "in a sector": (costs.l2_odd, costs.l2_odd_shared),
     }[begin]
     rate = shared if tile.is_shared else alone

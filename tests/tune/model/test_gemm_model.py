@@ -18,7 +18,7 @@ from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "fit_gemm_model.py"
 TILE = GemmTile(128, 256, 64, 3)
-ORDERS = {"drawn": (0.93, 0.85), "fp8": (0.93, 0.90)}
+ORDERS = {"drawn": (0.93, 0.86), "fp8": (0.93, 0.90)}
 """What holds of kernels of which most were the likeliest."""
 
 
@@ -87,7 +87,7 @@ def test_disagrees_where_waves_are_not_counted(fit: Any) -> None:
 def test_what_is_not_chosen_is_what_is_predicted_worst(fit: Any) -> None:
     records = fit.read_records()
     every, chosen = (compare(fit.figures_of(r, H200)) for r in (records, fit.suited(records)))
-    assert min(every.choices) < 0.8 < 0.9 < min(chosen.choices)
+    assert min(every.choices) < 0.8 < 0.86 < min(chosen.choices)
     best = [
         min(one.us) / min(its.us) for one, its in zip(records, fit.suited(records), strict=True)
     ]

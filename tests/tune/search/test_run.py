@@ -50,18 +50,18 @@ def tuned(
 
 
 def test_the_measured_winner_not_the_predicted_one(tmp_path: Path) -> None:
-    us = {"gemm_bf16_m16_sm90": 40.0, "gemm_bf16_m16_split_sm90": 36.0, BASE: 140.0, "cublas": 42.0}
+    us = {"gemm_bf16_m16_split_sm90": 40.0, "gemm_bf16_m16_sm90": 36.0, BASE: 140.0, "cublas": 42.0}
     timer = FakeTimer(us)
     (record,), _ = tuned(tmp_path / "r.jsonl", timer, FEW)
-    assert record.kernels[0].name == "gemm_bf16_m16_sm90"  # the model's choice
-    assert (record.winner, record.clear) == ("gemm_bf16_m16_split_sm90", True)
+    assert record.kernels[0].name == "gemm_bf16_m16_split_sm90"  # the model's choice
+    assert (record.winner, record.clear) == ("gemm_bf16_m16_sm90", True)
     assert record.decided_by == "measurement"
     assert record.chosen.us == pytest.approx(36, rel=0.01)
     assert record.peers_us == {"cublas": pytest.approx(42, rel=0.01)}
     # the config itself is measured too, though it is none of the first three
     ((names, problem),) = timer.prepared
-    assert names[0] == "gemm_bf16_m16_sm90"
-    assert "gemm_bf16_m16_split_sm90" in names[1:3]
+    assert names[0] == "gemm_bf16_m16_split_sm90"
+    assert "gemm_bf16_m16_sm90" in names[1:3]
     assert names[-1] == BASE
     # and the first three with what the model does not weigh
     assert names[3:-1] == tuple(f"{name}_evict_both" for name in names[:3])
@@ -77,7 +77,7 @@ def test_the_measured_winner_not_the_predicted_one(tmp_path: Path) -> None:
 
 def test_a_config_that_is_named_is_measured_too() -> None:
     tile = committed_tables("NVIDIA H200")[0].parent / f"{BASE}_128x96_evict_both.yaml"
-    (shipped,) = find_configs(["gemm_bf16_m16_sm90"])  # the model's first: once is enough
+    (shipped,) = find_configs(["gemm_bf16_m16_split_sm90"])  # the model's first: once is enough
     base = load_config(find_configs([BASE])[0])
     (task,) = tasks_for(base, [GEMM.parse_problem(FEW)], OPTIONS, {})
     timer = FakeTimer({tile.stem: 30.0, shipped.stem: 40.0, BASE: 140.0, "cublas": 42.0})
@@ -91,14 +91,14 @@ def test_a_config_that_is_named_is_measured_too() -> None:
 
 def test_without_a_gpu_the_model_chooses(tmp_path: Path) -> None:
     (few, wide), _ = tuned(tmp_path / "r.jsonl", None, FEW, WIDE)
-    assert (few.winner, wide.winner) == ("gemm_bf16_m16_sm90", "gemm_bf16_192x176_pair_sm90")
+    assert (few.winner, wide.winner) == ("gemm_bf16_m16_split_sm90", "gemm_bf16_192x176_pair_sm90")
     assert {few.decided_by, wide.decided_by} == {"model"}
     assert few.chosen.us is None
     assert few.peers_us == {}
 
 
 def test_it_resumes(tmp_path: Path) -> None:
-    path, us = tmp_path / "r.jsonl", {"gemm_bf16_m16_sm90": 36.0, BASE: 140.0, "cublas": 42.0}
+    path, us = tmp_path / "r.jsonl", {"gemm_bf16_m16_split_sm90": 36.0, BASE: 140.0, "cublas": 42.0}
     first, news = tuned(path, FakeTimer(us), FEW)
     assert news == ["new"]
     timer = FakeTimer({**us, "gemm_bf16_192x176_pair_sm90": 200.0})
@@ -186,11 +186,11 @@ def test_with_kernels_that_are_compiled(
 ) -> None:
     cache = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("FA4GEN_CACHE_DIR", str(cache))
-    us = {"gemm_bf16_m16_sm90": 36.0, BASE: 140.0, "cublas": 42.0}
+    us = {"gemm_bf16_m16_split_sm90": 36.0, BASE: 140.0, "cublas": 42.0}
     (record,), _ = tuned(
         tmp_path / "r.jsonl", FakeTimer(us), FEW, options=TuneOptions(candidates=1)
     )
-    assert record.winner == "gemm_bf16_m16_sm90"
+    assert record.winner == "gemm_bf16_m16_split_sm90"
     assert len([*cache.rglob("*.cubin")]) >= 2
 
 

@@ -1,0 +1,58 @@
+"""How well the cost model of products agrees with what was measured; part of docs/tuning.md."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tables import table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEADER = (
+    "kernels that the model may choose",
+    "half within",
+    "90 % within",
+    "order right, of pairs that differ by more than 5 %",
+    "first choice to the best measured: mean, worst",
+)
+WORDS = {
+    "no residual": "no residual",
+    "residual": "residual",
+    "earlier runs": "earlier runs",
+    "drawn": "drawn shapes, 70 in four runs: swapped operands, turns, clusters of four",
+    "fp8": "fp8, 11 products",
+}
+
+
+def agreement_table(root: Path) -> str:
+    """Return a row for each kind of records, one for all, and those of what no fit has seen."""
+    benchmarks = str(root / "benchmarks")
+    if benchmarks not in sys.path:
+        sys.path.append(benchmarks)
+    fit: Any = importlib.import_module("fit_gemm_model")
+    records = fit.read_records()
+    rows = [
+        _row(fit, words, [one for one in records if one.kind == kind])
+        for kind, words in WORDS.items()
+    ]
+    rows.append(_row(fit, "**all of these**", records))
+    for path, words in (
+        (fit.TUNED, "42 products of layers that were tuned, not in the fit"),
+        (fit.TUNED_RESIDUAL, "the same with a residual, not in the fit"),
+    ):
+        rows.append(_row(fit, words, fit.read_tuned(path)))
+    return table(HEADER, rows)
+
+
+def _row(fit: Any, words: str, records: Any) -> tuple[str, ...]:
+    found = fit.compare(fit.figures_of(fit.suited(records), fit.H200))
+    return (
+        words,
+        f"{found.median_error:.1%}".replace("%", " %"),
+        f"{found.error_of_90:.1%}".replace("%", " %"),
+        f"{found.order:.1%} of {found.pairs}".replace("%", " %"),
+        f"{found.mean_choice:.3f}, {min(found.choices):.3f}",
+    )
