@@ -22,7 +22,7 @@ WORDS = {
     "no residual": "no residual",
     "residual": "residual",
     "earlier runs": "earlier runs",
-    "drawn": "drawn shapes, 70 in four runs: swapped operands, turns, clusters of four",
+    "drawn": "drawn shapes, five runs: swapped operands, turns, clusters of four",
     "fp8": "fp8, 11 products",
 }
 

@@ -52,7 +52,7 @@ class GemmCosts:
     shared_reads_fp8: float = 0.9099
     """Part of these that count with fp8, where power is what limits."""
     reads_overlap: float = 12.36
-    """Exponent of the mean of these reads and the products: they nearly are the larger of the two."""
+    """Exponent of the mean of these reads and the products: nearly the larger of the two."""
     latency: float = 0.7824
     """us from a request to its data, which the ring's slots have to cover."""
     latency_odd: float = 1.088
