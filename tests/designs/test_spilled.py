@@ -190,6 +190,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**THREE, "activation": "gelu(x) * erf(x)"}, IN_ORDER),
     ({**THREE, "num_epi_stages": 3, "activation": "log(x) - gelu(x)"}, IN_ORDER),
     ({**HOPPER, "overlap": False, "blocks": "listed", "mask": "documents"}, {"BN": 80}),
+    ({**PRODUCT, "dtype": "fp8_e4m3", "cta_group": 2, "activation": "silu(x)"}, IN_ORDER),
 ]
 """Each with what of its plan makes the room."""
 
@@ -281,6 +282,22 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         {**PRODUCT, "cta_group": 2, "registers": {"producer": 24, "consumer": 184}},
         "registers: 24 for the producer",
         "Set registers: auto; or cta_group: 1.",
+    ),
+    (
+        {**PRODUCT, "registers": {"producer": 24, "consumer": 168}, "BN": 256}
+        | {"activation": "erf(log((x * x)))"},
+        "registers: a consumer thread holds 64 * 256 / 128 of the tile + 64",
+        "Set BN: 192",
+    ),
+    (
+        {**PRODUCT, "registers": {"producer": 40, "consumer": 200}, "ping_pong": True, "BN": 176},
+        "registers: a consumer thread holds 128 * 176 / 128 of the tile + 40",
+        "Set BN: 128",
+    ),
+    (
+        {**PRODUCT, "split_k": 2, "residual": "column", "num_consumer_warpgroups": 1, "BN": 256},
+        "BN: 256 with split_k: 2 and a column of C",
+        "Set BN: 192; or split_k: 1.",
     ),
     (
         {**PRODUCT, "BM": 256, "split_k": 2, "num_epi_stages": 1, "residual": "matrix"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.gemm_sm90.memory import gemm_regions
 from fa4gen.designs.gemm_sm90.rules import all_automatic
 from fa4gen.designs.shared import limits
-from fa4gen.designs.shared.refusal import Fault
+from fa4gen.designs.shared.gemm_model import costly_calls
 from fa4gen.designs.shared.roles import WARPGROUP
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
@@ -15,18 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.gemm_sm90.values import Values
-    from fa4gen.designs.shared.refusal import Changes
+    from fa4gen.designs.shared.refusal import Changes, Fault
 
 WIDTHS = (256, 192, 128, 64, 32, 16)
 """That a suggested fix has: those above 64 suit every layout."""
 TILE_KEYS = ("BN", "BM", "num_consumer_warpgroups")
-ADDRESS_REGISTERS = 4
-"""Address and parity of a slot, the loop's count, alpha: never in fewer registers."""
-WIDE_TURNS = 32
-"""The same where two warpgroups take turns with 192 sums a thread: 24 spill 7 KB, 32 do not."""
-
-MOST_SUMS = {1: 208, 2: 192, 3: 128}
-"""By consumer warpgroups: with 16 more in a thread, ptxas 13 was seen to spill."""
+BESIDE_SUMS = {1: 40, 2: 40, 3: 32}
+"""Address and parity of a slot, counts, factors, pieces of the output, by consumer warpgroups: with
+24, ptxas spills 2 KB and waits for each wgmma; 32 are the most that three warpgroups have."""
+BESIDE_ACTIVATIONS = (56, 64)
+"""The same with one costly call in the activation, and with several: 40 and 48 spilled."""
 
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
@@ -55,13 +53,12 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
     yield from limits.consumer_registers(
         values,
         values.accumulators + others,
-        f"{rows} * {columns} / {WARPGROUP} of the tile + {others} of addresses and factors",
+        f"{rows} * {columns} / {WARPGROUP} of the tile + {others} of addresses, factors and pieces "
+        "of the output",
         (*TILE_KEYS, "registers"),
         (_narrower(values), _fewer_rows(values)),
         _smaller_in_every_way(values),
     )
-    if values.accumulators + others <= values.registers.consumer:
-        yield from _sums(values)
     yield from limits.wgmma_width(
         values,
         columns,
@@ -75,21 +72,10 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
 
 def _other_registers(values: Values) -> int:
     """Return what a consumer needs beside its sums. Measured: with fewer, ptxas 13 spills."""
-    return WIDE_TURNS if values.ping_pong and values.accumulators >= 192 else ADDRESS_REGISTERS
-
-
-def _sums(values: Values) -> Iterator[Fault]:
-    warpgroups = values.num_consumer_warpgroups
-    most = MOST_SUMS[warpgroups]
-    message = (
-        f"registers: {values.warpgroup_rows} * {values.wgmma_columns} / {WARPGROUP} = "
-        f"{values.accumulators} sums in a consumer thread, but with {warpgroups} consumer warpgroup"
-        f"{'s' * (warpgroups > 1)} ptxas spills above {most}"
-    )
-    fixes = (_narrower(values), _fewer_rows(values))
-    last_resort = _smaller_in_every_way(values)
-    fault = Fault("sums of a thread", message, TILE_KEYS, fixes, last_resort)
-    yield from limits.exceeded(fault, values.accumulators, most)
+    calls = costly_calls(values.config.activation or "")
+    if calls > 0:
+        return BESIDE_ACTIVATIONS[calls > 1]
+    return BESIDE_SUMS[values.num_consumer_warpgroups]
 
 
 def _fewer(key: str, values: Values) -> Iterator[Changes]:

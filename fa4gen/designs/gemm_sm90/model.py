@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from fa4gen.designs.gemm_sm90.values import STORED_ROWS
+from fa4gen.designs.gemm_sm90.values import DEFAULT_REGISTERS, STORED_ROWS
 from fa4gen.designs.shared.gemm_model import GemmPlan, costly_calls
 
 SINGLE_CALL = re.compile(r"\w+\(x\)")
@@ -39,14 +39,15 @@ class HopperGemmPlan(GemmPlan):
     def orders_pieces(self) -> bool:
         """Whether a thread begins a piece of the output, 8 elements, when the last one is done.
 
-        Measured: ptxas computes costly activations of many pieces at once and spills. A single
-        function of x it does not, unless a thread has few registers beside its sums.
+        Measured: ptxas computes activations of many pieces at once and spills. A single function of
+        x it does not, nor what takes few registers, unless a thread has few beside its sums.
         """
-        text = self.activation or ""
-        costly = costly_calls(text) > 0
-        crowded = self.swap_operands or self.ping_pong or self.split_k > 1
-        alone = SINGLE_CALL.fullmatch(text) is not None and self.num_consumer_warpgroups < 3
-        return costly and (crowded or not alone)
+        text = self.activation or "x"
+        simple = costly_calls(text) == 0 or SINGLE_CALL.fullmatch(text) is not None
+        few = self.consumer_registers < DEFAULT_REGISTERS[self.num_consumer_warpgroups].consumer
+        crowded = few or self.swap_operands or self.ping_pong or self.num_consumer_warpgroups > 2
+        crowded = crowded or self.launch.cluster > 1
+        return self.activation is not None and (crowded or not simple)
 
     @property
     def pads_panels(self) -> bool:

@@ -40,6 +40,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     yield from _split(values)
     yield from _loader_of_a_cluster(values)
     yield from _one_panel(values)
+    yield from _column_of_one_warpgroup(values)
     yield from _majors(values)
     yield from _columns(values)
     yield from _block(values)
@@ -145,6 +146,20 @@ def _one_panel(values: Values) -> Iterator[Fault]:
             f"{values.accumulators} sums in a thread leaves too few registers",
             keys=("num_epi_stages", "split_k"),
             remedies=([{"num_epi_stages": 2}], [{"num_epi_stages": "auto"}], [{"split_k": 1}]),
+            last_resort=last_resorts(values),
+        )
+
+
+def _column_of_one_warpgroup(values: Values) -> Iterator[Fault]:
+    """Yield what was seen to spill: with narrower tiles it does not."""
+    alone, column = values.num_consumer_warpgroups == 1, values.c.axes == ("m",)
+    if values.is_split and alone and column and values.accumulators >= LARGE_HALF:
+        yield Fault(
+            kind="column of one warpgroup",
+            message=f"BN: {values.BN} with split_k: 2 and a column of C: of one consumer "
+            f"warpgroup, a thread of {values.accumulators} sums has too few registers",
+            keys=("BN", "split_k"),
+            remedies=([{"BN": 192}, {"BN": 128}, {"BN": "auto"}, {"BM": 64}], [{"split_k": 1}]),
             last_resort=last_resorts(values),
         )
 

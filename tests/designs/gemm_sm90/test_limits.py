@@ -70,7 +70,8 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
                 "registers": {"producer": 72, "consumer": 216},
             },
             "BN",
-            "128 * 192 / 128 of the tile + 32 of addresses and factors = 224, but has 216",
+            "128 * 192 / 128 of the tile + 40 of addresses, factors and pieces of the output = "
+            "232, but has 216",
             "Set BN: 128; or BM: 64 and num_consumer_warpgroups: auto.",
         ),
         (
@@ -88,7 +89,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
         (
             {"BM": 256, "BN": 256},
             "BN",
-            "a consumer thread holds 128 * 256 / 128 of the tile + 4",
+            "a consumer thread holds 128 * 256 / 128 of the tile + 40",
             "Set BN: 192; or BM: 128 and num_consumer_warpgroups: auto.",
         ),
         (  # spilled 36 bytes
@@ -124,8 +125,8 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
         (
             {"BM": 256, "BN": 208},
             "BN",
-            "128 * 208 / 128 = 208 sums in a consumer thread, but with 2 consumer warpgroups "
-            "ptxas spills above 192",
+            "128 * 208 / 128 of the tile + 40 of addresses, factors and pieces of the output = "
+            "248, but has 232",
             "Set BN: 192; or BM: 128 and num_consumer_warpgroups: auto.",
         ),
         (
