@@ -116,7 +116,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **BIAS, "mask": "causal"}, {"BN": 96, "num_pv_chunks_in_flight": 1}),
     ({**HOPPER, **BIAS, "depth": 96, "mask": "causal"}, {"BN": 96}),
     ({**HOPPER, **BIAS, "depth": 64, "value_depth": 96}, {"BN": 96}),
-    ({**PREFIX, **ALIBI, "mask": "prefix"}, {"BN": 64}),
+    ({**PREFIX, **ALIBI, "mask": "prefix"}, {"BN": 48}),
     ({**PAIR, "batching": "ragged"}, {"producer_registers": 56}),
     ({**PAIR, "key_lengths": True}, {"producer_registers": 56}),
     ({**DECODE, "key_lengths": True}, {"quads_at_once": 2}),
@@ -127,10 +127,10 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **ALIBI, "depth": 64, "mask": {"dilated": 9}}, {"BN": 96}),
     ({**HOPPER, "depth": 192, "score": {"relative_bias": 64}}, {"BN": 96}),
     ({**HOPPER, "depth": 256, "score": {"relative_bias": 64}, **ALONE, **WINDOW}, {"BN": 48}),
-    ({**PAIR, "key_lengths": True, "mask": CHUNKS}, {"BN": 80}),
+    ({**PAIR, "key_lengths": True, "mask": CHUNKS}, {"BN": 64}),
     (
         {**HOPPER, "depth": 96, "value_depth": 64, "BM": 192, "batching": "ragged", **TABLE},
-        {"BN": 64},
+        {"BN": 48},
     ),
     ({**BLACKWELL, "depth": 96, **FEW}, {"BN": 64}),
     (
@@ -229,7 +229,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "registers",
         "Set BN: 112; or BM: ",
     ),
-    ({**HOPPER, "depth": 256, "value_depth": 128, **LISTED}, "registers", "Set BN: 160"),
+    ({**HOPPER, "depth": 256, "value_depth": 128, **LISTED}, "registers", "Set BN: 144"),
     (
         {**HOPPER, "depth": 192, "value_depth": 64, "BN": 240, **WINDOW},
         "registers",

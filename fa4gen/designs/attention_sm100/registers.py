@@ -17,6 +17,11 @@ MANY_BESIDE_TILES = 80
 
 But not of fp8 with a mask, of which 13 of 13 compiled clean with fewer.
 """
+USUAL_REGISTERS = 184
+"""The fewest that the plan gives the softmax."""
+SPARE = 8
+"""Left free of fewer, for ptxas's assignment is not monotonic: of random splits at the limit one in
+eight spilled a few registers."""
 EXACT = 0.125
 """Share that fits beside conditions and terms: with 0.25, 128 scores and two query tiles half of
 those tried spilled."""
@@ -35,6 +40,8 @@ def softmax_registers(
 ) -> int:
     """Return what a softmax thread needs beside the scores of a row."""
     needed = _softmax_registers(config, share, block, tiles)
+    if config.registers != "auto" and config.registers.softmax < USUAL_REGISTERS:
+        needed += SPARE
     return needed + LOOKED_UP * config.lists_blocks
 
 
@@ -66,8 +73,11 @@ def _softmax_registers(
         score = config.resolved_score
         if is_windowed and (score.bends_by_key or score.reads_by_row):
             return MANY_BESIDE_TILES  # 128 scores of fp8 spilled, 96 did not
+    # terms beside a condition that is asked of each key
+    terms = config.resolved_score.bends_by_key or config.resolved_score.reads_by_row
+    lengths += 2 * OF_EACH_KEY * (tiles == 1 and tested and terms)
     if block > PREFERRED_BLOCKS[0] and share > few_beside_wide_blocks(config):
-        return LEAST_WORKING + 2 * max(lengths, 8)
+        return LEAST_WORKING + int(56 * share) + 2 * max(lengths, 8)
     if (
         config.reads_by_key
         and config.resolved_score.IS_EXPRESSION
@@ -79,7 +89,8 @@ def _softmax_registers(
         mask = config.resolved_mask
         if mask.TEST is not None and mask.floor_functions:
             return MANY_BESIDE_TILES
-    if share > EXACT and is_crowded(config) and tiles == 2 and block >= PREFERRED_BLOCKS[0]:
+    crowded = is_crowded(config) if tiles == 2 else _is_deep(config)
+    if share > EXACT and crowded and block >= PREFERRED_BLOCKS[0]:
         return MANY_BESIDE_TILES
     if _tests_every_key(config) and tiles == 2 and block >= PREFERRED_BLOCKS[1]:
         loaded = LEAST_WORKING * config.resolved_score.reads_by_key
@@ -103,6 +114,11 @@ def is_crowded(config: BlackwellAttentionConfig) -> bool:
     written = config.resolved_mask.IS_EXPRESSION or config.resolved_score.IS_EXPRESSION
     paged_pair = config.cta_group == 2 and config.page_size is not None
     return written and (config.dtype != "fp8_e4m3" or config.depth == 256 or paged_pair)
+
+
+def _is_deep(config: BlackwellAttentionConfig) -> bool:
+    """Whether four panels of K leave one query tile no registers for a share above EXACT."""
+    return config.depth == 256 and config.dtype != "fp8_e4m3"
 
 
 def _is_tested(config: BlackwellAttentionConfig) -> bool:

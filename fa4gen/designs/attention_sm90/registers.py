@@ -45,6 +45,18 @@ MOST_CROWDED = {
 }
 """The same where lengths of pairs are beside them, or terms."""
 NO_LIMIT = (256, 0)
+WIDEST_PLAIN, DEEP_BLOCK = 160, 80
+"""Keys of a block above which each takes more than its score; the same at depth 256."""
+WIDEST_OF_THREE = 240
+"""Of three narrow panels, whatever else is kept."""
+NARROWER_VALUES = 32
+"""Of those at depth 256 with fewer columns of values; half of it with as many."""
+SPARE, MUCH = 8, 4
+"""Left free where so many things come together."""
+USUAL_REGISTERS = (152, 160, 232, 240, 256)
+"""Of consumers whose split the plan decides."""
+STRAIGHT_TERMS = 12
+"""Of a score at depth 96 that is a multiple of the key: three panels, and 128 keys."""
 WIDE_LOOKUPS = 64
 """Of elements of every key beside lengths, with blocks of 160 keys: these spill."""
 NARROW_PANELS = 24
@@ -94,9 +106,10 @@ def working_registers(
         needed += WINDOWED_TERMS
     widest, more = _widest_crowded(config)
     needed += more * (block > widest)
+    needed += _of_wide_blocks(config, block)
     if config.has_tile_lengths:
         needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
-    return needed
+    return needed + _spare(config, overlap_epilogue=overlap_epilogue)
 
 
 def _widest_crowded(config: AttentionConfig) -> tuple[int, int]:
@@ -148,7 +161,61 @@ def softmax_registers(config: AttentionConfig, block: int, *, overlap_epilogue: 
     if config.resolved_mask.FIRST is not None:
         more += 4 * (depth > 128 or block > 128)
         more += 4 * (depth <= 128 and config.epilogue == "tma_store")
-    return more + _row_registers(depth, block) + _expression_registers(config)
+    more += _of_wide_blocks(config, block)
+    needed = more + _row_registers(depth, block) + _expression_registers(config)
+    return needed + _spare(config, overlap_epilogue=overlap_epilogue)
+
+
+def _of_wide_blocks(config: AttentionConfig, block: int) -> int:
+    """Return what wide blocks take beside their scores: addresses of parts of K, for one."""
+    crowded = _things_together(config, overlap_epilogue=config.overlap_epilogue is True) > 0
+    needed = crowded * max(0, block - WIDEST_PLAIN) * 3 // 8
+    if config.depth == 96 and block > WIDEST_OF_THREE:
+        needed += NARROW_PANELS
+    if config.depth <= 192 or block <= DEEP_BLOCK:
+        return needed
+    if config.resolved_value_depth < config.depth:
+        return needed + crowded * NARROWER_VALUES
+    if block > DEEP_BLOCK + CHUNK_KEYS:
+        return needed + NARROWER_VALUES // 2
+    windowed = config.resolved_mask.FIRST is not None
+    return needed + SPARE * ((config.epilogue == "tma_store") + (windowed and crowded))
+
+
+def _spare(config: AttentionConfig, *, overlap_epilogue: bool) -> int:
+    """Return what is left free where much comes together, for ptxas's assignment is not monotonic.
+
+    Of random configs at the limit, one in 25 with so much spilled a few registers; with this many
+    left none did. Masks by name, lengths and pages alone need none.
+    """
+    asked = _asked(config, overlap_epilogue=overlap_epilogue)
+    written = config.resolved_score.IS_EXPRESSION or config.resolved_mask.IS_EXPRESSION
+    together = _things_together(config, overlap_epilogue=overlap_epilogue) + sum(
+        (
+            config.resolved_mask.FIRST is not None,
+            config.cta_group == 2,
+            config.resolved_value_depth != config.depth,
+        )
+    )
+    return SPARE * (together >= MUCH and (written or asked > 0))
+
+
+def _things_together(config: AttentionConfig, *, overlap_epilogue: bool) -> int:
+    """Return of how many things, beside a tile's sizes and a window, a consumer keeps something."""
+    mask, score = config.resolved_mask, config.resolved_score
+    return _asked(config, overlap_epilogue=overlap_epilogue) + sum(
+        (
+            *(mask.TEST is not None, mask.IS_EXPRESSION, bool(mask.tensors_read)),
+            *(bool(score.words), score.bends_by_key, score.reads_by_key, score.reads_by_row),
+            *(config.sinks, config.has_tile_lengths, config.resolved_keys == "paged"),
+        )
+    )
+
+
+def _asked(config: AttentionConfig, *, overlap_epilogue: bool) -> int:
+    """Return how many of these a config asks for that take registers: the plan seldom does."""
+    few = config.registers != "auto" and config.registers.consumer not in USUAL_REGISTERS
+    return sum((overlap_epilogue, config.epilogue == "tma_store", config.ping_pong is True, few))
 
 
 def _expression_registers(config: AttentionConfig) -> int:
@@ -162,7 +229,9 @@ def _expression_registers(config: AttentionConfig) -> int:
         shallow = config.resolved_value_depth <= 128
         windowed = WINDOWED_TERMS * (shallow and mask.FIRST is not None)
         bent = BENT_TERMS.get(config.depth, WINDOWED_TERMS) * score.bends_by_key
-        terms = max(windowed, bent) if config.overlap else windowed + bent
+        terms = max(windowed, bent) if config.overlap and config.depth > 64 else windowed + bent
+        if config.depth == 96 and not score.reads_by_row:
+            terms = max(terms, STRAIGHT_TERMS)
         beside = score.bends_by_key or score.reads_by_row
         terms += FLOOR_TERMS * bool(beside and mask.floor_functions)
     of_rows = score.reads_by_row + bool(mask.tensors_read and not mask.reads_by_key)

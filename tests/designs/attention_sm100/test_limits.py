@@ -94,8 +94,8 @@ DOCUMENTS: dict[str, object] = {
 
 
 def test_loads_of_a_declared_tensor_need_registers_beside_the_scores(config_of: ConfigOf) -> None:
-    """ptxas spills 96 scores of 128 registers there, and compiles 64."""
-    few = {"value_depth": 64, "registers": {"softmax": 128, "correction": 144, "other": 80}}
+    """ptxas spills 96 scores of 136 registers there, and compiles 64."""
+    few = {"value_depth": 64, "registers": {"softmax": 136, "correction": 144, "other": 80}}
     assert build_plan(config_of(**few)).BN == 96
     assert build_plan(config_of(**few, **DOCUMENTS)).BN == 64
     [problem] = problems_of(config_of(**few, **DOCUMENTS, BN=96))
@@ -193,8 +193,8 @@ def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
         (  # spilled 80 bytes
             {"depth": 96, "BN": 160, "exp2_fma_share": 0.125, "mask": "causal"},
             "BN",
-            "registers: a softmax thread keeps the 160 scores of a row and needs 48 more, with "
-            "0.125 of the exponentials on the FMA pipe: 208 in all, and has 200",
+            "registers: a softmax thread keeps the 160 scores of a row and needs 55 more, with "
+            "0.125 of the exponentials on the FMA pipe: 215 in all, and has 200",
             "Set BN: 128; or exp2_fma_share: 0.0.",
         ),
         (  # spilled 20 bytes
