@@ -130,7 +130,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**PAIR, "key_lengths": True, "mask": CHUNKS}, {"BN": 64}),
     (
         {**HOPPER, "depth": 96, "value_depth": 64, "BM": 192, "batching": "ragged", **TABLE},
-        {"BN": 48},
+        {"BN": 64},
     ),
     ({**BLACKWELL, "depth": 96, **FEW}, {"BN": 64}),
     (
@@ -177,6 +177,9 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {**HOPPER, **HULL, **VALUES_128, "key_lengths": True, "cta_group": 2},
         {"producer_registers": 56},
     ),
+    ({**HOPPER, "depth": 96, "score": "score - 0.707 * (query - key)"}, {"BN": 112}),
+    ({**HOPPER, **DOCUMENTS, **TABLE, "depth": 96, "value_depth": 64}, {"BN": 80}),
+    ({**HOPPER, **ALIBI, "sinks": True, "epilogue": "tma_store"}, {"BN": 64}),
     ({**PRODUCT, "activation": "exp(gelu(x))"}, IN_ORDER),
     ({**PRODUCT, "dtype": "fp8_e4m3", "activation": "silu(max(x, x))"}, IN_ORDER),
     (
@@ -314,6 +317,36 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
     ({**DECODE_96, "score": {"relative_bias": 133}}, "registers", "Set packed_rows: 8."),
     ({**DECODE_96, **DOCUMENTS, "score": "alibi"}, "registers", "Set packed_rows: 8."),
+    ({**HOPPER, "depth": 256, "BN": 112}, "registers", "Set BN: 96."),
+    ({**HOPPER, **WINDOW, **CAPPED, "depth": 256, "BN": 96}, "registers", "Set BN: 80; or "),
+    (
+        {**HOPPER, **CAPPED, "depth": 256, "value_depth": 128, "BN": 208, "sinks": True},
+        "registers",
+        "Set BN: 1",
+    ),
+    ({**HOPPER, "depth": 96, "BN": 256, **ALONE}, "registers", "Set BN: 240"),
+    (
+        {**HOPPER, "depth": 96, "value_depth": 64, **ALONE, **SIXTH, "BN": 256},
+        "registers",
+        "Set BN: ",
+    ),
+    (
+        {**BLACKWELL, "key_lengths": True, "BN": 128}
+        | {"registers": {"softmax": 168, "correction": 64, "other": 64}},
+        "registers: a softmax thread",
+        "Set BN: 96; or registers: auto.",
+    ),
+    (
+        {**BLACKWELL, "depth": 256, "sinks": True, "BM": 128, "BN": 128, "exp2_fma_share": 0.25},
+        "registers: a softmax thread",
+        "Set BN: 96; or exp2_fma_share: 0.125.",
+    ),
+    (
+        {**BLACKWELL, "value_depth": 192, "BM": 128, "BN": 160, "exp2_fma_share": 1.0}
+        | {"registers": {"softmax": 256, "correction": 72, "other": 120}},
+        "registers: a softmax thread",
+        "Set BN: 128",
+    ),
     (
         {**BLACKWELL, "BN": 160, "BM": 128, "mask": "key <= query and key % 2 == 0"},
         "registers: a softmax thread",

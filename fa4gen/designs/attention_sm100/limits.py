@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.memory import attention_regions
 from fa4gen.designs.attention_sm100.registers import (
-    FEW,
+    EXACT,
     PREFERRED_BLOCKS,
     softmax_registers,
 )
@@ -113,7 +113,7 @@ def _row_registers(values: Values) -> Iterator[Fault]:
         return
     fewer: list[Changes] = []
     block = values.BN
-    if values.exp2_fma_share > (0 if block > PREFERRED_BLOCKS[0] else FEW):
+    if values.exp2_fma_share > (0 if block > PREFERRED_BLOCKS[0] else EXACT):
         eighths = range(int(8 * values.exp2_fma_share) - 1, -1, -1)
         fewer = [{"exp2_fma_share": n / 8} for n in eighths]
     yield Fault(

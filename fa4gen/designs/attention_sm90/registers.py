@@ -230,7 +230,7 @@ def _expression_registers(config: AttentionConfig) -> int:
         windowed = WINDOWED_TERMS * (shallow and mask.FIRST is not None)
         bent = BENT_TERMS.get(config.depth, WINDOWED_TERMS) * score.bends_by_key
         terms = max(windowed, bent) if config.overlap and config.depth > 64 else windowed + bent
-        if config.depth == 96 and not score.reads_by_row:
+        if config.depth == 96 and not (score.reads_by_row or score.reads_by_key):
             terms = max(terms, STRAIGHT_TERMS)
         beside = score.bends_by_key or score.reads_by_row
         terms += FLOOR_TERMS * bool(beside and mask.floor_functions)

@@ -109,10 +109,10 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
             "Set num_kv_stages: 3; or BN: 80; or num_consumer_warpgroups: 2.",
         ),
         (
-            {"depth": 96, "BM": 64, "BN": 256, "num_kv_stages": 4},
+            {"depth": 96, "BM": 64, "BN": 240, "num_kv_stages": 4},
             "num_kv_stages",
-            "shared memory: 1 * 12288 for queries + 4 * 2 * 49152 for stages of keys and values "
-            "+ 1232 for barriers, tiles and alignment = 406736 bytes, 232448 available",
+            "shared memory: 1 * 12288 for queries + 4 * 2 * 46080 for stages of keys and values "
+            "+ 1232 for barriers, tiles and alignment = 382160 bytes, 232448 available",
             "Set num_kv_stages: 2; or BN: 128.",
         ),
         (
