@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.render.manifest import sha256
 from fa4gen.render.wrap import MAX_COLUMNS
+from fa4gen.vendor.indent import tabbed
 
 if TYPE_CHECKING:
     from fa4gen.render.render import RenderedKernel
@@ -52,6 +53,7 @@ def compact(rendered: RenderedKernel, prefix: str) -> RenderedKernel:
     device, manifest = f"{rendered.name}_device.cuh", f"{rendered.name}.json"
     macro = f"#define {macro_of(prefix)} {FUNCTION}\n"
     files[device] = files[device].replace(_ONCE, f"{_ONCE}\n{macro}", 1)
+    files = {name: text if name == manifest else tabbed(text) for name, text in files.items()}
     said = json.loads(files[manifest])
     said["files"] = {name: sha256(files[name]) for name in said["files"]}
     files[manifest] = json.dumps(said)

@@ -14,6 +14,7 @@ from fa4gen.vendor.condition import HELPERS, helpers_of
 from fa4gen.vendor.facts import kernel_facts
 from fa4gen.vendor.features import features_of
 from fa4gen.vendor.image import LINE_CHARACTERS
+from fa4gen.vendor.indent import tabbed
 from fa4gen.vendor.launcher import ARRAYS
 from fa4gen.vendor.manifest import short_manifest
 from fa4gen.vendor.packing import model_constants
@@ -110,7 +111,8 @@ def folder_files(
     roots = [*ROOTS, *(root for name in request.adapters for root in ADAPTER_ROOTS.get(name, ()))]
     for path, template in roots:
         text = templates.environment().get_template(template).render(shared)
-        files[path.format(prefix=request.prefix)] = text
+        place = path.format(prefix=request.prefix)
+        files[place] = tabbed(text) if place.endswith((".c", ".h")) else text
     for kernel, fact in zip(kernels, facts, strict=True):
         for name, text in kernel.rendered.files.items():
             files[f"kernels/{name}"] = short_manifest(text) if name.endswith(".json") else text

@@ -84,7 +84,7 @@ def test_wrong_calls_are_refused(compiled: Objects, words: tuple[str, ...], said
 def test_a_struct_of_another_size_does_not_compile(objects: Objects) -> None:
     place = objects.folder / "include/acme.h"
     text = place.read_text()
-    place.write_text(text.replace("  double softmax_scale;", "  double more, softmax_scale;"))
+    place.write_text(text.replace("\tdouble softmax_scale;", "\tdouble more, softmax_scale;"))
     source = objects.folder / "test/selftest.c"
     command = (objects.compiler, *objects.flags, "-fsyntax-only", source)
     said = call(*command, cwd=objects.build, status=None)

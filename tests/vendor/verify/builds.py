@@ -17,6 +17,7 @@ from fa4gen.vendor.host_build import INTERPOSER, compile_c, find_c_compiler
 from fa4gen.vendor.standin import StandIn
 from fa4gen.verify.family import family_of
 from fa4gen.verify.judge import judge
+from tests.vendor.anchors import with_tabs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,9 +42,10 @@ class Edit:
 
     def of(self, text: str) -> str:
         head, anchor, rest = text.partition(self.anchor) if self.anchor else ("", "", text)
-        assert rest.count(self.old) == 1 or self.anchor, f"{self.path}: {self.old}"
-        assert self.old in rest, f"{self.path}: {self.old}"
-        return head + anchor + rest.replace(self.old, self.new, 1)
+        old = with_tabs(self.old)
+        assert rest.count(old) == 1 or self.anchor, f"{self.path}: {self.old}"
+        assert old in rest, f"{self.path}: {self.old}"
+        return head + anchor + rest.replace(old, self.new, 1)
 
 
 @dataclass

@@ -13,6 +13,7 @@ from fa4gen.errors import CompileError, ConfigError, MissingCapabilityError
 from fa4gen.vendor.contents import read_contents
 from fa4gen.vendor.cubin_check import compare_cubin, cubin_compiler_version
 from fa4gen.vendor.verify import verify_folder
+from tests.vendor.anchors import with_tabs
 from tests.vendor.verify.builds import PREFIX, SEED
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ SOFTMAX, PRODUCT, DYNAMIC = f"{PREFIX}_softmax", f"{PREFIX}_product", f"{PREFIX}
 
 
 def edit(place: Path, old: str, new: str) -> None:
-    text = place.read_text()
+    text, old = place.read_text(), with_tabs(old)
     assert text.count(old) == 1, (place, old)
     place.write_text(text.replace(old, new))
 

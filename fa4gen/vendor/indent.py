@@ -1,0 +1,30 @@
+"""C as a vendored folder has it: indented by tabs, which are a seventh of what spaces and alignment take.
+
+A line that continues a statement has two tabs more than where the statement begins.
+"""
+
+from __future__ import annotations
+
+STEP = 2
+"""Spaces of a level in the templates."""
+
+
+def tabbed(text: str) -> str:
+    """Return ``text``, indented by spaces, with tabs."""
+    done = []
+    level = 0
+    for line in text.split("\n"):
+        code = line.lstrip(" ")
+        of_comment = " " if code.startswith("*") else ""
+        spaces = len(line) - len(code) - len(of_comment)
+        if not code or spaces < 0:
+            done.append(line)
+            continue
+        if spaces > STEP * (level + 1):
+            tabs = level + 2
+        else:
+            tabs = spaces // STEP
+            if not (of_comment or code.startswith("#")):
+                level = tabs
+        done.append("\t" * tabs + of_comment + code)
+    return "\n".join(done)
