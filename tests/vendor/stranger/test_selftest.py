@@ -21,8 +21,8 @@ class Mistake:
 MISTAKES = {
     "machine code": Mistake(
         "cubins/acme_d64_dense_small_bf16.c",
-        '\n"yk',
-        '\n"zk',
+        '\n"OQ]',
+        '\n"OP]',
         ("cubins/acme_d64_dense_small_bf16.c",),
         "acme_kernel_sha256 gives",
     ),
