@@ -1,4 +1,4 @@
-"""C as a vendored folder has it: indented by tabs, which are a seventh of what spaces and alignment take.
+"""C as a vendored folder has it: indented by tabs, fewer bytes than spaces and alignment.
 
 A line that continues a statement has two tabs more than where the statement begins.
 """
