@@ -50,6 +50,20 @@ def test_the_config_itself_wins_after_all_where_it_is_as_fast() -> None:
     assert after_all("new", "base", {"new": [10.0]}) == "new"
 
 
+def test_the_likeliest_kernel_is_not_given_up_for_one_time() -> None:
+    """35.6 us in its first round, on an H200, where it takes 14.6: it was not timed again."""
+
+    class Delayed(FakeRounds):
+        def time(self, names: Sequence[str], turn: int) -> dict[str, float]:
+            found = super().time(names, turn)
+            return found | {"first": 35.6} if len(self.log) == 1 else found
+
+    us = {"first": 14.6, "second": 15.6, "third": 30.0}
+    found = measure(Delayed(tuple(us), (), {}, us.__getitem__), most_rounds=9, seconds=100)
+    assert found.winner == "first"
+    assert len(found.times["third"]) == 1
+
+
 def test_equal_kernels_are_timed_on_and_hopeless_ones_and_peers_are_not() -> None:
     rounds = rounds_of(a=10, b=10.01, c=30, peer=12)
     found = measure(rounds, most_rounds=7, seconds=100)
