@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.emulator import UnsupportedError
+from fa4gen.emulator import SCHEDULES, UnsupportedError
 from tests.emulator.instructions.copy.copies import copy_kernel, kinds
-from tests.emulator.kernel import run
+from tests.emulator.kernel import kernel, run
 
 SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 CLUSTER = ".reqnctapercluster {n}, 1, 1 .explicitcluster"
@@ -80,6 +80,47 @@ def test_addresses_beyond_the_cluster_may_be_formed() -> None:
     getctarank.shared::cluster.u32 %r5, %r7;"""
     own = np.broadcast_to(np.arange(4)[:, None], (4, 32))
     assert np.array_equal(ranks(body), np.where(np.arange(32) < 4, np.arange(32), own))
+
+
+MEET = "barrier.cluster.arrive{}.aligned; barrier.cluster.wait.aligned;"
+FENCE = "fence.mbarrier_init.release.cluster;"
+EARLY = ["barrier-misuse"]  # there is no mbarrier yet
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("order", ["release", "relaxed"])
+@pytest.mark.parametrize(("fence", "meet", "found"), [
+    (FENCE, MEET.format(""), [[]]),
+    (FENCE, MEET.format(".relaxed"), [[]]),
+    ("", MEET.format(""), [["missing-init-fence"]]),
+    ("", MEET.format(".relaxed"), [["race"]]),
+    (FENCE, "bar.sync 0;", [["race"], EARLY]),
+    ("", "bar.sync 0;", [["race"], EARLY]),
+])  # fmt: skip
+def test_an_arrival_at_a_peer_comes_after_its_initialisation(
+    fence: str, meet: str, found: list[list[str]], order: str, schedule: str
+) -> None:
+    """In every schedule: in some the peer is late, in others it happens to be done."""
+    body = f"""
+    mov.u32 %r20, tile; mov.u32 %r21, %tid.x; mov.u32 %r22, %cluster_ctarank;
+    xor.b32 %r22, %r22, 1;
+    setp.eq.u32 %p1, %r21, 0;
+    @!%p1 bra MADE;
+    mbarrier.init.shared.b64 [%r20], 1;
+    {fence}
+MADE:
+    {meet}
+    @!%p1 bra OVER;
+    mapa.shared::cluster.u32 %r23, %r20, %r22;
+    mbarrier.arrive.{order}.cluster.shared::cluster.b64 _, [%r23];
+WAIT:
+    mbarrier.try_wait.parity.shared.b64 %p2, [%r20], 0;
+    @!%p2 bra WAIT;
+OVER:
+    {MEET.format("")}
+"""
+    ptx = kernel(body, shared=8, directives=CLUSTER.format(n=2))
+    assert kinds(run(ptx, np.zeros(1), grid=2, schedule=schedule)) in found
 
 
 def test_dependent_grids_change_nothing() -> None:
