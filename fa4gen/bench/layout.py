@@ -92,14 +92,18 @@ def lay_out(plan: AttentionPlan, workload: Workload, seed: int = 0) -> Layout:
     )
 
 
-def page_scales(plan: AttentionPlan, layout: Layout) -> dict[str, Any]:
-    """Return scales of 1 for each page and key head, by argument: reading them takes time, too."""
+def cache_scales(plan: AttentionPlan, layout: Layout) -> dict[str, Any]:
+    """Return scales of 1 for keys and values of fp8 beside another query, by argument.
+
+    One for each sequence, or page, and key head: reading them takes time, too.
+    """
     import numpy as np
 
-    if not plan.has_page_scales:
+    if plan.kv_dtype == plan.dtype:
         return {}
-    pages, _, heads, _ = layout.key
-    return {f"{name}_descale": np.ones((pages, heads), np.float32) for name in plan.descaled}
+    count = layout.key[0] if plan.has_page_scales else layout.workload.batch
+    shape = (count, layout.workload.key_heads)
+    return {f"{name}_descale": np.ones(shape, np.float32) for name in plan.descaled}
 
 
 def _offsets(rows: tuple[int, ...]) -> Any:

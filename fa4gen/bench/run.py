@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench.layout import lay_out, page_scales
+from fa4gen.bench.layout import cache_scales, lay_out
 from fa4gen.bench.peers import LeftOutError, Sequences
 from fa4gen.bench.read_floor import ReadFloor, fastest_launch
 from fa4gen.bench.results import FLOOR, ConfigResult, Series, SizeResult
@@ -207,7 +207,7 @@ class Bench:
         more: dict[str, Any] = dict(tables)
         if sinks is not None:
             more["sinks"] = cupy.asarray(sinks)
-        more |= {name: cupy.asarray(scales) for name, scales in page_scales(plan, layout).items()}
+        more |= {name: cupy.asarray(scales) for name, scales in cache_scales(plan, layout).items()}
         launch = kernel.prepare(*map(_viewed, bits, _types(plan)), **more)
         launch()
         out = launch.out.view(cupy.uint16)

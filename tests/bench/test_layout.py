@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from fa4gen.bench.batches import Batch
-from fa4gen.bench.layout import lay_out
+from fa4gen.bench.layout import cache_scales, lay_out
 from fa4gen.bench.workload import make_workload
+from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 
 UNEVEN = Batch("uneven", (3, 1), (5, 40))
@@ -84,3 +86,24 @@ def test_random_data_is_enough_for_every_size_of_pages() -> None:
         workload = make_workload(UNEVEN, 64)
         layout = lay_out(plan("ragged", "paged", page_size=size), workload)
         assert int(np.prod(layout.key)) <= workload.elements
+
+
+@pytest.mark.parametrize(("kv_scale", "rows"), [("head", 2), ("page", 6)])
+def test_a_cache_of_fp8_comes_with_its_scales(kv_scale: str, rows: int) -> None:
+    config = {
+        "kernel": "attention", "arch": "sm_90a", "depth": 128, "mask": "causal", "pack_heads": True, "dtype": "bf16",
+        "keys": "paged", "page_size": 16, "kv_dtype": "fp8_e4m3", "kv_scale": kv_scale,
+    }  # fmt: skip
+    kernel = build_plan(load_mapping(config, "probe").config)
+    layout = lay_out(kernel, make_workload(Batch("x", (1, 1), (48, 40)), 128))
+    scales = cache_scales(kernel, layout)
+    assert {name: array.shape for name, array in scales.items()} == {
+        "key_descale": (rows, 8), "value_descale": (rows, 8)
+    }  # fmt: skip
+
+
+def test_other_tensors_have_no_scales() -> None:
+    config = {"kernel": "attention", "arch": "sm_100a", "depth": 128, "dtype": "fp8_e4m3"}
+    kernel = build_plan(load_mapping(config, "probe").config)
+    layout = lay_out(kernel, make_workload(Batch("x", (2, 2), (7, 7)), 128))
+    assert cache_scales(kernel, layout) == {}
