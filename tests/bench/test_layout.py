@@ -92,7 +92,8 @@ def test_random_data_is_enough_for_every_size_of_pages() -> None:
 def test_a_cache_of_fp8_comes_with_its_scales(kv_scale: str, rows: int) -> None:
     config = {
         "kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128, "mask": "causal",
-        "pack_heads": True, "keys": "paged", "page_size": 16, "kv_dtype": "fp8_e4m3", "kv_scale": kv_scale,
+        "pack_heads": True, "keys": "paged", "page_size": 16, "kv_dtype": "fp8_e4m3",
+        "kv_scale": kv_scale,
     }  # fmt: skip
     kernel = build_plan(load_mapping(config, "probe").config)
     layout = lay_out(kernel, make_workload(Batch("x", (1, 1), (48, 40)), 128))
