@@ -59,7 +59,7 @@ MUTANTS = {
     "left columns not waited for": (Change(r"\n *wait_columns<kPart>\(block, 0, 0\);", ""), RING),
     "right columns not waited for": (Change(r"\n *wait_columns<kPart>\(block, 1, 1\);", ""), RING),
     "last block left out": (Change(r"if \(unit == end\) process_other<1>", "if (unit < end) process_other<1>"), RING),
-    "last block of the other left out": (Change(r"if \(unit == end\) process_other<0>", "if (unit < end) process_other<0>"), SPLIT),
+    "last block of the other left out": (Change(r"if \(unit == end\) process_other<0>", "if (unit < end) process_other<0>"), PAIRS),
     "blocks of both warpgroups": (Change(r"after_other = blocks % kNumParts != 0", "after_other = blocks % kNumParts == 0"), RING),
     "query that wgmma does not see": (Change(r"\n *fence_proxy_async_shared\(\);  // the query, for wgmma", ""), RING),
     "query not swizzled": (Change(r"\(chunk \^ row % 8\)", "chunk"), RING),
