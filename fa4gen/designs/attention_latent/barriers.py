@@ -76,7 +76,8 @@ def _tail_rows(values: LatentValues) -> Iterator[Barrier]:
         values.num_kv_stages,
         WARPGROUP_WARPS * values.cluster,
         "thread",
-        f"every warp of the warpgroup whose block it was{_of_both(values)}, once it has its scores",
+        f"every warp of warpgroup 0{_of_both(values)}, once it has the scores of its block, or has "
+        "multiplied by the probabilities of the other's, which are in their place",
         "the loader",
         "these columns of a slot may be overwritten",
         first_wait=1,

@@ -40,7 +40,7 @@ def plan_attention_latent(config: AttentionConfig) -> LatentAttentionPlan:
         values,
         choices,
         _tables(values),
-        named_barriers=(("consumer_barrier", 1), (second, 2)),
+        named_barriers=(("consumer_barrier", 1), (second, 2), ("scores_barrier", 3)),
         **latent_fields(values),
         producer_registers=registers.producer,
         consumer_registers=registers.consumer,
