@@ -40,8 +40,8 @@ enum : unsigned {
   kTailFull = 230880, kTailFullSlots = 2, kTailFullArrivals = 1,
 
   // these columns of a slot may be overwritten
-  //   arrived by every warp of the warpgroup whose block it was of both CTAs, once it has its
-  //     scores
+  //   arrived by every warp of warpgroup 0 of both CTAs, once it has the scores of its block, or
+  //     has multiplied by the probabilities of the other's, which are in their place
   //   waited for by the loader, first with parity 1
   kTailEmpty = 230896, kTailEmptySlots = 2, kTailEmptyArrivals = 8,
 

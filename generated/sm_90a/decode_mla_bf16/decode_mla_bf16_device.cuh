@@ -83,11 +83,19 @@ __device__ __forceinline__ uint32 cluster_rank() {
   return rank;
 }
 
-// Every thread of the pair arrives and waits, those of a warp at times of their own: orders all
-// earlier accesses to shared memory.
-__device__ __forceinline__ void cluster_sync() {
-  asm volatile("barrier.cluster.arrive.release;\n"
+// As cluster_sync, but it orders nothing: who only has to be alive waits for no store.
+__device__ __forceinline__ void cluster_meet() {
+  asm volatile("barrier.cluster.arrive.relaxed;\n"
                "barrier.cluster.wait.acquire;\n" ::: "memory");
+}
+
+// The same once barriers were made ready, and fence_mbarrier_init() released them: nothing else is.
+__device__ __forceinline__ void cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
+
+__device__ __forceinline__ void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 }
 
 // The address, in the window shared::cluster, of this CTA-relative address in another CTA.
@@ -240,26 +248,16 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Without a policy for L2: of a stream of keys, each read once, "the first to leave" costs speed.
-__device__ __forceinline__ void tma_load_unhinted_5d(uint32 destination, const TensorMap& map,
-                                                     int32 row, int32 panel, int32 head,
-                                                     int32 batch, uint32 barrier) {
-  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
-               " [%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
-               ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
-                 "r"(barrier) : "memory");
-}
-
-// As tma_load_unhinted_5d, into the same place of both CTAs of a cluster.
+// As tma_load_unhinted_5d, into the same place of these CTAs of a cluster, a bit each.
 __device__ __forceinline__ void tma_load_multicast_unhinted_5d(uint32 destination,
                                                                const TensorMap& map,
                                                                int32 row, int32 panel, int32 head,
-                                                               int32 batch, uint32 barrier) {
-  constexpr uint16 kBothCtas = 0b11;
+                                                               int32 batch, uint32 barrier,
+                                                               uint16 ctas) {
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
                ".multicast::cluster [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
                ::"r"(destination), "l"(&map), "r"(0), "r"(row), "r"(panel), "r"(head), "r"(batch),
-                 "r"(barrier), "h"(kBothCtas) : "memory");
+                 "r"(barrier), "h"(ctas) : "memory");
 }
 
 // ---- wgmma: matrix products of a warpgroup, accumulators in registers ----

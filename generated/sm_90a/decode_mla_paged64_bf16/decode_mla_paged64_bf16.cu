@@ -36,6 +36,7 @@ namespace decode_mla_paged64_bf16_kernel {
 // Named barriers; 0 is __syncthreads.
 constexpr int32 kConsumerBarrier = 1;
 constexpr int32 kLineBarrier = 2;
+constexpr int32 kScoresBarrier = 3;
 
 // ---- parameters of this kernel ----
 
@@ -153,6 +154,13 @@ struct Problem {
   int32 key_page_rows;
   __device__ __forceinline__ int32 cta() const { return blockIdx.x >> paired; }
   __device__ __forceinline__ int32 rank() const { return blockIdx.x & paired; }
+  // Of paired tiles each CTA brings in every other panel, for both.
+  __device__ __forceinline__ bool brings(int32 panel) const {
+    return ((panel ^ rank()) & paired) == 0;
+  }
+  __device__ __forceinline__ uint16 receivers() const {
+    return paired ? 0b11 : 1 << blockIdx.x % 2;
+  }
   __device__ __forceinline__ int32 packed_rows() const { return heads_per_key_head * query_rows; }
   __device__ __forceinline__ int32 tiles() const { return key_heads * tiles_per_head; }
   __device__ __forceinline__ int32 keys_of(int32 sequence) const {
@@ -290,14 +298,14 @@ struct PageRows {
 
 // Columns of a block, into its slot: each lane copies rows of one page in one panel.
 // page_rows is the number of rows from one page to the next.
-template <int32 kFirstPanel, int32 kPanels, int32 kPart = 0, int32 kParts>
+template <int32 kPanels, int32 kPart = 0, int32 kParts>
 __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kParts>& ring,
-                                             const TensorMap& map, int32 unit, int32 head,
-                                             const PageRows& rows, int32 page_rows,
+                                             int32 first_panel, const TensorMap& map, int32 unit,
+                                             int32 head, const PageRows& rows, int32 page_rows,
                                              const Problem& problem) {
   const int32 zero = opaque_zero();  // as in forget_addresses()
   const uint32 place = base + zero + kKvOffset + ring.state.index * kKvBytes +
-      kFirstPanel * kUnitPanelBytes;
+      first_panel * kUnitPanelBytes;
   const uint32 full = ring.template full<kPart>();
   ring.template wait_empty<kPart>();  // arrived on by the warps that have multiplied by what was
                                       // there
@@ -305,22 +313,22 @@ __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kPart
   if (lane == 0) mbarrier_arrive_expect_tx(full, kPanels * kUnitPanelBytes);
   __syncwarp();  // no copy completes before its bytes are expected
   static_assert(kPanels * kBoxesPerPanel <= 32, "A lane copies rows of a page in a panel.");
-  if (panel < kPanels && problem.paired == 0) {
-    tma_load_clipped_unhinted(place + panel * kUnitPanelBytes + rows.first * kPanelRowBytes, map,
-                              (kFirstPanel + panel) * kPanelColumns, rows.coordinate(unit), head,
-                              rows.page * page_rows + rows.valid(unit), full);
-  } else if (panel < kPanels && (unit + kFirstPanel + panel) % 2 == problem.rank()) {
+  if (panel < kPanels && problem.brings(unit + first_panel + panel)) {
     tma_load_multicast_clipped_unhinted(place + panel * kUnitPanelBytes +
                                         rows.first * kPanelRowBytes, map,
-                                        (kFirstPanel + panel) * kPanelColumns,
+                                        (first_panel + panel) * kPanelColumns,
                                         rows.coordinate(unit), head,
-                                        rows.page * page_rows + rows.valid(unit), full);
+                                        rows.page * page_rows + rows.valid(unit), full,
+                                        problem.receivers());
   }
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
                                            const TensorMap& key_map) {
   const Problem& problem = line.problem;
+  // Where probabilities come, no CTA copies to its peer.
+  Problem unpaired = problem;
+  unpaired.paired = 0;
   PipelineState<kNumKvStages> state{0, 1};
   int32 place = line.share_begin(line.problem.cta()),
       end = line.share_begin(line.problem.cta() + 1);
@@ -340,18 +348,26 @@ __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
     for (; unit < end_unit; ++unit) {
       const int32 next_page = unit + 1 < end_unit ? rows.look_up(unit + 1) : 0;
       const ColumnRing<1> tail{base + kTailFull, base + kTailFull, state};
-      const ColumnRing<kHalfParts> left{base + kLeftFull, base + kLeftFull, state};
-      const ColumnRing<kHalfParts> right{base + kRightFull, base + kRightFull, state};
-      load_columns<kNumPanels - kTailPanels, kTailPanels>(base, tail, key_map, unit, head, rows,
-                                                          problem.key_page_rows, problem);
-      load_columns<0, kPartPanels, 0>(base, left, key_map, unit, head, rows, problem.key_page_rows,
-                                      problem);
-      load_columns<kPartPanels, kPartPanels, 1>(base, left, key_map, unit, head, rows,
-                                                problem.key_page_rows, problem);
-      load_columns<kHalfPanels, kPartPanels, 0>(base, right, key_map, unit, head, rows,
-                                                problem.key_page_rows, problem);
-      load_columns<kHalfPanels + kPartPanels, kPartPanels, 1>(base, right, key_map, unit, head,
-                                                              rows, problem.key_page_rows, problem);
+      // The warpgroup whose block it is is done with its own columns first.
+      const int32 own = state.index, other = kNumParts - 1 - own;
+      const uint32 own_full = base + kLeftFull + own * kToRight,
+          other_full = base + kLeftFull + other * kToRight;
+      const ColumnRing<kHalfParts> first{own_full, own_full, state},
+          second{other_full, other_full, state};
+      if (own == 0)
+        load_columns<kTailPanels>(base, tail, kNumPanels - kTailPanels, key_map, unit, head, rows,
+                                  problem.key_page_rows, problem);
+      load_columns<kPartPanels, 0>(base, first, own * kHalfPanels, key_map, unit, head, rows,
+                                   problem.key_page_rows, problem);
+      load_columns<kPartPanels, 1>(base, first, own * kHalfPanels + kPartPanels, key_map, unit,
+                                   head, rows, problem.key_page_rows, problem);
+      load_columns<kPartPanels, 0>(base, second, other * kHalfPanels, key_map, unit, head, rows,
+                                   problem.key_page_rows, problem);
+      load_columns<kPartPanels, 1>(base, second, other * kHalfPanels + kPartPanels, key_map, unit,
+                                   head, rows, problem.key_page_rows, problem);
+      if (own != 0)
+        load_columns<kTailPanels>(base, tail, kNumPanels - kTailPanels, key_map, unit, head, rows,
+                                  problem.key_page_rows, unpaired);
       state.step();
       rows.page = next_page;
     }
@@ -695,16 +711,16 @@ __device__ __forceinline__ float (&part_of(float (&output)[kOutputs], int32 part
   return reinterpret_cast<float (&)[kOutputs / kHalfParts]>(output[part * (kOutputs / kHalfParts)]);
 }
 
-// S = Q . K^T, or its part over columns 16 * kBegin to 16 * kEnd: those that are no values come
-// first.
-template <int32 kBegin, int32 kEnd>
+// S = Q . K^T, or its part over columns 16 * kBegin to 16 * kEnd, which is the first of them or
+// not.
+template <int32 kBegin, int32 kEnd, bool kFirst>
 __device__ __forceinline__ void issue_query_key(float (&scores)[kScores], uint32 query,
                                                 uint32 key) {
 #pragma unroll
   for (int32 k = kBegin; k < kEnd; ++k) {
     const uint64 a = wgmma_descriptor(query + column_step<kBM>(k));
     const uint64 b = wgmma_descriptor(key + column_step<kUnitKeys>(k));
-    if (k == kValueSteps) {
+    if (k == (kFirst ? kBegin : -1)) {
       wgmma_m64n64k16_first(scores, a, b);
     } else {
       wgmma_m64n64k16(scores, a, b);
@@ -819,30 +835,55 @@ struct Consumer {
     hand_back(base + kLeftEmpty + kPart * kToRight + 8 * (kSlot * kHalfParts + kNumber));
   }
 
-  // The scores of this part's block: columns are multiplied as they arrive.
-  template <int32 kPart>
-  __device__ __forceinline__ void score(float (&scores)[kScores], uint32 block) const {
-    const uint32 query = descriptor_low(base + kQueryOffset), key = key_low<kPart>();
+  // Over a part of the left columns of its block (kHalf 0) or of the right ones (1).
+  template <int32 kPart, int32 kHalf, int32 kNumber, bool kFirst = false>
+  __device__ __forceinline__ void score_values(float (&scores)[kScores], uint32 block) const {
+    constexpr int32 kBegin = (kHalf * kHalfParts + kNumber) * kPartSteps;
+    wait_columns<kPart>(block, kHalf, kNumber);
+    wgmma_fence();
+    issue_query_key<kBegin, kBegin + kPartSteps, kFirst>(scores,
+                                                         descriptor_low(base + kQueryOffset),
+                                                         key_low<kPart>());
+  }
+  // Over the columns that are no values.
+  template <int32 kPart, bool kFirst>
+  __device__ __forceinline__ void score_tail(float (&scores)[kScores], uint32 block) const {
     // arrived on by the bytes of the tail
     mbarrier_wait(base + kTailFull + 8 * kPart, phase_of(block));
     wgmma_fence();
-    issue_query_key<kValueSteps, kSteps>(scores, query, key);
-    wait_columns<kPart>(block, 0, 0);
-    wgmma_fence();
-    issue_query_key<0, kPartSteps>(scores, query, key);
-    wait_columns<kPart>(block, 0, 1);
-    wgmma_fence();
-    issue_query_key<kPartSteps, 2 * kPartSteps>(scores, query, key);
-    wait_columns<kPart>(block, 1, 0);
-    wgmma_fence();
-    issue_query_key<2 * kPartSteps, 3 * kPartSteps>(scores, query, key);
-    wait_columns<kPart>(block, 1, 1);
-    wgmma_fence();
-    issue_query_key<3 * kPartSteps, kValueSteps>(scores, query, key);
+    issue_query_key<kValueSteps, kSteps, kFirst>(scores, descriptor_low(base + kQueryOffset),
+                                                 key_low<kPart>());
+  }
+  // The scores of this part's block: columns are multiplied as they arrive, in the order in which
+  // the block before them in the slot was done with them.
+  template <int32 kPart>
+  __device__ __forceinline__ void score(float (&scores)[kScores], uint32 block) const {
+    if (kPart == 0) score_tail<kPart, true>(scores, block);
+    score_values<kPart, kPart, 0, kPart == 1>(scores, block);
+    score_values<kPart, kPart, 1>(scores, block);
+    score_values<kPart, 1 - kPart, 0>(scores, block);
+    score_values<kPart, 1 - kPart, 1>(scores, block);
+    if (kPart == 1) score_tail<kPart, false>(scores, block);
     wgmma_commit();
     wgmma_wait<0>();
     pin(scores);
-    hand_back(base + kTailEmpty + 8 * kPart);
+    if (kPart == 0) hand_back_tail<kPart>();
+  }
+  // The tail of warpgroup 1's blocks gives its place to their probabilities, and is handed back by
+  // the other one. Each CTA brings in its own: two lanes arrive, as always.
+  template <int32 kSlot>
+  __device__ __forceinline__ void hand_back_tail() const {
+    const uint32 barrier = base + kTailEmpty + 8 * kSlot;
+    if (kSlot == 0) {
+      hand_back(barrier);
+    } else if (lane < 2) {
+      mbarrier_arrive(barrier);
+    }
+  }
+  // Of the probabilities of a part's block.
+  template <int32 kPart>
+  __device__ __forceinline__ uint32 probabilities_place() const {
+    return base + (kPart == 0 ? kExchangeOffset : kKvOffset + kKvBytes + 2 * kHalfBytes);
   }
 
   // A block of this part. Warpgroup 1 multiplies on the way by the values of the other's before it.
@@ -851,19 +892,21 @@ struct Consumer {
     forget_addresses();
     float scores[kScores];
     score<kPart>(scores, blocks + (kWithOther ? 1 : 0));
-    if (kWithOther) begin_other<kPart>();
     if (masked) mask_scores(scores, unit * kUnitKeys + 2 * (lane % 4));
-    float factor[2];
-    const bool grows = update_max(scores, factor);
-    if (kWithOther) release_values<kPart, 1 - kPart, 0>();
+    float largest[2], factor[2];
+    find_largest(scores, largest);
+    if (kWithOther) begin_other<kPart>();
+    const bool grows = update_max(largest, factor);
+    if (!kWithOther && grows) rescale(factor);
     uint32 probabilities[kScores / 2];
     exponentiate(scores, probabilities);
+    publish<kPart>(probabilities);
     if (kWithOther) {
+      release_values<kPart, 1 - kPart, 0>();
       release_values<kPart, 1 - kPart, 1>();
       ++blocks;
+      if (grows) rescale(factor);
     }
-    if (grows) rescale(factor);
-    publish<kPart>(probabilities);
     pin(output);
     wgmma_fence();  // probabilities and output, before wgmma reads them
     issue_own_values(output, probabilities, value_low<kPart, kPart>());
@@ -883,7 +926,7 @@ struct Consumer {
     wait_columns<1 - kPart>(blocks, kPart, 1);
     pin(output);
     wgmma_fence();
-    issue_other_values(output, descriptor_low(base + kExchangeOffset),
+    issue_other_values(output, descriptor_low(probabilities_place<1 - kPart>()),
                        value_low<kPart, 1 - kPart>());
   }
   template <int32 kPart>
@@ -892,18 +935,23 @@ struct Consumer {
     begin_other<kPart>();
     release_values<kPart, 1 - kPart, 0>();
     release_values<kPart, 1 - kPart, 1>();
+    if (kPart == 0) hand_back_tail<1 - kPart>();
     ++blocks;
   }
 
-  // Probabilities and maxima to shared memory, for the other part. Nobody reads those of the block
-  // before any more: that was this part.
+  // Probabilities and maxima to shared memory, for the other part. Nobody reads what was there any
+  // more: of warpgroup 0 these are probabilities of its block before, which the other one
+  // multiplied by values before it handed them back, and this one has new ones; of warpgroup 1 it
+  // is what its scores needed of its block, and the columns are no values.
   template <int32 kPart>
   __device__ __forceinline__ void publish(const uint32 (&probabilities)[kScores / 2]) const {
     const int32 row = warp % 4 * 16 + lane / 8 % 2 * 8 + lane % 8;
+    // all warps have their scores
+    if (kPart == 1) named_barrier_sync(kScoresBarrier, kPartThreads);
 #pragma unroll
     for (int32 chunk = 0; chunk < kPartKeys / 16; ++chunk) {
       const uint32* p = probabilities + 4 * chunk;
-      store_matrices(base + kExchangeOffset + row * kPanelRowBytes +
+      store_matrices(probabilities_place<kPart>() + row * kPanelRowBytes +
                          ((2 * chunk + lane / 16 ^ lane % 8) << 4),
                      p[0], p[1], p[2], p[3]);
     }
@@ -949,26 +997,29 @@ struct Consumer {
   // begin_piece waits for it. No wgmma of the piece before runs any more: all have met at its end.
   __device__ __forceinline__ void fetch_query(const Tile& tile) const {
     const Problem& problem = line.problem;
-    // Lane i works out where the i-th row of its warp is: one division each, not one for every
-    // chunk.
+    // Lane i works out where the i-th row of its warp is: one division each.
     constexpr int32 kWarpRows = kBM / kNumConsumerWarps;
     const Row own = row_of(problem, tile.within, warp * kWarpRows + lane % kWarpRows);
     const int64 place_of_own = tile.sequence * tensors.query_batch_stride +
                                own.position * tensors.query_row_stride +
                                own.head * tensors.query_head_stride;
     const uint32 valid = __ballot_sync(0xffffffffu, own.valid);
-    constexpr int32 kRowChunks = kDepth / 8, kPanelChunks = kPanelColumns / 8;  // of 16 bytes
-    constexpr int32 kLaneChunks = kWarpRows * kRowChunks / 32;
+    // Eight lanes copy a row's part of a panel, so that a lane has few rows and one column of each
+    // panel: few instructions, which come from memory when a kernel begins.
+    constexpr int32 kPanelChunks = kPanelColumns / 8, kRowsAtOnce = 32 / kPanelChunks;
     static_assert(kWarpRows % 8 == 0 && kPanelRowBytes == 128,
                   "A warp has whole patterns of the swizzle.");
 #pragma unroll
-    for (int32 i = 0; i < kLaneChunks; ++i) {
-      const int32 item = i * 32 + lane, row = item / kRowChunks, chunk = item % kRowChunks;
-      const int64 place = __shfl_sync(0xffffffffu, place_of_own, row) + chunk * 8;
-      copy_async_chunk(base + kQueryOffset + chunk / kPanelChunks * (kBM * kPanelRowBytes) +
-                           (warp * kWarpRows + row) * kPanelRowBytes +
-                           ((chunk % kPanelChunks ^ row % 8) << 4),
-                       tensors.query + place, valid >> row & 1);
+    for (int32 first = 0; first < kWarpRows; first += kRowsAtOnce) {
+      const int32 row = first + lane / kPanelChunks, chunk = lane % kPanelChunks;
+      const uint16* source = tensors.query + __shfl_sync(0xffffffffu, place_of_own, row) +
+          chunk * 8;
+      const uint32 place = base + kQueryOffset + (warp * kWarpRows + row) * kPanelRowBytes +
+                           ((chunk ^ row % 8) << 4);
+#pragma unroll
+      for (int32 panel = 0; panel < kNumPanels; ++panel)
+        copy_async_chunk(place + panel * (kBM * kPanelRowBytes), source + panel * kPanelColumns,
+                         valid >> row & 1);
     }
   }
 
@@ -1029,13 +1080,19 @@ struct Consumer {
     for (int32 i = 0; i < kOutputs; ++i) output[i] *= factor[fragment_row(i)];
   }
 
-  // Raises the maxima where one grows by more than the threshold, as the narrow form does: whether
-  // the output has to be multiplied by the factors.
-  __device__ __forceinline__ bool update_max(const float (&scores)[kScores], float (&factor)[2]) {
-    float largest[2] = {scores[0], scores[2]};
+  // Of this lane's scores of each of its rows.
+  __device__ __forceinline__ void find_largest(const float (&scores)[kScores],
+                                               float (&largest)[2]) const {
+    largest[0] = scores[0];
+    largest[1] = scores[2];
 #pragma unroll
     for (int32 i = 1; i < kScores; ++i)
       largest[fragment_row(i)] = fmaxf(largest[fragment_row(i)], scores[i]);
+  }
+
+  // Raises the maxima where one grows by more than the threshold, as the narrow form does: whether
+  // the output has to be multiplied by the factors.
+  __device__ __forceinline__ bool update_max(const float (&largest)[2], float (&factor)[2]) {
     const bool exceeds = (largest[0] - maxima[0]) * scale_log2 > kRescaleThreshold ||
                          (largest[1] - maxima[1]) * scale_log2 > kRescaleThreshold;
     if (!__any_sync(0xffffffffu, exceeds)) return false;
@@ -1118,13 +1175,12 @@ struct Consumer {
                                              const float (&row_max)[2],
                                              const float (&row_sum)[2]) const {
     const Problem& problem = line.problem;
-    float factor[2];
-#pragma unroll
-    for (int32 i = 0; i < 2; ++i) {
-      const Row row = row_of(problem, tile.within, own_row(i));
-      factor[i] = row_factor(problem, tensors, tile.sequence, row, row_max[i], row_sum[i],
-                             row.valid && part == 0 && lane % 4 == 0);
-    }
+    // Lane i works out where the i-th row of its warp is, and what it is multiplied by.
+    const Row own = row_of(problem, tile.within, warp % 4 * 16 + lane % 16);
+    const float own_factor = row_factor(problem, tensors, tile.sequence, own, of_lane_row(row_max),
+                                        of_lane_row(row_sum), own.valid && part == 0 && lane < 16);
+    const float factor[2] = {__shfl_sync(0xffffffffu, own_factor, lane / 4),
+                             __shfl_sync(0xffffffffu, own_factor, lane / 4 + 8)};
 #pragma unroll
     for (int32 i = 0; i < kKept; i += 8) {
       store_matrices(staged(lane % 16, i / 4 + lane / 16),
@@ -1133,8 +1189,6 @@ struct Consumer {
                      pack(kept[i + 4] * factor[0], kept[i + 5] * factor[0]),
                      pack(kept[i + 6] * factor[1], kept[i + 7] * factor[1]));
     }
-    // Lane i works out where the i-th row of its warp is.
-    const Row own = row_of(problem, tile.within, warp % 4 * 16 + lane % 16);
     const int64 place_of_own = tile.sequence * tensors.out_batch_stride +
                                own.position * tensors.out_row_stride +
                                own.head * tensors.out_head_stride;
@@ -1150,6 +1204,12 @@ struct Consumer {
         store_global_floats_4(reinterpret_cast<float*>(tensors.out + place), columns);
     }
     __syncwarp();  // before the next query comes
+  }
+  // What the first of four lanes has of its two rows, in the lane that has the row's number.
+  __device__ __forceinline__ float of_lane_row(const float (&rows)[2]) const {
+    const float first = __shfl_sync(0xffffffffu, rows[0], lane % 8 * 4);
+    const float second = __shfl_sync(0xffffffffu, rows[1], lane % 8 * 4);
+    return lane % 16 < 8 ? first : second;
   }
   // Where 16 bytes of a row of this warp are, on their way to global memory; without bank
   // conflicts.
@@ -1440,7 +1500,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
     Consumer self(line, tensors, workspace, base, softmax_scale_log2);
     self.run();
   }
-  cluster_sync();  // no CTA exits while the peer may still write to its shared memory
+  cluster_meet();  // no CTA exits while the peer may still write to its shared memory
 }
 
 }  // namespace decode_mla_paged64_bf16_kernel

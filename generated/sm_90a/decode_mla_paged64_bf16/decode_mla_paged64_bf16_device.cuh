@@ -84,10 +84,9 @@ __device__ __forceinline__ uint32 cluster_rank() {
   return rank;
 }
 
-// Every thread of the pair arrives and waits, those of a warp at times of their own: orders all
-// earlier accesses to shared memory.
-__device__ __forceinline__ void cluster_sync() {
-  asm volatile("barrier.cluster.arrive.release;\n"
+// As cluster_sync, but it orders nothing: who only has to be alive waits for no store.
+__device__ __forceinline__ void cluster_meet() {
+  asm volatile("barrier.cluster.arrive.relaxed;\n"
                "barrier.cluster.wait.acquire;\n" ::: "memory");
 }
 
@@ -260,27 +259,17 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Without a policy for L2, as keys are read once.
-__device__ __forceinline__ void tma_load_clipped_unhinted(uint32 destination, const TensorMap& map,
-                                                          int32 column, int32 row, int32 head,
-                                                          int32 place, uint32 barrier) {
-  asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
-               " [%0], [%1, {%2, %3, %4, %5, %6}], [%7];"
-               ::"r"(destination), "l"(&map), "r"(column), "r"(row), "r"(head), "r"(place),
-                 "r"(kEndRow), "r"(barrier) : "memory");
-}
-
-// As tma_load_clipped_unhinted, into the same place of both CTAs of a cluster.
+// As tma_load_clipped_unhinted, into the same place of these CTAs of a cluster, a bit each.
 __device__ __forceinline__ void tma_load_multicast_clipped_unhinted(uint32 destination,
                                                                     const TensorMap& map,
                                                                     int32 column, int32 row,
                                                                     int32 head, int32 place,
-                                                                    uint32 barrier) {
-  constexpr uint16 kBothCtas = 0b11;
+                                                                    uint32 barrier,
+                                                                    uint16 ctas) {
   asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
                ".multicast::cluster [%0], [%1, {%2, %3, %4, %5, %6}], [%7], %8;"
                ::"r"(destination), "l"(&map), "r"(column), "r"(row), "r"(head), "r"(place),
-                 "r"(kEndRow), "r"(barrier), "h"(kBothCtas) : "memory");
+                 "r"(kEndRow), "r"(barrier), "h"(ctas) : "memory");
 }
 
 // ---- wgmma: matrix products of a warpgroup, accumulators in registers ----
