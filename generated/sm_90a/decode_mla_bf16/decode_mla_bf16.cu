@@ -123,8 +123,7 @@ static_assert(kLeftEmpty == kLeftFull + 8 * kLeftFullSlots,
               "A ring's empty barriers follow its full ones.");
 static_assert(kRightEmpty == kRightFull + 8 * kRightFullSlots, "The same of the other half.");
 static_assert(kTailEmpty == kTailFull + 8 * kTailFullSlots, "The same of what is no value.");
-// From a barrier of the left columns to that of the right ones.
-constexpr uint32 kToRight = kRightFull - kLeftFull;
+constexpr uint32 kToRight = kRightFull - kLeftFull;  // from barriers of left columns to right
 static_assert(kRightEmpty - kLeftEmpty == kToRight, "The rows of both halves are as far apart.");
 
 constexpr int32 kPartialStride = 516;  // floats of a row of a partial result
@@ -141,13 +140,6 @@ struct Problem {
   int32 paired;  // 1: a tile has kBM rows for each CTA of a cluster, which take its places together
   __device__ __forceinline__ int32 cta() const { return blockIdx.x >> paired; }
   __device__ __forceinline__ int32 rank() const { return blockIdx.x & paired; }
-  // Of paired tiles each CTA brings in every other panel, for both.
-  __device__ __forceinline__ bool brings(int32 panel) const {
-    return ((panel ^ rank()) & paired) == 0;
-  }
-  __device__ __forceinline__ uint16 receivers() const {
-    return paired ? 0b11 : 1 << blockIdx.x % 2;
-  }
   __device__ __forceinline__ int32 packed_rows() const { return heads_per_key_head * query_rows; }
   __device__ __forceinline__ int32 tiles() const { return key_heads * tiles_per_head; }
   __device__ __forceinline__ int32 keys_of(int32) const {
@@ -252,6 +244,14 @@ struct Parked {
 // panels. The barriers of some columns, which arrive and are handed back in kParts parts.
 template <int32 kParts>
 using ColumnRing = Ring<kNumKvStages, 1, kParts>;
+// Of paired tiles each CTA brings in every other panel, for both.
+__device__ __forceinline__ bool brings(const Problem& problem, int32 panel) {
+  return ((panel ^ problem.rank()) & problem.paired) == 0;
+}
+__device__ __forceinline__ uint16 receivers(const Problem& problem) {
+  return problem.paired ? 0b11 : 1 << blockIdx.x % 2;
+}
+
 // Columns of a block, into its slot, panel by panel.
 template <int32 kPanels, int32 kPart = 0, int32 kParts>
 __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kParts>& ring,
@@ -265,9 +265,10 @@ __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kPart
                                       // there
   mbarrier_arrive_expect_tx(full, kPanels * kUnitPanelBytes);
 #pragma unroll 1
-  for (int32 i = problem.brings(unit + first_panel) ? 0 : 1; i < kPanels; i += 1 + problem.paired) {
+  for (int32 i = brings(problem, unit + first_panel) ? 0 : 1; i < kPanels;
+       i += 1 + problem.paired) {
     tma_load_multicast_unhinted_5d(place + i * kUnitPanelBytes, map, unit * kUnitKeys,
-                                   first_panel + i, head, batch, full, problem.receivers());
+                                   first_panel + i, head, batch, full, receivers(problem));
   }
 }
 

@@ -83,7 +83,8 @@ __device__ __forceinline__ uint32 cluster_rank() {
   return rank;
 }
 
-// As cluster_sync, but it orders nothing: who only has to be alive waits for no store.
+// Every thread of the pair arrives and waits; it orders nothing: who only has to be alive waits for
+// no store.
 __device__ __forceinline__ void cluster_meet() {
   asm volatile("barrier.cluster.arrive.relaxed;\n"
                "barrier.cluster.wait.acquire;\n" ::: "memory");
@@ -248,7 +249,7 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// As tma_load_unhinted_5d, into the same place of these CTAs of a cluster, a bit each.
+// Without a policy for L2, into the same place of these CTAs of a cluster, a bit each.
 __device__ __forceinline__ void tma_load_multicast_unhinted_5d(uint32 destination,
                                                                const TensorMap& map,
                                                                int32 row, int32 panel, int32 head,

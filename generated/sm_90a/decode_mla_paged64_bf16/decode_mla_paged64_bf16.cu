@@ -132,8 +132,7 @@ static_assert(kLeftEmpty == kLeftFull + 8 * kLeftFullSlots,
               "A ring's empty barriers follow its full ones.");
 static_assert(kRightEmpty == kRightFull + 8 * kRightFullSlots, "The same of the other half.");
 static_assert(kTailEmpty == kTailFull + 8 * kTailFullSlots, "The same of what is no value.");
-// From a barrier of the left columns to that of the right ones.
-constexpr uint32 kToRight = kRightFull - kLeftFull;
+constexpr uint32 kToRight = kRightFull - kLeftFull;  // from barriers of left columns to right
 static_assert(kRightEmpty - kLeftEmpty == kToRight, "The rows of both halves are as far apart.");
 
 constexpr int32 kPartialStride = 516;  // floats of a row of a partial result
@@ -154,13 +153,6 @@ struct Problem {
   int32 key_page_rows;
   __device__ __forceinline__ int32 cta() const { return blockIdx.x >> paired; }
   __device__ __forceinline__ int32 rank() const { return blockIdx.x & paired; }
-  // Of paired tiles each CTA brings in every other panel, for both.
-  __device__ __forceinline__ bool brings(int32 panel) const {
-    return ((panel ^ rank()) & paired) == 0;
-  }
-  __device__ __forceinline__ uint16 receivers() const {
-    return paired ? 0b11 : 1 << blockIdx.x % 2;
-  }
   __device__ __forceinline__ int32 packed_rows() const { return heads_per_key_head * query_rows; }
   __device__ __forceinline__ int32 tiles() const { return key_heads * tiles_per_head; }
   __device__ __forceinline__ int32 keys_of(int32 sequence) const {
@@ -296,6 +288,14 @@ struct PageRows {
   }
 };
 
+// Of paired tiles each CTA brings in every other panel, for both.
+__device__ __forceinline__ bool brings(const Problem& problem, int32 panel) {
+  return ((panel ^ problem.rank()) & problem.paired) == 0;
+}
+__device__ __forceinline__ uint16 receivers(const Problem& problem) {
+  return problem.paired ? 0b11 : 1 << blockIdx.x % 2;
+}
+
 // Columns of a block, into its slot: each lane copies rows of one page in one panel.
 // page_rows is the number of rows from one page to the next.
 template <int32 kPanels, int32 kPart = 0, int32 kParts>
@@ -313,13 +313,13 @@ __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kPart
   if (lane == 0) mbarrier_arrive_expect_tx(full, kPanels * kUnitPanelBytes);
   __syncwarp();  // no copy completes before its bytes are expected
   static_assert(kPanels * kBoxesPerPanel <= 32, "A lane copies rows of a page in a panel.");
-  if (panel < kPanels && problem.brings(unit + first_panel + panel)) {
+  if (panel < kPanels && brings(problem, unit + first_panel + panel)) {
     tma_load_multicast_clipped_unhinted(place + panel * kUnitPanelBytes +
                                         rows.first * kPanelRowBytes, map,
                                         (first_panel + panel) * kPanelColumns,
                                         rows.coordinate(unit), head,
                                         rows.page * page_rows + rows.valid(unit), full,
-                                        problem.receivers());
+                                        receivers(problem));
   }
 }
 

@@ -84,7 +84,8 @@ __device__ __forceinline__ uint32 cluster_rank() {
   return rank;
 }
 
-// As cluster_sync, but it orders nothing: who only has to be alive waits for no store.
+// Every thread of the pair arrives and waits; it orders nothing: who only has to be alive waits for
+// no store.
 __device__ __forceinline__ void cluster_meet() {
   asm volatile("barrier.cluster.arrive.relaxed;\n"
                "barrier.cluster.wait.acquire;\n" ::: "memory");
@@ -259,7 +260,7 @@ __device__ __forceinline__ void prefetch_tensor_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// As tma_load_clipped_unhinted, into the same place of these CTAs of a cluster, a bit each.
+// Without a policy for L2, into the same place of these CTAs of a cluster, a bit each.
 __device__ __forceinline__ void tma_load_multicast_clipped_unhinted(uint32 destination,
                                                                     const TensorMap& map,
                                                                     int32 column, int32 row,
