@@ -1,6 +1,6 @@
 """A rendered kernel as a vendored folder has it: the same kernel, shorter.
 
-``__device__ __forceinline__`` is a macro, P_DEVICE. Constants are enumerators: NVRTC, which does
+``__device__ __forceinline__`` is a macro, P_FN. Constants are enumerators: NVRTC, which does
 not see the host's code, gives every variable of a namespace or a class a place in the machine code,
 with a symbol and a pointer: a tenth of an image, which nothing reads. The tables of barriers and of
 tensor memory are in the header of barriers alone. Instructions stay as they are.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from fa4gen.render.manifest import sha256
 from fa4gen.render.wrap import MAX_COLUMNS
 from fa4gen.vendor.indent import tabbed
+from fa4gen.vendor.operands import definitions, short_lists
 
 if TYPE_CHECKING:
     from fa4gen.render.render import RenderedKernel
@@ -51,9 +52,14 @@ def compact(rendered: RenderedKernel, prefix: str) -> RenderedKernel:
         for name, text in files.items()
     }
     device, manifest = f"{rendered.name}_device.cuh", f"{rendered.name}.json"
-    macro = f"#define {macro_of(prefix)} {FUNCTION}\n"
-    files[device] = files[device].replace(_ONCE, f"{_ONCE}\n{macro}", 1)
-    files = {name: text if name == manifest else tabbed(text) for name, text in files.items()}
+    files = {
+        name: text if name == manifest else tabbed(short_lists(text, prefix.upper()))
+        for name, text in files.items()
+    }
+    macros = f"#define {macro_of(prefix)} {FUNCTION}\n"
+    if lists := definitions("".join(files.values()), prefix.upper()):
+        macros += f"\n{tabbed(lists)}"
+    files[device] = files[device].replace(_ONCE, f"{_ONCE}\n{macros}", 1)
     said = json.loads(files[manifest])
     said["files"] = {name: sha256(files[name]) for name in said["files"]}
     files[manifest] = json.dumps(said)
@@ -68,7 +74,7 @@ def _enumerators(text: str) -> list[str]:
 
 def macro_of(prefix: str) -> str:
     """Return the name of the macro that functions begin with."""
-    return f"{prefix.upper()}_DEVICE"
+    return f"{prefix.upper()}_FN"
 
 
 def compact_text(text: str, prefix: str, variables: frozenset[str] = frozenset()) -> str:

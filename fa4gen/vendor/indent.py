@@ -1,12 +1,17 @@
 """C as a vendored folder has it: indented by tabs, fewer bytes than spaces and alignment.
 
-A line that continues a statement has two tabs more than where the statement begins.
+A line that continues a statement has two tabs more than where the statement begins. Comments behind
+code are not aligned.
 """
 
 from __future__ import annotations
 
+import re
+
 STEP = 2
 """Spaces of a level in the templates."""
+
+_ALIGNED = re.compile(r"(?<=\S) +(?= /\*|  //)")
 
 
 def tabbed(text: str) -> str:
@@ -14,9 +19,9 @@ def tabbed(text: str) -> str:
     done = []
     level = 0
     for line in text.split("\n"):
-        code = line.lstrip(" ")
+        code = _ALIGNED.sub("", line.lstrip(" "))
         of_comment = " " if code.startswith("*") else ""
-        spaces = len(line) - len(code) - len(of_comment)
+        spaces = len(line) - len(line.lstrip(" ")) - len(of_comment)
         if not code or spaces < 0:
             done.append(line)
             continue

@@ -68,18 +68,18 @@ struct Config {
   enum : int32 { BM = 64 };  // rows
   uint32 at;
 
-  static ACME_DEVICE Config start(uint32 first, uint32 second) {
+  static ACME_FN Config start(uint32 first, uint32 second) {
     constexpr int32 kOwn = 1;
     return {first + second * kOwn};
   }
 };
 
-ACME_DEVICE uint32 sum(uint32 first, uint32 (*second)(uint32), uint32 third) {
+ACME_FN uint32 sum(uint32 first, uint32 (*second)(uint32), uint32 third) {
   constexpr uint32 kLocal = 5;
   asm("add %0, %1;" ::"n"(kOperand), "r"(first +
                                          third));
 }
-// ACME_DEVICE in a comment stays as short as the rest (
+// ACME_FN in a comment stays as short as the rest (
 enum : int32 { kLast = 6 };
 """
 
@@ -126,7 +126,7 @@ extern "C" __global__ void k(
 
 #include "k_barriers.h"
 
-ACME_DEVICE Pair<1, 2> sum_of_all(uint32 first, uint32 (*second)(uint32, uint32),
+ACME_FN Pair<1, 2> sum_of_all(uint32 first, uint32 (*second)(uint32, uint32),
                                   const Pair<1, 2>& third = {3, 4}, uint32 fourth = g(1, 2)) {
   return h(first,
            fourth);
@@ -172,7 +172,7 @@ def test_a_long_prefix_takes_more_lines() -> None:
 __device__ __forceinline__ int f(int number_0, int number_1, int number_2, int number_3, int a,
                                  int b);"""
     expected = """\
-A_PREFIX_OF_THIRTY_TWO_CHARACTERS_DEVICE int f(int number_0, int number_1, int number_2,
+A_PREFIX_OF_THIRTY_TWO_CHARACTERS_FN int f(int number_0, int number_1, int number_2,
                                                int number_3, int a, int b);"""
     assert compact_text(text, "a_prefix_of_thirty_two_characters") == expected
 
