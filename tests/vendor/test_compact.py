@@ -127,7 +127,7 @@ extern "C" __global__ void k(
 #include "k_barriers.h"
 
 ACME_FN Pair<1, 2> sum_of_all(uint32 first, uint32 (*second)(uint32, uint32),
-                                  const Pair<1, 2>& third = {3, 4}, uint32 fourth = g(1, 2)) {
+                              const Pair<1, 2>& third = {3, 4}, uint32 fourth = g(1, 2)) {
   return h(first,
            fourth);
 }
@@ -172,8 +172,8 @@ def test_a_long_prefix_takes_more_lines() -> None:
 __device__ __forceinline__ int f(int number_0, int number_1, int number_2, int number_3, int a,
                                  int b);"""
     expected = """\
-A_PREFIX_OF_THIRTY_TWO_CHARACTERS_FN int f(int number_0, int number_1, int number_2,
-                                               int number_3, int a, int b);"""
+A_PREFIX_OF_THIRTY_TWO_CHARACTERS_FN int f(int number_0, int number_1, int number_2, int number_3,
+                                           int a, int b);"""
     assert compact_text(text, "a_prefix_of_thirty_two_characters") == expected
 
 

@@ -210,11 +210,11 @@ def test_the_launcher(build, folder) -> None:
 
 
 MAKES = "status = enqueue(&packed, stream);\n    error"
-LAUNCHES = "the_driver.launch_graph(packed.graph, stream)"
+LAUNCHES = "driver.cuGraphLaunch(packed.graph, stream)"
 RELEASES = "  packed.graph = NULL;\n  memcpy(prepared->words, &packed, sizeof packed);\n"
 LISTS = "if (kernel->list_entry != NULL) { /*"
 SHARES = "if (kernel->share_limit != 0 && !kernel->by_split) {"
-CAPTURED = "the_driver.is_capturing(stream, &is_capturing)"
+CAPTURED = "driver.cuStreamIsCapturing(stream, &is_capturing)"
 ENDS = "  TRY(status);\n  TRY_DRIVER(error);"
 OURS = "if ((uintptr_t)stream >> 4 == 0x5714E"
 MUTANTS = {
@@ -231,15 +231,15 @@ MUTANTS = {
         "static packed_launch old; if (!old.grid) old = packed;\n"
         "    status = enqueue(&old, stream);\n    error",
     ),
-    "another stream": (LAUNCHES, "the_driver.launch_graph(packed.graph, NULL)"),
+    "another stream": (LAUNCHES, "driver.cuGraphLaunch(packed.graph, NULL)"),
     "never launched": (LAUNCHES, "enqueue(&packed, stream)"),
     "launched into a capture": (CAPTURED, "(is_capturing = 0)"),
-    "not released": ("the_driver.release_graph(packed.graph)", "0"),
+    "not released": ("driver.cuGraphExecDestroy(packed.graph)", "0"),
     "kept after its release": (RELEASES, ""),
     "made again": ("if (packed.graph != NULL || packed.grid == 0)", "if (packed.grid == 0)"),
     "made of nothing": ("if (packed.graph != NULL || packed.grid == 0)", "if (packed.graph)"),
-    "a stream is left": ("the_driver.destroy_stream(stream);", ""),
-    "a graph is left": ("if (graph != NULL) the_driver.destroy_graph(graph);", ""),
+    "a stream is left": ("driver.cuStreamDestroy_v2(stream);", ""),
+    "a graph is left": ("if (graph != NULL) driver.cuGraphDestroy(graph);", ""),
     "hinders other threads": ("(stream, RELAXED)", "(stream, 0)"),
     "an error of the launch is forgotten": (ENDS, "  TRY_DRIVER(error);"),
     "an error of the driver is forgotten": (ENDS, "  TRY(status);"),

@@ -20,7 +20,7 @@ LONG = Case("long", 1, 2, 1, 1, 5000, multiprocessors=4)
 HEADS = Case("heads", 2, 4, 2, 3, 300, "padded", multiprocessors=3)
 SPLITS = Case("splits", 2, 2, 1, 1, 700, lengths=((1, 700), (1, 300)), multiprocessors=3)
 
-INIT = "driver->set_bytes((uint64_t)(uintptr_t)workspace, 0, bytes, stream)"
+INIT = "driver.cuMemsetD8Async((uint64_t)(uintptr_t)workspace, 0, bytes, stream)"
 
 
 def decode(name: str, old: str, new: str, refused: str, case: Case = PIECES) -> Mutant:

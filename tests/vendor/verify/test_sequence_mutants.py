@@ -19,8 +19,8 @@ RAGGED = Case("ragged", 3, 2, 1, 40, 60, lengths=((5, 20), (40, 60), (3, 33)))
 ROWS = Case("rows", 2, 1, 1, 140, 20, lengths=((140, 20), (140, 20)))
 PAGED = Case("paged", 2, 2, 1, 5, 33, lengths=((5, 33), (5, 20)))
 
-LISTED = "    TRY_DRIVER(driver->launch(&before, packed->list_function, of_list, NULL));\n"
-LAUNCHED = "    TRY_DRIVER(driver->launch(&config, packed->function, parameters, NULL));\n"
+LISTED = "    TRY_DRIVER(driver.cuLaunchKernelEx(&before, packed->list_function, of_list, NULL));\n"
+LAUNCHED = "    TRY_DRIVER(driver.cuLaunchKernelEx(&config, packed->function, parameters, NULL));\n"
 
 
 def ragged(name: str, old: str, new: str, refused: str, case: Case = RAGGED) -> Mutant:
