@@ -123,6 +123,7 @@ def variant_name(base: str, changes: Changes) -> str:
     words += ["swapped"] if changes.get("swap_operands") else []
     words += [f"k{changes['BK']}"] if "BK" in changes and changes["BM"] <= HALF_ROWS else []
     words += _SHARING.get(changes.get("cta_group", 1), [])
+    words += ["across"] if changes.get("share") == "a" else []
     split = changes.get("split_k", 1) == 2
     evicts = changes.get("evict_first", "none") != "none"
     words += ["split"] if split else ["evict"] if evicts else []

@@ -35,6 +35,7 @@ class GemmFamily:
             "num_stages",
             "num_epi_stages",
             "cta_group",
+            "share",
             "swap_operands",
             "split_k",
             "evict_first",

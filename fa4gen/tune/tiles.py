@@ -18,6 +18,8 @@ Changes = dict[str, Any]
 NARROWEST, WIDEST = 64, 256
 SHARED_BY_FOUR = 32
 """Columns of which each of four CTAs loads whole groups of 8."""
+DIVIDED = 128
+"""Rows up to which tiles with operands exchanged are worth a try with k divided."""
 HIGH = 96
 """Rows from which tiles of 192 and 256 columns with operands exchanged are worth a try."""
 EVICTING: Final[Changes] = {"evict_first": "both", "num_epi_stages": 2}
@@ -86,6 +88,7 @@ class HopperGemmTiles:
                 if rows > 64:
                     yield {**tile, "cta_group": 2}
                     yield {**tile, "cta_group": 2, "num_epi_stages": 1}
+                    yield {**tile, "cta_group": 2, "num_epi_stages": 1, "share": "a"}
                 if rows <= 128 and columns % SHARED_BY_FOUR == 0:
                     evicting = EVICTING if rows == 64 else {"num_epi_stages": 2}
                     yield {**tile, "cta_group": 4, **evicting}
@@ -117,9 +120,15 @@ def _side_by_side(block: int) -> Iterator[Changes]:
     for rows in range(40, 257, 8):
         tile: Changes = {"swap_operands": True, "BM": rows, "BK": block}
         yield {**tile, "BN": 64, "evict_first": "none"}
+        if rows <= DIVIDED:
+            yield {**tile, "BN": 64, "evict_first": "none", "split_k": 2}
         for columns in (64, 128):
             for cta_group in (1, 2, 4):
                 yield {**tile, "BN": columns, "cta_group": cta_group}
+        if rows >= HIGH:
+            for cta_group in (2, 4):
+                narrow: Changes = {"evict_first": "none", "num_epi_stages": 1}
+                yield {**tile, **narrow, "BN": 128, "cta_group": cta_group}
         if rows >= HIGH and rows % 16 == 0:
             for columns in (192, 256):
                 for cta_group in (1, 2):

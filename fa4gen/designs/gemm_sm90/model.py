@@ -21,6 +21,8 @@ class HopperGemmPlan(GemmPlan):
     """Whether the rows of the sums are columns of the output, and their columns its rows."""
     split_k: int
     """CTAs that divide k of a tile; they take turns in writing the tiles."""
+    shares_a: bool
+    """Whether the CTAs of a cluster share A, their tiles side by side; else they share B."""
     shares_in_turns: bool
     """Whether each CTA of a cluster brings whole blocks of what they share, in turn."""
     evict_first: Literal["none", "b", "both"]
@@ -56,13 +58,13 @@ class HopperGemmPlan(GemmPlan):
 
     @property
     def tile_rows(self) -> int:
-        """Those of a CTA with ``swap_operands``: the others of a cluster have other columns."""
-        return self.BM if self.swap_operands else super().tile_rows
+        """Those of a CTA with ``shares_a``: the others of a cluster have other columns."""
+        return self.BM if self.shares_a else super().tile_rows
 
     @property
     def tile_columns(self) -> int:
         """See ``tile_rows``."""
-        return self.cta_group * self.BN if self.swap_operands else self.BN
+        return self.cta_group * self.BN if self.shares_a else self.BN
 
     @property
     def output_rings(self) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def _consumer_work(values: Values, consumer: int) -> str:
 def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     """Return the maps of A, B, C and the output: boxes of 128 bytes by so many lines.
 
-    In a cluster, each CTA brings its part of the lines of B, or of A with ``swap_operands``.
+    In a cluster, each CTA brings its part of the lines of B, or of A with ``shares_a``.
     """
     lines = values.BN if values.config.b_major == "k" else values.BK
     return maps_of(
@@ -86,7 +86,7 @@ def summarise(values: Values) -> tuple[str, ...]:
         lines.append(f"activation {config.activation}")
     if values.is_shared:
         ctas = "a pair of" if values.cta_group == 2 else "a cluster of four"
-        tiles = "tiles side by side" if config.swap_operands else "row tiles"
+        tiles = "tiles side by side" if values.shares_a else "row tiles"
         shared = values.shared_operand
         turns = ", a block each in turn" if values.shares_in_turns else ""
         lines.append(

@@ -32,6 +32,8 @@ HALF_ROWS = 64
 DEEP = 5
 """Blocks in the ring, above which rows that begin inside a line take longer, whose rest the next
 block needs; with operands exchanged that was not seen."""
+MOST_DIVIDED = 66
+"""Tiles whose k two CTAs divide, at most, where operands are exchanged for more than 64 rows."""
 FEWEST_SLOTS = 0.3
 MOST_READS = 3
 """How often weights are read from memory at most, however many row tiles there are."""
@@ -70,6 +72,8 @@ class GemmTile:
     """Those that multiply and store."""
     ping_pong: bool = False
     """Whether each warpgroup has tiles of its own: one stores while another multiplies."""
+    shares_a: bool = False
+    """Whether the CTAs of a cluster have tiles side by side, and share A."""
     output_slots: int = 3
     """Slots of a warpgroup for panels of the output."""
 
@@ -91,6 +95,7 @@ class GemmTile:
             evict_first=getattr(plan, "evict_first", "none") != "none",
             warpgroups=getattr(plan, "num_consumer_warpgroups", 1),
             ping_pong=bool(getattr(plan, "ping_pong", False)),
+            shares_a=bool(getattr(plan, "shares_a", False)),
             output_slots=max(1, getattr(plan, "num_epi_stages", 1)),
         )
 
@@ -107,7 +112,7 @@ class GemmTile:
     @property
     def loaded_rows(self) -> float:
         """Rows of A and columns of B that a CTA requests for each block along k."""
-        if self.swap_operands:
+        if self.shares_a:
             return self.BM / self.cta_group + self.BN
         return self.BM + self.BN / self.cta_group
 
@@ -122,9 +127,13 @@ class GemmTile:
         """
         if self.swap_operands:
             if problem.m > HALF_ROWS:
-                return self.split_k == 1 and (not self.is_shared or problem.n > self.BN)
+                if self.split_k > 1:
+                    tiles = _up(problem.m, self.BM) * _up(problem.n, self.BN) * problem.batch
+                    return tiles <= MOST_DIVIDED
+                return not self.is_shared or problem.n > self.BN
             return self.BM in FEW_ROWS and problem.m <= self.BM and not self.is_shared
-        if self.split_k > 1 or (self.is_shared and problem.m <= self.BM):
+        alone = problem.n <= self.BN if self.shares_a else problem.m <= self.BM
+        if self.split_k > 1 or (self.is_shared and alone):
             return False
         if self.cta_group == 2 and self.BM <= HALF_ROWS:
             return False
@@ -136,7 +145,7 @@ def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction
     costs = chip.gemm
     m, n, k = problem.m, problem.n, problem.k
     row_tiles, column_tiles = _up(m, tile.BM), _up(n, tile.BN)
-    if tile.swap_operands:
+    if tile.shares_a:
         column_tiles = _up(column_tiles, tile.cta_group) * tile.cta_group
     else:
         row_tiles = _up(row_tiles, tile.cta_group) * tile.cta_group

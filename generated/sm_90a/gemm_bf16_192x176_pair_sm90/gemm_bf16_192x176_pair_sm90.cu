@@ -26,7 +26,7 @@
 //   epi2_ready    1 x   1  the output's slot is free
 //   epi2_written  1 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 acc7c286122472449ab54e098d487093ddee1a90e6f63d3af292b9457e5fc6a9
+// Config sha256 794eb3eafa4d0c92479be4008312eef3092fda81775c608871ca602faf5feab1
 
 #include "gemm_bf16_192x176_pair_sm90_barriers.h"
 #include "gemm_bf16_192x176_pair_sm90_device.cuh"

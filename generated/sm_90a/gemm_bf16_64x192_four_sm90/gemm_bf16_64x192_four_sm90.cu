@@ -18,7 +18,7 @@
 //   epi0_ready    2 x   1  the output's slot is free
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 aa2c2bfac199fcb300e6aa07bd611e686266ec5ee31c79b9e917ea25437e25a1
+// Config sha256 145ba9a2b473bbb2bd24d55509c750a785e8c8dc693b4b727ff7948ee58a1296
 
 #include "gemm_bf16_64x192_four_sm90_barriers.h"
 #include "gemm_bf16_64x192_four_sm90_device.cuh"

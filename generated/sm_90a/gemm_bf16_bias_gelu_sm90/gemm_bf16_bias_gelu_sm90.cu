@@ -25,7 +25,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 f753b7f1c67c9be7c1769b153a8671a0478e7a9e6c0094c16e560fd0149c85bd
+// Config sha256 4734761c46c4387385118af9ae97deded0ee905d254e4d81e10b2534c7a2e046
 
 #include "gemm_bf16_bias_gelu_sm90_barriers.h"
 #include "gemm_bf16_bias_gelu_sm90_device.cuh"

@@ -18,7 +18,7 @@
 //   epi0_ready    2 x   1  the output's slot is free
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 cf40725449204d0be153dd4b16fb27da14f0648ca915971c802ec5745798d74b
+// Config sha256 f22d5211ba16816750ccb067e7c87cbb0e9008cf3884edbb80339fb52d57de30
 
 #include "gemm_bf16_m16_sm90_barriers.h"
 #include "gemm_bf16_m16_sm90_device.cuh"

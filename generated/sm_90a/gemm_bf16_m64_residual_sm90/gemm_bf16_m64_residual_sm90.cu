@@ -19,7 +19,7 @@
 //   epi0_ready    2 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 c42d68de13ca2df5dfeadf9735e0b412bb2447375dc70a16fc2f85f9527679d1
+// Config sha256 34e45d83978389db7d5893574d194249308b4d83f4089679c4060662081a26f7
 
 #include "gemm_bf16_m64_residual_sm90_barriers.h"
 #include "gemm_bf16_m64_residual_sm90_device.cuh"

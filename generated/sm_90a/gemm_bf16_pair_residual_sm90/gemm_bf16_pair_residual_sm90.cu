@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 692adb864b53b59f49e69142406dddb77ce4fa3f8148709b2f0af7c451092cf6
+// Config sha256 af52ab993babd7744a7b0a307710ac05e58a764e56bbcf632c25849a45371c30
 
 #include "gemm_bf16_pair_residual_sm90_barriers.h"
 #include "gemm_bf16_pair_residual_sm90_device.cuh"

@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 02b44d6696fdc1d583df9a2caf323c1c8238c5639d1c5d7f539a65152e3e2261
+// Config sha256 b8ed64de64855d75f703c3eb30aad156153fc258307b4b44f066c0692e16b9ac
 
 #include "gemm_bf16_sm90_barriers.h"
 #include "gemm_bf16_sm90_device.cuh"

@@ -21,7 +21,7 @@
 //   epi1_ready    2 x   1  the output's slot is free
 //   epi1_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 14af27a76a6550fca0c0111a2061d8c8b5eb7fc57dc6b2cb6d3feb5d0a65108a
+// Config sha256 af47789edb714e5e5685bf44e52ffbbfd3e1e2ce505bebc97ba5e762c349ee6f
 
 #include "gemm_fp8_ping_pong_sm90_barriers.h"
 #include "gemm_fp8_ping_pong_sm90_device.cuh"

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 c21996deb2efa3efb5502af92b23bb73d727c9453577d0f9c2065c7ec7a25b31
+// Config sha256 035c07c585b6a856633b87385825ce33d094ce19b1af8c86bd271369eb0deb4d
 
 #include "gemm_fp8_residual_sm90_barriers.h"
 #include "gemm_fp8_residual_sm90_device.cuh"
