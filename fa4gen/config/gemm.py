@@ -85,7 +85,7 @@ class HopperGemmConfig(GemmKeys):
     cta_group: Literal[1, 2, 4] | Auto = "auto"
     """2, 4: CTAs of neighbouring row tiles share B by multicast; with swap_operands, A."""
     share: Literal["auto", "a", "b"] = "auto"
-    """What the CTAs of a cluster share: b, a with swap_operands. a: their tiles are side by side."""
+    """What the CTAs of a cluster share: b; a with swap_operands, or as said: tiles side by side."""
     BM: Annotated[int, Field(ge=16, le=256, multiple_of=8)] | Auto = "auto"
     """Rows of a CTA's tile of the output: 64, 128, 192, 256; multiples of 8 with swap_operands."""
     swap_operands: bool = False
