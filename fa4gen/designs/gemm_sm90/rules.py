@@ -38,6 +38,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     else:
         yield from _rows(values)
     yield from _split(values)
+    yield from _share(values)
     yield from _loader_of_a_cluster(values)
     yield from _one_panel(values)
     yield from _column_of_one_warpgroup(values)
@@ -98,6 +99,26 @@ def _majors(values: Values) -> Iterator[Fault]:
                 keys=(key,),
                 remedies=([{key: "k"}],),
             )
+
+
+def _share(values: Values) -> Iterator[Fault]:
+    config = values.config
+    if config.share == "auto":
+        return
+    if values.cta_group == 1:
+        message = f"share: {config.share}, but with cta_group: 1 every CTA loads for itself"
+        fixes: list[Changes] = [{"cta_group": 2}]
+    elif config.share == "b" and config.swap_operands:
+        message = "share: b, but with swap_operands the CTAs of a cluster share A"
+        fixes = [{"share": "a"}]
+    elif config.share == "a" and config.a_major != "k":
+        message = f"share: a with a_major: {config.a_major} is not supported yet"
+        fixes = [{"share": "b"}]
+    else:
+        return
+    automatic: Changes = {"share": "auto"}
+    last_resort = [{**changes, **automatic} for changes in last_resorts(values)]
+    yield Fault("share", message, ("share", "cta_group"), ([automatic], fixes), last_resort)
 
 
 def _split(values: Values) -> Iterator[Fault]:

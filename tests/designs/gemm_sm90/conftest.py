@@ -19,6 +19,7 @@ KEYS: dict[str, list[Any]] = {
     "b_major": ["k", "n"],
     "residual": ["none", "matrix", "row", "column"],
     "cta_group": ["auto", 1, 2, 4],
+    "share": ["auto", "a", "b"],
     "BM": ["auto", 16, 32, 40, 48, 64, 128, 136, 144, 192, 208, 256],
     "swap_operands": [False, True],
     "split_k": [1, 2],

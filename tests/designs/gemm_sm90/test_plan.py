@@ -40,7 +40,7 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
     assert plan.barrier("input_full").transaction_bytes == own
     lines = {"a": plan.BM if plan.a_major == "k" else plan.BK}
     lines["b"] = plan.BN if plan.b_major == "k" else plan.BK
-    lines["a" if plan.swap_operands else "b"] //= 1 if plan.shares_in_turns else plan.cta_group
+    lines["a" if plan.shares_a else "b"] //= 1 if plan.shares_in_turns else plan.cta_group
     for tensor, count in lines.items():
         assert boxes[tensor].box == (plan.panel_columns, count, 1)
         assert plan.region(tensor).slot_bytes % boxes[tensor].box_bytes == 0
@@ -126,6 +126,33 @@ def test_it_fits_the_chip(any_gemm_config: Strategy, data: st.DataObject) -> Non
 )
 def test_what_leaves_l2_first(hopper_gemm: ConfigOf, keys: dict[str, Any], first: str) -> None:
     assert plan_gemm_sm90(hopper_gemm(**keys)).evict_first == first
+
+
+def test_who_shares_what(hopper_gemm: ConfigOf) -> None:
+    pair = plan_gemm_sm90(hopper_gemm(BM=192, BN=160, cta_group=2, num_epi_stages=1))
+    across = plan_gemm_sm90(hopper_gemm(BM=192, BN=160, cta_group=2, num_epi_stages=1, share="a"))
+    assert [(plan.tile_rows, plan.tile_columns) for plan in (pair, across)] == [
+        (384, 160),
+        (192, 320),
+    ]
+    assert [row.box[1] for row in pair.tensor_maps[:2]] == [192, 80]
+    assert [row.box[1] for row in across.tensor_maps[:2]] == [96, 160]
+
+
+@pytest.mark.parametrize(
+    ("keys", "in_turns", "lines"),
+    [
+        ({"swap_operands": True, "BM": 200, "BN": 128, "cta_group": 4}, False, 50),
+        ({"swap_operands": True, "BM": 136, "BN": 64, "cta_group": 2}, True, 136),
+        ({"swap_operands": True, "BM": 208, "BN": 64, "cta_group": 2}, False, 104),
+    ],
+)
+def test_parts_of_rows(
+    hopper_gemm: ConfigOf, keys: dict[str, Any], in_turns: bool, lines: int
+) -> None:
+    """Four CTAs bring any quarter of A, a pair whole blocks in turn, or halves of groups of 8."""
+    plan = plan_gemm_sm90(hopper_gemm(**keys, BK=64, num_epi_stages=1))
+    assert (plan.shares_in_turns, plan.tensor_maps[0].box[1]) == (in_turns, lines)
 
 
 def test_the_output_of_few_rows_leaves_the_ring_its_room(hopper_gemm: ConfigOf) -> None:

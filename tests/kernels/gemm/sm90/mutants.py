@@ -27,6 +27,7 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "turns": {**_SMALL, "cta_group": 1, "ping_pong": True, "BN": 64},
     "four": {**_SMALL, "BM": 64, "BN": 64, "cta_group": 4, "residual": "matrix"},
     "four in turn": {**_SMALL, "BM": 64, "BN": 80, "cta_group": 4},
+    "across": {**_SMALL, "BN": 64, "cta_group": 2, "share": "a", "ping_pong": False},
     "side by side": {**_SMALL, "BM": 40, "BN": 64, "BK": 64, "cta_group": 4, "swap_operands": True},
 }
 TILES: Final = Problem(400, 200, 150)
@@ -184,6 +185,15 @@ IN_TURN: Final[dict[str, GemmMutant]] = {
         "side by side", "every CTA writes the columns of the first one",
         (Change(r"rank \* kBN \+ consumer", "consumer"),),
         (NUMBERS, Found("race", "tma_store_3d", "")), Problem(90, 600, 300),
+    ),
+    "columns_of_the_first_cta_in_all": GemmMutant(
+        "across", "every CTA loads the columns of the first one",
+        (Change(r"tile\.column \+ rank \* kBN", "tile.column"),), (NUMBERS,),
+    ),
+    "columns_stored_by_both": GemmMutant(
+        "across", "every CTA stores to the columns of the first one",
+        (Change(r"rank \* kBN, consumer", "0, consumer"),),
+        (NUMBERS, Found("race", "tma_store_3d", "")),
     ),
     "panel_with_rows_that_are_not_stored": GemmMutant(
         "side by side", "a slot has as many rows as are stored, and the last 8 overwrite the next",

@@ -139,6 +139,7 @@ def test_operands_are_swapped(BM: int, BN: int, residual: str) -> None:  # noqa:
     [
         {"BM": 144, "BN": 64, "cta_group": 2},
         {"BM": 160, "BN": 128, "cta_group": 4, "residual": "matrix", "BK": 64},
+        {"BM": 72, "BN": 64, "cta_group": 4, "BK": 64},
         {"BM": 208, "BN": 64, "residual": "column", "evict_first": "both", "BK": 64},
         {"BM": 48, "BN": 64, "cta_group": 4, "residual": "row"},
         {"BM": 40, "BN": 64, "cta_group": 2, "residual": "column"},
@@ -148,6 +149,25 @@ def test_operands_are_swapped(BM: int, BN: int, residual: str) -> None:  # noqa:
 def test_clusters_share_the_rows_of_swapped_operands(keys: Keys) -> None:
     """Several tiles for each cluster; the last ones have CTAs without columns."""
     kernel = {**HOPPER, "swap_operands": True, "num_stages": 2, **keys}
+    rows, columns = keys["BM"], keys["BN"]
+    check(kernel, Problem(2 * rows - 5, 5 * columns + 24, 300, batch=2, multiprocessors=4), 1)
+    check(kernel, Problem(rows - 3, 2 * columns + 8, 40, beta=1.0, multiprocessors=4), 2)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"BM": 128, "BN": 64, "cta_group": 2, "residual": "matrix"},
+        {"BM": 64, "BN": 80, "cta_group": 4, "residual": "row", "evict_first": "both"},
+        {"BM": 192, "BN": 48, "cta_group": 2, "residual": "column"},
+        {"BM": 64, "BN": 128, "cta_group": 2, "ping_pong": True, "b_major": "n"},
+    ],
+    ids=str,
+)
+def test_clusters_share_the_rows_of_any_operands(keys: Keys) -> None:
+    """Several tiles for each cluster, side by side; the last ones have CTAs without columns."""
+    kernel = {**HOPPER, "share": "a", "num_stages": 2, **keys}
     rows, columns = keys["BM"], keys["BN"]
     check(kernel, Problem(2 * rows - 5, 5 * columns + 24, 300, batch=2, multiprocessors=4), 1)
     check(kernel, Problem(rows - 3, 2 * columns + 8, 40, beta=1.0, multiprocessors=4), 2)
@@ -236,7 +256,8 @@ def _any_keys(random: Random) -> Keys:
         return random.choice(values)
 
     return {
-        **HOPPER, "cta_group": some(1, 2, 4), "BM": some(16, 64, 128, 192, 256, 48, 136),
+        **HOPPER, "cta_group": some(1, 2, 4), "share": some("auto", "auto", "a"),
+        "BM": some(16, 64, 128, 192, 256, 48, 136),
         "swap_operands": some(False, False, True), "split_k": some(1, 1, 2),
         "BN": some(64, 128, 192, 256, random.randrange(16, 257, 16)),
         "BK": some("auto", "auto", 128), "evict_first": some("auto", "none", "b", "both"),
