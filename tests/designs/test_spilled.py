@@ -303,10 +303,14 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "Set BN: 192; or split_k: 1.",
     ),
     (
-        {**PRODUCT, "BM": 256, "split_k": 2, "num_epi_stages": 1, "residual": "matrix"}
-        | {"activation": "silu(x)"},
-        "num_epi_stages: 1 with split_k: 2, a matrix of C",
-        "Set num_epi_stages: 2; or split_k: 1.",
+        {**PRODUCT, "split_k": 2, "num_epi_stages": 1},
+        "num_epi_stages: 1 with split_k: 2 and 128 sums",
+        "Set num_epi_stages: 2; or num_epi_stages: auto; or split_k: 1.",
+    ),
+    (
+        {**HOPPER, "depth": 512, "cta_group": 2, "mask": "tree", **CAPPED},
+        "mask keeps what it reads of parameters",
+        "Set scheduler: static; or lse: false.",
     ),
     (
         {**BLACKWELL, **DOCUMENTS, **TABLE, "dtype": "fp8_e4m3", "depth": 512, "cta_group": 2}

@@ -137,6 +137,15 @@ def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
             keys=("mask", "lse"),
             remedies=([{"mask": "causal"}], [{"lse": False}]),
         )
+    changed = bool(config.resolved_score.words) and _keeps_elements(config.resolved_mask)
+    if changed and config.lse and not config.sinks and config.scheduler != "static":
+        yield Fault(
+            kind="elements of a row's mask",
+            message="mask keeps what it reads of parameters for a row: beside a changed score, lse "
+            "and tiles in no fixed order, a consumer at depth 512 has no register for it",
+            keys=("mask", "score", "scheduler"),
+            remedies=([{"scheduler": "static"}], [{"lse": False}]),
+        )
     if _divides_each_key(config.resolved_mask):
         yield Fault(
             kind="a condition that divides",
@@ -166,6 +175,10 @@ def _registers_short(config: AttentionConfig) -> Iterator[Fault]:
 def _asks_distance_of_all(mask: Mask) -> bool:
     distance = re.search(r"(?<!abs\(){query} - {key}", mask.TEST or "")  # abs has registers
     return mask.LAST is None is mask.FIRST and distance is not None
+
+
+def _keeps_elements(mask: Mask) -> bool:
+    return bool(mask.tensors_read) and not mask.reads_by_key and mask.LAST is not None
 
 
 def _divides_each_key(mask: Mask) -> bool:

@@ -28,7 +28,7 @@ SIZES = (
 CLUSTER_LOADER = 32
 """Registers of a loader that finds its CTA's part of k or of an operand: 24 spill."""
 LARGE_HALF = 128
-"""Sums of a thread with 128 rows a warpgroup, where two CTAs divide k."""
+"""Sums of a thread, where two CTAs divide k."""
 
 
 def broken_rules(values: Values) -> Iterator[Fault]:
@@ -157,14 +157,11 @@ def _loader_of_a_cluster(values: Values) -> Iterator[Fault]:
 
 def _one_panel(values: Values) -> Iterator[Fault]:
     """Yield what was seen to spill: with two panels of the output it does not."""
-    config = values.config
-    large = values.warpgroup_rows > WGMMA_ROWS and values.accumulators >= LARGE_HALF
-    activated = "m" in values.c.axes and config.activation is not None  # a column or a matrix
-    if values.is_split and large and activated and values.num_epi_stages == 1:
+    if values.is_split and values.accumulators >= LARGE_HALF and values.num_epi_stages == 1:
         yield Fault(
             kind="one panel",
-            message=f"num_epi_stages: 1 with split_k: 2, a {values.c.name} of C, an activation and "
-            f"{values.accumulators} sums in a thread leaves too few registers",
+            message=f"num_epi_stages: 1 with split_k: 2 and {values.accumulators} sums in a thread "
+            "leaves too few registers",
             keys=("num_epi_stages", "split_k"),
             remedies=([{"num_epi_stages": 2}], [{"num_epi_stages": "auto"}], [{"split_k": 1}]),
             last_resort=last_resorts(values),

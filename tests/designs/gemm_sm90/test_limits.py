@@ -101,7 +101,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
                 "num_epi_stages": 1,
             },
             "num_epi_stages",
-            "a column of C, an activation and 128 sums in a thread leaves too few registers",
+            "num_epi_stages: 1 with split_k: 2 and 128 sums in a thread leaves too few registers",
             "Set num_epi_stages: 2; or num_epi_stages: auto; or split_k: 1.",
         ),
         (
