@@ -3,7 +3,8 @@
     python benchmarks/fit_attention_model.py                 # residuals of the constants
     python benchmarks/fit_attention_model.py --seconds 120   # search for better ones, print them
 
-No GPU is needed: plans are made of the configs that the figures name.
+What `fa4gen tune` and benchmarks/attention_sets.py measured is printed apart; --seconds has it in
+the fit, too. No GPU is needed: plans are made of the configs that the figures name.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.config.load import config_from_data
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import config_from_data, load_config
 from fa4gen.designs.build import build_plan
 from fa4gen.tune.model.agreement import Figure, compare
 from fa4gen.tune.model.attention import AttentionProblem, AttentionTile, predict_attention
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FIGURES = Path(__file__).with_name("attention_model_h200.json")
+DOCS = Path(__file__).parents[1] / "docs"
+TUNED = tuple(DOCS / f"tune_h200_{name}.jsonl" for name in ("attention", "drawn", "drawn_again"))
 EXTENTS = ("batch", "heads", "key_heads", "rows", "keys")
 LIMITS = {
     "ghz": (1.4, 1.9),
@@ -52,6 +58,33 @@ def read_records() -> list[Record]:
     return records
 
 
+def read_tuned(path: Path) -> list[Record]:
+    """Return what tuning measured in its rounds."""
+    found: list[Record] = []
+    for line in path.read_text().splitlines():
+        record = json.loads(line)
+        timed = [kernel for kernel in record["kernels"] if kernel["rounds_us"]]
+        kernels = [
+            {"tile": _tile(one["name"], json.dumps(one.get("config"))), "us": median(us)}
+            for one, us in ((one, one["rounds_us"]) for one in timed)
+        ]
+        problem = AttentionProblem(**{name: record["extents"][name] for name in EXTENTS})
+        found.append({"problem": problem, "kernels": kernels})
+    return found
+
+
+@lru_cache
+def _tile(name: str, config: str) -> AttentionTile:
+    """Return the tile of a new kernel by its keys, of a shipped one by its name."""
+    keys = json.loads(config)
+    if keys is None:
+        loaded = load_config(find_configs([name])[0]).config
+    else:
+        loaded = config_from_data({k: v for k, v in keys.items() if k != "name"}, "kernel")
+    plan: Any = build_plan(loaded)
+    return AttentionTile.of(plan)
+
+
 def figures_of(records: Sequence[Record], chip: Chip) -> list[list[Figure]]:
     """Return what is predicted and what was measured, by problem."""
     return [
@@ -76,9 +109,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     records = read_records()
+    tuned = {path.stem: read_tuned(path) for path in TUNED}
+    every = [*records, *(one for its in tuned.values() for one in its)]
     costs = search(
         H200.attention,
-        lambda costs: error(records, replace(H200, attention=costs)),
+        lambda costs: error(every, replace(H200, attention=costs)),
         arguments.seconds,
         arguments.seed,
         LIMITS,
@@ -87,6 +122,8 @@ def main() -> None:
         print(json.dumps({name: round(value, 4) for name, value in asdict(costs).items()}))
     figures = figures_of(records, replace(H200, attention=costs))
     print(compare(figures))
+    for stem, its in tuned.items():
+        print(f"{stem}: {compare(figures_of(its, replace(H200, attention=costs)))}")
     for record, group in zip(records, figures, strict=True):
         config = record["kernels"][0]["config"]
         ratios = [figure.predicted_us / figure.measured_us for figure in group]

@@ -40,7 +40,8 @@ TUNED_RESIDUAL = HERE.parent / "docs" / "tune_h200_residual.jsonl"
 TUNED_FP8 = HERE.parent / "docs" / "tune_h200_fp8.jsonl"
 DRAWN = HERE.parent / "docs" / "tune_h200_drawn_products.jsonl"
 KINDS = ("earlier runs", "no residual", "residual", "drawn", "fp8")
-LATER = (TUNED, TUNED_RESIDUAL)
+UNSEEN = HERE.parent / "docs" / "tune_h200_drawn_unseen.jsonl"
+LATER = (TUNED, TUNED_RESIDUAL, UNSEEN)
 """Of other runs, never fitted."""
 ONCE = 1.5
 """A kernel that was timed once and took so many times as long as its tile with other hints is left

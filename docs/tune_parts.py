@@ -18,13 +18,14 @@ FP8 = Path("docs/tune_h200_fp8.jsonl")
 RESIDUAL = Path("docs/tune_h200_residual.jsonl")
 ATTENTION = Path("docs/tune_h200_attention.jsonl")
 DRAWN = Path("docs/tune_h200_drawn.jsonl")
+DRAWN_AGAIN = Path("docs/tune_h200_drawn_again.jsonl")
 DRAWN_PRODUCTS = Path("docs/tune_h200_drawn_products.jsonl")
 """From the root: what tune wrote."""
 FEW = 64
 SECTOR, LINE = 16, 64
 """Elements of bf16 in a sector and in a line of L2."""
-WORST = 6
-"""Drawn problems of the table."""
+WORST, WORST_AGAIN = 6, 10
+"""Drawn problems of the tables."""
 
 
 def product_table(root: Path) -> str:
@@ -77,9 +78,9 @@ def attention_table(root: Path) -> str:
     return table(("depth, mask", *words, "mean"), lines)
 
 
-def drawn_table(root: Path) -> str:
+def drawn_table(root: Path, file: Path = DRAWN, count: int = WORST) -> str:
     """Return the drawn problems that are furthest behind."""
-    records = sorted(_read(root / DRAWN), key=_ratio)
+    records = sorted(_read(root / file), key=_ratio)
     rows = [
         (
             " ".join(record["base"].removeprefix("d").split("_")[:2]),
@@ -88,7 +89,7 @@ def drawn_table(root: Path) -> str:
             f"{_us(record):.1f}",
             f"{_ratio(record):.3f}",
         )
-        for record in records[:WORST]
+        for record in records[:count]
     ]
     return table(("depth, mask", "problem", "fastest peer, us", "ours", "ratio"), rows)
 

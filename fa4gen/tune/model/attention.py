@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 WARPGROUP_ROWS = 64
 """Rows of a consumer warpgroup."""
+SHARED_KEYS = 64
+"""Keys that what a pair waits for is counted for."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,9 @@ def _tile_cycles(tile: AttentionTile, blocks: Blocks, chip: Chip) -> float:
     begin = costs.tile * (costs.overlapped_tile if tile.overlaps_epilogue else 1.0)
     begin += costs.row * tile.BM * tile.columns / tile.warpgroups
     begin += costs.counter * tile.dynamic + costs.loaded * blocks.loaded
+    if tile.is_shared:
+        begin += costs.pair * blocks.loaded * tile.BN / SHARED_KEYS
+        begin += costs.pair_masked * (blocks.loaded - blocks.whole)
     return begin + late + (blocks.whole + blocks.partly * costs.partly) * block
 
 

@@ -112,6 +112,10 @@ class AttentionCosts:
     """Cycles for a tile's number from a counter."""
     loaded: float = 408.1
     """Cycles for a block that is loaded, whoever computes it."""
+    pair: float = 64.3
+    """Cycles more for 64 keys that two CTAs share: they wait for one another."""
+    pair_masked: float = 1172.0
+    """Cycles more for a block that such a CTA loads and does not compute as a whole."""
     unbuffered: float = 1400.0
     """Cycles that a block waits for its loads where the ring has one stage."""
     late: float = 3484.0

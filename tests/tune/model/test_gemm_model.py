@@ -60,13 +60,15 @@ def test_the_order_of_all_kernels(fit: Any) -> None:
     assert compare(fit.figures_of(records, H200)).order >= 0.95
 
 
-@pytest.mark.parametrize("file", ["TUNED", "TUNED_RESIDUAL"])
-def test_agrees_with_what_was_measured_later(fit: Any, file: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "order"), [("TUNED", 0.93), ("TUNED_RESIDUAL", 0.93), ("UNSEEN", 0.92)]
+)
+def test_agrees_with_what_was_measured_later(fit: Any, file: str, order: float) -> None:
     """Of other runs, and of kernels that were the likeliest: nothing of them is in the fit."""
     records = fit.suited(fit.read_tuned(getattr(fit, file)))
     found = compare(fit.figures_of(records, H200))
-    assert found.figures > 300
-    assert found.order >= 0.93, found
+    assert found.figures > 140
+    assert found.order >= order, found
     assert found.mean_choice >= 0.97, found
     assert min(found.choices) >= 0.90, found
 
