@@ -30,8 +30,8 @@ as it is known, and that of the instruction before; bytes so far back; the byte 
 last six bytes when they came before, and the length of that match; the byte at this place of the
 last instruction with the opcode."""
 CONTEXTS = (
-    ("BACK_1",),
-    ("PLACE", "OPCODE", "OPCODE_BEFORE", "BACK_1", "BACK_2", "BACK_3", "BACK_4", "BACK_16"),
+    ("PLACE", "BACK_1"),
+    ("PLACE", "OPCODE", "OPCODE_BEFORE", "BACK_3", "BACK_4", "BACK_16"),
     ("BACK_1", "BACK_2"),
     ("BACK_1", "BACK_2", "BACK_3", "BACK_4"),
     ("BACK_4", "BACK_16", "BACK_32"),
@@ -47,18 +47,17 @@ CONTEXTS = (
 MATCH_BYTES, LONGEST = 6, 32
 TABLE_BITS = 16
 MOST_COUNTED = 30
-LEARNING_RATE = 14
-FIRST_WEIGHT = 19661
+LEARNING_RATE = 12
+FIRST_WEIGHT = 14418
 HASH_FACTOR, SLOT_FACTOR = 0x2F0B4C47, 0x85EBCA6B
 LOGISTIC = (
     1, 2, 3, 6, 10, 16, 27, 45, 73, 120, 194, 310, 488, 747, 1101, 1546, 2047, 2549, 2994, 3348,
     3607, 3785, 3901, 3975, 4022, 4050, 4068, 4079, 4085, 4089, 4092, 4093, 4094,
 )  # fmt: skip
 """4096 / (1 + exp(-x)) for x from -8 to 8."""
-MODEL = repr(
-    (RADIX, VALUES, CONTEXTS, MATCH_BYTES, LONGEST, TABLE_BITS, MOST_COUNTED, LEARNING_RATE)
-)
-"""What the digits of the same bytes depend on."""
+MODEL = "4"
+"""Another one where the same bytes become other digits."""
+_RATES = tuple(262144 // (8 * count + 9) for count in range(MOST_COUNTED + 1))
 _ENOUGH = 1 << 40
 _FEW = 20
 """Runs that go on, of which rounds are no faster than one after the other."""
@@ -171,7 +170,8 @@ def _chances(data: NDArray[np.uint8]) -> tuple[Numbers, Numbers]:
     size = len(data)
     bits = np.unpackbits(data).astype(np.int64)
     byte = data.astype(np.uint32)
-    nodes = np.stack([1 << n | byte >> (8 - n) for n in range(8)], 1).astype(np.uint32).ravel()
+    halves = np.stack([np.ones(size, np.uint32), 16 | byte >> 4], 1)
+    nodes = np.stack([1 << n % 4 | byte >> (8 - n) & ((1 << n % 4) - 1) for n in range(8)], 1)
     values = _values(data)
     orders, runs = [], _Runs([], [], [])
     for number, context in enumerate(CONTEXTS):
@@ -179,8 +179,8 @@ def _chances(data: NDArray[np.uint8]) -> tuple[Numbers, Numbers]:
         for name in VALUES:
             if name in context:
                 hashes = _hash(hashes, values[name])
-        mixed = _hash(np.repeat(hashes, 8), nodes) * np.uint32(SLOT_FACTOR)
-        orders.append(runs.add(mixed, bits))
+        mixed = _hash(hashes[:, None], halves).ravel() * np.uint32(SLOT_FACTOR)
+        orders.append(runs.add(np.repeat(mixed, 4), nodes.ravel(), bits))
     met = runs.odds()
     odds = np.empty((len(bits), len(CONTEXTS)), np.int64)
     for number, order in enumerate(orders):
@@ -196,9 +196,9 @@ class _Runs:
     lengths: list[Numbers]
     bits: list[Numbers]
 
-    def add(self, mixed: Words, bits: Numbers) -> Numbers:
-        """Add the bits of a context by their hashes; return the order that they have here."""
-        entry = (mixed >> np.uint32(32 - TABLE_BITS)).astype(np.uint16)
+    def add(self, mixed: Words, nodes: Words, bits: Numbers) -> Numbers:
+        """Add a context's bits by hashes and bits of the half byte; return their order here."""
+        entry = ((mixed >> np.uint32(32 - TABLE_BITS)) & ~np.uint32(15) | nodes).astype(np.uint16)
         order = np.argsort(entry, kind="stable")
         key = entry[order].astype(np.uint32) << 8 | (mixed & np.uint32(255))[order]
         begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
@@ -222,7 +222,7 @@ class _Runs:
             now, at = chance[:count], begins[:count] + step
             met[at] = now
             ones = bits[at]
-            wrong = 2 * np.where(ones, 65535 - now, now) // (2 * min(step, MOST_COUNTED) + 3)
+            wrong = np.where(ones, 65535 - now, now) * _RATES[min(step, MOST_COUNTED)] // 32768
             now += np.where(ones, wrong, -wrong)
             step += 1
         for run in range(int(running[step])):
@@ -238,7 +238,7 @@ def _met(chance: int, ones: list[bool], count: int) -> list[int]:
     met = []
     for number, one in enumerate(ones, count):
         met.append(chance)
-        wrong = 2 * (65535 - chance if one else chance) // (2 * min(number, MOST_COUNTED) + 3)
+        wrong = (65535 - chance if one else chance) * _RATES[min(number, MOST_COUNTED)] // 32768
         chance += wrong if one else -wrong
     return met
 
