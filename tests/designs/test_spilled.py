@@ -178,7 +178,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"producer_registers": 56},
     ),
     ({**HOPPER, "depth": 96, "score": "score - 0.707 * (query - key)"}, {"BN": 112}),
-    ({**HOPPER, **DOCUMENTS, **TABLE, "depth": 96, "value_depth": 64}, {"BN": 80}),
+    ({**HOPPER, **DOCUMENTS, **TABLE, "depth": 96, "value_depth": 64}, {"BN": 64}),
     ({**HOPPER, **ALIBI, "sinks": True, "epilogue": "tma_store"}, {"BN": 64}),
     ({**PRODUCT, "activation": "exp(gelu(x))"}, IN_ORDER),
     ({**PRODUCT, "dtype": "fp8_e4m3", "activation": "silu(max(x, x))"}, IN_ORDER),
@@ -232,7 +232,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "registers",
         "Set BN: 112; or BM: ",
     ),
-    ({**HOPPER, "depth": 256, "value_depth": 128, **LISTED}, "registers", "Set BN: 144"),
+    ({**HOPPER, "depth": 256, "value_depth": 128, **LISTED}, "registers", "Set BN: 128"),
     (
         {**HOPPER, "depth": 192, "value_depth": 64, "BN": 240, **WINDOW},
         "registers",
@@ -322,6 +322,20 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**DECODE_96, "score": {"relative_bias": 133}}, "registers", "Set packed_rows: 8."),
     ({**DECODE_96, **DOCUMENTS, "score": "alibi"}, "registers", "Set packed_rows: 8."),
     ({**HOPPER, "depth": 256, "BN": 112}, "registers", "Set BN: 96."),
+    ({**HOPPER, "depth": 256, "value_depth": 192, "BN": 160}, "registers", "Set BN: 144"),
+    (
+        {**HOPPER, **DOCUMENTS, **TABLE, "BN": 128, "BM": 128, "num_pv_chunks_in_flight": 4}
+        | {"ping_pong": True, "overlap_epilogue": True},
+        "registers",
+        "Set BN: ",
+    ),
+    ({**HOPPER, **TABLE, **ALONE, "depth": 64, "BN": 208}, "registers", "Set BN: 1"),
+    ({**HOPPER, **CAPPED, "mask": "key <= query", "depth": 96, "BN": 128}, "registers", "Set BN: "),
+    (
+        {**BLACKWELL, **TABLE, "registers": {"softmax": 88, "correction": 56, "other": 48}},
+        "registers: a softmax thread",
+        "Set registers: auto.",
+    ),
     ({**HOPPER, **WINDOW, **CAPPED, "depth": 256, "BN": 96}, "registers", "Set BN: 80; or "),
     (
         {**HOPPER, **CAPPED, "depth": 256, "value_depth": 128, "BN": 208, "sinks": True},

@@ -21,7 +21,7 @@ USUAL_REGISTERS = 184
 """The fewest that the plan gives the softmax."""
 SPARE = 8
 """Left free of fewer, for ptxas's assignment is not monotonic: of random splits at the limit one in
-eight spilled a few registers."""
+eight spilled a few registers. Twice beside a score that is an expression."""
 EXACT = 0.125
 """Share that fits beside conditions and terms: with 0.25, 128 scores and two query tiles half of
 those tried spilled."""
@@ -41,7 +41,7 @@ def softmax_registers(
     """Return what a softmax thread needs beside the scores of a row."""
     needed = _softmax_registers(config, share, block, tiles)
     if config.registers != "auto" and config.registers.softmax < USUAL_REGISTERS:
-        needed += SPARE
+        needed += SPARE * (1 + config.resolved_score.IS_EXPRESSION)
     return needed + LOOKED_UP * config.lists_blocks
 
 

@@ -49,14 +49,17 @@ WIDEST_PLAIN, DEEP_BLOCK = 160, 80
 """Keys of a block above which each takes more than its score; the same at depth 256."""
 WIDEST_OF_THREE = 240
 """Of three narrow panels, whatever else is kept."""
-NARROWER_VALUES = 32
-"""Of those at depth 256 with fewer columns of values; half of it with as many."""
+NARROWER_VALUES = 48
+"""Of those at depth 256 with fewer columns of values; a third of it with as many, a quarter where
+nothing else is kept."""
+WIDE_READS = 24
+"""Of the widest where a tensor is read for each key."""
 SPARE, MUCH = 8, 4
 """Left free where so many things come together."""
 USUAL_REGISTERS = (152, 160, 232, 240, 256)
 """Of consumers whose split the plan decides."""
 STRAIGHT_TERMS = 12
-"""Of a score at depth 96 that is a multiple of the key: three panels, and 128 keys."""
+"""Of a score at depth 96 that is capped or a multiple of the key: three panels, and 128 keys."""
 WIDE_LOOKUPS = 64
 """Of elements of every key beside lengths, with blocks of 160 keys: these spill."""
 NARROW_PANELS = 24
@@ -87,6 +90,10 @@ def working_registers(
     needed += (LOOKUP_REGISTERS * (1 + (depth <= 96)) + 16 * (depth > 128)) * reads
     by_key = config.resolved_score.reads_by_key
     needed += 16 * (by_key and (depth == 128 or config.has_tile_lengths))
+    if mask.reads_by_key and not config.lists_blocks:
+        needed += 16 * (by_key and depth == 128) + 8 * bool(
+            config.sinks or config.resolved_score.words
+        )
     if config.lists_blocks:
         needed += {96: 16, 128: 4, 192: 16, 256: 8}.get(depth, 0)
         needed += 12 * (depth == 128 and not config.overlap)
@@ -170,14 +177,15 @@ def _of_wide_blocks(config: AttentionConfig, block: int) -> int:
     """Return what wide blocks take beside their scores: addresses of parts of K, for one."""
     crowded = _things_together(config, overlap_epilogue=config.overlap_epilogue is True) > 0
     needed = crowded * max(0, block - WIDEST_PLAIN) * 3 // 8
+    needed += WIDE_READS * (block > WIDEST_PLAIN and config.reads_by_key)
     if config.depth == 96 and block > WIDEST_OF_THREE:
         needed += NARROW_PANELS
     if config.depth <= 192 or block <= DEEP_BLOCK:
         return needed
     if config.resolved_value_depth < config.depth:
-        return needed + crowded * NARROWER_VALUES
+        return needed + (NARROWER_VALUES if crowded else NARROWER_VALUES // 4)
     if block > DEEP_BLOCK + CHUNK_KEYS:
-        return needed + NARROWER_VALUES // 2
+        return needed + NARROWER_VALUES // 3
     windowed = config.resolved_mask.FIRST is not None
     return needed + SPARE * ((config.epilogue == "tma_store") + (windowed and crowded))
 
@@ -230,10 +238,10 @@ def _expression_registers(config: AttentionConfig) -> int:
         windowed = WINDOWED_TERMS * (shallow and mask.FIRST is not None)
         bent = BENT_TERMS.get(config.depth, WINDOWED_TERMS) * score.bends_by_key
         terms = max(windowed, bent) if config.overlap and config.depth > 64 else windowed + bent
-        if config.depth == 96 and not (score.reads_by_row or score.reads_by_key):
-            terms = max(terms, STRAIGHT_TERMS)
         beside = score.bends_by_key or score.reads_by_row
         terms += FLOOR_TERMS * bool(beside and mask.floor_functions)
+    if config.depth == 96 and score.words and not (score.reads_by_row or score.reads_by_key):
+        terms = max(terms, STRAIGHT_TERMS)
     of_rows = score.reads_by_row + bool(mask.tensors_read and not mask.reads_by_key)
     each = ROW_ELEMENTS * (1 if panel_columns(config) == 64 else 3)
     return terms + each * of_rows
