@@ -91,7 +91,7 @@ def working_registers(
     by_key = config.resolved_score.reads_by_key
     needed += 16 * (by_key and (depth == 128 or config.has_tile_lengths))
     if mask.reads_by_key and not config.lists_blocks:
-        needed += 16 * (by_key and depth == 128) + 8 * bool(
+        needed += 32 * (by_key and depth == 128) + 8 * bool(
             config.sinks or config.resolved_score.words
         )
     if config.lists_blocks:
@@ -183,7 +183,9 @@ def _of_wide_blocks(config: AttentionConfig, block: int) -> int:
     if config.depth <= 192 or block <= DEEP_BLOCK:
         return needed
     if config.resolved_value_depth < config.depth:
-        return needed + (NARROWER_VALUES if crowded else NARROWER_VALUES // 4)
+        tested_pair = config.cta_group == 2 and config.resolved_mask.TEST is not None
+        needed += NARROWER_VALUES if crowded else NARROWER_VALUES // 4
+        return needed + NARROW_PANELS * tested_pair
     if block > DEEP_BLOCK + CHUNK_KEYS:
         return needed + NARROWER_VALUES // 3
     windowed = config.resolved_mask.FIRST is not None
