@@ -72,8 +72,8 @@ class GemmTile:
     """Those that multiply and store."""
     ping_pong: bool = False
     """Whether each warpgroup has tiles of its own: one stores while another multiplies."""
-    shares_a: bool = False
-    """Whether the CTAs of a cluster have tiles side by side, and share A."""
+    side_by_side: bool = False
+    """Whether the tiles of a cluster's CTAs are side by side though no operands are exchanged."""
     output_slots: int = 3
     """Slots of a warpgroup for panels of the output."""
 
@@ -95,7 +95,7 @@ class GemmTile:
             evict_first=getattr(plan, "evict_first", "none") != "none",
             warpgroups=getattr(plan, "num_consumer_warpgroups", 1),
             ping_pong=bool(getattr(plan, "ping_pong", False)),
-            shares_a=bool(getattr(plan, "shares_a", False)),
+            side_by_side=bool(getattr(plan, "shares_a", False)) and not swaps,
             output_slots=max(1, getattr(plan, "num_epi_stages", 1)),
         )
 
@@ -103,6 +103,11 @@ class GemmTile:
     def is_shared(self) -> bool:
         """Whether CTAs of different tiles share what they load."""
         return self.cta_group > 1
+
+    @property
+    def shares_a(self) -> bool:
+        """Whether it is A that these CTAs share."""
+        return self.is_shared and (self.swap_operands or self.side_by_side)
 
     @property
     def cluster(self) -> int:
