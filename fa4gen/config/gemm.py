@@ -94,6 +94,8 @@ class HopperGemmConfig(GemmKeys):
     """2: a cluster of two CTAs divides k of a tile; one of them adds what the other sends to it."""
     evict_first: Literal["auto", "none", "b", "both"] = "auto"
     """Operands whose lines leave L2 first: weights (B) that few row tiles read, or both."""
+    short_ends: bool = False
+    """The first loads of a CTA and its last stores wait for less: for a tile or two a CTA."""
     num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
     """Warpgroups that multiply: each on its rows of the tile, or in turn with ping_pong."""
     ping_pong: bool | Auto = "auto"

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
 Source = Literal["config", "shipped", "tile"]
 _PREFERRED: tuple[Source, ...] = ("config", "shipped", "tile")
-_WORDS = {"evict_first": "evict_", "num_epi_stages": "epi", "cta_group": "group", "scheduler": ""}
+_WORDS = {
+    "evict_first": "evict_",
+    "num_epi_stages": "epi",
+    "cta_group": "group",
+    "scheduler": "",
+    "short_ends": "short_ends",
+}
 """What names of kernels call keys."""
 _SHARING = {2: ["pair"], 4: ["four"]}
 
@@ -90,7 +96,10 @@ def refine(candidate: Candidate) -> tuple[Candidate, ...]:
     family = family_of(candidate.plan)
     found = {_identity(candidate.plan): candidate}
     for changes in tiles_of(candidate.plan).refinements(candidate.plan):
-        words = [f"{_WORDS.get(key, key)}{value}" for key, value in changes.items()]
+        words = [
+            _WORDS.get(key, key) + ("" if value is True else str(value))
+            for key, value in changes.items()
+        ]
         name = "_".join([candidate.name, *words])
         variant = _with(given_keys(candidate.loaded), changes, name)
         if variant is not None and family.is_refined(candidate.plan, variant.plan):

@@ -39,6 +39,7 @@ class GemmFamily:
             "swap_operands",
             "split_k",
             "evict_first",
+            "short_ends",
             "num_consumer_warpgroups",
             "ping_pong",
             "registers",

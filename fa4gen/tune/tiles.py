@@ -22,6 +22,9 @@ DIVIDED = 128
 """Rows up to which tiles with operands exchanged are worth a try with k divided."""
 HIGH = 96
 """Rows from which tiles of 192 and 256 columns with operands exchanged are worth a try."""
+SHORT_ENDS: Final[Changes] = {"short_ends": True}
+"""Measured: 0.4 to 1.6 us less, of 22 to 60, where a CTA has one tile."""
+ACROSS: Final[Changes] = {"share": "a", **SHORT_ENDS}
 EVICTING: Final[Changes] = {"evict_first": "both", "num_epi_stages": 2}
 """Measured with tiles of 40 shapes: up to 17 % faster where few row tiles read the weights."""
 
@@ -88,7 +91,7 @@ class HopperGemmTiles:
                 if rows > 64:
                     yield {**tile, "cta_group": 2}
                     yield {**tile, "cta_group": 2, "num_epi_stages": 1}
-                    yield {**tile, "cta_group": 2, "num_epi_stages": 1, "share": "a"}
+                    yield {**tile, "cta_group": 2, "num_epi_stages": 1, **ACROSS}
                 if rows <= 128 and columns % SHARED_BY_FOUR == 0:
                     evicting = EVICTING if rows == 64 else {"num_epi_stages": 2}
                     yield {**tile, "cta_group": 4, **evicting}
@@ -109,6 +112,7 @@ class HopperGemmTiles:
         yield {"evict_first": "both"}
         for slots in (2, 1):
             yield {"num_epi_stages": slots}
+        yield dict(SHORT_ENDS)
 
 
 def _side_by_side(block: int) -> Iterator[Changes]:
@@ -121,13 +125,13 @@ def _side_by_side(block: int) -> Iterator[Changes]:
         tile: Changes = {"swap_operands": True, "BM": rows, "BK": block}
         yield {**tile, "BN": 64, "evict_first": "none"}
         if rows <= DIVIDED:
-            yield {**tile, "BN": 64, "evict_first": "none", "split_k": 2}
+            yield {**tile, "BN": 64, "evict_first": "none", "split_k": 2, **SHORT_ENDS}
         for columns in (64, 128):
             for cta_group in (1, 2, 4):
                 yield {**tile, "BN": columns, "cta_group": cta_group}
         if rows >= HIGH:
             for cta_group in (2, 4):
-                narrow: Changes = {"evict_first": "none", "num_epi_stages": 1}
+                narrow: Changes = {"evict_first": "none", "num_epi_stages": 1, **SHORT_ENDS}
                 yield {**tile, **narrow, "BN": 128, "cta_group": cta_group}
         if rows >= HIGH and rows % 16 == 0:
             for columns in (192, 256):

@@ -27,6 +27,8 @@ class HopperGemmPlan(GemmPlan):
     """Whether each CTA of a cluster brings whole blocks of what they share, in turn."""
     evict_first: Literal["none", "b", "both"]
     """Operands whose lines are the first to leave L2."""
+    short_ends: bool
+    """Whether a pair shares from its first block on, and last stores do not wait for one another."""
     num_consumer_warpgroups: int
     ping_pong: bool
     warpgroup_rows: int

@@ -23,7 +23,7 @@
 //   epi1_ready    2 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 0966c34e6dd100e7a14efd1b436fa0c4ba9aa9e4c4e996f36e0712400f5e828f
+// Config sha256 3a4c00ad4d8c4480faf14615bf5d207ea666ee64f63d97931a0afeba88943da3
 
 #include "gemm_bf16_128x144_residual_sm90_barriers.h"
 #include "gemm_bf16_128x144_residual_sm90_device.cuh"

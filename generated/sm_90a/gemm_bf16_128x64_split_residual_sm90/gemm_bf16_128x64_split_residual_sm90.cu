@@ -27,7 +27,7 @@
 //   sums_full     2 x   1  the sums over the peer's part of k have arrived
 //   sums_empty    2 x   4  the sums of the next tile that the peer writes may be sent
 //
-// Config sha256 273faae3086d8958301578ddf07c072f3e7c9fad09cd575d13a5d4997192cebb
+// Config sha256 6638893be22e8945d6d31bdb3549c658cf231911432ead386299992cae5a2d91
 
 #include "gemm_bf16_128x64_split_residual_sm90_barriers.h"
 #include "gemm_bf16_128x64_split_residual_sm90_device.cuh"

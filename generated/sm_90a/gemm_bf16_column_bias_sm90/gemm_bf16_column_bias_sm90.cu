@@ -24,7 +24,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 ded2675819a40e2c80b8b5d571b7a0cdadac79d460b3aeb5caeed10ebe886711
+// Config sha256 4dbd6ec446d4962d4f83e2b2263f090ddfec6e8ed5ab6c1f32f59ab32538884b
 
 #include "gemm_bf16_column_bias_sm90_barriers.h"
 #include "gemm_bf16_column_bias_sm90_device.cuh"

@@ -18,7 +18,7 @@
 //   epi0_ready    2 x   1  the output's slot is free
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 f22d5211ba16816750ccb067e7c87cbb0e9008cf3884edbb80339fb52d57de30
+// Config sha256 f9b411e4f74e2862c492b77f313290c6d1a6aa67f2f9cb7258a4ecab05506f8a
 
 #include "gemm_bf16_m16_sm90_barriers.h"
 #include "gemm_bf16_m16_sm90_device.cuh"

@@ -21,7 +21,7 @@
 //   sums_full     1 x   1  the sums over the peer's part of k have arrived
 //   sums_empty    1 x   4  the sums of the next tile that the peer writes may be sent
 //
-// Config sha256 1979c1817c610356c352e8673eb0c1fd6df1d1bb4b09e74d0940748c3d7735c3
+// Config sha256 72642acfec8d2645566de65a1267424a137150fe31069e1f5460b97408761499
 
 #include "gemm_bf16_m16_split_sm90_barriers.h"
 #include "gemm_bf16_m16_split_sm90_device.cuh"

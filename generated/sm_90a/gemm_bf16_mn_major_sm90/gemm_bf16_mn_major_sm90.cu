@@ -23,7 +23,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 9e692f8ad46ffbef982a842a15a8631d410398269b082d94204f27d47acb70db
+// Config sha256 ddabf96f3345a8bb110cdaa281d1973ff76c24bf8af1d3476b00f9acb174932d
 
 #include "gemm_bf16_mn_major_sm90_barriers.h"
 #include "gemm_bf16_mn_major_sm90_device.cuh"

@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 b8ed64de64855d75f703c3eb30aad156153fc258307b4b44f066c0692e16b9ac
+// Config sha256 0f513c09897834f1745d3bb57ad535d8de697aef21b30cce76c145af78039d22
 
 #include "gemm_bf16_sm90_barriers.h"
 #include "gemm_bf16_sm90_device.cuh"

@@ -25,7 +25,7 @@
 //   epi2_ready    3 x   1  the output's slot is free
 //   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 f874eb54f3b14d1648bdf911b9bf2fea9c2c8d5d2176cc3c50450d9c6eac6d51
+// Config sha256 4ce84a0a1c973067def4eb2fcfd517fd88751004dbf942bb6f67ca21f98bf1ad
 
 #include "gemm_fp16_three_warpgroups_sm90_barriers.h"
 #include "gemm_fp16_three_warpgroups_sm90_device.cuh"

@@ -21,7 +21,7 @@
 //   epi1_ready    2 x   1  the output's slot is free
 //   epi1_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 af47789edb714e5e5685bf44e52ffbbfd3e1e2ce505bebc97ba5e762c349ee6f
+// Config sha256 32ae07b51c0a09ca6d945f45a3d4939c1454dc86b4d2cc0880b2761d7345f388
 
 #include "gemm_fp8_ping_pong_sm90_barriers.h"
 #include "gemm_fp8_ping_pong_sm90_device.cuh"

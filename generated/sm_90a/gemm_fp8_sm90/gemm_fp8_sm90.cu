@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 3326893cbc17193e7119945bea3f0627501ba8be1bfa84ec5682fa3cfdce91ab
+// Config sha256 1b469aae7d830f3fc254544dbba79b8210558a4545fce8a05fe88331f0e1f652
 
 #include "gemm_fp8_sm90_barriers.h"
 #include "gemm_fp8_sm90_device.cuh"

@@ -24,6 +24,7 @@ KEYS: dict[str, list[Any]] = {
     "swap_operands": [False, True],
     "split_k": [1, 2],
     "evict_first": ["auto", "none", "b", "both"],
+    "short_ends": [False, True],
     "BN": ["auto", *range(16, 257, 16)],
     "BK": ["auto", 64, 128, 256],
     "num_consumer_warpgroups": ["auto", 1, 2, 3],

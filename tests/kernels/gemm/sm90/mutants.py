@@ -28,6 +28,7 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "four": {**_SMALL, "BM": 64, "BN": 64, "cta_group": 4, "residual": "matrix"},
     "four in turn": {**_SMALL, "BM": 64, "BN": 80, "cta_group": 4},
     "across": {**_SMALL, "BN": 64, "cta_group": 2, "share": "a", "ping_pong": False},
+    "short ends": {**_SMALL, "cta_group": 1, "ping_pong": False, "short_ends": True},
     "side by side": {**_SMALL, "BM": 40, "BN": 64, "BK": 64, "cta_group": 4, "swap_operands": True},
 }
 TILES: Final = Problem(400, 200, 150)
@@ -194,6 +195,17 @@ IN_TURN: Final[dict[str, GemmMutant]] = {
         "across", "every CTA stores to the columns of the first one",
         (Change(r"rank \* kBN, consumer", "0, consumer"),),
         (NUMBERS, Found("race", "tma_store_3d", "")),
+    ),
+    "slot_handed_back_while_it_is_stored": GemmMutant(
+        "short ends", "no store is waited for before the consumer writes to the slot again",
+        (Change(r"\n *if \(ahead\.index < problem\.num_tiles\) tma_store_wait_read\(\);[^\n]*", ""),),
+        (Found("race", "store_matrices", "consume"), Found("race", "tma_store_3d", "transfer"),
+         Found("race", "", "")), Problem(600, 200, 100),
+    ),
+    "left_while_the_last_slots_are_stored": GemmMutant(
+        "short ends", "a CTA may be gone before its last stores have read its shared memory",
+        (Change(r"\n  tma_store_wait_read\(\);[^\n]*(?=\n})", ""),),
+        (Found("early-exit", "tma_store_3d", ""), Found("race", "", "")),
     ),
     "panel_with_rows_that_are_not_stored": GemmMutant(
         "side by side", "a slot has as many rows as are stored, and the last 8 overwrite the next",

@@ -174,6 +174,26 @@ def test_clusters_share_the_rows_of_any_operands(keys: Keys) -> None:
 
 
 @pytest.mark.compile
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"BM": 128, "BN": 192, "num_epi_stages": 2},
+        {"BM": 64, "BN": 80, "cta_group": 2, "share": "a", "residual": "matrix"},
+        {"BM": 72, "BN": 64, "BK": 64, "cta_group": 4, "swap_operands": True, "num_epi_stages": 1},
+        {"BM": 64, "BN": 64, "cta_group": 2, "ping_pong": True, "num_epi_stages": 3},
+        {"BM": 72, "BN": 64, "BK": 64, "swap_operands": True, "split_k": 2, "num_epi_stages": 1},
+    ],
+    ids=str,
+)
+def test_short_ends(keys: Keys) -> None:
+    """Slots are handed back while there are tiles, and the last stores are waited for together."""
+    kernel = {**HOPPER, "short_ends": True, "num_stages": 2, **keys}
+    rows, columns = keys["BM"], keys["BN"]
+    check(kernel, Problem(3 * rows - 5, 5 * columns + 24, 300, multiprocessors=4), 1)
+    check(kernel, Problem(rows - 3, columns + 8, 40, beta=1.0, multiprocessors=4), 2)
+
+
+@pytest.mark.compile
 @pytest.mark.parametrize("keys", [{"dtype": "fp8_e4m3", "BK": 128}, {"num_stages": 1}], ids=str)
 def test_operands_are_swapped_whatever_the_block(keys: Keys) -> None:
     check({**HOPPER, "BM": 32, "swap_operands": True, **keys}, Problem(20, 100, 500), 5)
