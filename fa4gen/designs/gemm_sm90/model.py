@@ -28,7 +28,7 @@ class HopperGemmPlan(GemmPlan):
     evict_first: Literal["none", "b", "both"]
     """Operands whose lines are the first to leave L2."""
     short_ends: bool
-    """Whether a pair shares from its first block on, and last stores do not wait for one another."""
+    """Whether clusters share from their first block on, and last stores wait for no other."""
     num_consumer_warpgroups: int
     ping_pong: bool
     warpgroup_rows: int

@@ -198,7 +198,7 @@ IN_TURN: Final[dict[str, GemmMutant]] = {
     ),
     "slot_handed_back_while_it_is_stored": GemmMutant(
         "short ends", "no store is waited for before the consumer writes to the slot again",
-        (Change(r"\n *if \(ahead\.index < problem\.num_tiles\) tma_store_wait_read\(\);[^\n]*", ""),),
+        (Change(_line(r"if \(ahead\.index < problem\.num_tiles\) tma_store_wait_read\(\)")),),
         (Found("race", "store_matrices", "consume"), Found("race", "tma_store_3d", "transfer"),
          Found("race", "", "")), Problem(600, 200, 100),
     ),
