@@ -152,6 +152,7 @@ def test_tiles_with_what_the_model_does_not_weigh(candidates: Any) -> None:
     assert found.keys() == {
         "gemm_bf16_sm90_128x144_evict_both",
         "gemm_bf16_sm90_128x144_epi1",  # two slots would not make room for a stage
+        "gemm_bf16_sm90_128x144_short_ends",
     }
     evicting = found["gemm_bf16_sm90_128x144_evict_both"]
     assert (evicting.plan.evict_first, evicting.plan.BN, evicting.source) == ("both", 144, "tile")
