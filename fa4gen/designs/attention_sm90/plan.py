@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.barriers import attention_barriers
@@ -35,7 +36,7 @@ def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
     """
     refuse_faults(config, find_faults)
     values, choices = decide(config, most_stages)
-    return assemble(
+    plan = assemble(
         HopperAttentionPlan,
         values,
         choices,
@@ -44,6 +45,10 @@ def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
         mixed_tile_heights=values.mixed_tile_heights,
         **hopper_attention_fields(values, values.registers, tile_rows=values.BM * config.cta_group),
     )
+    if not plan.skips_far_blocks:
+        return plan
+    first_free = 1 + values.num_consumer_warpgroups * len(plan.named_barriers)
+    return replace(plan, named_barriers=(*plan.named_barriers, ("far_barrier", first_free)))
 
 
 def _tables(values: Values) -> Tables:

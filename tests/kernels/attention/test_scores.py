@@ -56,8 +56,8 @@ BY_COLUMN = {
     "a row's share is that of the row above": Change(r"ahead \+ 8 \* r", "ahead"),
     "a score moves a column": Change(r"kLastColumn - fragment_column\(i\)",
                                      "kLastColumn + 1 - fragment_column(i)"),
-    "a block's keys are those of the one before": Change(r"ahead - block \* kBN",
-                                                         "ahead - (block + 1) * kBN"),
+    "a block's keys are those of the one before": Change(r"ahead - block \* kBN, shift",
+                                                         "ahead - (block + 1) * kBN, shift"),
     "a row's share is not in its exponents": Change(r" - shift\[0\]\)", ")"),
     "a lane's columns are the first lane's": Change(
         r"(ahead = [^;]*)2 \* \(threadIdx\.x % 4\)", r"\g<1>0"
