@@ -33,6 +33,9 @@
 
 namespace d128_alibi_causal_bf16_kernel {
 
+// Named barriers; 0 is __syncthreads.
+constexpr int32 kFarBarrier = 1;
+
 // ---- parameters of this kernel ----
 
 constexpr int32 kDepth = 128;                  // columns of query, key, value and output
@@ -47,6 +50,7 @@ constexpr int32 kWindowRight = 0;              // keys visible right of the diag
 constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
 constexpr uint32 kConsumerRegisters = 160;     // a thread, after setmaxnreg
+constexpr float kVanishing = -128.f;           // 2^x is 0 in float32 for less, with one to spare
 constexpr int32 kPanelColumns = 64;            // columns of one swizzled panel of shared memory
 constexpr int32 kNumPanels = kDepth / kPanelColumns;
 constexpr uint32 kPanelRowBytes = kPanelColumns * 2;
@@ -827,8 +831,54 @@ struct Consumer {
     process_block<kMasked, false>(tile, block, true);
   }
 
+  // Blocks before this one are so far from all rows of the warpgroup that what is added to their
+  // scores may leave no probability that float32 holds.
+  __device__ __forceinline__ int32 first_near_block(const Tile& tile) const {
+    const float per_key = added_at(terms, scale_log2);
+    if (!(per_key < 0.f)) return 0;
+    const int32 distance = static_cast<int32>(fminf(__fdividef(kVanishing, per_key), 1 << 30));
+    const int32 diagonal = problem.key_rows - problem.query_rows;
+    return (first_row(tile) + diagonal + 1 - distance) / kBN;
+  }
+
+  // Whether all probabilities of a block are 0 in float32, for all rows of the warpgroup.
+  __device__ __forceinline__ bool vanishes(int32 block) const {
+    float largest = scores[0];
+#pragma unroll
+    for (int i = 1; i < kBN / 2; ++i) largest = max_or_nan(largest, scores[i]);
+    // From the thread's first row and last column to its second row and first column.
+    const float distance = static_cast<float>(ahead - block * kBN);
+    constexpr float kRange = 8 + fragment_column(kBN / 2 - 1);
+    const float added = fmaxf(added_at(terms, distance), added_at(terms, distance + kRange));
+    const float exponent = (largest + added - fminf(rows.max[0], rows.max[1])) * scale_log2;
+    return named_barrier_all(kFarBarrier + place.warpgroup, 128, exponent < kVanishing);
+  }
+
+  // A far block: where its probabilities vanish, there is nothing to exponentiate and no P.V;
+  // values that are not finite do not count then, as behind a mask.
+  __device__ __forceinline__ void far_step(const Tile& tile, int32 block, const BlockRange& own) {
+    kv.uses = __shfl_sync(0xffffffffu, kv.uses, 0);  // as in compute_tile
+    release(previous_values());
+    issue_scores();
+    wgmma_wait<0>();
+    pin(scores);
+    release(keys());
+    if (block == own.begin) release_query();
+    if (vanishes(block)) {
+      values().wait_full();  // arrived by the bytes of V, which the next step releases
+      ++kv.uses;
+      return;
+    }
+    process_block<false, false>(tile, block, true);
+    wgmma_wait<0>();
+    pin(output);
+  }
+
   // All blocks of a tile, from the last to the first; the Q.K of the last is in flight already.
   __device__ __forceinline__ void compute_tile(const Tile& tile, const BlockRange& own) {
+    // The same in all lanes, as far as the compiler can see too: descriptors stay in uniform
+    // registers.
+    kv.uses = __shfl_sync(0xffffffffu, kv.uses, 0);
     const int32 row = first_row(tile);
     int32 block = own.end - 1;
     terms = terms_of(problem, tile, inverse_scale);
@@ -847,8 +897,13 @@ struct Consumer {
 #pragma unroll 1
     for (; block >= own.begin && needs_mask(problem, row, block); --block)
       step<true>(tile, block, own);
+    const int32 near = __shfl_sync(0xffffffffu, max(own.begin, first_near_block(tile)), 0);
 #pragma unroll 1
-    for (; block >= own.begin; --block) step<false>(tile, block, own);
+    for (; block >= near; --block) step<false>(tile, block, own);
+    wgmma_wait<0>();
+    pin(output);
+#pragma unroll 1
+    for (; block >= own.begin; --block) far_step(tile, block, own);
     finish_value();
   }
 

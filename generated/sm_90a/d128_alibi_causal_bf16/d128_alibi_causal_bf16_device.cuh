@@ -62,6 +62,21 @@ __device__ __forceinline__ void mbarrier_wait(uint32 barrier, uint32 parity) {
                " @!done bra.uni again; }" ::"r"(barrier), "n"(kOffset), "r"(parity) : "memory");
 }
 
+// ---- named barriers: some of the CTA's warps wait for one another ----
+
+// Waits likewise; whether it holds for all of the threads.
+__device__ __forceinline__ bool named_barrier_all(int32 id, int32 threads, bool holds) {
+  int32 all;
+  asm volatile("{ .reg .pred p, q;"
+               " setp.ne.s32 p, %3, 0;"
+               " bar.red.and.pred q, %1, %2, p;"
+               " selp.s32 %0, 1, 0, q; }"
+               : "=r"(all)
+               : "r"(id), "r"(threads), "r"(static_cast<int32>(holds))
+               : "memory");
+  return all != 0;
+}
+
 // ---- shared memory: words, chunks of 16 bytes, and 8 x 8 pieces of matrices ----
 
 // The address of shared memory within its own window.
@@ -267,6 +282,13 @@ __device__ __forceinline__ float negative_infinity() { return __int_as_float(0xf
 __device__ __forceinline__ float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// NaN where one of both is.
+__device__ __forceinline__ float max_or_nan(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
   return y;
 }
 
