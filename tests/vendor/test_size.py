@@ -1,8 +1,8 @@
 """How large the folder of one kernel is: every shipped config, assembled in memory.
 
-250 KB are meant to be enough, and are for all but ragged batches and pages on Blackwell and at
-depth 512, and latent attention (13 kernels): their own source and machine code take 92 to 119 KB;
-the bar of these is what is reached.
+250 KB are meant to be enough, and are for all but five (latent attention with pages; pages at depth
+512, of fp8 and with sinks on Blackwell): their own source and machine code take 103 to 111 KB; the
+bar of these is what is reached.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from fa4gen.vendor.kernels import PlannedKernel
 
 BAR = 250_000
-LARGEST = 277_700
-BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 147_800, 160_900, 133_000
-BESIDE_TENSORS, BESIDE_SCALES, BESIDE_LISTS = 153_600, 148_800, 154_700
+LARGEST = 260_700
+BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 140_600, 153_200, 126_800
+BESIDE_TENSORS, BESIDE_SCALES, BESIDE_LISTS = 145_800, 141_600, 146_900
 """Of everything but the kernel's source, its headers and its machine code."""
 PREFIX = "acme"
 
@@ -100,6 +100,9 @@ def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
         ("d128_paged16_prefill_bf16", BAR),
         ("decode_d128_bf16", BAR),
         ("decode_mla_paged64_bf16", LARGEST),
+        ("decode_mla_bf16", BAR),
+        ("d512_paged64_causal_bf16", BAR),
+        ("fa4_d128_paged64_causal_bf16", BAR),
         ("fa4_decode_mla_paged64_bf16", LARGEST),
         ("d128_ragged_causal_bf16", BAR),
         ("fa4_d128_causal_pair_bf16", BAR),
