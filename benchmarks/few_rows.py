@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from pathlib import Path
 from random import Random
@@ -35,7 +34,6 @@ from fa4gen.tune.committed import config_for, find_table
 from fa4gen.tune.family import PeerOptions, family_called
 from fa4gen.tune.model.chips import chip_for
 from fa4gen.tune.search.run import named_candidate
-from fa4gen.workers import Done, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,15 +54,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--table-of", default="", metavar="CHIP")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments = parser.parse_args()
     end = time.monotonic() + arguments.seconds
     chip = require_device("sm_90a").name
     problems = [(m, n, k) for n, k in LAYERS for m in FEW]
     chosen = _kernels(problems, chip, arguments.table_of or chip, arguments.candidates)
     every = {one.name: one for ones in chosen.values() for one in ones}
-    for _ in run_tasks(_compile, list(every.values()), jobs=arguments.jobs):
-        pass
+    for one in every.values():
+        compile_config(one.loaded, one.plan)  # into the cache
     print(f"{chip}: {len(every)} kernels compiled", flush=True)
     family = family_called("gemm")
     bench, floor = family.bench(PeerOptions(), 0), ReadFloor()
@@ -100,11 +97,6 @@ def _kernels(
                 found.append(named)
         chosen[extents] = found
     return chosen
-
-
-def _compile(one: Candidate) -> Done[str]:
-    compile_config(one.loaded, one.plan)  # into the cache
-    return Done(one.name)
 
 
 def _measure(

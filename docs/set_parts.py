@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 H100 = Path("docs/bench_h100_sets.jsonl")
+H100_FEW_ROWS = Path("docs/bench_h100_few_rows.jsonl")
 H100_DEPTH512 = Path("docs/bench_h100_depth512.json")
 SETS: tuple[tuple[str, str, float | None, float | None], ...] = (
     ("layers", "products of six layers, m of 128 to 4096", 0.96, 1.02),
@@ -55,6 +56,20 @@ def h100_table(root: Path) -> str:
         rows.append((words, str(len(found)), low, bars[0], f"{mean(found):.3f}", bars[1]))
     rows += _depth512_rows(root)
     return table(("set", "problems", "worst", "its bar", "mean", "its bar"), rows)
+
+
+def few_rows_table(root: Path) -> str:
+    """Return the share of the read floor, and the ratio to cuBLAS, of layers by their rows."""
+    if not (root / H100_FEW_ROWS).is_file():
+        return ""
+    cells: dict[str, dict[str, str]] = defaultdict(dict)
+    lines = (root / H100_FEW_ROWS).read_text(encoding="utf-8").splitlines()
+    for data in map(json.loads, lines):
+        m, layer = data["problem"].split("x", 1)
+        us = min(data["kernels"].values())
+        cells[layer][m] = f"{data['floor'] / us:.3f}, {data['cublas'] / us:.3f}"
+    rows = [(layer.replace("x", " x "), *its.values()) for layer, its in cells.items()]
+    return table(("n x k", *(f"m = {m}" for m in next(iter(cells.values())))), rows)
 
 
 def _depth512_rows(root: Path) -> list[tuple[str, ...]]:

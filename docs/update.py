@@ -187,6 +187,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/tuning.md", "drawn products", lambda: tune_parts.drawn_product_table(ROOT)),
     ("docs/tuning.md", "agreement", lambda: model_parts.agreement_table(ROOT)),
     ("docs/tuning.md", "sets of an H100", lambda: set_parts.h100_table(ROOT)),
+    ("docs/tuning.md", "few rows on an H100", lambda: set_parts.few_rows_table(ROOT)),
     ("docs/emulator_mutations.md", "classes", bug_classes_table),
     ("docs/vendoring.md", "abi", vendoring_parts.abi_section),
     ("docs/vendoring.md", "launcher figures", lambda: vendoring_parts.launcher_section(ROOT)),
