@@ -244,16 +244,19 @@ struct Parked {
 // panels. The barriers of some columns, which arrive and are handed back in kParts parts.
 template <int32 kParts>
 using ColumnRing = Ring<kNumKvStages, 1, kParts>;
-// Of paired tiles each CTA brings in every other panel, for both.
+// Of paired tiles each CTA brings in every other panel, for both; where probabilities come, no CTA
+// copies to its peer.
+template <bool kForBoth>
 __device__ __forceinline__ bool brings(const Problem& problem, int32 panel) {
-  return ((panel ^ problem.rank()) & problem.paired) == 0;
+  return !kForBoth || ((panel ^ problem.rank()) & problem.paired) == 0;
 }
+template <bool kForBoth>
 __device__ __forceinline__ uint16 receivers(const Problem& problem) {
-  return problem.paired ? 0b11 : 1 << blockIdx.x % 2;
+  return kForBoth && problem.paired ? 0b11 : 1 << blockIdx.x % 2;
 }
 
 // Columns of a block, into its slot, panel by panel.
-template <int32 kPanels, int32 kPart = 0, int32 kParts>
+template <int32 kPanels, int32 kPart = 0, bool kForBoth = true, int32 kParts>
 __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kParts>& ring,
                                              int32 first_panel, const TensorMap& map, int32 unit,
                                              int32 head, int32 batch, const Problem& problem) {
@@ -265,19 +268,17 @@ __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kPart
                                       // there
   mbarrier_arrive_expect_tx(full, kPanels * kUnitPanelBytes);
 #pragma unroll 1
-  for (int32 i = brings(problem, unit + first_panel) ? 0 : 1; i < kPanels;
-       i += 1 + problem.paired) {
+  for (int32 i = brings<kForBoth>(problem, unit + first_panel) ? 0 : 1; i < kPanels;
+       i += kForBoth ? 1 + problem.paired : 1) {
     tma_load_multicast_unhinted_5d(place + i * kUnitPanelBytes, map, unit * kUnitKeys,
-                                   first_panel + i, head, batch, full, receivers(problem));
+                                   first_panel + i, head, batch, full,
+                                   receivers<kForBoth>(problem));
   }
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
                                            const TensorMap& key_map) {
   const Problem& problem = line.problem;
-  // Where probabilities come, no CTA copies to its peer.
-  Problem unpaired = problem;
-  unpaired.paired = 0;
   PipelineState<kNumKvStages> state{0, 1};
   int32 place = line.share_begin(line.problem.cta()),
       end = line.share_begin(line.problem.cta() + 1);
@@ -309,8 +310,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
       load_columns<kPartPanels, 1>(base, second, other * kHalfPanels + kPartPanels, key_map, unit,
                                    head, sequence, problem);
       if (own != 0)
-        load_columns<kTailPanels>(base, tail, kNumPanels - kTailPanels, key_map, unit, head,
-                                  sequence, unpaired);
+        load_columns<kTailPanels, 0, false>(base, tail, kNumPanels - kTailPanels, key_map, unit,
+                                            head, sequence, problem);
       state.step();
     }
     place = stop;

@@ -288,17 +288,20 @@ struct PageRows {
   }
 };
 
-// Of paired tiles each CTA brings in every other panel, for both.
+// Of paired tiles each CTA brings in every other panel, for both; where probabilities come, no CTA
+// copies to its peer.
+template <bool kForBoth>
 __device__ __forceinline__ bool brings(const Problem& problem, int32 panel) {
-  return ((panel ^ problem.rank()) & problem.paired) == 0;
+  return !kForBoth || ((panel ^ problem.rank()) & problem.paired) == 0;
 }
+template <bool kForBoth>
 __device__ __forceinline__ uint16 receivers(const Problem& problem) {
-  return problem.paired ? 0b11 : 1 << blockIdx.x % 2;
+  return kForBoth && problem.paired ? 0b11 : 1 << blockIdx.x % 2;
 }
 
 // Columns of a block, into its slot: each lane copies rows of one page in one panel.
 // page_rows is the number of rows from one page to the next.
-template <int32 kPanels, int32 kPart = 0, int32 kParts>
+template <int32 kPanels, int32 kPart = 0, bool kForBoth = true, int32 kParts>
 __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kParts>& ring,
                                              int32 first_panel, const TensorMap& map, int32 unit,
                                              int32 head, const PageRows& rows, int32 page_rows,
@@ -313,22 +316,19 @@ __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kPart
   if (lane == 0) mbarrier_arrive_expect_tx(full, kPanels * kUnitPanelBytes);
   __syncwarp();  // no copy completes before its bytes are expected
   static_assert(kPanels * kBoxesPerPanel <= 32, "A lane copies rows of a page in a panel.");
-  if (panel < kPanels && brings(problem, unit + first_panel + panel)) {
+  if (panel < kPanels && brings<kForBoth>(problem, unit + first_panel + panel)) {
     tma_load_multicast_clipped_unhinted(place + panel * kUnitPanelBytes +
                                         rows.first * kPanelRowBytes, map,
                                         (first_panel + panel) * kPanelColumns,
                                         rows.coordinate(unit), head,
                                         rows.page * page_rows + rows.valid(unit), full,
-                                        receivers(problem));
+                                        receivers<kForBoth>(problem));
   }
 }
 
 __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
                                            const TensorMap& key_map) {
   const Problem& problem = line.problem;
-  // Where probabilities come, no CTA copies to its peer.
-  Problem unpaired = problem;
-  unpaired.paired = 0;
   PipelineState<kNumKvStages> state{0, 1};
   int32 place = line.share_begin(line.problem.cta()),
       end = line.share_begin(line.problem.cta() + 1);
@@ -366,8 +366,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Line& line,
       load_columns<kPartPanels, 1>(base, second, other * kHalfPanels + kPartPanels, key_map, unit,
                                    head, rows, problem.key_page_rows, problem);
       if (own != 0)
-        load_columns<kTailPanels>(base, tail, kNumPanels - kTailPanels, key_map, unit, head, rows,
-                                  problem.key_page_rows, unpaired);
+        load_columns<kTailPanels, 0, false>(base, tail, kNumPanels - kTailPanels, key_map, unit,
+                                            head, rows, problem.key_page_rows, problem);
       state.step();
       rows.page = next_page;
     }
