@@ -178,7 +178,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {"producer_registers": 56},
     ),
     ({**HOPPER, "depth": 96, "score": "score - 0.707 * (query - key)"}, {"BN": 112}),
-    ({**HOPPER, **DOCUMENTS, **TABLE, "depth": 96, "value_depth": 64}, {"BN": 64}),
+    ({**HOPPER, **DOCUMENTS, **TABLE, "depth": 96, "value_depth": 64}, {"BN": 32}),
     ({**HOPPER, **ALIBI, "sinks": True, "epilogue": "tma_store"}, {"BN": 64}),
     ({**PRODUCT, "activation": "exp(gelu(x))"}, IN_ORDER),
     ({**PRODUCT, "dtype": "fp8_e4m3", "activation": "silu(max(x, x))"}, IN_ORDER),

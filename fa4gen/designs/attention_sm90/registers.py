@@ -91,7 +91,7 @@ def working_registers(
     by_key = config.resolved_score.reads_by_key
     needed += 16 * (by_key and (depth == 128 or config.has_tile_lengths))
     if mask.reads_by_key and not config.lists_blocks:
-        needed += 32 * (by_key and depth == 128) + 8 * bool(
+        needed += (32 if depth == 128 else 24) * by_key + 8 * bool(
             config.sinks or config.resolved_score.words
         )
     if config.lists_blocks:
@@ -180,9 +180,15 @@ def _of_wide_blocks(config: AttentionConfig, block: int) -> int:
     needed += WIDE_READS * (block > WIDEST_PLAIN and config.reads_by_key)
     if config.depth == 96 and block > WIDEST_OF_THREE:
         needed += NARROW_PANELS
-    if config.depth <= 192 or block <= DEEP_BLOCK:
+    staged = config.epilogue == "tma_store"
+    shallow = config.resolved_value_depth < config.depth
+    if (
+        config.depth <= 192
+        or block < DEEP_BLOCK
+        or (block == DEEP_BLOCK and not (staged and shallow))
+    ):
         return needed
-    if config.resolved_value_depth < config.depth:
+    if shallow:
         tested_pair = config.cta_group == 2 and config.resolved_mask.TEST is not None
         needed += NARROWER_VALUES if crowded else NARROWER_VALUES // 4
         return needed + NARROW_PANELS * tested_pair
