@@ -160,9 +160,10 @@ def test_tiles_with_what_the_model_does_not_weigh(candidates: Any) -> None:
     assert plan.num_stages == base.num_stages + 1
     again = build_plan(load_mapping(dict(given_keys(evicting.loaded)), evicting.name).config)
     assert again.evict_first == "both"  # what a table's config file says
-    # weights of swapped operands leave L2 first anyway: both is all that is left
+    # weights of swapped operands leave L2 first anyway: both, and short ends, are what is left
     assert [one.name for one in refine(by_name["gemm_bf16_m16_sm90"])] == [
-        "gemm_bf16_m16_sm90_evict_both"
+        "gemm_bf16_m16_sm90_evict_both",
+        "gemm_bf16_m16_sm90_short_ends",
     ]
 
 

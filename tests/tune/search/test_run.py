@@ -64,7 +64,8 @@ def test_the_measured_winner_not_the_predicted_one(tmp_path: Path) -> None:
     assert "gemm_bf16_m16_sm90" in names[1:3]
     assert names[-1] == BASE
     # and the first three with what the model does not weigh
-    assert names[3:-1] == tuple(f"{name}_evict_both" for name in names[:3])
+    refined = [f"{name}_{what}" for name in names[:3] for what in ("evict_both", "short_ends")]
+    assert names[3:-1] == tuple(refined)
     own = record.kernels[-1]
     assert (len(own.rounds_us), len(own.again_us)) == (1, 5)  # far behind, but in the table
     assert problem == GEMM.parse_problem(FEW)
