@@ -25,6 +25,8 @@ KEYS: dict[str, Any] = {"arch": "sm_90a", "mask": "causal", "pack_heads": True, 
 SPLIT = Case("test/split", 1, 20, 2, 3, 300)
 LENGTHS = Case("test/lengths", 4, 12, 1, 2, 200, lengths=((2, 200), (2, 0), (2, 33), (2, 64)))
 # More packed rows than a tile has.
+# Rows eight apart see one key and two, two and three, and so on: their sums differ.
+FEW = Case("test/few", 1, 8, 1, 8, 8)
 TILES = Case("test/tiles", 1, 33, 1, 2, 200)
 # One CTA, and more blocks than its ring has slots.
 RING = Case("test/ring", 1, 2, 1, 1, 9 * 128, multiprocessors=1)
@@ -43,7 +45,7 @@ MUTANTS = {
     "row of the lane beside": (Change(r"kept\[i \+ 2 \* row\], kept\[i \+ 2 \* row \+ 1\]", "kept[i + 2 - 2 * row], kept[i + 3 - 2 * row]"), SPLIT),
     "columns of the other warpgroup": (Change(r"part \* 2 \* kKept \+ lane", "(1 - part) * 2 * kKept + lane"), SPLIT),
     "output read before it is staged": (Change(r"__syncwarp\(\);  // all lanes have written", ""), RING),
-    "factor of the other row": (Change(r"kept\[i \+ 2\] \* factor\[1\]", "kept[i + 2] * factor[0]"), TILES),
+    "factor of the other row": (Change(r"kept\[i \+ 2\] \* factor\[1\]", "kept[i + 2] * factor[0]"), FEW),
     "weight of the other warpgroup": (Change(r"(?<=theirs\[i\] = exp2_approx\()other\[0\]", "row_max[i]"), SPLIT),
     "slot released while it is read": (Change(r"wgmma_wait<0>\(\);\n *pin\(scores\);\n *release\(\);", "release();\n    wgmma_wait<0>();\n    pin(scores);"), RING),
 }  # fmt: skip
