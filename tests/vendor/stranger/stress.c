@@ -29,16 +29,16 @@ static struct {
 
 enum { NON_BLOCKING_STREAM = 1, CAPTURE_GLOBAL = 0, LAUNCHES_A_THREAD = 20 };
 
-static void upload_outputs(const struct problem *p) {
+static void upload_outputs(const Problem *p) {
   upload(&p->tensors[OUT]);
   upload(&p->tensors[LSE]);
 }
 
 /* Whether the downloaded outputs are the bits of the first launch. */
-static int same_result(const struct problem *first, const struct problem *p, const char *what) {
+static int same_result(const Problem *first, const Problem *p, const char *what) {
   int i;
   for (i = 0; i < WORKSPACE; i++) {
-    const struct tensor *t = &p->tensors[i];
+    const Tensor *t = &p->tensors[i];
     if (t->before && memcmp(first->tensors[i].after, t->after, t->bytes))
       return failed("%s: %s differs from the first launch's", what, t->name);
   }
@@ -46,11 +46,11 @@ static int same_result(const struct problem *first, const struct problem *p, con
 }
 
 /* The same problem with outputs and a workspace of its own. */
-static struct problem with_own_outputs(const struct problem *p) {
-  struct problem own = *p;
+static Problem with_own_outputs(const Problem *p) {
+  Problem own = *p;
   int i;
   for (i = 0; i < OUTPUTS; i++) {
-    const struct tensor *t = &p->tensors[i];
+    const Tensor *t = &p->tensors[i];
     if (!t->before) continue;
     allocate(&own.tensors[i]);
     memcpy(own.tensors[i].before, t->before, t->bytes);
@@ -60,8 +60,8 @@ static struct problem with_own_outputs(const struct problem *p) {
 }
 
 /* Capture one launch by name, one prepared and one prepared with a graph, and replay all. */
-static int check_graph(const struct problem *first, int replays) {
-  struct problem p = with_own_outputs(first);
+static int check_graph(const Problem *first, int replays) {
+  Problem p = with_own_outputs(first);
   void *stream = NULL, *graph = NULL, *executable = NULL;
   acme_prepared prepared;
   int passed, i;
@@ -98,7 +98,7 @@ static int check_graph(const struct problem *first, int replays) {
 }
 
 struct worker {
-  struct problem problem;
+  Problem problem;
   void *context, *stream;
   int status;
 };
@@ -113,7 +113,7 @@ static void *run_worker(void *of) {
   return NULL;
 }
 
-static int check_threads(const struct problem *first, void *context, int threads) {
+static int check_threads(const Problem *first, void *context, int threads) {
   struct worker *workers = (struct worker *)take(sizeof *workers * (size_t)threads);
   pthread_t *handles = (pthread_t *)take(sizeof *handles * (size_t)threads);
   int i, started = 0, passed = 1;
@@ -143,10 +143,10 @@ static int check_threads(const struct problem *first, void *context, int threads
   return passed;
 }
 
-static int stress(const struct facts *facts, void *context, int replays, int threads) {
-  struct counts counts = {0, 0, 0};
-  struct random random = {5};
-  struct problem p;
+static int stress(const Facts *facts, void *context, int replays, int threads) {
+  Counts counts = {0, 0, 0};
+  Random random = {5};
+  Problem p;
   int passed = make_case(&p, facts, 1, 0, &random) == 1 && run_problem(&p, &random, 1, &counts);
   if (passed && replays) passed &= check_graph(&p, replays);
   if (passed && threads) passed &= check_threads(&p, context, threads);
