@@ -52,6 +52,8 @@ WIDEST_OF_THREE = 240
 NARROWER_VALUES = 48
 """Of those at depth 256 with fewer columns of values; a third of it with as many, a quarter where
 nothing else is kept."""
+FEW_READS = 48
+"""Keys of a block up to which elements of two tensors fit."""
 WIDE_READS = 24
 """Of the widest where a tensor is read for each key."""
 SPARE, MUCH = 8, 4
@@ -90,10 +92,11 @@ def working_registers(
     needed += (LOOKUP_REGISTERS * (1 + (depth <= 96)) + 16 * (depth > 128)) * reads
     by_key = config.resolved_score.reads_by_key
     needed += 16 * (by_key and (depth == 128 or config.has_tile_lengths))
-    if mask.reads_by_key and not config.lists_blocks:
-        needed += (32 if depth == 128 else 24) * by_key + 8 * bool(
-            config.sinks or config.resolved_score.words
-        )
+    if mask.reads_by_key and not config.lists_blocks and block > FEW_READS:
+        needed += (32 if depth == 128 else 24) * by_key  # elements of both under way
+        needed += 8 * bool(config.sinks or config.resolved_score.words)
+    elif mask.reads_by_key and not config.lists_blocks:
+        needed += 4 * (by_key and depth == 128)
     if config.lists_blocks:
         needed += {96: 16, 128: 4, 192: 16, 256: 8}.get(depth, 0)
         needed += 12 * (depth == 128 and not config.overlap)
