@@ -76,6 +76,14 @@ DOCUMENTS = {
     "parameters": {"document": {"dtype": "int32", "shape": ["batch", "rows"]}},
     "mask": "document[batch, query] == document[batch, key] and key <= query",
 }
+DEEP_FP8 = {
+    **BLACKWELL,
+    "dtype": "fp8_e4m3",
+    "depth": 256,
+    "value_depth": 128,
+    "exp2_fma_share": 0.25,
+}
+DEEP_PAIR = {"depth": 256, "value_depth": 128, "cta_group": 2}
 DIVIDED = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16", "BM": 128, "BN": 48, "split_k": 2}
 LOGARITHM = {
     "kernel": "gemm",
@@ -196,6 +204,9 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**THREE, "num_epi_stages": 3, "activation": "log(x) - gelu(x)"}, IN_ORDER),
     ({**HOPPER, "overlap": False, "blocks": "listed", "mask": "documents"}, {"BN": 80}),
     ({**PRODUCT, "dtype": "fp8_e4m3", "cta_group": 2, "activation": "silu(x)"}, IN_ORDER),
+    ({**DEEP_FP8, "mask": "causal"}, {"BN": 96}),
+    ({**DEEP_FP8, "mask": {"chunked": 1}}, {"BN": 96}),
+    ({**HOPPER, **DEEP_PAIR, **DOCUMENTS, **TABLE}, {"BN": 64}),
 ]
 """Each with what of its plan makes the room."""
 

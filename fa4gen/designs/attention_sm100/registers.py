@@ -110,10 +110,13 @@ def _softmax_registers(
 
 
 def is_crowded(config: BlackwellAttentionConfig) -> bool:
-    """Whether conditions or terms leave two query tiles no registers for a share above EXACT."""
-    written = config.resolved_mask.IS_EXPRESSION or config.resolved_score.IS_EXPRESSION
+    """Whether conditions, terms or ends leave two query tiles no registers for more than EXACT."""
+    mask = config.resolved_mask
+    written = mask.IS_EXPRESSION or config.resolved_score.IS_EXPRESSION
     paged_pair = config.cta_group == 2 and config.page_size is not None
-    return written and (config.dtype != "fp8_e4m3" or config.depth == 256 or paged_pair)
+    if config.depth == 256:  # whose products take 16 registers of the softmax
+        return written or mask.FIRST is not None or mask.LAST is not None
+    return written and (config.dtype != "fp8_e4m3" or paged_pair)
 
 
 def _is_deep(config: BlackwellAttentionConfig) -> bool:

@@ -185,14 +185,11 @@ def _of_wide_blocks(config: AttentionConfig, block: int) -> int:
         needed += NARROW_PANELS
     staged = config.epilogue == "tma_store"
     shallow = config.resolved_value_depth < config.depth
-    if (
-        config.depth <= 192
-        or block < DEEP_BLOCK
-        or (block == DEEP_BLOCK and not (staged and shallow))
-    ):
+    tested_pair = config.cta_group == 2 and config.resolved_mask.TEST is not None
+    at_limit = shallow and (staged or (tested_pair and config.resolved_score.reads_by_key))
+    if config.depth <= 192 or block < DEEP_BLOCK or (block == DEEP_BLOCK and not at_limit):
         return needed
     if shallow:
-        tested_pair = config.cta_group == 2 and config.resolved_mask.TEST is not None
         needed += NARROWER_VALUES if crowded else NARROWER_VALUES // 4
         return needed + NARROW_PANELS * tested_pair
     if block > DEEP_BLOCK + CHUNK_KEYS:
