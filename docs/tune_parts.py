@@ -20,6 +20,7 @@ ATTENTION = Path("docs/tune_h200_attention.jsonl")
 DRAWN = Path("docs/tune_h200_drawn.jsonl")
 DRAWN_AGAIN = Path("docs/tune_h200_drawn_again.jsonl")
 DRAWN_PRODUCTS = Path("docs/tune_h200_drawn_products.jsonl")
+DRAWN_PRODUCTS_AGAIN = Path("docs/tune_h200_drawn_products_again.jsonl")
 """From the root: what tune wrote."""
 FEW = 64
 SECTOR, LINE = 16, 64
@@ -111,6 +112,23 @@ def drawn_product_table(root: Path) -> str:
         )
     header = ("m x n x k", "rows begin", "`mm`, us", "ours", "ratio", "kernel")
     return table(header, rows)
+
+
+def drawn_product_again_table(root: Path) -> str:
+    """Return the drawn products with later candidates, beside what they had before."""
+    before = {record["problem"]: _ratio(record) for record in _read(root / DRAWN_PRODUCTS)}
+    rows = [
+        (
+            _cross(record["extents"][name] for name in "mnk"),
+            f"{_best_peer(record):.1f}",
+            f"{_us(record):.1f}",
+            f"{before[record['problem']]:.2f}, **{_ratio(record):.2f}**",
+            _kernel_cell(record),
+        )
+        for record in sorted(_read(root / DRAWN_PRODUCTS_AGAIN), key=_ratio)
+        if record["problem"] in before
+    ]
+    return table(("m x n x k", "`mm`, us", "ours", "ratio before, now", "kernel"), rows)
 
 
 def drawn_mean(root: Path) -> float:

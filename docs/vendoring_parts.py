@@ -83,8 +83,27 @@ def launcher_section(root: Path) -> str:
 def launch_section(root: Path) -> str:
     """Return the table of what one launch costs host and GPU."""
     document = json.loads((root / LAUNCH_FILE).read_text(encoding="utf-8"))
+    return "\n".join(
+        [
+            f"{document['device']}, {document['rounds']} rounds of {document['calls']} launches, "
+            "medians in microseconds:",
+            "",
+            *_launch_table(document["results"]),
+            "",
+            "The same in an earlier run, on a machine whose cores were busy with other work:",
+            "",
+            *_launch_table(document["busy_cores"]),
+            "",
+            f"From [{LAUNCH_FILE.name}]({LAUNCH_FILE.name}); to measure again: "
+            "`python benchmarks/launch_host_time.py CONFIG... --rounds 100 --json FILE.json`.",
+        ]
+    )
+
+
+def _launch_table(results: list[dict[str, Any]]) -> list[str]:
+    """Return the lines: a row for each config."""
     taken: dict[str, dict[str, float]] = {}
-    for one in document["results"]:
+    for one in results:
         taken.setdefault(Path(one["config"]).stem, {})[one["way"]] = one["us"]
     rows = []
     for name, us in taken.items():
@@ -94,19 +113,7 @@ def launch_section(root: Path) -> str:
             cells.append(f"{graph:.2f} / {without:.2f}")
         rows.append(f"| `{name}` | {' | '.join(cells)} |")
     columns = [*LAUNCHES, *(f"GPU time, {size}, graph / without" for size in ON_THE_GPU)]
-    return "\n".join(
-        [
-            f"{document['device']}, {document['rounds']} rounds of {document['calls']} launches, "
-            "medians in microseconds:",
-            "",
-            f"| config | {' | '.join(columns)} |",
-            "| --- |" + " ---: |" * len(columns),
-            *rows,
-            "",
-            f"From [{LAUNCH_FILE.name}]({LAUNCH_FILE.name}); to measure again: "
-            f"`python benchmarks/launch_host_time.py {' '.join(taken)} --json FILE.json`.",
-        ]
-    )
+    return [f"| config | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns), *rows]
 
 
 def _row(config: dict[str, Any]) -> str:
