@@ -114,9 +114,9 @@ def is_crowded(config: BlackwellAttentionConfig) -> bool:
     mask = config.resolved_mask
     written = mask.IS_EXPRESSION or config.resolved_score.IS_EXPRESSION
     paged_pair = config.cta_group == 2 and config.page_size is not None
-    if config.depth == 256:  # whose products take 16 registers of the softmax
-        return written or mask.FIRST is not None or mask.LAST is not None
-    return written and (config.dtype != "fp8_e4m3" or paged_pair)
+    if config.resolved_value_depth < config.depth == 256:  # products take 16 of its registers
+        written |= mask.FIRST is not None or mask.LAST is not None
+    return written and (config.dtype != "fp8_e4m3" or config.depth == 256 or paged_pair)
 
 
 def _is_deep(config: BlackwellAttentionConfig) -> bool:
