@@ -133,6 +133,13 @@ def test_operands_are_swapped(BM: int, BN: int, residual: str) -> None:  # noqa:
     check(keys, Problem(BM - 3, BN + 8, 40, beta=1.0, indexed=residual == "matrix"), BN)
 
 
+def check_tiles_side_by_side(kernel: Keys) -> None:
+    """Check several tiles for each cluster; the last ones have CTAs without columns."""
+    rows, columns = kernel["BM"], kernel["BN"]
+    check(kernel, Problem(2 * rows - 5, 5 * columns + 24, 300, batch=2, multiprocessors=4), 1)
+    check(kernel, Problem(rows - 3, 2 * columns + 8, 40, beta=1.0, multiprocessors=4), 2)
+
+
 @pytest.mark.compile
 @pytest.mark.parametrize(
     "keys",
@@ -147,11 +154,8 @@ def test_operands_are_swapped(BM: int, BN: int, residual: str) -> None:  # noqa:
     ids=str,
 )
 def test_clusters_share_the_rows_of_swapped_operands(keys: Keys) -> None:
-    """Several tiles for each cluster; the last ones have CTAs without columns."""
-    kernel = {**HOPPER, "swap_operands": True, "num_stages": 2, **keys}
-    rows, columns = keys["BM"], keys["BN"]
-    check(kernel, Problem(2 * rows - 5, 5 * columns + 24, 300, batch=2, multiprocessors=4), 1)
-    check(kernel, Problem(rows - 3, 2 * columns + 8, 40, beta=1.0, multiprocessors=4), 2)
+    """The CTAs of a cluster have other columns of the same rows."""
+    check_tiles_side_by_side({**HOPPER, "swap_operands": True, "num_stages": 2, **keys})
 
 
 @pytest.mark.compile
@@ -166,11 +170,8 @@ def test_clusters_share_the_rows_of_swapped_operands(keys: Keys) -> None:
     ids=str,
 )
 def test_clusters_share_the_rows_of_any_operands(keys: Keys) -> None:
-    """Several tiles for each cluster, side by side; the last ones have CTAs without columns."""
-    kernel = {**HOPPER, "share": "a", "num_stages": 2, **keys}
-    rows, columns = keys["BM"], keys["BN"]
-    check(kernel, Problem(2 * rows - 5, 5 * columns + 24, 300, batch=2, multiprocessors=4), 1)
-    check(kernel, Problem(rows - 3, 2 * columns + 8, 40, beta=1.0, multiprocessors=4), 2)
+    """Without exchanged operands as with them."""
+    check_tiles_side_by_side({**HOPPER, "share": "a", "num_stages": 2, **keys})
 
 
 @pytest.mark.compile
