@@ -22,7 +22,31 @@ def gemm_barriers(values: Values) -> tuple[Barrier, ...]:
         rows += _epi_rows(values, consumer)
     if values.is_split:
         rows += _sums_rows(values)
+    if values.config.output_in_ring:
+        rows.append(_ring_free_row(values))
     return tuple(rows)
+
+
+def _ring_free_row(values: Values) -> Barrier:
+    """Return the row of the ring that the output has left."""
+    of_all = {1: "", 2: " of both CTAs"}.get(values.cta_group, " of all CTAs")
+    return barrier_row(
+        "ring_free",
+        1,
+        values.num_consumer_warpgroups * values.cta_group,
+        "thread",
+        f"each transfer warp{of_all}, once its stores have read the tile's panels",
+        "the loader",
+        "the output has left the ring, which may be filled for the next tile",
+        cta=_cluster(values),
+    )
+
+
+def _cluster(values: Values) -> Literal["own", "pair", "cluster"]:
+    """Return whose copies of a barrier count where the CTAs of a cluster share an operand."""
+    if not values.is_shared:
+        return "own"
+    return "pair" if values.cta_group == 2 else "cluster"
 
 
 def _sums_rows(values: Values) -> tuple[Barrier, Barrier]:
@@ -58,9 +82,7 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
     In a cluster, each CTA fills its part of B in all, or of A.
     """
     shares = values.is_shared
-    cta: Literal["own", "pair", "cluster"] = (
-        "own" if not shares else "pair" if values.cta_group == 2 else "cluster"
-    )
+    cta = _cluster(values)
     part, others = ("half", "the peer") if values.cta_group == 2 else ("parts", "the others")
     all_ctas = "both CTAs" if values.cta_group == 2 else "all CTAs"
     warps = CONSUMER_WARPS * (1 if values.ping_pong else values.num_consumer_warpgroups)

@@ -24,6 +24,7 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
     out = config.resolved_out_dtype
     panels = values.num_consumer_warpgroups * values.num_epi_stages
     residual = "the residual, then " if values.c.is_matrix else ""
+    ring = ", over the ring of A and B" if config.output_in_ring else ""
     regions = [
         slots_of(
             "a",
@@ -43,7 +44,7 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
             "epi",
             panels,
             values.epi_bytes,
-            f"Panels of {residual}the output, {values.num_epi_stages} a consumer warpgroup: "
+            f"Panels of {residual}the output, {values.num_epi_stages} a consumer warpgroup{ring}: "
             f"{values.panel_rows} x {values.out_panel_columns} {out}, 128-byte swizzle",
         ),
     ]
@@ -68,7 +69,15 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
             )
         )
     regions.append(barrier_region(gemm_barriers(values)))
+    if config.output_in_ring:
+        return _over_the_ring(regions)
     return lay_out(tuple(regions))
+
+
+def _over_the_ring(regions: list[SharedRegion]) -> tuple[SharedRegion, ...]:
+    """Return the regions with that of the output where the ring of A and B begins."""
+    placed = {row.name: row for row in lay_out([row for row in regions if row.name != "epi"])}
+    return tuple(placed.get(row.name, row) for row in regions)
 
 
 def most_stages(values: Values) -> int:

@@ -29,6 +29,10 @@ class HopperGemmPlan(GemmPlan):
     """Operands whose lines are the first to leave L2."""
     short_ends: bool
     """Whether clusters share from their first block on, and last stores wait for no other."""
+    output_in_ring: bool
+    """Whether panels of the output lie in the ring of A and B, which has no block meanwhile."""
+    prefetch_blocks: int
+    """Blocks of a CTA's first tile that a warp brings into L2, after those that fill the ring."""
     num_consumer_warpgroups: int
     ping_pong: bool
     warpgroup_rows: int

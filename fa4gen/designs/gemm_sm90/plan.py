@@ -35,10 +35,17 @@ def plan_gemm_sm90(config: HopperGemmConfig) -> HopperGemmPlan:
         choices,
         _tables(values),
         scheduler="static",
-        named_barriers=(("turn_barrier", 1),) if values.ping_pong else (),
+        named_barriers=_named_barriers(values),
         producer_registers=values.registers.producer,
         consumer_registers=values.registers.consumer,
     )
+
+
+def _named_barriers(values: Values) -> tuple[tuple[str, int], ...]:
+    """Return the name and the first number of each; the rules refuse both at once."""
+    if values.config.output_in_ring:
+        return (("ring_barrier", 1),)
+    return (("turn_barrier", 1),) if values.ping_pong else ()
 
 
 def _tables(values: Values) -> Tables:

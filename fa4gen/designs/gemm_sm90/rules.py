@@ -27,6 +27,8 @@ SIZES = (
 )
 CLUSTER_LOADER = 32
 """Registers of a loader that finds its CTA's part of k or of an operand: 24 spill."""
+SPARE_WARP = 2
+"""Consumer warpgroups with which a warp of the producers' is left over."""
 LARGE_HALF = 128
 """Sums of a thread, where two CTAs divide k."""
 
@@ -40,6 +42,8 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     yield from _split(values)
     yield from _share(values)
     yield from _loader_of_a_cluster(values)
+    yield from _output_in_ring(values)
+    yield from _prefetch(values)
     yield from _one_panel(values)
     yield from _column_of_one_warpgroup(values)
     yield from _majors(values)
@@ -152,6 +156,67 @@ def _loader_of_a_cluster(values: Values) -> Iterator[Fault]:
             keys=("registers", key),
             remedies=([{"registers": "auto"}], [{key: 1}]),
             last_resort=last_resorts(values),
+        )
+
+
+def _output_in_ring(values: Values) -> Iterator[Fault]:
+    config = values.config
+    if not config.output_in_ring:
+        return
+    apart: Changes = {"output_in_ring": False}
+    last_resort = [{**changes, **apart} for changes in last_resorts(values)]
+
+    def fault(kind: str, message: str, key: str, fixes: list[Changes]) -> Fault:
+        both = ("output_in_ring", key)
+        return Fault(kind, f"output_in_ring: true, but {message}", both, ([apart], fixes), last_resort)
+
+    if values.c.is_matrix:
+        message = f"residual: {config.residual} comes into the output's slots while the ring is full"
+        yield fault("ring with residual", message, "residual", [])
+    if values.ping_pong:
+        message = "with ping_pong: true the ring has the other tile's blocks meanwhile"
+        yield fault("ring with ping_pong", message, "ping_pong", [{"ping_pong": False}])
+    if values.is_split:
+        message = "it is not supported yet with split_k: 2"
+        yield fault("ring with split_k", message, "split_k", [{"split_k": 1}])
+    if values.output_bytes > values.ring_bytes:
+        panels = values.num_consumer_warpgroups * values.num_epi_stages
+        message = (
+            f"{panels} * {values.epi_bytes} bytes for panels of the output do not fit the "
+            f"{values.num_stages} * {values.a_bytes + values.b_bytes} of the ring"
+        )
+        fewer: list[Changes] = [
+            {"num_epi_stages": slots} for slots in range(values.num_epi_stages - 1, 0, -1)
+        ]
+        yield fault("room in the ring", message, "num_epi_stages", fewer)
+
+
+def _prefetch(values: Values) -> Iterator[Fault]:
+    if not values.config.prefetch_blocks:
+        return
+    none: Changes = {"prefetch_blocks": 0}
+    last_resort = [{**changes, **none} for changes in last_resorts(values)]
+    key, given = "cta_group", values.cta_group
+    if values.is_split:
+        key, given = "split_k", values.config.split_k
+    if given != 1:
+        yield Fault(
+            kind="prefetch in clusters",
+            message=f"prefetch_blocks: {values.config.prefetch_blocks} is not supported yet with "
+            f"{key}: {given}",
+            keys=("prefetch_blocks", key),
+            remedies=([none], [{key: 1}]),
+            last_resort=last_resort,
+        )
+    if values.num_consumer_warpgroups > SPARE_WARP:
+        yield Fault(
+            kind="prefetch without a warp",
+            message=f"prefetch_blocks: {values.config.prefetch_blocks} takes a warp beside the "
+            f"loader and the transfer warps, but {values.num_consumer_warpgroups} consumer "
+            f"warpgroups leave none; {SPARE_WARP} do",
+            keys=("prefetch_blocks", "num_consumer_warpgroups"),
+            remedies=([none], [{"BM": 128, "num_consumer_warpgroups": SPARE_WARP}]),
+            last_resort=last_resort,
         )
 
 

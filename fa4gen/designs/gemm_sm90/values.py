@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 WGMMA_ROWS = 64
 STORED_ROWS = 16
 """That a warp writes into a panel together: the last 8 may go past the panel's end."""
+MOST_EPI_STAGES = 4
+"""The schema's limit."""
 WARPGROUP_ROWS = (64, 128)
 """One wgmma's rows, or two's."""
 DEFAULT_REGISTERS = {
@@ -119,9 +121,26 @@ class Values(GemmValues[HopperGemmConfig]):
         return self.BM if self.config.swap_operands else WGMMA_ROWS
 
     @property
+    def panels_per_consumer(self) -> int:
+        """Panels of the output that a consumer warpgroup has of a tile."""
+        if self.config.swap_operands:
+            return max(1, self.warpgroup_rows // self.out_panel_columns)
+        return max(1, self.warpgroup_rows // WGMMA_ROWS) * -(-self.BN // self.out_panel_columns)
+
+    @property
     def accumulators(self) -> int:
         """Registers of a consumer thread that hold its part of the tile."""
         return self.warpgroup_rows * self.wgmma_columns // 128
+
+    @property
+    def ring_bytes(self) -> int:
+        """Bytes of the ring of A and B."""
+        return self.num_stages * (self.a_bytes + self.b_bytes)
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of the slots of the output."""
+        return self.num_consumer_warpgroups * self.num_epi_stages * self.epi_bytes
 
     @property
     def b_bytes(self) -> int:
@@ -166,9 +185,11 @@ def decide(
         num_consumer_warpgroups=warpgroups,
         ping_pong=ping_pong,
         num_stages=1,
-        num_epi_stages=_epi_stages(config, log),
-        registers=_registers(config, warpgroups, log),
+        num_epi_stages=1,
+        registers=DEFAULT_REGISTERS[warpgroups],
     )
+    values = replace(values, num_epi_stages=_epi_stages(values, log))
+    values = replace(values, registers=_registers(config, warpgroups, log))
     return replace(values, num_stages=_stages(values, most_stages, log)), log.rows
 
 
@@ -186,7 +207,15 @@ def _evict_first(config: HopperGemmConfig, log: ChoiceLog) -> Literal["none", "b
     return log.take("evict_first", config.evict_first, "none", reason)
 
 
-def _epi_stages(config: HopperGemmConfig, log: ChoiceLog) -> int:
+def _epi_stages(values: Values, log: ChoiceLog) -> int:
+    config = values.config
+    if config.output_in_ring:
+        panels = values.panels_per_consumer
+        reason = "one for each panel of a tile: the ring has the room"
+        if panels > MOST_EPI_STAGES:
+            reason = f"the most that there are: a consumer has {panels} panels of a tile"
+        default = min(panels, MOST_EPI_STAGES)
+        return log.take("num_epi_stages", config.num_epi_stages, default, reason)
     if config.swap_operands:
         reason = "a consumer has one panel of a tile or two, and the ring of A and B needs the room"
         return log.take("num_epi_stages", config.num_epi_stages, 2, reason)

@@ -23,7 +23,7 @@
 //   epi1_ready    2 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 3a4c00ad4d8c4480faf14615bf5d207ea666ee64f63d97931a0afeba88943da3
+// Config sha256 1fcc4b5d61a54f98b984b753e7c4e0280aa07dca54ad7386f5ee83a878d7bf18
 
 #include "gemm_bf16_128x144_residual_sm90_barriers.h"
 #include "gemm_bf16_128x144_residual_sm90_device.cuh"

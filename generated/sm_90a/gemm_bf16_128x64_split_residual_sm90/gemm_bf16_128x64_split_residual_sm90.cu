@@ -27,7 +27,7 @@
 //   sums_full     2 x   1  the sums over the peer's part of k have arrived
 //   sums_empty    2 x   4  the sums of the next tile that the peer writes may be sent
 //
-// Config sha256 6638893be22e8945d6d31bdb3549c658cf231911432ead386299992cae5a2d91
+// Config sha256 7915984c7e74e58309e90fac63a71f622524a7d6ed0122df2350dba8de631b1f
 
 #include "gemm_bf16_128x64_split_residual_sm90_barriers.h"
 #include "gemm_bf16_128x64_split_residual_sm90_device.cuh"

@@ -20,7 +20,7 @@
 //   epi0_ready    2 x   1  the output's slot is free
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 2274623235e1391f80220ca7fb8131cf6086247b3d4d089a8e03613b1c5262cd
+// Config sha256 9f414603e95f31dfaeacbb3d8ba2799f8d499b3dab5af9cfce681c14058aeb61
 
 #include "gemm_bf16_136x64_pair_sm90_barriers.h"
 #include "gemm_bf16_136x64_pair_sm90_device.cuh"

@@ -26,7 +26,7 @@
 //   epi2_ready    1 x   1  the output's slot is free
 //   epi2_written  1 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 cb48255516f0ace10bbf0ba03e2dbdfb383d24d8814b8f3f0316bccb3e25dfb4
+// Config sha256 e533ec39adb9a58356a0adcbe995b8d95fa846a496ea4d5c9492164ad2dd5c6a
 
 #include "gemm_bf16_192x176_pair_sm90_barriers.h"
 #include "gemm_bf16_192x176_pair_sm90_device.cuh"

@@ -18,7 +18,7 @@
 //   epi0_ready    2 x   1  the output's slot is free
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 5d71f0fc7eb3eb81c22ed9e43d87a9787c4a106055c9e3110eff4772a48560c8
+// Config sha256 4ffe49cac38fd84d0baf802b65e7225320642aa8c3997461870604e9dfbb2abf
 
 #include "gemm_bf16_64x192_four_sm90_barriers.h"
 #include "gemm_bf16_64x192_four_sm90_device.cuh"

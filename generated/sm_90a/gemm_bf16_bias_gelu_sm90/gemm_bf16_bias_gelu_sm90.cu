@@ -25,7 +25,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 f674242bcba4c80a5bd1bc89d91ae8178c12bf8da093d19c259ebdc204fc5639
+// Config sha256 0b9691c14495761b78fb6f71385d8d057ffe41d7154447fa40480b30b2ef96ae
 
 #include "gemm_bf16_bias_gelu_sm90_barriers.h"
 #include "gemm_bf16_bias_gelu_sm90_device.cuh"

@@ -24,7 +24,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 4dbd6ec446d4962d4f83e2b2263f090ddfec6e8ed5ab6c1f32f59ab32538884b
+// Config sha256 f599d54efdd8d2db9ac43ccd0f86b31b2ea8da857663d6ec1af806e72963a1cb
 
 #include "gemm_bf16_column_bias_sm90_barriers.h"
 #include "gemm_bf16_column_bias_sm90_device.cuh"

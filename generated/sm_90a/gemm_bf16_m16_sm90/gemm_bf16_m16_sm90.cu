@@ -18,7 +18,7 @@
 //   epi0_ready    2 x   1  the output's slot is free
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 f9b411e4f74e2862c492b77f313290c6d1a6aa67f2f9cb7258a4ecab05506f8a
+// Config sha256 744e0ebec66c7b5425ee74fb4c7889f2e8259ac08726e400c9cc3f056ac7ae40
 
 #include "gemm_bf16_m16_sm90_barriers.h"
 #include "gemm_bf16_m16_sm90_device.cuh"

@@ -21,7 +21,7 @@
 //   sums_full     1 x   1  the sums over the peer's part of k have arrived
 //   sums_empty    1 x   4  the sums of the next tile that the peer writes may be sent
 //
-// Config sha256 72642acfec8d2645566de65a1267424a137150fe31069e1f5460b97408761499
+// Config sha256 775e68e368751926fae09799259c711d0285ac8d4917edf9d082cb3ec9caeef0
 
 #include "gemm_bf16_m16_split_sm90_barriers.h"
 #include "gemm_bf16_m16_split_sm90_device.cuh"

@@ -19,7 +19,7 @@
 //   epi0_ready    2 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 928c407578660bc6b4d65c7bf49773f26fece527c2e6c9be4d51fbdd978b89ae
+// Config sha256 16743093e191b7c036db7e87aa23772eddb6e82e7299e249ce5337706976d361
 
 #include "gemm_bf16_m64_residual_sm90_barriers.h"
 #include "gemm_bf16_m64_residual_sm90_device.cuh"

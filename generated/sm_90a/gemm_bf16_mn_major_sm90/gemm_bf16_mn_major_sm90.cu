@@ -23,7 +23,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 ddabf96f3345a8bb110cdaa281d1973ff76c24bf8af1d3476b00f9acb174932d
+// Config sha256 81c100142ed05bdea1325a1c15f1243d9ff07e76a5d584d03d1fbc7b6295283d
 
 #include "gemm_bf16_mn_major_sm90_barriers.h"
 #include "gemm_bf16_mn_major_sm90_device.cuh"

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 fcfab3f96408ef1493155bb084f88312f1252d224135762b08abd9bb516708a9
+// Config sha256 900ca45c61f69b6585af0f868d4353e1783acc2e67784da2af68f1514bce054d
 
 #include "gemm_bf16_pair_residual_sm90_barriers.h"
 #include "gemm_bf16_pair_residual_sm90_device.cuh"

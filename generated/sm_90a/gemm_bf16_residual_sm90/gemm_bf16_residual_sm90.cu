@@ -23,7 +23,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 2afae2aad9e9c558491ad5541eda60b7b7d4725d15adcf05059ea0c73e63fbd4
+// Config sha256 d30b09b981f4f80e71ea0035d61d698def9aee3a3fffd3218cf68a5af7689889
 
 #include "gemm_bf16_residual_sm90_barriers.h"
 #include "gemm_bf16_residual_sm90_device.cuh"

@@ -20,7 +20,7 @@
 //   epi0_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 e596dd04151572bb540b4fe20ed4a447122bd2456382ace09a0434f3aec554f4
+// Config sha256 f6bb15eeb4b51992a67f1fd0847de1d75d6da690b48be7153b7c6fa9965f87e8
 
 #include "gemm_bf16_short_sm90_barriers.h"
 #include "gemm_bf16_short_sm90_device.cuh"

@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 0f513c09897834f1745d3bb57ad535d8de697aef21b30cce76c145af78039d22
+// Config sha256 a6e505d939f6954494face8b756f44e263f55af198c82ff4c906a84cf6856d07
 
 #include "gemm_bf16_sm90_barriers.h"
 #include "gemm_bf16_sm90_device.cuh"

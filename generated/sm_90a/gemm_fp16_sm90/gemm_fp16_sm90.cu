@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 07749d98a5d36dea98a4630b5ce4fb4e6be80faaae3c0621519f741463bce913
+// Config sha256 d674747df6e7519b4e49d043d9f7d8163833cf05d2d836d180b0dcd884e2f6f1
 
 #include "gemm_fp16_sm90_barriers.h"
 #include "gemm_fp16_sm90_device.cuh"

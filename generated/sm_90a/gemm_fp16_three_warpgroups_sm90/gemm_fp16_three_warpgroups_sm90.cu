@@ -25,7 +25,7 @@
 //   epi2_ready    3 x   1  the output's slot is free
 //   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 4ce84a0a1c973067def4eb2fcfd517fd88751004dbf942bb6f67ca21f98bf1ad
+// Config sha256 4e06d9de10c69e38e45317d3a73be65f1565f6ef55f02df04b2a90f79449fa0b
 
 #include "gemm_fp16_three_warpgroups_sm90_barriers.h"
 #include "gemm_fp16_three_warpgroups_sm90_device.cuh"

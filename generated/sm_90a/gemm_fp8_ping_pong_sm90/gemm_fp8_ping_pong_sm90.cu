@@ -21,7 +21,7 @@
 //   epi1_ready    2 x   1  the output's slot is free
 //   epi1_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 32ae07b51c0a09ca6d945f45a3d4939c1454dc86b4d2cc0880b2761d7345f388
+// Config sha256 b49084a998ea7cb29deac2c0a96657176a607fcd0a86be81456a2104d9ad701d
 
 #include "gemm_fp8_ping_pong_sm90_barriers.h"
 #include "gemm_fp8_ping_pong_sm90_device.cuh"

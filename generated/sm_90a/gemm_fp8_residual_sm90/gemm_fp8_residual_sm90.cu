@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 88644bffc20e278653a8d430c2492e30d3e4a9152c1b7f00626ac5a1114900a0
+// Config sha256 a559b2a4f40e63bd9443e5e9f4958f9443a6ca784d86660e346fda1765a79f35
 
 #include "gemm_fp8_residual_sm90_barriers.h"
 #include "gemm_fp8_residual_sm90_device.cuh"

@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 1b469aae7d830f3fc254544dbba79b8210558a4545fce8a05fe88331f0e1f652
+// Config sha256 76046cd0a0785dd8f1dab37cd0a2c8ea7a03559a09d214fec98d0063822f98a8
 
 #include "gemm_fp8_sm90_barriers.h"
 #include "gemm_fp8_sm90_device.cuh"
