@@ -34,6 +34,7 @@ _WORDS = {
     "cta_group": "group",
     "scheduler": "",
     "short_ends": "short_ends",
+    "output_in_ring": "in_ring",
 }
 """What names of kernels call keys."""
 _SHARING = {2: ["pair"], 4: ["four"]}

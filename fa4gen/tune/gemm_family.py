@@ -40,6 +40,8 @@ class GemmFamily:
             "split_k",
             "evict_first",
             "short_ends",
+            "output_in_ring",
+            "prefetch_blocks",
             "num_consumer_warpgroups",
             "ping_pong",
             "registers",

@@ -168,10 +168,14 @@ def _output_in_ring(values: Values) -> Iterator[Fault]:
 
     def fault(kind: str, message: str, key: str, fixes: list[Changes]) -> Fault:
         both = ("output_in_ring", key)
-        return Fault(kind, f"output_in_ring: true, but {message}", both, ([apart], fixes), last_resort)
+        return Fault(
+            kind, f"output_in_ring: true, but {message}", both, ([apart], fixes), last_resort
+        )
 
     if values.c.is_matrix:
-        message = f"residual: {config.residual} comes into the output's slots while the ring is full"
+        message = (
+            f"residual: {config.residual} comes into the output's slots while the ring is full"
+        )
         yield fault("ring with residual", message, "residual", [])
     if values.ping_pong:
         message = "with ping_pong: true the ring has the other tile's blocks meanwhile"

@@ -87,7 +87,9 @@ def summarise(values: Values) -> tuple[str, ...]:
     if values.is_split:
         lines.append("two CTAs divide k of a tile; in turn, one adds the other's sums and stores")
     if config.output_in_ring:
-        lines.append("the output passes through the ring of A and B once a tile's sums are complete")
+        lines.append(
+            "the output passes through the ring of A and B once a tile's sums are complete"
+        )
     if config.prefetch_blocks:
         ahead = config.prefetch_blocks
         lines.append(

@@ -25,6 +25,8 @@ KEYS: dict[str, list[Any]] = {
     "split_k": [1, 2],
     "evict_first": ["auto", "none", "b", "both"],
     "short_ends": [False, True],
+    "output_in_ring": [False, True],
+    "prefetch_blocks": [0, 1, 64],
     "BN": ["auto", *range(16, 257, 16)],
     "BK": ["auto", 64, 128, 256],
     "num_consumer_warpgroups": ["auto", 1, 2, 3],

@@ -190,6 +190,43 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "6 * 8192 for panels of the output + 131072 for sums of the peer + ",
             "BN: ",
         ),
+        (
+            {"output_in_ring": True, "residual": "matrix"},
+            "output_in_ring",
+            "residual: matrix comes into the output's slots while the ring is full",
+            "Set output_in_ring: false.",
+        ),
+        (
+            {"output_in_ring": True, "ping_pong": True},
+            "output_in_ring",
+            "with ping_pong: true the ring has the other tile's blocks meanwhile",
+            "Set output_in_ring: false; or ping_pong: false.",
+        ),
+        (
+            {"output_in_ring": True, "split_k": 2},
+            "output_in_ring",
+            "it is not supported yet with split_k: 2",
+            "Set output_in_ring: false; or split_k: 1.",
+        ),
+        (
+            {"output_in_ring": True, "BM": 256, "BN": 64, "num_stages": 1, "num_epi_stages": 4},
+            "output_in_ring",
+            "8 * 8192 bytes for panels of the output do not fit the 1 * 40960 of the ring",
+            "Set output_in_ring: false; or num_epi_stages: 2.",
+        ),
+        (
+            {"prefetch_blocks": 8, "cta_group": 2},
+            "prefetch_blocks",
+            "prefetch_blocks: 8 is not supported yet with cta_group: 2",
+            "Set prefetch_blocks: 0; or cta_group: 1.",
+        ),
+        (
+            {"prefetch_blocks": 8, "BM": 192},
+            "prefetch_blocks",
+            "takes a warp beside the loader and the transfer warps, but 3 consumer warpgroups leave "
+            "none; 2 do",
+            "Set prefetch_blocks: 0; or BM: 128 and num_consumer_warpgroups: 2.",
+        ),
         ({"BK": 256}, "BK", "a stage brings 128 or 256 bytes along k: 64 or 128", "Set BK: 64."),
     ],
 )

@@ -97,7 +97,8 @@ def test_the_rows_of_a_pipeline_lie_one_behind_the_other(
         sums = 128 * plan.warpgroup_rows * plan.wgmma_columns[0] // 128
         assert plan.barrier("sums_full").transaction_bytes == 4 * sums
         assert plan.region("sums").slot_bytes == 4 * sums
-    assert names == [name for *ends, _ in pairs for name in ends]
+    alone = ["ring_free"] if plan.output_in_ring else []
+    assert names == [name for *ends, _ in pairs for name in ends] + alone
     for filled, freed, slots in pairs:
         full, empty = plan.barrier(filled), plan.barrier(freed)
         assert full.slots == empty.slots == slots
@@ -116,8 +117,9 @@ def test_it_fits_the_chip(any_gemm_config: Strategy, data: st.DataObject) -> Non
     total = 128 * (plan.producer_registers + plan.num_consumer_warpgroups * plan.consumer_registers)
     assert total <= 65536
     assert plan.warpgroup_rows * plan.wgmma_columns[0] // 128 < plan.consumer_registers
-    ends = [region.end for region in plan.shared]
-    assert all(region.offset >= end for region, end in zip(plan.shared[1:], ends, strict=False))
+    apart = [row for row in plan.shared if not (plan.output_in_ring and row.name == "epi")]
+    ends = [region.end for region in apart]
+    assert all(region.offset >= end for region, end in zip(apart[1:], ends, strict=False))
 
 
 @pytest.mark.parametrize(
@@ -153,6 +155,35 @@ def test_parts_of_rows(
     """Four CTAs bring any quarter of A, a pair whole blocks in turn, or halves of groups of 8."""
     plan = plan_gemm_sm90(hopper_gemm(**keys, BK=64, num_epi_stages=1))
     assert (plan.shares_in_turns, plan.tensor_maps[0].box[1]) == (in_turns, lines)
+
+
+def test_the_output_lies_over_the_ring(hopper_gemm: ConfigOf) -> None:
+    """Its panels take no room of their own, so that there is one stage more."""
+    keys = {"BM": 136, "BN": 256, "BK": 64, "swap_operands": True}
+    apart = plan_gemm_sm90(hopper_gemm(**keys, num_epi_stages=1))
+    over = plan_gemm_sm90(hopper_gemm(**keys, output_in_ring=True))
+    assert (apart.num_stages, over.num_stages, over.num_epi_stages) == (3, 4, 2)
+    a, b, epi = (over.region(name) for name in ("a", "b", "epi"))
+    assert (epi.offset, a.offset, b.offset) == (0, 0, a.end)
+    assert epi.end <= b.end <= over.region("barriers").offset
+    assert over.barrier("ring_free").arrivals == 2
+    four = plan_gemm_sm90(hopper_gemm(**keys, cta_group=4, output_in_ring=True))
+    assert (four.barrier("ring_free").arrivals, four.barrier("ring_free").cta) == (8, "cluster")
+
+
+@pytest.mark.parametrize(
+    ("keys", "slots"),
+    [({"BN": 64}, 1), ({"BN": 144}, 3), ({"BM": 256, "BN": 144}, 4), ({"out_dtype": "fp32"}, 4)],
+)
+def test_a_slot_for_each_panel(hopper_gemm: ConfigOf, keys: dict[str, Any], slots: int) -> None:
+    """As far as the schema goes: the ring has the room."""
+    assert plan_gemm_sm90(hopper_gemm(**keys, output_in_ring=True)).num_epi_stages == slots
+
+
+def test_the_warp_that_prefetches(hopper_gemm: ConfigOf) -> None:
+    plan = plan_gemm_sm90(hopper_gemm(prefetch_blocks=8))
+    assert [(role.name, role.first_warp) for role in plan.roles][3] == ("prefetch", 3)
+    assert not any(role.name == "prefetch" for role in plan_gemm_sm90(hopper_gemm()).roles)
 
 
 def test_the_output_of_few_rows_leaves_the_ring_its_room(hopper_gemm: ConfigOf) -> None:

@@ -29,6 +29,17 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "four in turn": {**_SMALL, "BM": 64, "BN": 80, "cta_group": 4},
     "across": {**_SMALL, "BN": 64, "cta_group": 2, "share": "a", "ping_pong": False},
     "short ends": {**_SMALL, "cta_group": 1, "ping_pong": False, "short_ends": True},
+    "ring": {**_SMALL, "num_epi_stages": "auto", "ping_pong": False, "output_in_ring": True},
+    "ring of a pair": {
+        **_SMALL,
+        "BM": 64,
+        "BN": 64,
+        "cta_group": 2,
+        "share": "a",
+        "output_in_ring": True,
+        "short_ends": True,
+    },
+    "ahead": {**_SMALL, "BM": 64, "BN": 64, "prefetch_blocks": 3},
     "side by side": {**_SMALL, "BM": 40, "BN": 64, "BK": 64, "cta_group": 4, "swap_operands": True},
 }
 TILES: Final = Problem(400, 200, 150)
@@ -306,4 +317,71 @@ SPLIT: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
-MUTANTS: Final = {**UPSTREAM, **WAITS, **PAIRS, **FOURS, **IN_TURN, **NARROW, **SWAPPED, **SPLIT}
+_MANY: Final = Problem(600, 300, 200)
+RING: Final[dict[str, GemmMutant]] = {
+    "loaded_over_the_output": GemmMutant(
+        "ring", "the loader fills the ring while the stores read the output from it",
+        (Change(_line(r"mbarrier_wait\(base \+ kRingFree, parity\)")),),
+        (Found("race", "tma_load_3d", "load"), Found("race", "store_matrices", "consume"),
+         Found("race", "tma_store_3d", "transfer")), _MANY,
+    ),
+    "output_over_blocks_that_are_read": GemmMutant(
+        "ring", "a warpgroup writes its output where another one's products read",
+        (Change(_line(r"named_barrier_sync\(kRingBarrier[^;]*")),),
+        (Found("race", "store_matrices", "consume"),
+         Found("race", "wgmma_m64n128k16_add_if", "consume")), _MANY,
+    ),
+    "ring_free_after_the_first_panel": GemmMutant(
+        "ring", "the loader is let go while other panels of the tile are in the ring",
+        (Change(r"if \(done\.panel == 0 && done\.index < problem\.num_tiles\)",
+                "if (done.panel == 1 && done.index + tile_step < problem.num_tiles)"),),
+        (Found("race", "tma_load_3d", "load"), Found("race", "store_matrices", "consume"),
+         Found("race", "tma_store_3d", "transfer")), _MANY,
+    ),
+    "parity_of_the_tile_before": GemmMutant(
+        "ring", "the loader takes the phase before for the one that it needs",
+        (Change(r"uint32 parity = 1;", "uint32 parity = 0;"),),
+        (Found("race", "tma_load_3d", "load"), Found("race", "store_matrices", "consume"),
+         Found("race", "tma_store_3d", "transfer"), Found("phase-lap", WAIT, "load"),
+         Found("deadlock", WAIT, "load", "ring_free[")), _MANY,
+    ),
+    "panels_past_the_ring": GemmMutant(
+        "ring", "the output begins where the ring ends, and overwrites the barriers",
+        (Change(r"return base \+ kEpiOffset \+", "return base + kEpiOffset + kInputFull +"),),
+        (Found("barrier-misuse", "store_matrices", "consume"), Found("barrier-misuse", "", ""),
+         Found("race", "store_matrices", "consume"), Found("deadlock", WAIT, ""),
+         Found("out-of-bounds", "store_matrices", "consume")), _MANY,
+    ),
+    "freed_while_the_last_store_reads": GemmMutant(
+        "ring of a pair", "with short ends the stores of a tile are not waited for",
+        (Change(_line(r"tma_store_wait_read\(\)") + r"(?=\n        // ring_free)"),),
+        (Found("race", "tma_load_multicast_3d", "load"), Found("race", "tma_load_3d", "load"),
+         Found("race", "store_matrices", "consume")), _MANY, sometimes=True,
+    ),
+    "only_its_own_loader_is_let_go": GemmMutant(
+        "ring of a pair", "the peer's loader waits for an arrival that does not come",
+        (Change(r"cta < kCtaGroup; \+\+cta", "cta < 1; ++cta"),),
+        (Found("deadlock", "mbarrier_wait_acquire_shared", "load", "ring_free["),
+         Found("over-arrival", "mbarrier_arrive_release_shared", "transfer"),
+         Found("race", "tma_load_multicast_3d", "load")), _MANY,
+    ),
+    "ring_of_the_peer_not_waited_for": GemmMutant(
+        "ring of a pair", "half of A is sent into a ring that the peer's output is still in",
+        (Change(r"kRingFree, kRingFreeArrivals", "kRingFree, kRingFreeArrivals / 2"),
+         Change(r"map_to_cta\(base \+ kRingFree, cta\)",
+                "map_to_cta(base + kRingFree, cluster_rank())"),
+         Change(r"cta < kCtaGroup; \+\+cta", "cta < 1; ++cta")),
+        (Found("race", "tma_load_multicast_3d", "load"), Found("race", "store_matrices", "consume"),
+         Found("race", "tma_store_3d", "transfer")), _MANY, sometimes=True,
+    ),
+    "brought_ahead_by_what_is_no_map": GemmMutant(
+        "ahead", "what is no tensor map is given to the prefetch",
+        (Change(r"tma_prefetch_3d\(map,",
+                "tma_prefetch_3d(*reinterpret_cast<const TensorMap*>(&tile),", times=2),),
+        (Found("out-of-bounds", "tma_prefetch_3d", "prefetch"),),
+        Problem(200, 200, 600),
+    ),
+}  # fmt: skip
+
+_MOST: Final = {**UPSTREAM, **WAITS, **PAIRS, **FOURS, **IN_TURN, **NARROW, **SWAPPED, **SPLIT}
+MUTANTS: Final = {**_MOST, **RING}
