@@ -173,9 +173,7 @@ def _output_in_ring(values: Values) -> Iterator[Fault]:
         )
 
     if values.c.is_matrix:
-        message = (
-            f"residual: {config.residual} comes into the output's slots while the ring is full"
-        )
+        message = "residual: matrix comes into the output's slots while the ring is full"
         yield fault("ring with residual", message, "residual", [])
     if values.ping_pong:
         message = "with ping_pong: true the ring has the other tile's blocks meanwhile"

@@ -87,13 +87,13 @@ def summarise(values: Values) -> tuple[str, ...]:
     if values.is_split:
         lines.append("two CTAs divide k of a tile; in turn, one adds the other's sums and stores")
     if config.output_in_ring:
-        lines.append(
-            "the output passes through the ring of A and B once a tile's sums are complete"
-        )
+        lines.append("the output passes through the ring of A and B, when all of it has been read")
     if config.prefetch_blocks:
         ahead = config.prefetch_blocks
         lines.append(
-            f"the first tile's next {ahead} block{'s' * (ahead > 1)} come into L2 while the ring fills"
+            f"beside the first blocks of the ring, the next {ahead} come into L2"
+            if ahead > 1
+            else "beside the first blocks of the ring, the next one comes into L2"
         )
     if config.activation is not None:
         lines.append(f"activation {config.activation}")

@@ -223,8 +223,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
         (
             {"prefetch_blocks": 8, "BM": 192},
             "prefetch_blocks",
-            "takes a warp beside the loader and the transfer warps, but 3 consumer warpgroups leave "
-            "none; 2 do",
+            "beside the loader and the transfer warps, but 3 consumer warpgroups leave none; 2 do",
             "Set prefetch_blocks: 0; or BM: 128 and num_consumer_warpgroups: 2.",
         ),
         ({"BK": 256}, "BK", "a stage brings 128 or 256 bytes along k: 64 or 128", "Set BK: 64."),
