@@ -85,9 +85,10 @@ def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidat
             its = build_plan(other.config)
             found.setdefault(_identity(its), Candidate(other, its, "shipped", {}))
     if tiles:
-        for changes in tiles_of(plan).variants(base.config.data()):
+        design = tiles_of(plan)
+        for changes in design.variants(base.config.data()):
             variant = _variant(base, family, changes)
-            if variant is not None:
+            if variant is not None and design.is_worth_it(variant.plan):
                 found.setdefault(_identity(variant.plan), variant)
     return tuple(found.values())
 
@@ -140,6 +141,7 @@ def variant_name(base: str, changes: Changes) -> str:
     stays = changes.get("swap_operands") and changes.get("evict_first") == "none"
     words += ["keep"] if stays else []
     words += ["ping_pong"] if changes.get("ping_pong") else []
+    words += ["in_ring"] if changes.get("output_in_ring") else []
     slots = changes.get("num_epi_stages", 0)
     words += [f"epi{slots}"] if slots == 1 or (slots and changes.get("ping_pong")) else []
     return "_".join(words)

@@ -76,6 +76,8 @@ class GemmTile:
     """Whether the tiles of a cluster's CTAs are side by side though no operands are exchanged."""
     output_slots: int = 3
     """Slots of a warpgroup for panels of the output."""
+    output_in_ring: bool = False
+    """Whether these are in the ring of A and B, which is filled again once a tile is stored."""
 
     @classmethod
     def of(cls, plan: GemmPlan) -> GemmTile:
@@ -97,6 +99,7 @@ class GemmTile:
             ping_pong=bool(getattr(plan, "ping_pong", False)),
             side_by_side=bool(getattr(plan, "shares_a", False)) and not swaps,
             output_slots=max(1, getattr(plan, "num_epi_stages", 1)),
+            output_in_ring=bool(getattr(plan, "output_in_ring", False)),
         )
 
     @property
@@ -250,7 +253,8 @@ def _stores_us(tile: GemmTile, waves: int, costs: GemmCosts) -> float:
 
     A warpgroup does not multiply while it hands its sums to the slots of the output: the more sums
     it has and the fewer slots, the longer. C comes into the same slots. With ``ping_pong`` another
-    one multiplies meanwhile, and one alone stores the last tile.
+    one multiplies meanwhile, and one alone stores the last tile. With ``output_in_ring`` the next
+    tile's blocks are asked for once the output has left.
     """
     sums = tile.BM * tile.BN / 1e3
     own = sums / tile.warpgroups
@@ -258,6 +262,8 @@ def _stores_us(tile: GemmTile, waves: int, costs: GemmCosts) -> float:
     if tile.ping_pong:
         between = 0.0
     last = 4 * sums / costs.epilogue / tile.split_k * (1 + costs.turns * tile.ping_pong)
+    if tile.output_in_ring:
+        between += last + costs.latency
     us = last + between * max(0, waves - 1)
     if tile.reads_c:
         us += waves * own * costs.read_c * (1 + costs.read_c_slots / tile.output_slots)
