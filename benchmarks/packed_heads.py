@@ -1,9 +1,10 @@
-"""Times prefill beside kernels that pack heads into tiles of 64 rows, where rows just pass a tile.
+"""Times prefill with tiles of one head and of several, where rows just pass a tile.
 
     python benchmarks/packed_heads.py OUT.jsonl [--fa3 LIB] [--cudart LIB] [--rounds 12]
 
-FlashAttention-3 packs the heads of a key head there. Outputs are compared with the prefill
-kernel's first. A line of JSON each problem, with every round in us, cold L2.
+Beside them are kernels that pack all heads, made for a few rows, and FlashAttention-3, which packs
+the heads of a key head there. Outputs are compared with those of tiles of one head. A line of JSON
+each problem, with every round in us, cold L2.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ PROBLEMS = (
     (128, "causal", 11, 64, 16, 276, 3462),
 )
 """Depth, mask, batch, heads, key heads, rows, keys."""
-PACKED = "kernel: attention\narch: sm_90a\ndtype: bf16\npacked_rows: 64\npack_heads: true\n"
+PREFILL = "kernel: attention\narch: sm_90a\ndtype: bf16\n"
+PACKED = f"{PREFILL}packed_rows: 64\npack_heads: true\n"
 FLUSH = 64 << 20
 """Words that are written before a launch: more than L2 holds."""
 MOST = 0.05
@@ -58,11 +60,15 @@ def measure(problem: tuple[Any, ...], folder: Path, fa3: Any, rounds: int) -> di
     query, key, value = (
         torch.randn(batch, n, h, depth, device="cuda", dtype=torch.bfloat16) for n, h in shapes
     )
-    config = folder / f"packed_d{depth}_{word}.yaml"
-    config.write_text(f"{PACKED}depth: {depth}\nmask: {mask}\n", encoding="utf-8")
+    its = f"depth: {depth}\nmask: {mask}\n"
+    texts = {f"heads{n}": f"{PREFILL}{its}tile_heads: {n}\n" for n in (2, 4)}
+    texts["packed"] = f"{PACKED}{its}"
     runs: dict[str, Callable[[], Any]] = {}
-    for path in (f"d{depth}_{word}_bf16", str(config)):
-        runs[path] = partial(fa4gen.load(path), query, key, value)
+    runs["plain"] = partial(fa4gen.load(f"d{depth}_{word}_bf16"), query, key, value)
+    for name, text in texts.items():
+        config = folder / f"{name}_d{depth}_{word}.yaml"
+        config.write_text(text, encoding="utf-8")
+        runs[name] = partial(fa4gen.load(str(config)), query, key, value)
     if fa3 is not None:
         options = {"is_causal": mask == "causal", "num_splits": 1}
         runs["fa3"] = partial(fa3, query, key, value, **options)
@@ -70,7 +76,7 @@ def measure(problem: tuple[Any, ...], folder: Path, fa3: Any, rounds: int) -> di
     for name, run in runs.items():
         assert float((_output(run()).float() - wanted).abs().max()) < MOST, name
     flush = torch.empty(FLUSH, dtype=torch.int32, device="cuda")
-    us: dict[str, list[float]] = {Path(name).stem: [] for name in runs}
+    us: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, run in runs.items():
             flush.zero_()
@@ -79,9 +85,9 @@ def measure(problem: tuple[Any, ...], folder: Path, fa3: Any, rounds: int) -> di
             run()
             end.record()
             end.synchronize()
-            us[Path(name).stem].append(round(begin.elapsed_time(end) * 1e3, 1))
-    its = f"{batch}x{heads}/{key_heads}x{rows}x{keys}"
-    return {"problem": its, "depth": depth, "mask": mask, "us": us}
+            us[name].append(round(begin.elapsed_time(end) * 1e3, 1))
+    word = f"{batch}x{heads}/{key_heads}x{rows}x{keys}"
+    return {"problem": word, "depth": depth, "mask": mask, "us": us}
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ Field names are YAML keys, plan fields, C++ constants (kCamelCase) and manifest 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from fa4gen.config.declared import TensorValue, all_tensors
 from fa4gen.config.expressions import check_expressions
@@ -226,6 +226,8 @@ class AttentionConfig(AttentionKeys):
     """Keys of a K/V block."""
     num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
     """Warpgroups that compute, each on 64 query rows."""
+    tile_heads: Literal[1, 2, 4, 8] = 1
+    """Query heads of a key head whose rows share a tile: for few rows, fewer of them left empty."""
     num_kv_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
     """Slots of the ring of K blocks, and of the ring of V blocks."""
     overlap: bool = True
@@ -263,6 +265,22 @@ class AttentionConfig(AttentionKeys):
                 "value_depth: 512 is for depth 512, whose pair of CTAs divides columns, and for "
                 f"576, whose keys have the values; depth is {self.depth}"
             )
+
+    def data(self, *, only_given: bool = False, only_changed: bool = False) -> dict[str, Any]:
+        """Return the keys and their values; see Strict.
+
+        Without tile_heads where it is 1: hashes of configs are those from before there was the key.
+        """
+        found = super().data(only_given=only_given, only_changed=only_changed)
+        if self.tile_heads == 1 and not only_given:
+            found.pop("tile_heads", None)
+        return found
+
+    @rule
+    def _tile_heads_are_of_prefill(self) -> None:
+        if self.tile_heads > 1 and (self.pack_heads or self.depth >= 512):
+            other = "pack_heads: true" if self.pack_heads else f"depth: {self.depth}"
+            raise ValueError(f"tile_heads: {self.tile_heads} is not for {other}; drop tile_heads")
 
     @rule
     def _tile_matches_warpgroups(self) -> None:

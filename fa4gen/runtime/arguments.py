@@ -134,9 +134,10 @@ class CheckedArguments:
 def largest_row_count(plan: AttentionPlan) -> int:
     """Return the most query and key rows that the kernel can number.
 
-    It rounds row numbers up to whole tiles and blocks, and adds the mask's numbers to them.
+    It rounds row numbers up to whole tiles and blocks, and adds the mask's numbers to them. Those
+    of heads that share a tile are numbered together.
     """
-    most = INT32_MAX - (4 * plan.BM + plan.BN + plan.mask.reach)
+    most = (INT32_MAX - (4 * plan.BM + plan.BN + plan.mask.reach)) // plan.tile_heads
     return min(most, END_ROW) if plan.has_tile_lengths else most
 
 
@@ -305,6 +306,10 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
                 "key", f"{key[2]} heads", f"a number of heads that divides the query's {query[2]}"
             )
         )
+    elif query[2] and query[2] // key[2] % plan.tile_heads:
+        got = f"{key[2]} heads to the query's {query[2]}"
+        expected = f"each with a multiple of {plan.tile_heads} of the query's (config: tile_heads)"
+        problems.append(wrong("key", got, expected, "use a kernel with tile_heads: 1"))
     return problems
 
 

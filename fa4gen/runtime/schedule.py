@@ -33,6 +33,18 @@ class ProblemSize:
     query_rows: int
     key_rows: int
 
+    def in_tiles_of(self, heads: int) -> ProblemSize:
+        """Return the problem whose heads have the rows of so many of these, of one key head."""
+        if heads == 1:
+            return self
+        return ProblemSize(
+            self.batch,
+            self.query_heads // heads,
+            max(1, self.heads_per_key_head // heads),
+            self.query_rows * heads,
+            self.key_rows,
+        )
+
     @property
     def all_heads(self) -> int:
         """Query heads of all batches."""
@@ -61,7 +73,7 @@ def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) 
     if plan.tile_list is not None:
         return _ragged_schedule(plan, plan.tile_list.tile_rows, size, multiprocessors)
     return _schedule(
-        size,
+        size.in_tiles_of(plan.tile_heads),
         multiprocessors,
         BM=plan.BM,
         mixed_tile_heights=plan.mixed_tile_heights,

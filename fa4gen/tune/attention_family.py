@@ -37,6 +37,7 @@ class AttentionFamily:
         {
             "BM",
             "BN",
+            "tile_heads",
             "num_consumer_warpgroups",
             "num_kv_stages",
             "num_qk_stages",
@@ -138,8 +139,11 @@ class AttentionFamily:
 
     def suits(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:
         """See Family."""
-        del plan, problem
-        return True
+        return self.takes(plan, problem)
+
+    def takes(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:
+        """See Family: heads whose rows share a tile are of one key head."""
+        return problem.heads // max(1, problem.key_heads) % plan.tile_heads == 0
 
     def is_refined(self, plan: AttentionPlan, refined: AttentionPlan) -> bool:
         """See Family."""

@@ -119,7 +119,8 @@ def rank(candidates: Iterable[Candidate], problem: Any, chip: Chip) -> list[Rank
     """
     every = tuple(candidates)
     family = family_of(every[0].plan)
-    suitable = [one for one in every if family.suits(one.plan, problem)] or every
+    taken = [one for one in every if family.takes(one.plan, problem)] or every
+    suitable = [one for one in taken if family.suits(one.plan, problem)] or taken
     ranked = [Ranked(one, family.predict(one.plan, problem, chip)) for one in suitable]
     ranked.sort(key=lambda one: one.prediction.us)
     limit = ranked[0].prediction.us * family.alike
@@ -131,6 +132,7 @@ def rank(candidates: Iterable[Candidate], problem: Any, chip: Chip) -> list[Rank
 def variant_name(base: str, changes: Changes) -> str:
     """Return the name of a kernel with other tiles: gemm_bf16_sm90_192x176_pair."""
     words = [base, f"{changes['BM']}x{changes['BN']}"]
+    words += [f"heads{changes['tile_heads']}"] if changes.get("tile_heads", 1) > 1 else []
     words += ["swapped"] if changes.get("swap_operands") else []
     words += [f"k{changes['BK']}"] if "BK" in changes and changes["BM"] <= HALF_ROWS else []
     words += _SHARING.get(changes.get("cta_group", 1), [])

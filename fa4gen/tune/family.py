@@ -80,8 +80,11 @@ class Family(Protocol):
     def predict(self, plan: Any, problem: Any, chip: Chip) -> Prediction:
         """Return the time that a launch of ``plan``'s kernel should take."""
 
+    def takes(self, plan: Any, problem: Any) -> bool:
+        """Whether ``plan``'s kernel computes the problem."""
+
     def suits(self, plan: Any, problem: Any) -> bool:
-        """Whether the model may choose ``plan``'s kernel for the problem; it works in any case."""
+        """Whether the model may choose ``plan``'s kernel for the problem."""
 
     def is_refined(self, plan: Any, refined: Any) -> bool:
         """Whether a plan with such changes may be faster than the one without."""

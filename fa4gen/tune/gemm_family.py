@@ -101,6 +101,11 @@ class GemmFamily:
         """See Family."""
         return predict_gemm(GemmTile.of(plan), problem, chip)
 
+    def takes(self, plan: GemmPlan, problem: GemmProblem) -> bool:
+        """See Family."""
+        del plan, problem
+        return True
+
     def suits(self, plan: GemmPlan, problem: GemmProblem) -> bool:
         """See Family, and ``GemmTile.suits``."""
         return GemmTile.of(plan).suits(problem)

@@ -179,8 +179,10 @@ class KernelSet:
         self._read_table()
         extents = self._family.extents(problem)
         for region in self._regions:
-            if region.holds(extents) and not self._kernels[region.kernel].refused:
-                return self._kernels[region.kernel]
+            kernel = self._kernels[region.kernel]
+            takes = self._family.takes(kernel.candidate.plan, problem)
+            if region.holds(extents) and takes and not kernel.refused:
+                return kernel
         usable = (kernel for kernel in self._kernels.values() if not kernel.refused)
         candidates = (kernel.candidate for kernel in usable)
         return self._kernels[rank(candidates, problem, self._chip)[0].candidate.name]

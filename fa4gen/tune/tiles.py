@@ -31,6 +31,8 @@ IN_RING: Final[Changes] = {"output_in_ring": True, **SHORT_ENDS}
 or fifth stage and a CTA has one tile; a seventh stage was up to 5 % slower."""
 LARGE = 300
 """Rows and columns of a tile from which a ring has five stages at most."""
+PACKED_BLOCKS = (64, 80, 96, 112, 128)
+"""Keys of blocks that are tried with tiles of several heads."""
 EVICTING: Final[Changes] = {"evict_first": "both", "num_epi_stages": 2}
 """Measured with tiles of 40 shapes: up to 17 % faster where few row tiles read the weights."""
 
@@ -85,6 +87,10 @@ class HopperAttentionTiles(HopperAttentionOrders):
             for keys in range(48, 193, 16):
                 for cta_group in (1, 2):
                     yield {"BM": rows, "BN": keys, "cta_group": cta_group}
+        for heads in (2, 4, 8):
+            for rows in (64, 128, 192):
+                for keys in PACKED_BLOCKS:
+                    yield {"BM": rows, "BN": keys, "tile_heads": heads}
 
 
 class HopperGemmTiles:

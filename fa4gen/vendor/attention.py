@@ -87,6 +87,7 @@ class AttentionFamily:
             score_is_expression=plan.score.IS_EXPRESSION,
             maps=tuple(_with_panels(plan, row) for row in facts.maps),
             ctas_per_tile=plan.ctas_per_tile,
+            tile_heads=plan.tile_heads,
             mixed_tile_heights=plan.mixed_tile_heights,
             grouped=in_groups(plan),
             arrays=_arrays(plan),
@@ -128,7 +129,7 @@ class AttentionFamily:
             )
             schedules.append(schedule_hash(numbers))
         return SelftestFacts(
-            rows=plan.BM,
+            rows=plan.tile_queries,
             columns=plan.BN,
             stage_depth=0,
             ring=(max(plan.num_kv_stages, 2) + 1) * plan.BN,

@@ -56,6 +56,8 @@ class Features:
     """Values are the first columns of the keys: latent attention."""
     stepped_places: bool
     """Boxes of tensor maps that end at any row have several panels."""
+    tile_heads: bool
+    """Rows of several heads share a tile."""
     mixed_tile_heights: bool
     """Some tiles leave the last warpgroup out."""
     grouped: bool
@@ -133,6 +135,7 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         other_keys=any(one.other_keys for one in launchers),
         page_scales=any(one.page_scales for one in launchers),
         stepped_places=any(row.has_stepped_places for one in launchers for row in one.maps),
+        tile_heads=any(one.tile_heads > 1 for one in launchers),
         mixed_tile_heights=any(one.mixed_tile_heights for one in launchers),
         grouped=any(one.grouped for one in launchers),
         workspace=any(one.workspace_bytes or one.share_limit for one in launchers),
@@ -158,6 +161,7 @@ def every_feature() -> Features:
         other_keys=True,
         page_scales=True,
         stepped_places=True,
+        tile_heads=True,
         mixed_tile_heights=True,
         grouped=True,
         workspace=True,

@@ -85,6 +85,8 @@ class LauncherFacts:
     score_is_expression: bool = False
     max_extent: int = 0
     ctas_per_tile: int = 1
+    tile_heads: int = 1
+    """Attention: query heads of a key head whose rows share a tile."""
     mixed_tile_heights: bool = False
     grouped: bool = False
     arrays: int = 0

@@ -17,7 +17,14 @@ from fa4gen.runtime.tensor_map import describe
 from fa4gen.runtime.tile_list import ENTRY_BYTES
 from fa4gen.verify import tolerance
 from fa4gen.verify.buffers import words
-from fa4gen.verify.cases import Case, default_cases, emulated_cases, large_cases, unique
+from fa4gen.verify.cases import (
+    Case,
+    default_cases,
+    emulated_cases,
+    large_cases,
+    unique,
+    with_heads_of,
+)
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import place, read_lse, read_out
@@ -67,24 +74,26 @@ class AttentionFamily:
 
     def default_cases(self) -> tuple[Case, ...]:
         """Return the cases for a GPU."""
-        return unique(
-            [*default_cases(self.plan), *split_cases(self.plan), *page_scale_cases(self.plan)]
-        )
+        plan = self.plan
+        cases = (*default_cases(plan), *split_cases(plan), *page_scale_cases(plan))
+        return unique(with_heads_of(plan, cases))
 
     def emulated_cases(self) -> tuple[Case, ...]:
         """Return the cases for the emulator."""
         plan = self.plan
         own = (*small_split_cases(plan), *page_scale_cases(plan))
-        return (*emulated_cases(plan), *own, *attention_rings(plan))
+        return with_heads_of(plan, (*emulated_cases(plan), *own, *attention_rings(plan)))
 
     def further_cases(self, wanted: Wanted) -> tuple[Case, ...]:
         """Return further cases for what the emulator's did not reach."""
-        return attention_further(self.plan, wanted)
+        return with_heads_of(self.plan, attention_further(self.plan, wanted))
 
     def cost(self, case: Case) -> float:
         """Return how long the emulator takes, about."""
         blocks = score_tiles(self.plan, case)
-        tiles = case.query_heads * sum(-(-rows // self.plan.BM) for rows, _ in case.sequences)
+        plan = self.plan
+        tiles = sum(-(-rows // plan.tile_queries) for rows, _ in case.sequences)
+        tiles *= case.query_heads // plan.tile_heads
         return blocks["full"] + blocks["partial"] + tiles
 
     def score_tiles(self, case: Case) -> dict[str, int]:
@@ -102,13 +111,13 @@ class AttentionFamily:
 
     def large_cases(self) -> tuple[Case, ...]:
         """Return the cases whose reference is computed on the GPU."""
-        return large_cases()
+        return with_heads_of(self.plan, large_cases())
 
     def steady_work(self, ctas: int, blocks: int) -> SteadyWork:
         """Return one tile of queries for each CTA: with fewer, some kernels make them smaller."""
         plan, heads = self.plan, ctas // self.plan.cta_group
-        rows = plan.BM * plan.cta_group
-        case = Case("timeline", 1, heads, heads, rows, blocks * plan.BN)
+        rows = plan.tile_queries * plan.cta_group
+        case = Case("timeline", 1, heads * plan.tile_heads, heads, rows, blocks * plan.BN)
         return SteadyWork(case, f"one tile of queries, {blocks} blocks of keys", blocks)
 
     def draw(self, case: Case, seed: int) -> DrawnAttention:

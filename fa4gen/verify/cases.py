@@ -112,7 +112,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     Around the tile and the block of keys, more blocks than the ring has slots, several tiles a CTA,
     unequal and empty lengths, grouped heads, layouts, and data that forces rescaling.
     """
-    m, n = plan.BM, plan.BN
+    m, n = plan.tile_queries, plan.BN
     ring = (max(plan.num_kv_stages, 2) + 1) * n
     cases = [
         Case("size/1", 1, 2, 2, 1, 1),
@@ -134,7 +134,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         Case("data/all_logits_low", 1, 1, 1, 64, 2 * n + 7, data="all_logits_low"),
         Case("scale/1", 1, 1, 1, 100, 150, softmax_scale=1.0),
         # At least three tiles per CTA, where the emulator has four CTAs.
-        Case("tiles/many", 1 if m >= 256 or plan.cta_group == 2 else 2, 6, 3, m + 1, n + 40),
+        Case("tiles/many", 1 if plan.BM >= 256 or plan.cta_group == 2 else 2, 6, 3, m + 1, n + 40),
         Case("tiles/square", 1, 1, 1, 2 * m + 33, 2 * m + 33),
     ]
     if plan.has_descales:
@@ -215,15 +215,21 @@ def _lengths() -> Iterable[Case]:
 
 def _tile_edges(plan: AttentionPlan) -> Iterable[Case]:
     """Lengths one below, at and above the tile and the block, in all combinations."""
-    rows = _around(plan.BM)
+    rows, part = _around(plan.tile_queries), 64 // plan.tile_heads  # queries of a warpgroup
     keys = _around(plan.BN)
     pairs = [(m, n) for m in rows for n in keys]
     pairs += [(m, m) for m in rows] + [(n, n) for n in keys]
-    pairs += [(m, 2 * plan.BN + 1) for m in (63, 64, 65, plan.BM - 64, 2 * plan.BM)]
-    pairs += [(2 * plan.BM + 1, 2 * n) for n in keys]
-    pairs += [(2 * plan.cta_group * plan.BM + 1, 3 * plan.BN), (3 * plan.BM + 65, 3 * plan.BN - 1)]
+    pairs += [
+        (m, 2 * plan.BN + 1)
+        for m in (*_around(part), plan.tile_queries - part, 2 * plan.tile_queries)
+    ]
+    pairs += [(2 * plan.tile_queries + 1, 2 * n) for n in keys]
+    pairs += [(2 * plan.cta_group * plan.tile_queries + 1, 3 * plan.BN)]
+    pairs += [(3 * plan.tile_queries + part + 1, 3 * plan.BN - 1)]
     if plan.num_query_tiles == 2:
-        pairs += [(m, 2 * plan.BN + 1) for m in _around(plan.BM // 2)]  # one query tile, or two
+        pairs += [
+            (m, 2 * plan.BN + 1) for m in _around(plan.tile_queries // 2)
+        ]  # one query tile, or two
     for index, (m, n) in enumerate(pairs):
         if m > 0:
             layout = ANY_LAYOUT[index % len(ANY_LAYOUT)]
@@ -239,8 +245,15 @@ def _unequal_lengths(plan: AttentionPlan) -> Iterable[Case]:
     pairs = [(1, 777), (1, 2048), (1, plan.BN), (5, 3000), (77, 1000), (193, 500), (64, 640)]
     for index, (m, n) in enumerate(pairs):
         yield Case(f"more_keys/{m}x{n}", 2, 4, 2, m, n, ANY_LAYOUT[index % 4])
-    pairs = [(200, 1), (640, 64), (500, 193), (1111, 100), (1000, 999), (2 * plan.BM + 5, 17)]
-    pairs += [(plan.BM + 1, 1), (3 * plan.BM, plan.BM)]
+    pairs = [
+        (200, 1),
+        (640, 64),
+        (500, 193),
+        (1111, 100),
+        (1000, 999),
+        (2 * plan.tile_queries + 5, 17),
+    ]
+    pairs += [(plan.tile_queries + 1, 1), (3 * plan.tile_queries, plan.tile_queries)]
     for index, (m, n) in enumerate(pairs):
         yield Case(f"more_queries/{m}x{n}", 2, 2, 1, m, n, ANY_LAYOUT[index % 4])
 
@@ -311,12 +324,12 @@ def _many_tiles(plan: AttentionPlan) -> Iterable[Case]:
     """More tiles than three waves of CTAs: the order of work, and a counter that resets."""
     many = 3 * ARCHITECTURES[plan.arch].most_multiprocessors + 4
     heads = -(-many * plan.cta_group // 4)
-    yield Case("tiles/two_per_head", 2, heads, heads, plan.BM + 1, plan.BN + 40)
+    yield Case("tiles/two_per_head", 2, heads, heads, plan.tile_queries + 1, plan.BN + 40)
     heads = -(-many * plan.cta_group // 3)
     yield Case("tiles/one_per_head", 3, heads, heads, 64, 70, "bhsd")
     # More heads than the launcher puts in a group, the last group not full.
     yield Case("tiles/groups", 1, 150, 150, 200, 600)
-    yield Case("tiles/long", 1, 24, 8, 4 * plan.BM + 33, 4 * plan.BM + 33)
+    yield Case("tiles/long", 1, 24, 8, 4 * plan.tile_queries + 33, 4 * plan.tile_queries + 33)
 
 
 def _descales(plan: AttentionPlan) -> Iterable[Case]:
@@ -338,6 +351,16 @@ def _lists(plan: AttentionPlan) -> Iterable[Case]:
 
 def _without_descales(plan: AttentionPlan) -> Case:
     return Case("descales/none", 1, 2, 1, 70, plan.BN + 40, descales=())
+
+
+def with_heads_of(plan: AttentionPlan, cases: Iterable[Case]) -> tuple[Case, ...]:
+    """Give each key head as many query heads as tiles of ``plan`` have, or a multiple of them."""
+    return tuple(
+        case
+        if case.query_heads // case.key_heads % plan.tile_heads == 0
+        else replace(case, query_heads=plan.tile_heads * case.query_heads)
+        for case in cases
+    )
 
 
 def unique(cases: Iterable[AnyCase]) -> tuple[AnyCase, ...]:

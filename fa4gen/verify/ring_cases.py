@@ -38,11 +38,11 @@ def attention_rings(plan: AttentionPlan, times: int = 1) -> tuple[Case, ...]:
     for row in plan.barriers:
         if row.name == "buffers_free":  # each warpgroup has half of them, from the second block on
             blocks = max(blocks, uses * row.slots // 2 + 1)
-    rows = plan.launch.cluster // plan.ctas_per_tile * plan.BM - 3
+    rows = plan.launch.cluster // plan.ctas_per_tile * plan.tile_queries - 3
     shown = blocks
     if plan.mask.span is not None:
         # the other blocks are masked for all rows of a tile, and not loaded
-        shown = max(1, min(blocks, (plan.mask.span + plan.BM) // plan.BN))
+        shown = max(1, min(blocks, (plan.mask.span + plan.tile_queries) // plan.BN))
     long = _rings(plan, -(-blocks // shown), rows, shown * plan.BN - 5)
     if long.query_heads >= tiles:
         return (long,)
@@ -72,7 +72,7 @@ def gemm_rings(plan: GemmPlan, times: int = 1) -> GemmCase:
 
 def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
     """Return cases to try for what is ``wanted``."""
-    m, n = plan.BM, plan.BN
+    m, n = plan.tile_queries, plan.BN
     cases = list(attention_rings(plan, times=2)) if wanted.rings else []
     if wanted.rescales_taken:  # from the last block of keys to the first the maxima grow
         cases.append(Case("further/growing", 1, 1, 1, 5, 4 * n, data="falling"))

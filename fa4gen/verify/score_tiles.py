@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def score_tiles(plan: AttentionPlan, case: Case) -> dict[str, int]:
-    """Count the blocks of BN keys by tile of BM query rows, over all heads and batches.
+    """Count the blocks of BN keys by tile of BM query rows, over all tiles of all batches.
 
     The last block is partial where the keys end inside it.
     """
     counts = {"full": 0, "partial": 0, "empty": 0}
     for rows, keys in case.sequences:
         _count(plan, rows, keys, counts)
-    return {kind: case.query_heads * count for kind, count in counts.items()}
+    return {kind: case.query_heads // plan.tile_heads * count for kind, count in counts.items()}
 
 
 def _count(plan: AttentionPlan, rows: int, keys: int, counts: dict[str, int]) -> None:
     n = plan.BN
-    for first_row in range(0, rows, plan.BM):
-        last_row = min(first_row + plan.BM, rows) - 1
+    for first_row in range(0, rows, plan.tile_queries):
+        last_row = min(first_row + plan.tile_queries, rows) - 1
         # keys that a row sees, of the first and of the last row: [low, high]
         low_first, high_first = _seen(plan, first_row, rows, keys)
         low_last, high_last = _seen(plan, last_row, rows, keys)

@@ -299,3 +299,12 @@ def test_any_transposed_padded_memory_order_passes(order, batch, rows, heads, pa
     )
     checked = check_arguments(PLAN, arguments)
     assert checked.out.strides == memory["strides"]
+
+
+def test_heads_that_share_a_tile_are_of_one_key_head(make_plan):
+    plan = make_plan(tile_heads=4)
+    assert check_arguments(plan, make_arguments()).size.heads_per_key_head == 4
+    assert refusal(make_arguments(key_heads=4), plan) == [
+        "key: expected each with a multiple of 4 of the query's (config: tile_heads), got 4 heads "
+        "to the query's 8"
+    ]

@@ -43,6 +43,7 @@ def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
         _tables(values),
         named_barriers=attention_named_barriers(values),
         mixed_tile_heights=values.mixed_tile_heights,
+        tile_heads=config.tile_heads,
         **hopper_attention_fields(values, values.registers, tile_rows=values.BM * config.cta_group),
     )
     if not plan.skips_far_blocks:

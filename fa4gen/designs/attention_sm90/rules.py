@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.registers import CHUNK_KEYS, keeps_two_places
 from fa4gen.designs.attention_sm90.values import MAX_BLOCK, WARPGROUP_ROWS
+from fa4gen.designs.shared.fixed_keys import yaml_word
 from fa4gen.designs.shared.limits import turns_of_one
 from fa4gen.designs.shared.refusal import Changes, Fault
 
@@ -39,6 +40,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
             keys=("value_depth", "epilogue"),
             remedies=([{"epilogue": "direct"}], [{"value_depth": "auto"}]),
         )
+    yield from _tiles_of_several_heads(values)
     yield from _places_without_room(values)
     yield from _lengths_without_room(values)
     if config.num_pv_chunks_in_flight != "auto":
@@ -53,6 +55,34 @@ def with_warpgroups(config: AttentionConfig, warpgroups: int) -> Changes:
     if config.num_consumer_warpgroups != "auto" or not changes:
         changes["num_consumer_warpgroups"] = warpgroups
     return changes
+
+
+def _tiles_of_several_heads(values: Values) -> Iterator[Fault]:
+    """Yield what tells heads or queries by the rows of a tile, where these are of several heads."""
+    config = values.config
+    if config.tile_heads == 1:
+        return
+    mask = config.resolved_mask
+    asked = {
+        "batching": config.batching == "ragged",
+        "keys": config.resolved_keys == "paged",
+        "key_lengths": config.key_lengths,
+        "blocks": config.lists_blocks,
+        "mask": mask.TEST is not None or bool(mask.tile_names) or bool(mask.tensors_read),
+        "score": config.resolved_score.IS_EXPRESSION,
+        "cta_group": values.is_pair,
+    }
+    keys = tuple(key for key, has in asked.items() if has)
+    if not keys:
+        return
+    words = ", ".join(f"{key}: {yaml_word(getattr(config, key))}" for key in keys)
+    yield Fault(
+        kind="tiles of several heads",
+        message=f"tile_heads: {config.tile_heads} is for dense batches, masks by the ends of what "
+        f"a row sees, and single CTAs so far, not with {words}",
+        keys=("tile_heads", *keys),
+        remedies=([{"tile_heads": 1}], [{"cta_group": 1}] if keys == ("cta_group",) else []),
+    )
 
 
 def _places_without_room(values: Values) -> Iterator[Fault]:

@@ -59,7 +59,11 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     if values.epilogue == "tma_store":
         boxes["out"] = (WARPGROUP_ROWS, values.num_value_panels)
     return operand_maps(
-        boxes, values.panel_columns, values.element_bytes, clipped_tensors(values.config)
+        boxes,
+        values.panel_columns,
+        values.element_bytes,
+        clipped_tensors(values.config),
+        tile_heads=values.config.tile_heads,
     )
 
 
@@ -73,6 +77,7 @@ def kernel_parameters(values: Values) -> tuple[Parameter, ...]:
         scheduler=values.scheduler,
         has_strides=not staged,
         has_short_tiles=True,
+        tile_heads=values.config.tile_heads,
     )
 
 
@@ -94,6 +99,8 @@ def summarise(values: Values) -> tuple[str, ...]:
         lines.append(config.resolved_score.words)
     if config.has_tile_lengths:
         lines.append(f"batching {config.batching}; keys {config.resolved_keys}")
+    if config.tile_heads > 1:
+        lines.append(f"the rows of {config.tile_heads} query heads of a key head share a tile")
     if values.is_pair:
         lines.append("a pair of CTAs shares keys and values by multicast")
     return tuple(lines)

@@ -14,6 +14,7 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     RING_SLOTS,
     TILE_ROWS,
 )
+from fa4gen.designs.shared.fixed_keys import yaml_word
 from fa4gen.designs.shared.refusal import Fault
 from fa4gen.expressions.words import FLOOR_DIVIDE
 
@@ -91,10 +92,11 @@ def broken_rules(config: AttentionConfig) -> Iterator[Fault]:
         given = getattr(config, rule.key)
         if given in rule.values:
             continue
-        allowed = " or ".join(_word(value) for value in rule.values if value != "auto")
+        allowed = " or ".join(yaml_word(value) for value in rule.values if value != "auto")
         yield Fault(
             kind=f"{rule.key} at depth 512",
-            message=f"depth 512 needs {rule.key}: {allowed}, got {_word(given)}: {rule.because}",
+            message=f"depth 512 needs {rule.key}: {allowed}, got {yaml_word(given)}: "
+            f"{rule.because}",
             keys=(rule.key,),
             remedies=([{rule.key: rule.values[0]}],),
         )
@@ -189,8 +191,3 @@ def _divides_each_key(mask: Mask) -> bool:
 
 
 _DENSE = {"batching": "dense", "keys": "auto", "key_lengths": False, "page_size": None}
-
-
-def _word(value: object) -> str:
-    """Return a value as YAML writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -73,6 +73,13 @@ class AttentionPlan(KernelPlan):
     """The keys of each sequence that count are read on the device."""
     lists_blocks: bool
     """Lists that come with the call say which blocks of keys a tile sees."""
+    tile_heads: int = 1
+    """Query heads of a key head whose rows share a tile: row r is of head r % tile_heads."""
+
+    @property
+    def tile_queries(self) -> int:
+        """Queries of a CTA's tile, each with a row for every head."""
+        return self.BM // self.tile_heads
 
     @property
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -31,11 +31,12 @@ def attention_parameters(
     has_descales: bool = False,
     has_strides: bool = True,
     has_short_tiles: bool = False,
+    tile_heads: int = 1,
 ) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; ``out``: those by which the output is written.
 
     ``has_strides``: the output's strides are parameters too. ``has_short_tiles``: tiles may leave
-    the last warpgroup out.
+    the last warpgroup out. ``tile_heads``: query heads whose rows share a tile.
     """
     ragged = config.batching == "ragged"
     axes = "rows of all sequences, heads, depth" if ragged else "batch, rows, heads, depth"
@@ -90,14 +91,19 @@ def attention_parameters(
     if has_short_tiles:
         meaning = "tiles a head that leave the last warpgroup out; 0 is always right"
         rows.append(Parameter("num_short_tiles", "int32", meaning))
+    heads, divided = "a head", ""
+    whose = "query heads"
+    if tile_heads > 1:
+        heads, divided = f"{tile_heads} heads, which share tiles", f" / {tile_heads}"
+        whose = f"{tile_heads} times as many query heads"
     return (
         *rows,
-        Parameter("tiles_per_head", "int32", "tiles that cover the query rows of a head"),
-        Parameter("num_tiles", "int32", "tiles_per_head * query_heads * batch"),
+        Parameter("tiles_per_head", "int32", f"tiles that cover the query rows of {heads}"),
+        Parameter("num_tiles", "int32", f"tiles_per_head * query_heads{divided} * batch"),
         Parameter(
             "heads_per_group",
             "int32",
-            "query heads whose keys and values stay in L2 together; 1 is always right",
+            f"{whose} whose keys and values stay in L2 together; 1 is always right",
         ),
     )
 

@@ -29,15 +29,17 @@ def other_values(config: Strict, what: str, fixed: Iterable[FixedKey]) -> Iterat
         given = getattr(config, rule.key)
         if given in rule.values:
             continue
-        allowed = " or ".join(_word(value) for value in rule.values if value != "auto") or "auto"
+        allowed = (
+            " or ".join(yaml_word(value) for value in rule.values if value != "auto") or "auto"
+        )
         yield Fault(
             kind=f"{rule.key} with {what}",
-            message=f"{what} needs {rule.key}: {allowed}, got {_word(given)}: {rule.because}",
+            message=f"{what} needs {rule.key}: {allowed}, got {yaml_word(given)}: {rule.because}",
             keys=(rule.key,),
             remedies=([{rule.key: rule.values[0]}],),
         )
 
 
-def _word(value: object) -> str:
+def yaml_word(value: object) -> str:
     """Return a value as YAML writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -26,6 +26,8 @@ Tensor = Literal["query", "key", "value", "out"]
 SWIZZLES: dict[int, Swizzle] = {128: 128, 64: 64, 32: 32}
 """By the bytes of a panel's row."""
 DIMS = ("column", "row", "panel", "head", "batch")
+HEADS_FIRST_DIMS = ("column", "head", "row", "panel", "batch")
+"""Of queries and output whose tiles have rows of several heads."""
 CLIPPED_DIMS = ("column", "row", "head", "place", "wrap")
 CLIPPED_PANEL_DIMS = ("column", "row", "panel", "place", "wrap")
 END_ROW_LOG2 = 30
@@ -43,6 +45,14 @@ def operand_map(
 ) -> TensorMapPlan:
     """One box is ``panels`` panels of ``rows`` x ``panel_columns``, rows of a panel contiguous."""
     return tensor_map(tensor, DIMS, (panel_columns, rows, panels, 1, 1), element_bytes)
+
+
+def heads_first_map(
+    tensor: Tensor, *, panel_columns: int, rows: int, heads: int, panels: int, element_bytes: int
+) -> TensorMapPlan:
+    """One box is ``panels`` panels of ``rows``: those of ``heads`` heads in turn."""
+    box = (panel_columns, heads, rows // heads, panels, 1)
+    return tensor_map(tensor, HEADS_FIRST_DIMS, box, element_bytes)
 
 
 def clipped_map(
@@ -93,23 +103,38 @@ def operand_maps(
     panel_columns: int,
     element_bytes: int,
     clipped: Collection[Tensor] = (),
+    tile_heads: int = 1,
 ) -> tuple[TensorMapPlan, ...]:
     """Return the maps of tensors with the same panels: rows and panels of a box by tensor.
 
-    Those of ``clipped`` have boxes of one panel.
+    Those of ``clipped`` have boxes of one panel; rows of queries and output are those of
+    ``tile_heads`` heads in turn.
     """
-    return tuple(
-        clipped_map(tensor, panel_columns=panel_columns, rows=rows, element_bytes=element_bytes)
-        if tensor in clipped
-        else operand_map(
-            tensor,
-            panel_columns=panel_columns,
-            rows=rows,
-            panels=panels,
-            element_bytes=element_bytes,
-        )
-        for tensor, (rows, panels) in boxes.items()
-    )
+    maps = []
+    for tensor, (rows, panels) in boxes.items():
+        if tensor in clipped:
+            of_tensor = clipped_map(
+                tensor, panel_columns=panel_columns, rows=rows, element_bytes=element_bytes
+            )
+        elif tile_heads > 1 and tensor in ("query", "out"):
+            of_tensor = heads_first_map(
+                tensor,
+                panel_columns=panel_columns,
+                rows=rows,
+                heads=tile_heads,
+                panels=panels,
+                element_bytes=element_bytes,
+            )
+        else:
+            of_tensor = operand_map(
+                tensor,
+                panel_columns=panel_columns,
+                rows=rows,
+                panels=panels,
+                element_bytes=element_bytes,
+            )
+        maps.append(of_tensor)
+    return tuple(maps)
 
 
 def clipped_tensors(config: AttentionKeys) -> tuple[Tensor, ...]:

@@ -48,6 +48,7 @@ class AttentionTile:
     mask: Mask
     num_kv_stages: int
     warpgroups: int
+    tile_heads: int = 1
     cta_group: int = 1
     ctas_per_tile: int = 1
     element_bytes: int = 2
@@ -67,6 +68,7 @@ class AttentionTile:
             mask=plan.mask,
             num_kv_stages=plan.num_kv_stages,
             warpgroups=getattr(plan, "num_consumer_warpgroups", 2),
+            tile_heads=plan.tile_heads,
             cta_group=plan.cta_group,
             ctas_per_tile=plan.ctas_per_tile,
             element_bytes=plan.element_bytes,
@@ -90,8 +92,9 @@ class AttentionTile:
 def predict_attention(tile: AttentionTile, problem: AttentionProblem, chip: Chip) -> Prediction:
     """Return the time that a launch of ``tile`` should take, with its parts."""
     costs = chip.attention
-    heads = problem.batch * problem.heads
-    blocks = tile_blocks(tile.mask, tile.BM, tile.BN, problem.rows, problem.keys)
+    # Heads that share tiles are one here, which has the rows of them all.
+    heads, rows = problem.batch * problem.heads // tile.tile_heads, tile.tile_heads * problem.rows
+    blocks = tile_blocks(tile.mask, tile.BM, tile.BN, problem.rows, problem.keys, tile.tile_heads)
     if tile.is_shared:  # both work until the longer one is done
         pairs = [blocks[i : i + 2] for i in range(0, len(blocks), 2)]
         longer = (max(pair, key=lambda one: one.loaded) for pair in pairs)
@@ -102,19 +105,17 @@ def predict_attention(tile: AttentionTile, problem: AttentionProblem, chip: Chip
     resident = chip.resident(cluster)
     times = [_tile_cycles(tile, one, chip) for one in blocks]
     total = sum(times) * heads * tile.ctas_per_tile
-    short = least_padding(problem.rows, tile.BM) if tile.mixed_heights else 0
+    short = least_padding(rows, tile.BM) if tile.mixed_heights else 0
     cycles = _makespan(tile, times, total, ctas, resident, short, costs)
     filled = min(1.0, ctas / resident)
     us = cycles / costs.ghz / 1e3
     multiply = us * (1 + costs.droop * filled * min(1.0, us / costs.droop_us))
     loaded = sum(one.loaded for one in blocks) * tile.BN
-    requested = loaded / (1 + tile.is_shared) + problem.rows
+    requested = loaded / (1 + tile.is_shared) + rows
     read = heads * tile.columns * tile.element_bytes * requested
     l2 = read / min(ctas, resident) / costs.l2 / 1e3 if ctas else 0.0
     moved = problem.batch * problem.key_heads * problem.keys * tile.columns * tile.element_bytes
-    moved += (
-        heads * problem.rows * (tile.depth * tile.element_bytes + tile.value_depth * tile.out_bytes)
-    )
+    moved += heads * rows * (tile.depth * tile.element_bytes + tile.value_depth * tile.out_bytes)
     memory = moved / costs.memory / 1e6
     p = costs.overlap
     return Prediction(
@@ -145,17 +146,25 @@ class Blocks:
 
 
 @lru_cache(maxsize=256)
-def tile_blocks(mask: Mask, BM: int, BN: int, rows: int, keys: int) -> tuple[Blocks, ...]:  # noqa: N803
-    """Return the blocks of each tile of a head.
+def tile_blocks(
+    mask: Mask,
+    BM: int,  # noqa: N803
+    BN: int,  # noqa: N803
+    rows: int,
+    keys: int,
+    heads: int = 1,
+) -> tuple[Blocks, ...]:
+    """Return the blocks of each tile of a head, or of so many that share tiles.
 
     A warpgroup of 64 rows computes the blocks between the ends of its first and of its last row;
     tests within them are not counted.
     """
     found = []
-    for start in range(0, rows, BM):
+    shift, queries, per_warpgroup = keys - rows, BM // heads, WARPGROUP_ROWS // heads
+    for start in range(0, rows, queries):
         groups = [
-            _seen(mask, BN, keys - rows, group, min(group + WARPGROUP_ROWS, rows) - 1, keys)
-            for group in range(start, min(start + BM, rows), WARPGROUP_ROWS)
+            _seen(mask, BN, shift, group, min(group + per_warpgroup, rows) - 1, keys)
+            for group in range(start, min(start + queries, rows), per_warpgroup)
         ]
         begin, end = min(one[0] for one in groups), max(one[1] for one in groups)
         warpgroups = BM / WARPGROUP_ROWS  # those without rows compute nothing

@@ -256,3 +256,21 @@ def test_the_mask_is_the_config_s(plan_of: PlanOf, mask: object) -> None:
 def test_a_threshold_too_small_for_float32_is_none_at_all(plan_of: PlanOf) -> None:
     assert plan_of(rescale_threshold=1e-60).rescale_threshold == 0.0
     assert plan_of(rescale_threshold=1e-30).rescale_threshold == 1e-30
+
+
+def test_tiles_of_several_heads(plan_of) -> None:
+    """Boxes of queries have rows of all the heads of a tile, head after head."""
+    plan = plan_of(tile_heads=4, epilogue="tma_store")
+    for name in ("query", "out"):
+        row = plan.tensor_map(name)
+        assert row.dims == ("column", "head", "row", "panel", "batch")
+        assert row.box == (64, 4, 16, 2, 1)
+        assert row.box_bytes == plan_of().tensor_map("query").box_bytes
+    assert plan.tensor_map("key") == plan_of().tensor_map("key")
+    assert plan.tile_queries == plan.BM // 4
+
+
+def test_a_config_without_tile_heads_has_the_hash_from_before_there_was_the_key(config_of) -> None:
+    assert "tile_heads" not in config_of().data()
+    assert "tile_heads" not in config_of(tile_heads=1).data()
+    assert config_of(tile_heads=2).data()["tile_heads"] == 2

@@ -62,6 +62,27 @@ PlanOf = Callable[..., AttentionPlan]
             "num_pv_chunks_in_flight: 3, but a block of BN = 32 keys has 32 / 16 = 2 chunks of P.V",
             "Set num_pv_chunks_in_flight: 2; or BN: 48.",
         ),
+        (
+            {"tile_heads": 4, "cta_group": 2},
+            "tile_heads",
+            "tile_heads: 4 is for dense batches, masks by the ends of what a row sees, and single "
+            "CTAs so far, not with cta_group: 2",
+            "Set tile_heads: 1; or cta_group: 1.",
+        ),
+        (
+            {"tile_heads": 2, "batching": "ragged", "mask": "query % 2 == key % 2"},
+            "tile_heads",
+            "tile_heads: 2 is for dense batches, masks by the ends of what a row sees, and single "
+            "CTAs so far, not with batching: ragged, mask: query % 2 == key % 2",
+            "Set tile_heads: 1.",
+        ),
+        (
+            {"tile_heads": 8, "score": "score - 0.5 * (query - key)"},
+            "tile_heads",
+            "tile_heads: 8 is for dense batches, masks by the ends of what a row sees, and single "
+            "CTAs so far, not with score: score - 0.5 * (query - key)",
+            "Set tile_heads: 1.",
+        ),
     ],
 )
 def test_keys_that_do_not_go_together(

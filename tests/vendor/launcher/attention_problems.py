@@ -192,7 +192,7 @@ def plain_problem(plan: AttentionPlan, **changes: Any) -> AttentionProblem:
         query_rows=300,
         key_rows=rows,
         query_heads=4,
-        key_heads=4,
+        key_heads=max(1, 4 // plan.tile_heads),
         operands={
             "query": operand(1, plan.depth),
             "key": cached(2, plan.depth),
@@ -242,7 +242,7 @@ def sound_problems(draw: Any, plan: AttentionPlan) -> AttentionProblem:
         batch=draw(st.sampled_from((0, 1, 1, 2, 3, 17))),
         query_rows=draw(rows),
         key_rows=plan.page_size or draw(rows),
-        query_heads=key_heads * draw(st.sampled_from((0, 1, 1, 2, 5))),
+        query_heads=key_heads * plan.tile_heads * draw(st.sampled_from((0, 1, 1, 2, 5))),
         key_heads=key_heads,
         operands={},
         arrays={
@@ -324,6 +324,9 @@ def _change(draw: Any, plan: AttentionPlan, problem: AttentionProblem, kind: str
         tensors = [*problem.tensors, *(0,) * (MOST_TENSORS - len(problem.tensors))]
         tensors[draw(st.sampled_from((0, 0, 1, 7)))] = pointer
         return replace(problem, tensors=tuple(tensors))
+    elif kind == "heads":
+        heads = problem.key_heads * draw(st.sampled_from((1, 2, 3, 4, 6)))
+        return replace(problem, query_heads=heads)
     elif kind == "scale":
         return replace(problem, softmax_scale=draw(st.sampled_from(SCALES)))
     elif kind == "extent":
@@ -337,7 +340,17 @@ def _change(draw: Any, plan: AttentionPlan, problem: AttentionProblem, kind: str
     return replace(problem, operands=operands, arrays=arrays)
 
 
-KINDS = ("address", "stride", "overlap", "interleaved", "array", "tensor", "scale", "extent")
+KINDS = (
+    "heads",
+    "address",
+    "stride",
+    "overlap",
+    "interleaved",
+    "array",
+    "tensor",
+    "scale",
+    "extent",
+)
 
 
 @st.composite

@@ -29,6 +29,13 @@ def has_one_type(plan):
     return plan.kernel == "gemm" or plan.kv_dtype == plan.dtype
 
 
+def has_whole_tiles(plan, problem):
+    """Whether the heads whose rows share a tile are of one key head."""
+    if plan.kernel == "gemm":
+        return True
+    return problem.query_heads // max(1, problem.key_heads) % plan.tile_heads == 0
+
+
 def cost(plan, problem, multiprocessors):
     """Rounds of tiles times what a CTA computes of each."""
     ctas, work = traits_of(plan).tiles(plan, problem, multiprocessors)
@@ -67,7 +74,9 @@ def test_the_least_cost_among_those_with_the_traits_wins(name, launcher, data) -
     rivals = [
         (cost(other, problem, multiprocessors), place, other_name)
         for place, (other_name, other) in enumerate(shipped_plans().items())
-        if all_traits(other) == all_traits(plan) and has_one_type(other)
+        if all_traits(other) == all_traits(plan)
+        and has_one_type(other)
+        and has_whole_tiles(other, problem)
     ]
     # No problem names a mask that is a condition, nor another type of keys.
     named = rivals and (problem.mask or plan.kernel == "gemm")

@@ -15,6 +15,7 @@ ATTENTION = (
     "d128_causal_bf16",  # short tiles against padding
     "d128_dense_bf16",  # short tiles against a long last round
     "d64_band_fp16",
+    "d128_gqa4_causal_bf16",  # rows of four heads together
     "d128_causal_pair_bf16",
     "d512_causal_bf16",
     "fa4_d128_causal_bf16",
