@@ -29,6 +29,8 @@ DECODE_SIZES = "1x8k,1x128k,16x8k,64x4k,8x4x16k"
 """Of kernels for few rows and many keys."""
 LATENT_SIZES = "1x8k@128/1,1x128k@128/1,16x8k@128/1,64x4k@128/1,64x4k@64/1"
 """Of kernels whose values are columns of the keys: one key head, many query heads."""
+HEADS_SIZES = "32x300x300@64/8,16x500x1000@64/8,4x500x4k@64/8"
+"""Of kernels whose tiles have rows of several heads: short queries, eight heads to a key head."""
 AUTO = "auto"
 LARGEST_SIZE = 1 << 20
 LARGEST_PAGE = 256
@@ -134,6 +136,8 @@ def default_sizes(plan: AttentionPlan) -> tuple[int | Batch, ...]:
     """Return what a kernel is timed with where ``--sizes`` is not given."""
     if plan.splits_keys:
         return parse_sizes(LATENT_SIZES if plan.values_in_keys else DECODE_SIZES)
+    if plan.tile_heads > 1:
+        return parse_sizes(HEADS_SIZES)
     if not plan.has_tile_lengths:
         return parse_sizes(DEFAULT_SIZES)
     return parse_sizes(KEPT_SIZES if plan.key_lengths else RAGGED_SIZES)

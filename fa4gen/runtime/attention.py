@@ -74,7 +74,8 @@ class AttentionKernel(Kernel[Arguments]):
 
         query is (batch, query rows, query heads, depth), key is (batch, key rows, key heads, depth)
         and value (batch, key rows, key heads, value depth), with query heads a multiple of key
-        heads; with ``layout="bhsd"`` rows and heads are swapped. All have the kernel's dtype, key
+        heads (of tile_heads times key heads, where the kernel has tiles of several); with
+        ``layout="bhsd"`` rows and heads are swapped. All have the kernel's dtype, key
         and value its kv_dtype (for fp8_e4m3, which CuPy does not know, arrays of uint8 are accepted
         as its bit patterns), and are on one GPU that runs its architecture. Strides are free as
         long as columns are contiguous and the other strides and the addresses are multiples of 16

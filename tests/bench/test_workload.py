@@ -65,12 +65,13 @@ def test_pairs_of_a_batch_are_those_that_are_seen(mask: Mask, pairs: int) -> Non
 
 
 def test_a_kernel_is_timed_with_what_it_is_for() -> None:
-    def words(*, ragged: bool, kept: bool, splits: bool = False) -> list[str]:
+    def words(*, ragged: bool, kept: bool, splits: bool = False, tile_heads: int = 1) -> list[str]:
         plan = SimpleNamespace(
             has_tile_lengths=ragged or kept,
             key_lengths=kept,
             splits_keys=splits,
             values_in_keys=False,
+            tile_heads=tile_heads,
         )
         return [make_workload(size, 128).word for size in default_sizes(plan)]
 
@@ -78,6 +79,8 @@ def test_a_kernel_is_timed_with_what_it_is_for() -> None:
     assert words(ragged=True, kept=False) == ["lognormal", "equal", "giant", "dwarfs"]
     assert words(ragged=True, kept=True) == ["2x512x16k", "2x4kx4k"]
     decode = words(ragged=True, kept=True, splits=True)
+    short = words(ragged=False, kept=False, tile_heads=8)
+    assert all(word.endswith("@64/8") for word in short)
     assert decode == ["1x8k", "1x128k", "16x8k", "64x4k", "8x4x16k"]
 
 

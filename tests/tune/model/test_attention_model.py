@@ -235,3 +235,44 @@ def test_a_fixed_order_may_give_a_cluster_the_long_tiles() -> None:
         longer.append(us["static"] / us["dynamic"])
     assert longer[0] < 1.15
     assert longer[1] > 1.25
+
+
+@pytest.mark.parametrize("mask", ["none", "causal", {"sliding_window": 100}])
+def test_blocks_of_tiles_of_several_heads(mask: Any) -> None:
+    """Those of a tile are those of its queries alone."""
+    its = plan_of(mask=mask).mask
+    for heads in (2, 4, 8):
+        found = tile_blocks(its, 128, 64, 300, 700, heads)
+        assert len(found) == -(-300 * heads // 128)
+        for number, blocks in enumerate(found):
+            first = number * 128 // heads
+            keys = {
+                key // 64
+                for row in range(first, min(first + 128 // heads, 300))
+                for key in its.seen(row, 300, 700)
+            }
+            assert blocks.loaded == len(keys)
+
+
+@pytest.mark.parametrize(
+    ("config", "word"),
+    [
+        ("d192_dense_bf16", "16x64/16x385x1071"),
+        ("d256_causal_bf16", "24x32/8x272x652"),
+        ("d128_causal_bf16", "11x64/16x276x3462"),
+    ],
+)
+def test_few_rows_of_several_heads_share_tiles(config: str, word: str) -> None:
+    kernels, problem = all_kernels(load_config(find_configs([config])[0])), word
+    chosen = kernels.choose(problem)
+    assert "heads4" in chosen or "gqa4" in chosen
+
+
+def test_heads_that_are_no_multiple_have_tiles_of_their_own() -> None:
+    """Also of a config with tiles of several heads."""
+    base = load_config(find_configs(["d128_gqa4_causal_bf16"])[0])
+    candidates = find_candidates(base)
+    for word, fits in (("11x48/16x276x3462", 1), ("11x32/16x276x3462", 2)):
+        ranked = rank(candidates, ATTENTION.parse_problem(word), H200)
+        heads = {one.candidate.plan.tile_heads for one in ranked}
+        assert max(heads) == fits
