@@ -308,8 +308,8 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
         )
     elif query[2] and query[2] // key[2] % plan.tile_heads:
         got = f"{key[2]} heads to the query's {query[2]}"
-        expected = f"each with a multiple of {plan.tile_heads} of the query's (config: tile_heads)"
-        problems.append(wrong("key", got, expected, "use a kernel with tile_heads: 1"))
+        multiple = f"each with a multiple of {plan.tile_heads} of the query's (config: tile_heads)"
+        problems.append(wrong("key", got, multiple, "use a kernel with tile_heads: 1"))
     return problems
 
 

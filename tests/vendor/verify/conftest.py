@@ -26,6 +26,14 @@ depth: 64
 mask: causal
 lse: true
 """,
+    "heads": """\
+kernel: attention
+arch: sm_90a
+dtype: bf16
+depth: 64
+mask: causal
+tile_heads: 4
+""",
     "product": """\
 kernel: gemm
 arch: sm_90a

@@ -23,6 +23,7 @@ BATCHES = Case("batches", 2, 1, 1, 33, 40, "padded")
 TILES = Case("tiles", 1, 1, 1, 225, 20)
 PAIRS = Case("pairs", 1, 2, 1, 193, 20)
 FULL = Case("full", 1, 1, 1, 192, 40)
+TILES_OF_FOUR = Case("of_four", 2, 8, 2, 60, 70, "padded")
 SCALE = Case("scale", 1, 1, 1, 40, 40, softmax_scale=0.5)
 PRODUCT = GemmCase("product", 33, 24, 40, padded=True)
 PRODUCTS = GemmCase("products", 20, 40, 24, batch=2)
@@ -30,6 +31,7 @@ WIDE = GemmCase("wide", 70, 136, 16)
 TALL = GemmCase("tall", 300, 40, 16)
 
 LAUNCHER = "src/launcher.c"
+PLANNED = "plan_attention(kernel, &size, device.multiprocessors, &schedule);"
 ATTENTION = "/* ---- A call of an attention kernel"
 PRODUCTS_OF = "/* ---- A call of a matrix product"
 
@@ -345,6 +347,32 @@ MUTANTS = (
         "numbers",
         kernel="scaled",
     ),
+    attention(
+        "tiles for the rows of one head",
+        PLANNED,
+        f"size.query_rows /= 4; {PLANNED} size.query_rows *= 4;",
+        TILES_OF_FOUR,
+        "unwritten",
+        kernel="heads",
+    ),
+    attention(
+        "tiles for every fourth of the tiles' heads",
+        PLANNED,
+        f"size.query_heads /= 4; {PLANNED} size.query_heads *= 4;",
+        TILES_OF_FOUR,
+        "unwritten",
+        kernel="heads",
+    ),
+    attention(
+        "heads behind rows in the map",
+        "TRY(encode_map(plan, address, &extents, plan->promotion, packed));",
+        "{ map_plan other = *plan; if (i == 0) { other.dims[1] = plan->dims[2]; "
+        "other.dims[2] = plan->dims[1]; } "
+        "TRY(encode_map(&other, address, &extents, plan->promotion, packed)); }",
+        TILES_OF_FOUR,
+        "numbers",
+        kernel="heads",
+    ),
 )
 
 
@@ -354,6 +382,7 @@ MUTANTS = (
         *(("softmax", case) for case in (TINY, HEADS, BATCHES, TILES, PAIRS, FULL, SCALE)),
         *(("product", case) for case in (PRODUCT, PRODUCTS, WIDE)),
         ("dynamic", TALL),
+        ("heads", TILES_OF_FOUR),
         ("scaled", TINY),
     ],
     ids=lambda value: value if isinstance(value, str) else value.name,
