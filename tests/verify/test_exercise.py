@@ -21,7 +21,7 @@ from fa4gen.emulator.coverage.counts import (
 )
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
-from fa4gen.verify.cases import Case
+from fa4gen.verify.cases import Case, with_heads_of
 from fa4gen.verify.exercise import Exercise, rings_of
 from fa4gen.verify.family import family_of
 from fa4gen.verify.further import MAX_FURTHER, exercise_of, run_further, with_places
@@ -206,7 +206,7 @@ def test_all_tiles_of_the_case_for_rings_go_to_one_cluster(path) -> None:
         blocks = -(-gemm.k // plan.BK) // plan.ctas_per_tile
         assert blocks * tiles >= 3 * plan.num_stages
         return
-    cases = attention_rings(plan)
+    cases = with_heads_of(plan, attention_rings(plan))
     for case in cases:
         group = case.query_heads // case.key_heads
         size = ProblemSize(1, case.query_heads, group, case.query_rows, case.key_rows)
@@ -214,11 +214,11 @@ def test_all_tiles_of_the_case_for_rings_go_to_one_cluster(path) -> None:
         assert schedule.grid == (plan.launch.cluster or 1)
     assert schedule.num_tiles * plan.ctas_per_tile // plan.cta_group >= TILES
     # keys enough for each slot to be used three times
-    blocks = cases[0].query_heads * -(-cases[0].key_rows // plan.BN)
+    blocks = cases[0].query_heads // plan.tile_heads * -(-cases[0].key_rows // plan.BN)
     assert all(blocks * a_block >= 3 * slots for slots, a_block in loads(plan))
     assert {slots for slots, _ in loads(plan)} <= {row.slots for row in plan.barriers}
     if plan.mask.span is None:  # within a tile
-        assert cases[0].query_heads == 1
+        assert cases[0].query_heads == plan.tile_heads
 
 
 # ---- blocks of keys by what the mask leaves

@@ -58,6 +58,8 @@ WIDE_READS = 24
 """Of the widest where a tensor is read for each key."""
 SPARE, MUCH = 8, 4
 """Left free where so many things come together."""
+HEADS_AND_MORE = 16
+"""Of rows of several heads, in a window by consumers in turns, or staged at depth 96."""
 USUAL_REGISTERS = (152, 160, 232, 240, 256)
 """Of consumers whose split the plan decides."""
 STRAIGHT_TERMS = 12
@@ -117,6 +119,8 @@ def working_registers(
     widest, more = _widest_crowded(config)
     needed += more * (block > widest)
     needed += _of_wide_blocks(config, block)
+    if config.tile_heads > 1 and warpgroups == 3:
+        needed += _heads_registers(config, overlap_epilogue=overlap_epilogue)
     if config.has_tile_lengths:
         needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
     return needed + _spare(config, overlap_epilogue=overlap_epilogue)
@@ -257,6 +261,16 @@ def _expression_registers(config: AttentionConfig) -> int:
 
 def _row_registers(depth: int, block: int) -> int:
     return 8 + block // 8 + (depth // 8 if depth <= 128 else 16 + depth // 16)
+
+
+def _heads_registers(config: AttentionConfig, *, overlap_epilogue: bool) -> int:
+    """Return what rows of several heads in a tile take: of 437 random configs 4 spilled without."""
+    windowed = config.resolved_mask.FIRST is not None
+    if (windowed and config.ping_pong is True) or (
+        config.depth == 96 and config.epilogue == "tma_store"
+    ):
+        return HEADS_AND_MORE
+    return SPARE * (windowed and overlap_epilogue)
 
 
 def _lengths_registers(config: AttentionConfig, warpgroups: int, *, overlap_epilogue: bool) -> int:
