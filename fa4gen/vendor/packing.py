@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
     Words = NDArray[np.uint32]
+    Chances = NDArray[np.int32]
+    Odds = NDArray[np.int16]
+    Bits = NDArray[np.bool_]
 
 RADIX = 88
 VALUES = (
@@ -57,14 +60,18 @@ LOGISTIC = (
 """4096 / (1 + exp(-x)) for x from -8 to 8."""
 MODEL = "4"
 """Another one where the same bytes become other digits."""
-_RATES = tuple(262144 // (8 * count + 9) for count in range(MOST_COUNTED + 1))
+_RATES = np.array([262144 // (8 * count + 9) for count in range(MOST_COUNTED + 1)], np.int32)
+_SETTLED = 128
+"""Bits that are alike, after which a chance changes no more."""
 _ENOUGH = 1 << 40
-_FEW = 20
+_FEW = 64
 """Runs that go on, of which rounds are no faster than one after the other."""
 
 
 def pack(data: bytes) -> tuple[int, ...]:
     """Return the digits of ``data``, the highest first."""
+    if not data:
+        return ()
     chances, bits = _chances(np.frombuffer(data, np.uint8))
     return _digits(chances.tolist(), bits.tolist())
 
@@ -165,10 +172,10 @@ def _matches(data: NDArray[np.uint8]) -> tuple[Words, Words]:
     return np.array(expected, np.uint32), np.array(lengths, np.uint32)
 
 
-def _chances(data: NDArray[np.uint8]) -> tuple[Numbers, Numbers]:
+def _chances(data: NDArray[np.uint8]) -> tuple[Numbers, Bits]:
     """Return the chance of a one in 4096ths, and the bit, for all bits of ``data`` in turn."""
     size = len(data)
-    bits = np.unpackbits(data).astype(np.int64)
+    bits = np.unpackbits(data).view(np.bool_)
     byte = data.astype(np.uint32)
     halves = np.stack([np.ones(size, np.uint32), 16 | byte >> 4], 1)
     nodes = np.stack([1 << n % 4 | byte >> (8 - n) & ((1 << n % 4) - 1) for n in range(8)], 1)
@@ -181,10 +188,10 @@ def _chances(data: NDArray[np.uint8]) -> tuple[Numbers, Numbers]:
                 hashes = _hash(hashes, values[name])
         mixed = _hash(hashes[:, None], halves).ravel() * np.uint32(SLOT_FACTOR)
         orders.append(runs.add(np.repeat(mixed, 4), nodes.ravel(), bits))
-    met = runs.odds()
-    odds = np.empty((len(bits), len(CONTEXTS)), np.int64)
+    odds = np.empty((len(CONTEXTS), len(bits)), np.int16)
+    met = runs.odds().reshape(odds.shape)
     for number, order in enumerate(orders):
-        odds[order, number] = met[number * len(bits) : (number + 1) * len(bits)]
+        odds[number, order] = met[number]
     return _mixed(odds, bits), bits
 
 
@@ -194,9 +201,9 @@ class _Runs:
 
     begins: list[Numbers]
     lengths: list[Numbers]
-    bits: list[Numbers]
+    bits: list[Bits]
 
-    def add(self, mixed: Words, nodes: Words, bits: Numbers) -> Numbers:
+    def add(self, mixed: Words, nodes: Words, bits: Bits) -> Numbers:
         """Add a context's bits by hashes and bits of the half byte; return their order here."""
         entry = ((mixed >> np.uint32(32 - TABLE_BITS)) & ~np.uint32(15) | nodes).astype(np.uint16)
         order = np.argsort(entry, kind="stable")
@@ -207,56 +214,74 @@ class _Runs:
         self.bits.append(bits[order])
         return order
 
-    def odds(self) -> Numbers:
+    def odds(self) -> Odds:
         """Return the log-odds that each bit meets, in their order here: those of the run so far."""
         begins, lengths = np.concatenate(self.begins), np.concatenate(self.lengths)
-        bits = np.concatenate(self.bits).astype(np.bool_)
-        longest = np.argsort(-lengths, kind="stable")
-        begins, lengths = begins[longest], lengths[longest]
-        running = len(begins) - np.cumsum(np.bincount(lengths))
-        met = np.empty(len(bits), np.int32)
-        chance = np.full(len(begins), 1 << 15, np.int32)
+        bits = np.concatenate(self.bits)
+        alike = _alike()
+        most = alike.shape[1] - 1
+        within = np.arange(len(bits), dtype=np.int32) - np.repeat(begins.astype(np.int32), lengths)
+        met = alike[np.repeat(bits[begins].view(np.int8), lengths), np.minimum(within, most)]
+        # That holds up to the first bit unlike those before it: rounds begin after that one.
+        unlike = np.append(np.flatnonzero(bits[1:] != bits[:-1]) + 1, len(bits))
+        until = unlike[np.searchsorted(unlike, begins, "right")] + 1
+        left = begins + lengths - until
+        going = np.flatnonzero(left > 0)
+        going = going[np.argsort(-left[going], kind="stable")]
+        begins, until, left = begins[going], until[going], left[going]
+        chance = met[until - 1]
+        _learn(chance, bits[until - 1], _RATES[np.minimum(until - 1 - begins, MOST_COUNTED)])
+        count = np.minimum(until - begins, MOST_COUNTED)
+        running = len(going) - np.cumsum(np.bincount(left, minlength=1))
         step = 0
         while running[step] > _FEW:
-            count = int(running[step])
-            now, at = chance[:count], begins[:count] + step
+            now, at = chance[: running[step]], until[: running[step]] + step
             met[at] = now
-            ones = bits[at]
-            wrong = np.where(ones, 65535 - now, now) * _RATES[min(step, MOST_COUNTED)] // 32768
-            now += np.where(ones, wrong, -wrong)
+            _learn(now, bits[at], _RATES[np.minimum(count[: len(now)] + step, MOST_COUNTED)])
             step += 1
         for run in range(int(running[step])):
-            begin, length = int(begins[run]), int(lengths[run])
-            rest = bits[begin + step : begin + length].tolist()
-            met[begin + step : begin + length] = _met(int(chance[run]), rest, step)
-        odds: Numbers = _odds_table()[met >> 4]
+            rest = slice(until[run] + step, until[run] + left[run])
+            met[rest] = _met(int(chance[run]), bits[rest].tolist(), int(count[run]) + step)
+        odds: Odds = _odds_table()[met >> 4]
         return odds
+
+
+@lru_cache(maxsize=1)
+def _alike() -> Chances:
+    """Return the chances that bits of a run meet which are all 0, or all 1, until they settle."""
+    return np.array([_met(1 << 15, [one] * _SETTLED, 0) for one in (False, True)], np.int32)
+
+
+def _learn(chance: Chances, ones: NDArray[np.bool_], rate: Chances) -> None:
+    """Let chances learn from a bit each."""
+    wrong = np.where(ones, 65535 - chance, chance) * rate >> 15
+    chance += np.where(ones, wrong, -wrong)
 
 
 def _met(chance: int, ones: list[bool], count: int) -> list[int]:
     """Return the chances that bits of one run meet, of which there were ``count`` before."""
-    met = []
+    met, rates = [], _RATES.tolist()
     for number, one in enumerate(ones, count):
         met.append(chance)
-        wrong = (65535 - chance if one else chance) * _RATES[min(number, MOST_COUNTED)] // 32768
+        wrong = (65535 - chance if one else chance) * rates[min(number, MOST_COUNTED)] >> 15
         chance += wrong if one else -wrong
     return met
 
 
-def _mixed(odds: Numbers, bits: Numbers) -> Numbers:
+def _mixed(odds: Odds, bits: Bits) -> Numbers:
     """Return the chance in 4096ths for all bits in turn: weights are of a place and a bit."""
     sets, contexts = 128, len(CONTEXTS)
-    weights = np.full((sets, contexts), FIRST_WEIGHT, np.int64)
+    weights = np.full((contexts, sets), FIRST_WEIGHT, np.int64)
     result = np.empty(len(bits), np.int64)
-    table = np.array([_chance_of(x) for x in range(-2047, 2048)])
+    table = _chance_table()
     for begin in range(0, len(bits), sets):
-        now, bit = odds[begin : begin + sets], bits[begin : begin + sets]
-        own = weights[: len(bit)]
-        total = _divided((own * now).sum(1), 65536)
+        now, bit = odds[:, begin : begin + sets].astype(np.int64), bits[begin : begin + sets]
+        own = weights[:, : len(bit)]
+        total = _divided((own * now).sum(0), 65536)
         chance = table[np.clip(total, -2047, 2047) + 2047]
         result[begin : begin + sets] = chance
         error = (bit * 4096 - chance) * LEARNING_RATE
-        own += _divided(now * error[:, None], 16384)
+        own += _divided(now * error, 16384)
     return result
 
 
@@ -265,18 +290,23 @@ def _divided(numbers: Numbers, by: int) -> Numbers:
     return (numbers + (numbers < 0) * (by - 1)) >> (by.bit_length() - 1)
 
 
-def _chance_of(odds: int) -> int:
-    at, within = divmod(odds + 2048, 128)
-    return (LOGISTIC[at] * (128 - within) + LOGISTIC[at + 1] * within + 64) // 128
+@lru_cache(maxsize=1)
+def _chance_table() -> Numbers:
+    """Return chances in 4096ths by log-odds, from -2047 to 2047."""
+    table = []
+    for odds in range(-2047, 2048):
+        at, within = divmod(odds + 2048, 128)
+        table.append((LOGISTIC[at] * (128 - within) + LOGISTIC[at + 1] * within + 64) // 128)
+    return np.array(table)
 
 
 @lru_cache(maxsize=1)
-def _odds_table() -> Numbers:
+def _odds_table() -> Odds:
     """Return log-odds by chance in 4096ths: the least that give as much."""
     table: list[int] = []
-    for odds in range(-2047, 2048):
-        table += [odds] * (_chance_of(odds) + 1 - len(table))
-    return np.array(table + [2047] * (4096 - len(table)))
+    for odds, chance in enumerate(_chance_table().tolist(), -2047):
+        table += [odds] * (chance + 1 - len(table))
+    return np.array(table + [2047] * (4096 - len(table)), np.int16)
 
 
 def _digits(chances: list[int], bits: list[int]) -> tuple[int, ...]:
@@ -311,12 +341,14 @@ def _shortest(number: int, width: int, count: int) -> tuple[int, ...]:
     while count and _rounded(number, unit * RADIX) < number + width:
         unit *= RADIX
         count -= 1
-    rest = _rounded(number, unit) // unit
-    digits = []
-    for _ in range(count):
-        rest, digit = divmod(rest, RADIX)
-        digits.append(digit)
-    return tuple(reversed(digits))
+    return tuple(_digits_of(_rounded(number, unit) // unit, count))
+
+
+def _digits_of(number: int, count: int) -> list[int]:
+    if count > 16:  # divisions of short numbers are fast
+        high, low = divmod(number, RADIX ** (count // 2))
+        return _digits_of(high, count - count // 2) + _digits_of(low, count // 2)
+    return [number // RADIX**at % RADIX for at in reversed(range(count))]
 
 
 def _rounded(number: int, unit: int) -> int:
