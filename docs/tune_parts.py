@@ -19,6 +19,7 @@ RESIDUAL = Path("docs/tune_h200_residual.jsonl")
 ATTENTION = Path("docs/tune_h200_attention.jsonl")
 DRAWN = Path("docs/tune_h200_drawn.jsonl")
 DRAWN_AGAIN = Path("docs/tune_h200_drawn_again.jsonl")
+TILE_HEADS = Path("docs/tune_h200_tile_heads.jsonl")
 DRAWN_PRODUCTS = Path("docs/tune_h200_drawn_products.jsonl")
 DRAWN_PRODUCTS_AGAIN = Path("docs/tune_h200_drawn_products_again.jsonl")
 """From the root: what tune wrote."""
@@ -93,6 +94,25 @@ def drawn_table(root: Path, file: Path = DRAWN, count: int = WORST) -> str:
         for record in records[:count]
     ]
     return table(("depth, mask", "problem", "fastest peer, us", "ours", "ratio"), rows)
+
+
+def tile_heads_table(root: Path) -> str:
+    """Return problems with several query heads to a key head, the one furthest behind first."""
+    rows = [
+        (
+            " ".join(record["base"].removeprefix("d").split("_")[:2]),
+            record["problem"],
+            f"{_best_peer(record):.1f}",
+            f"{_base_us(record):.1f}",
+            f"{_us(record):.1f}",
+            record["winner"].removeprefix(record["base"]).strip("_") or "as configured",
+            f"{_best_peer(record) / _base_us(record):.3f}",
+            f"{_ratio(record):.3f}",
+        )
+        for record in sorted(_read(root / TILE_HEADS), key=_ratio)
+    ]
+    heads = ("depth, mask", "problem", "fastest peer, us", "config", "chosen", "which")
+    return table((*heads, "ratio of the config", "ratio"), rows)
 
 
 def drawn_product_table(root: Path) -> str:

@@ -185,6 +185,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         "tuned drawn again",
         lambda: tune_parts.drawn_table(ROOT, tune_parts.DRAWN_AGAIN, tune_parts.WORST_AGAIN),
     ),
+    ("docs/tuning.md", "tiles of several heads", lambda: tune_parts.tile_heads_table(ROOT)),
     ("docs/tuning.md", "drawn products", lambda: tune_parts.drawn_product_table(ROOT)),
     (
         "docs/tuning.md",

@@ -50,6 +50,7 @@ TURNS = {
 PRODUCT = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16"}
 SWAPPED = {**PRODUCT, "swap_operands": True, "num_consumer_warpgroups": 1}
 THREE = {**PRODUCT, "dtype": "fp8_e4m3", "BM": 192, "residual": "column"}
+FOUR_HEADS = {**HOPPER, "tile_heads": 4}
 IN_ORDER = {"orders_pieces": True}
 TABLE = {"score": {"relative_bias": 64}}
 LATENT = {**HOPPER, "depth": 576, "value_depth": 512, "pack_heads": True}
@@ -207,6 +208,12 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**DEEP_FP8, "mask": "causal"}, {"BN": 96}),
     ({**DEEP_FP8, "mask": {"chunked": 1}}, {"BN": 96}),
     ({**HOPPER, **DEEP_PAIR, **DOCUMENTS, **TABLE}, {"BN": 64}),
+    ({**FOUR_HEADS, "depth": 96, "epilogue": "tma_store", "dtype": "fp16"}, {"BN": 112}),
+    (
+        {**FOUR_HEADS, "depth": 96, "ping_pong": True, "overlap_epilogue": True}
+        | {"mask": "key // 282682 == query // 282682"},
+        {"BN": 96},
+    ),
 ]
 """Each with what of its plan makes the room."""
 
@@ -388,6 +395,18 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         | {"registers": {"softmax": 80, "correction": 64, "other": 200}},
         "registers: a softmax thread",
         "Set registers: auto.",
+    ),
+    (
+        {**FOUR_HEADS, **WINDOW, "depth": 64, "BN": 144, "ping_pong": True, "softcap": 421.0},
+        "registers: a consumer thread",
+        "Set BN: 128",
+    ),
+    (
+        {**FOUR_HEADS, "depth": 256, "value_depth": 128, "num_consumer_warpgroups": 3, "BN": 80}
+        | {"overlap_epilogue": True, "mask": {"chunked": 272}, "sinks": True}
+        | {"num_pv_chunks_in_flight": 3, "dtype": "fp16"},
+        "registers: a consumer thread",
+        "Set BN: 64",
     ),
 ]
 """Each with the beginning of the message and of the remedy."""
