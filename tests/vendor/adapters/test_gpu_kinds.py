@@ -57,15 +57,15 @@ def keys(*shape: int, dtype: Any = BF16) -> tuple[np.ndarray, np.ndarray]:
 TABLE = integers([4, 0, 2, 9, 10], [1, 1, 1, 1, 1], [7, 3, 0, 0, 0])
 LENGTHS = integers(300, 64, 100)
 DOCUMENT = np.cumsum(np.random.default_rng(3).random((2, 700)) < 0.02, axis=1).astype(np.int32)
-CASES: dict[str, tuple[tuple[np.ndarray, ...], Arrays]] = {
-    RAGGED: (
+CASES: dict[str, Callable[[], tuple[tuple[np.ndarray, ...], Arrays]]] = {
+    RAGGED: lambda: (
         (random(700, 8, 128), *keys(900, 2, 128)),
         {
             "query_offsets": integers(0, 1, 301, 301, 700),
             "key_offsets": integers(0, 5, 400, 600, 900),
         },
     ),
-    PAGED: (
+    PAGED: lambda: (
         (random(30, 8, 64), *keys(11, 64, 2, 64)),
         {
             "sinks": random(8, seed=3, dtype=np.float32),
@@ -74,19 +74,22 @@ CASES: dict[str, tuple[tuple[np.ndarray, ...], Arrays]] = {
             "page_table": TABLE,
         },
     ),
-    DECODE: ((random(3, 1, 16, 128), *keys(3, 4900, 2, 128)), {}),
-    ALIBI: (
+    DECODE: lambda: ((random(3, 1, 16, 128), *keys(3, 4900, 2, 128)), {}),
+    ALIBI: lambda: (
         (random(2, 300, 8, 128), *keys(2, 290, 2, 128)),
         {"slope": random(8, seed=3, dtype=np.float32)},
     ),
-    LISTED: ((random(2, 700, 8, 128), *keys(2, 700, 2, 128)), {"document": DOCUMENT}),
-    SCALED: ((random(3, 1, 16, 128), *keys(3, 4900, 2, 128, dtype=FP8)), scales(3, 2)),
-    SCALED_PAGES: (
+    LISTED: lambda: ((random(2, 700, 8, 128), *keys(2, 700, 2, 128)), {"document": DOCUMENT}),
+    SCALED: lambda: (
+        (random(3, 1, 16, 128), *keys(3, 4900, 2, 128, dtype=FP8)),
+        scales(3, 2),
+    ),
+    SCALED_PAGES: lambda: (
         (random(3, 1, 16, 128), *keys(11, 64, 2, 128, dtype=FP8)),
         {**scales(11, 2), "key_lengths": LENGTHS, "page_table": TABLE},
     ),
 }
-"""Inputs, and arrays by name in the order of the C struct."""
+"""What makes inputs, and arrays by name in the order of the C struct."""
 
 
 def bits(array: np.ndarray) -> np.ndarray:
@@ -185,7 +188,7 @@ def by_tvm_ffi(torch: Any, gpu_folder: Path) -> Call:
 @pytest.mark.parametrize("adapter", ["python", "torch", "jax", "tvm_ffi"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_bits_of_the_runtime(request: pytest.FixtureRequest, adapter: str, name: str) -> None:
-    inputs, arrays = CASES[name]
+    inputs, arrays = CASES[name]()
     kernel = fa4gen.load(name)
     given = {key: to_cupy(array) for key, array in arrays.items()}
     on_gpu = tuple(map(to_cupy, inputs))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.model import Parameter
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.vendor.image import Image
     from fa4gen.vendor.lock import LockedTable
 
 PREFIX = "acme"
@@ -110,12 +111,13 @@ def _info(parameters: tuple[Parameter, ...], threads: int, cluster: int) -> byte
     return info
 
 
-def facts_of(name: str, plan: Plan) -> KernelFacts:
+def facts_of(name: str, plan: Plan, packed: Image | None = None) -> KernelFacts:
+    """What a folder knows of a shipped kernel, with ``packed`` instead of its machine code."""
     kernel = SimpleNamespace(
         name=name,
         symbol=plan.name,
         plan=plan,
-        packed=None,
+        packed=packed,
         compiled=SimpleNamespace(cubin=cubin_without_code(plan)),
     )
     return kernel_facts(kernel)
