@@ -85,11 +85,8 @@ def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidat
             its = build_plan(other.config)
             found.setdefault(_identity(its), Candidate(other, its, "shipped", {}))
     if tiles:
-        design = tiles_of(plan)
-        for changes in design.variants(base.config.data()):
-            variant = _variant(base, family, changes)
-            if variant is not None and design.is_worth_it(variant.plan):
-                found.setdefault(_identity(variant.plan), variant)
+        for variant in _variants(json.dumps(given_keys(base)), base.config.name):
+            found.setdefault(_identity(variant.plan), variant)
     return tuple(found.values())
 
 
@@ -149,10 +146,22 @@ def variant_name(base: str, changes: Changes) -> str:
     return "_".join(words)
 
 
-def _variant(base: LoadedConfig, family: Family, changes: Changes) -> Candidate | None:
-    """Return ``base`` with another tile and all else of its tuning left to the plan."""
-    kept = {key: value for key, value in given_keys(base).items() if key not in family.tuning_keys}
-    return _with(kept, changes, variant_name(base.config.name, changes))
+@lru_cache(maxsize=4)
+def _variants(given: str, name: str) -> tuple[Candidate, ...]:
+    """Return a config, by its keys as JSON, with other tiles and all else left to the plan.
+
+    Hundreds of plans take a second, and a process often needs those of one config again.
+    """
+    keys = json.loads(given)
+    config = load_mapping(keys, name).config
+    plan = build_plan(config)
+    family, design = family_of(plan), tiles_of(plan)
+    kept = {key: value for key, value in keys.items() if key not in family.tuning_keys}
+    every = (
+        _with(kept, changes, variant_name(name, changes))
+        for changes in design.variants(config.data())
+    )
+    return tuple(one for one in every if one is not None and design.is_worth_it(one.plan))
 
 
 def _with(keys: Mapping[str, Any], changes: Changes, name: str) -> Candidate | None:
