@@ -7,7 +7,7 @@ Field names are YAML keys, plan fields, C++ constants (kCamelCase) and manifest 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from fa4gen.config.declared import TensorValue, all_tensors
 from fa4gen.config.expressions import check_expressions
@@ -265,16 +265,6 @@ class AttentionConfig(AttentionKeys):
                 "value_depth: 512 is for depth 512, whose pair of CTAs divides columns, and for "
                 f"576, whose keys have the values; depth is {self.depth}"
             )
-
-    def data(self, *, only_given: bool = False, only_changed: bool = False) -> dict[str, Any]:
-        """Return the keys and their values; see Strict.
-
-        Without tile_heads where it is 1: hashes of configs are those from before there was the key.
-        """
-        found = super().data(only_given=only_given, only_changed=only_changed)
-        if self.tile_heads == 1 and not only_given:
-            found.pop("tile_heads", None)
-        return found
 
     @rule
     def _tile_heads_are_of_prefill(self) -> None:

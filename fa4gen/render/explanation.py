@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.paths import shown_path
 from fa4gen.designs.shared.hardware import ARCHITECTURES
-from fa4gen.render.manifest import config_data, json_data
+from fa4gen.render.manifest import json_data
 from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memory_picture
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def explain(plan: Plan, loaded: LoadedConfig) -> list[Section]:
 def _values(plan: Plan, loaded: LoadedConfig) -> Section:
     """Every config key with its value; the plan's choices say how the others were chosen."""
     choices = {choice.key: choice for choice in plan.choices}
-    written = config_data(loaded.config)
+    written = loaded.config.data()
     own = f"{shown_path(loaded.path)}:"
     rows = []
     for key in dict.fromkeys([*written, *choices]):

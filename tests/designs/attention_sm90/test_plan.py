@@ -16,6 +16,7 @@ from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.designs.shared.roles import RegisterSplit
 from fa4gen.errors import ConfigError
+from fa4gen.render.manifest import config_data
 
 Strategy = st.SearchStrategy[AttentionConfig]
 PlanOf = Callable[..., AttentionPlan]
@@ -271,6 +272,6 @@ def test_tiles_of_several_heads(plan_of) -> None:
 
 
 def test_a_config_without_tile_heads_has_the_hash_from_before_there_was_the_key(config_of) -> None:
-    assert "tile_heads" not in config_of().data()
-    assert "tile_heads" not in config_of(tile_heads=1).data()
-    assert config_of(tile_heads=2).data()["tile_heads"] == 2
+    assert "tile_heads" not in config_data(config_of())
+    assert "tile_heads" not in config_data(config_of(tile_heads=1))
+    assert config_data(config_of(tile_heads=2))["tile_heads"] == 2

@@ -51,8 +51,8 @@ def run(
 @pytest.mark.parametrize(
     ("arch", "kernels", "others"),
     [
-        ("sm_90a", ("softmax", "product"), ("dynamic", "scaled")),
-        ("sm_100a", ("dynamic", "scaled"), ("softmax", "product")),
+        ("sm_90a", ("softmax", "heads", "product"), ("dynamic", "scaled")),
+        ("sm_100a", ("dynamic", "scaled"), ("softmax", "heads", "product")),
     ],
 )
 def test_the_selftest_finds_the_numbers_right(
@@ -67,7 +67,7 @@ def test_the_selftest_finds_the_numbers_right(
         assert line.endswith("6 launches")
     for name in others:
         assert f"acme_{name}: not run: no GPU here runs" in done.stdout
-    assert "passed: 2 of 4 kernels were run" in done.stdout
+    assert f"passed: {len(kernels)} of 5 kernels were run" in done.stdout
     entries = {one.launch.entry for one in recorder.launches}
     assert entries == {builds.kernels[name].plan.entry_point for name in kernels}
     verdicts = {one.report.verdict for one in recorder.launches if one.report is not None}
@@ -79,7 +79,8 @@ def test_graphs_and_threads(builds: Builds, cache: Path, tmp_path: Path) -> None
     done, recorder = run(builds, "sm_90a", cache, tmp_path, builds.stress(), *words, quick=())
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines() == [
-        f"acme_{name}: passed: 3 graph replays, 2 threads" for name in ("softmax", "product")
+        f"acme_{name}: passed: 3 graph replays, 2 threads"
+        for name in ("softmax", "heads", "product")
     ]
     verdicts = {one.report.verdict for one in recorder.launches if one.report is not None}
     assert verdicts == {Verdict.CLEAN}

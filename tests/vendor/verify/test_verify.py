@@ -180,7 +180,7 @@ def test_after_a_crash_no_other_kernel_runs_on_the_gpu(builds: Builds, monkeypat
     dynamic, *others = verify(builds.folder)
     assert dynamic.symbol == DYNAMIC
     assert complaints(dynamic) == ""
-    assert len(others) == 3
+    assert len(others) == 4
     for one in others:
         assert complaints(one) == f"not run, because {DYNAMIC} left the GPU unusable"
 
