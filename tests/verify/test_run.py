@@ -124,6 +124,23 @@ def test_a_refused_call_fails_its_case_alone(make_plan, numpy_backend, compiled)
     assert not verdict.stopped
 
 
+@pytest.mark.parametrize(("mistake", "runs"), [("", 2), ("scale", 1)])
+def test_what_is_wrong_in_one_schedule_is_not_run_in_another(
+    make_plan, numpy_backend, compiled, mistake, runs
+) -> None:
+    class Backend(numpy_backend):
+        same_bits = False
+
+        def load(self, plan, compiled):
+            self.runnable = Recording(super().load(plan, compiled), 0, Exception())
+            return self.runnable
+
+    backend = Backend(mistake)
+    verdict = verify_kernel(make_plan(), compiled, backend, VerifyOptions(5, ("gqa/2",)))
+    assert backend.runnable.calls == runs
+    assert verdict.passed == (runs == 2)
+
+
 def test_after_a_crash_nothing_more_is_run(make_plan, numpy_backend, compiled, monkeypatch) -> None:
     monkeypatch.setattr(run_module, "MAX_THREADS", 1)
     backend = failing_backend(numpy_backend, 4, StoppedError(Problem("the kernel crashed: why")))
