@@ -3,23 +3,26 @@
 ``__device__ __forceinline__`` is a macro, P_FN. Constants are enumerators: NVRTC, which does
 not see the host's code, gives every variable of a namespace or a class a place in the machine code,
 with a symbol and a pointer: a tenth of an image, which nothing reads. The tables of barriers and of
-tensor memory are in the header of barriers alone. Instructions stay as they are.
+tensor memory are in the header of barriers alone. Integers are u32, i32 and so on. Instructions
+stay as they are.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import textwrap
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.render.manifest import sha256
 from fa4gen.render.wrap import MAX_COLUMNS
+from fa4gen.vendor.documented import documented
 from fa4gen.vendor.indent import tabbed
 from fa4gen.vendor.operands import definitions, short_lists
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from fa4gen.render.render import RenderedKernel
 
 FUNCTION = "__device__ __forceinline__"
@@ -29,13 +32,19 @@ _COMPARED = re.compile(
     r"(?<!\+)(?<![-+*/%] )\b((?:\w+::)*(\w+))"
     r"(?= (?:==|!=|<=|>=|<|>) (?:\w+::)*(\w+)\b(?! [-+*/%]))"
 )
+_BETWEEN = re.compile(r" *(?://(?! ----).*)?")
+"""What may stand between constants of one enumeration."""
 _COMMENT = re.compile(r" *//.*$")
+_RULER = re.compile(r"^(// ---- .*) ----$|^(\}  // namespace) .*$", re.MULTILINE)
+_CONFIG = "// Config sha256 "
+"""The manifest has it."""
 _ONCE = "#pragma once\n"
 _TABLES = ("// Barriers: slots", "// Tensor memory, by columns:")
+_CUT_HEAD = re.compile(r"static (?:inline )?[\w *]+\(.*,$").fullmatch
+"""The first line of several of a function's head."""
 _PIECES = re.compile(r"[^,]*,|[^,]+$")
 _ELSE = "#else  // a pass of the build for another target: the kernel is there, and traps"
-_QUALIFIERS = re.compile(r"const __grid_constant__ | __restrict__")
-_PARAMETER = re.compile(r" \w+(?:,|\) \{)$")
+_INTEGER = re.compile(r"\b(u?)int(16|32|64)\b")
 
 
 def compact(rendered: RenderedKernel, prefix: str) -> RenderedKernel:
@@ -53,7 +62,7 @@ def compact(rendered: RenderedKernel, prefix: str) -> RenderedKernel:
     }
     device, manifest = f"{rendered.name}_device.cuh", f"{rendered.name}.json"
     files = {
-        name: text if name == manifest else tabbed(short_lists(text, prefix.upper()))
+        name: text if name == manifest else tabbed(short_lists(_short_types(text), prefix.upper()))
         for name, text in files.items()
     }
     macros = f"#define {macro_of(prefix)} {FUNCTION}\n"
@@ -68,6 +77,7 @@ def compact(rendered: RenderedKernel, prefix: str) -> RenderedKernel:
 
 def _enumerators(text: str) -> list[str]:
     """Return the names of the enumerators of enumerations without a name."""
+    text = "\n".join(map(_code, text.split("\n")))
     bodies = re.findall(r"^ *enum : \w+ \{(.*?)\};", text, re.MULTILINE | re.DOTALL)
     return [name for body in bodies for name in re.findall(r"\b(\w+) = ", body)]
 
@@ -82,7 +92,8 @@ def compact_text(text: str, prefix: str, variables: frozenset[str] = frozenset()
 
     Constants of the names ``variables`` stay: an operand of asm is no enumerator.
     """
-    lines = _functions(_without_tables(text.split("\n")), macro_of(prefix))
+    text = _RULER.sub(lambda match: match[1] or match[2], text)
+    lines = documented(_functions(_without_tables(text.split("\n")), macro_of(prefix)))
     return "\n".join(_enumerated(_traps(lines), variables))
 
 
@@ -99,6 +110,11 @@ def _compared_as_numbers(text: str, names: frozenset[str]) -> str:
     return _COMPARED.sub(signed, text)
 
 
+def _short_types(text: str) -> str:
+    """Call the integers u16, u32, u64, i32 and i64."""
+    return _INTEGER.sub(lambda match: f"{match[1] or 'i'}{match[2]}", text)
+
+
 def _without_tables(lines: list[str]) -> list[str]:
     """Leave the head's tables of barriers and tensor memory to the header of barriers."""
     done: list[str] = []
@@ -106,6 +122,10 @@ def _without_tables(lines: list[str]) -> list[str]:
     words = "Barriers and tensor memory" if _TABLES[1] in lines else "Barriers"
     header = next((line.split('"')[1] for line in lines if line.startswith('#include "')), "")
     for line in lines:
+        if line.startswith(_CONFIG):
+            if done and done[-1] == "//":
+                done.pop()
+            continue
         if line.startswith(_TABLES):
             in_table = True
             if line.startswith(_TABLES[0]):
@@ -119,19 +139,30 @@ def _without_tables(lines: list[str]) -> list[str]:
 def _functions(lines: list[str], macro: str) -> list[str]:
     """Put the macro in, and fill the lines of the parameters again."""
     done: list[str] = []
+    for head in _heads(lines, lambda line: FUNCTION in line):
+        rows = [row.replace(FUNCTION, macro) for row in head]
+        done += _filled(rows) if rows != head else head
+    return done
+
+
+def filled_heads(text: str) -> str:
+    """Return C with as many parameters of each static function on a line as there is room for."""
+    done: list[str] = []
+    for head in _heads(text.split("\n"), _CUT_HEAD):
+        done += _filled(head) if len(head) > 1 else head
+    return "\n".join(done)
+
+
+def _heads(lines: list[str], begins: Callable[[str], object]) -> Iterator[list[str]]:
+    """Yield the lines of each head, and each other line."""
     number = 0
     while number < len(lines):
-        line = lines[number]
+        head = [lines[number]]
         number += 1
-        if FUNCTION not in line:
-            done.append(line)
-            continue
-        head = [line]
-        while _open_bracket(head) >= 0 and number < len(lines):
+        while begins(head[0]) and _open_bracket(head) >= 0 and number < len(lines):
             head.append(lines[number])
             number += 1
-        done += _filled([row.replace(FUNCTION, macro) for row in head])
-    return done
+        yield head
 
 
 def _open_bracket(rows: list[str]) -> int:
@@ -167,27 +198,23 @@ def _filled(rows: list[str]) -> list[str]:
 
 
 def _traps(lines: list[str]) -> list[str]:
-    """Name no parameters of the kernels that only trap, in a build for another target."""
+    """Give the kernels that only trap, in a build for another target, no parameters.
+
+    Such a kernel reads none, and none are passed: a launch passes as many as it has.
+    """
     if _ELSE not in lines:
         return lines
     begin = lines.index(_ELSE)
-    done, types = lines[:begin], ""
+    done, is_parameter = lines[:begin], False
     for line in lines[begin:]:
-        row = line.strip()
         if line.startswith('extern "C"'):
+            done.append(f"{line}) {{")
+            is_parameter = True
+        elif is_parameter:
+            is_parameter = not line.endswith(") {")
+        elif not line.startswith(("namespace ", "}  // namespace")):
             done.append(line)
-        elif line.startswith("    ") and _PARAMETER.search(row):
-            end = ", " if row.endswith(",") else ") {"
-            types += _PARAMETER.sub("", _QUALIFIERS.sub("", row)) + end
-            if end == ") {":
-                width = MAX_COLUMNS - 4
-                done += textwrap.wrap(
-                    types, width, initial_indent=" " * 4, subsequent_indent=" " * 4
-                )
-                types = ""
-        else:
-            done.append(line)
-    return done
+    return [line for line, above in zip(done, ["", *done], strict=False) if line or above]
 
 
 @dataclass(frozen=True)
@@ -197,37 +224,43 @@ class _Constant:
     kind: str
     indent: str
     lines: tuple[str, ...]
+    above: tuple[str, ...]
+    """Comments and blank lines after the constant before."""
 
 
 def _enumerated(lines: list[str], variables: frozenset[str]) -> list[str]:
     """Return lines with enumerators for the constants of namespaces and classes.
 
-    Those that follow one another and have one type are of one enumeration.
+    Those that follow one another and have one type are of one enumeration, comments between them
+    or not.
     """
     done: list[str] = []
     run: list[_Constant] = []
+    between: list[str] = []
     in_class = False
     number = 0
     while number < len(lines):
         line = lines[number]
+        number += 1
         if line[:1] not in (" ", "#", "/", ""):
             in_class = line.startswith(("struct ", "class ")) and not line.endswith(";")
         match = _CONSTANT.match(line)
         if match and match[3] not in variables and len(match[1]) == 2 * in_class:
-            ends = (i for i in range(number, len(lines)) if _code(lines[i]).endswith(";"))
-            last = next(ends, number)
-            own = (line[match.end() :], *lines[number + 1 : last + 1])
+            ends = (i for i in range(number - 1, len(lines)) if _code(lines[i]).endswith(";"))
+            last = next(ends, number - 1)
+            own = (line[match.end() :], *lines[number : last + 1])
             if run and (run[-1].kind, run[-1].indent) != (match[2], match[1]):
-                done += _enumeration(run)
-                run = []
-            run.append(_Constant(match[2], match[1], own))
+                done += [*_enumeration(run), *between]
+                run, between = [], []
+            run.append(_Constant(match[2], match[1], own, tuple(between)))
+            between = []
             number = last + 1
-            continue
-        done += _enumeration(run)
-        run = []
-        done.append(line)
-        number += 1
-    return done + _enumeration(run)
+        elif run and _BETWEEN.fullmatch(line):
+            between.append(line)
+        else:
+            done += [*_enumeration(run), *between, line]
+            run, between = [], []
+    return [*done, *_enumeration(run), *between]
 
 
 def _enumeration(run: list[_Constant]) -> list[str]:
@@ -243,6 +276,7 @@ def _enumeration(run: list[_Constant]) -> list[str]:
     rows = [f"{indent}enum : {kind} {{"]
     for constant in run:
         first, *more = constant.lines
+        rows += [f"{indent}  {row.lstrip()}".rstrip() for row in constant.above]
         rows += [f"{indent}  {first}", *more]
         code = _code(rows[-1])
         rows[-1] = f"{code[:-1]},{rows[-1][len(code) :]}"

@@ -49,11 +49,16 @@ class Features:
     """A launch before the kernel's own lists the tiles of a ragged batch."""
     shares: bool
     """CTAs share the keys of a tile: decode kernels."""
+    tiles: bool
+    """CTAs take tiles that the host has counted: neither shared ones nor listed ones."""
+    by_split: bool
+    """Partial results are counted by splits of a fixed number of keys."""
     values_in_keys: bool
+    """Values are the first columns of the keys: latent attention."""
     other_keys: bool
     """Keys and values are of another type than the query."""
     page_scales: bool
-    """Values are the first columns of the keys: latent attention."""
+    """Keys and values have scales for each page."""
     stepped_places: bool
     """Boxes of tensor maps that end at any row have several panels."""
     tile_heads: bool
@@ -100,6 +105,21 @@ class Features:
         return any(name in self.arrays for name in TABLES)
 
     @property
+    def packed(self) -> bool:
+        """Whether a kernel takes sequences one after the other in one tensor."""
+        return "query_offsets" in self.arrays or "key_offsets" in self.arrays
+
+    @property
+    def lengths(self) -> bool:
+        """Whether a kernel takes numbers of keys."""
+        return "key_lengths" in self.arrays
+
+    @property
+    def paged(self) -> bool:
+        """Whether keys of a kernel are in pages."""
+        return "page_table" in self.arrays
+
+    @property
     def absent_arrays(self) -> tuple[str, ...]:
         """The arrays that no kernel takes."""
         return tuple(name for name in ARRAYS if name not in self.arrays)
@@ -131,6 +151,8 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         block_lists=any(one.lists_blocks for one in launchers),
         lists=any(one.list_entry for one in launchers),
         shares=any(one.share_limit for one in launchers),
+        tiles=any(not (one.share_limit or one.list_entry) for one in of_attention),
+        by_split=any(one.by_split for one in launchers),
         values_in_keys=any(one.values_in_keys for one in launchers),
         other_keys=any(one.other_keys for one in launchers),
         page_scales=any(one.page_scales for one in launchers),
@@ -157,6 +179,8 @@ def every_feature() -> Features:
         block_lists=True,
         lists=True,
         shares=True,
+        tiles=True,
+        by_split=True,
         values_in_keys=True,
         other_keys=True,
         page_scales=True,

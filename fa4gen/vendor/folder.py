@@ -10,6 +10,7 @@ from fa4gen.render.environment import open_templates
 from fa4gen.render.render import GENERATOR
 from fa4gen.runtime.arguments import TABLES
 from fa4gen.scores import SCORES
+from fa4gen.vendor.compact import filled_heads
 from fa4gen.vendor.condition import HELPERS, helpers_of
 from fa4gen.vendor.facts import kernel_facts
 from fa4gen.vendor.features import features_of
@@ -112,7 +113,7 @@ def folder_files(
     for path, template in roots:
         text = templates.environment().get_template(template).render(shared)
         place = path.format(prefix=request.prefix)
-        files[place] = tabbed(text) if place.endswith((".c", ".h")) else text
+        files[place] = tabbed(filled_heads(text)) if place.endswith((".c", ".h")) else text
     for kernel, fact in zip(kernels, facts, strict=True):
         for name, text in kernel.rendered.files.items():
             files[f"kernels/{name}"] = short_manifest(text) if name.endswith(".json") else text

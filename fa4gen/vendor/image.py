@@ -16,8 +16,8 @@ from fa4gen.vendor.packing import MODEL, RADIX, pack
 
 LINE_CHARACTERS = 4000
 """Nearly as many as C99 takes in a string (4095), since quotes and line ends count."""
-_STAND_INS = {"?": "!", "\\": "~"}
-"""Characters from "#" on that mean something in a string of C, and those instead; no braces."""
+_STAND_INS = {"?": "!", "\\": "~", "{": " "}
+"""Characters from "#" on that mean something in strings of C or templates, and those instead."""
 ALPHABET = "".join(_STAND_INS.get(chr(c), chr(c)) for c in range(ord("#"), ord("#") + RADIX))
 """The characters of the digits 0, 1, ..."""
 

@@ -11,6 +11,8 @@ import re
 STEP = 2
 """Spaces of a level in the templates."""
 
+_IN_COMMENT = re.compile(r"\*(?:[ /]|$)")
+"""A line that continues a comment; a pointer that is written through is no such line."""
 _ALIGNED = re.compile(r"(?<=\S) +(?= /\*|  //)")
 
 
@@ -20,7 +22,7 @@ def tabbed(text: str) -> str:
     level = 0
     for line in text.split("\n"):
         code = _ALIGNED.sub("", line.lstrip(" "))
-        of_comment = " " if code.startswith("*") else ""
+        of_comment = " " if _IN_COMMENT.match(code) else ""
         spaces = len(line) - len(line.lstrip(" ")) - len(of_comment)
         if not code or spaces < 0:
             done.append(line)

@@ -8,34 +8,38 @@ need, the lock the hash of the templates.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.load import config_from_data
+from fa4gen.errors import ConfigError
 from fa4gen.render.manifest import config_data, sealed, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-STEP = " "
+STEP = ""
+"""Before a key of an inner mapping."""
 CONFIG = "config"
 LONGEST = 48
 """Characters of a value of the plan that stands there itself."""
-HASH_CHARACTERS = 16
+HASH_CHARACTERS = 8
+NAMES = ("name", "entry_point")
+"""Of the plan."""
 _USUAL_DEFAULTS = (None, "auto", "none", False)
 
 
 def short_manifest(text: str) -> str:
-    """Return the manifest ``text`` without its templates, its plan short; a key is a line.
+    """Return the manifest ``text`` without what it was made from, its plan short; a key is a line.
 
-    Of the config it has what is no default: the lock has all of it.
+    Of the config it has what is no default: the lock has all of it, and hashes.
     """
     manifest = json.loads(text)
-    inputs = {key: value for key, value in manifest["inputs"].items() if key != "templates"}
+    del manifest["inputs"]
     short = {
         **manifest,
         CONFIG: short_config(manifest[CONFIG]),
-        "plan": short_plan(manifest["plan"]),
-        "inputs": inputs,
+        "plan": short_plan(manifest["plan"], manifest[CONFIG]),
     }
     return _lines(sealed(short), 0) + "\n"
 
@@ -45,14 +49,26 @@ def short_config(config: Mapping[str, Any]) -> dict[str, Any]:
     short = {key: value for key, value in config.items() if value not in _USUAL_DEFAULTS}
     whole = config_data(config_from_data(short, config["name"], "manifest"))
     missing = {key: value for key, value in config.items() if whole.get(key, short) != value}
-    return {**short, **missing}
+    short |= missing
+    for key in [key for key in short if key != "name"]:
+        fewer = {name: value for name, value in short.items() if name != key}
+        with suppress(ConfigError):
+            if config_data(config_from_data(fewer, config["name"], "manifest")) == config:
+                short = fewer
+    return short
 
 
-def short_plan(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``plan`` with hashes in the place of its tables and other long values."""
+def short_plan(plan: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``plan`` with hashes in the place of its tables and other long values.
+
+    What it lacks (nothing, false, an empty list) is left out, what the config says alike, and the
+    names that follow from the config's.
+    """
     return {
         key: value if len(_flat(value)) <= LONGEST else f"sha256:{_digest(value)}"
         for key, value in plan.items()
+        if value is not None and value is not False and value != [] and config.get(key) != value
+        if key not in NAMES
     }
 
 
@@ -77,3 +93,11 @@ def _lines(value: Any, depth: int) -> str:
 
 def _flat(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values of short plans are alike; older folders have longer hashes."""
+    if isinstance(one, str) and isinstance(other, str) and one.startswith("sha256:"):
+        length = min(len(one), len(other))
+        return one[:length] == other[:length]
+    return bool(one == other)

@@ -3,10 +3,10 @@
 Both sides are compared with the text that they came from, of which hashes of its lines are enough:
 a merge writes lines of the sides only. Blank lines, those of closing brackets, and those that
 continue a comment or an expression belong to the line before them, which counts as one with them.
-Each line is hashed together with the one before it, so an edit shows in two hashes. Edits that
-leave two unchanged lines between them are taken both; edits that are nearer or overlap are a
-conflict unless they are the same. Edits of one side with fewer than three unchanged lines between
-them count as one.
+So do a comment and the line after it, the head of a block and its first line. Each line is hashed
+together with the one before it, so an edit shows in two hashes. Edits that leave two unchanged
+lines between them are taken both; edits that are nearer or overlap are a conflict unless they are
+the same. Edits of one side with fewer than three unchanged lines between them count as one.
 """
 
 from __future__ import annotations
@@ -40,9 +40,12 @@ _OPEN = re.compile(rb".*[,(\[=+\-|&?:<\\]\s*", re.DOTALL)
 _MARKER = re.compile(rb"^(<{7}|>{7})( |\r?$)", re.MULTILINE)
 
 
-Grouping = Literal["statements", "closing", "lines"]
-"""Which lines count with the one before: those that continue it, closing ones, none. Folders of
-older versions have the latter two."""
+_HEAD = re.compile(rb".*\{\s*", re.DOTALL)
+"""A line that begins a block."""
+
+Grouping = Literal["blocks", "statements", "closing", "lines"]
+"""Which lines count with the one before: what a comment is about and a block's first line as well,
+those that continue it, closing ones, none. Folders of older versions have the latter three."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +85,13 @@ class LineKeys:
     """One more than lines: the end counts as an empty line."""
     bits: int = KEY_BITS
     """Of each, from the highest of the hash on."""
-    grouping: Grouping = "statements"
+    grouping: Grouping = "blocks"
     """Which lines count with the line before them."""
 
 
 def line_keys(data: bytes) -> LineKeys:
     """Return the keys of the lines of ``data``."""
-    return LineKeys(tuple(_keys(_lines(data, "statements"), KEY_BITS)))
+    return LineKeys(tuple(_keys(_lines(data, "blocks"), KEY_BITS)))
 
 
 def merge(base: LineKeys, yours: bytes, ours: bytes, our_name: str = "fa4gen") -> Merged:
@@ -141,8 +144,9 @@ def _lines(data: bytes, grouping: Grouping) -> list[bytes]:
     above = b""
     at_top = True
     for line in data.splitlines(keepends=True):
-        at_top = at_top and bool(_COMMENT.match(line))
-        if lines and not at_top and _belongs(line, above, grouping):
+        was_at_top, at_top = at_top, at_top and bool(_COMMENT.match(line))
+        own = grouping if not was_at_top or grouping != "blocks" else "statements"
+        if lines and not at_top and _belongs(line, above, own):
             lines[-1] += line
         else:
             lines.append(line)
@@ -154,11 +158,11 @@ def _belongs(line: bytes, above: bytes, grouping: Grouping) -> bool:
     """Whether a line counts as one with that above it."""
     if grouping != "lines" and _CLOSING.fullmatch(line):
         return True
-    if grouping != "statements":
+    if grouping not in ("statements", "blocks"):
         return False
     if _COMMENT.match(above):
-        return bool(_MORE_COMMENT.match(line))
-    return bool(_OPEN.fullmatch(above))
+        return grouping == "blocks" or bool(_MORE_COMMENT.match(line))
+    return bool(_OPEN.fullmatch(above) or (grouping == "blocks" and _HEAD.fullmatch(above)))
 
 
 def _keys(lines: Sequence[bytes], bits: int) -> list[int]:

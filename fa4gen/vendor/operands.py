@@ -1,4 +1,7 @@
-"""Long lists of operands of asm statements, by macros: elements of an array one after the other."""
+"""Long lists of operands of asm statements, by macros: elements of an array one after the other.
+
+And the registers %0 to %31 in the text of instructions.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from itertools import pairwise
 
 _OPERAND = re.compile(r'("[=+]?[a-z]")\((\w+)\[(\d+)\]\)')
 _BETWEEN = re.compile(r",\s*")
+_REGISTERS = re.compile(
+    "%0" + "".join(rf',\s*(?:"\s*")?%{number}' for number in range(1, 32)) + r"\b"
+)
 SIZES = (64, 16, 4)
 LEAST = 8
 """Operands of a list that is made shorter."""
@@ -21,7 +27,7 @@ def short_lists(text: str, macro: str) -> str:
             continue
         done += text[end : first.start()] + ", ".join(_calls(first, len(run), macro))
         end = last.end()
-    return done + text[end:]
+    return _REGISTERS.sub(f'" {macro}_REGISTERS "', done + text[end:])
 
 
 def definitions(text: str, macro: str) -> str:
@@ -33,7 +39,11 @@ def definitions(text: str, macro: str) -> str:
         if size <= largest
     ]
     comment = "// Operands of asm: elements of an array from i on.\n"
-    return comment + "".join(lines) if lines else ""
+    registers = [", ".join(f"%{i}" for i in range(begin, begin + 16)) for begin in (0, 16)]
+    names = f'#define {macro}_REGISTERS \\\n  "{registers[0]}, " \\\n  "{registers[1]}"\n'
+    return (comment + "".join(lines) if lines else "") + (
+        names if f"{macro}_REGISTERS" in text else ""
+    )
 
 
 def _parts(size: int, macro: str) -> str:

@@ -19,15 +19,21 @@ from fa4gen.vendor.lock import STATE_FOLDER
 from fa4gen.vendor.merge import KEY_BITS, LineKeys, line_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from fa4gen.vendor.merge import Grouping
 
 ORIGINALS = f"{STATE_FOLDER}/originals.zip"
-KINDS: dict[str, Grouping] = {"statements": "statements", "joined": "closing", "pairs": "lines"}
+KINDS: dict[str, Grouping] = {
+    "blocks": "blocks",
+    "statements": "statements",
+    "joined": "closing",
+    "pairs": "lines",
+}
 """Of the archive: the member with the keys is called this and their bits; older folders have the
 others, with more keys."""
+COUNTS = "files.json"
 KNOWN_BITS = (KEY_BITS, 8, 12, 16)
 """Of keys that are read: those of today, and of older folders."""
 MAX_BYTES = 8 << 20
@@ -47,25 +53,18 @@ def belongs(path: str) -> bool:
 def pack_originals(files: Mapping[str, bytes]) -> bytes:
     """Return the archive of those of ``files`` that belong in it.
 
-    Two members, since one for each file would take more than its keys: ``files.json`` has the
-    number of keys by path, the other the keys of all lines in that order, the highest bits first.
+    Its one member has the keys of all lines, file by file in the order of the paths, the highest
+    bits first; its comment the number of keys of each file. Older folders have the numbers by path
+    in a member of its own, COUNTS.
     """
-    keys = {path: line_keys(files[path]) for path in sorted(files) if belongs(path)}
-    counts = {path: len(of_file.keys) for path, of_file in keys.items()}
-    members = {
-        "files.json": json.dumps(counts, indent=0).encode(),
-        f"statements{KEY_BITS}": _packed(
-            [key for of_file in keys.values() for key in of_file.keys]
-        ),
-    }
+    keys = [line_keys(files[path]).keys for path in sorted(files) if belongs(path)]
+    entry = zipfile.ZipInfo(f"blocks{KEY_BITS}", _EPOCH)
+    entry.create_system = _UNIX
+    entry.external_attr = 0o644 << 16
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, data in members.items():
-            entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.create_system = _UNIX
-            entry.external_attr = 0o644 << 16
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, data)
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(entry, _packed([key for of_file in keys for key in of_file]))
+        archive.comment = json.dumps(list(map(len, keys)), separators=(",", ":")).encode()
     return buffer.getvalue()
 
 
@@ -82,8 +81,10 @@ def _unpacked(data: bytes, bits: int) -> list[int]:
     return [int(text[i : i + bits], 2) for i in range(0, len(text) - bits + 1, bits)]
 
 
-def read_originals(folder: Path, recorded: str | None) -> dict[str, LineKeys]:
+def read_originals(folder: Path, recorded: str | None, paths: Iterable[str]) -> dict[str, LineKeys]:
     """Return the line keys of the folder's originals by path, if the archive has the hash recorded.
+
+    ``paths`` are those of the files that were written.
 
     One that is missing, damaged or of another vendoring gives nothing.
     """
@@ -98,8 +99,12 @@ def read_originals(folder: Path, recorded: str | None) -> dict[str, LineKeys]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if any(entry.file_size > MAX_BYTES for entry in archive.infolist()):
                 return {}
-            counts = json.loads(archive.read("files.json"))
             names = archive.namelist()
+            if COUNTS in names:
+                counts = json.loads(archive.read(COUNTS))
+            else:
+                own = sorted(path for path in paths if belongs(path))
+                counts = dict(zip(own, json.loads(archive.comment), strict=True))
             kind, bits = next(
                 (kind, bits) for kind in KINDS for bits in KNOWN_BITS if f"{kind}{bits}" in names
             )

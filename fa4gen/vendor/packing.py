@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Odds = NDArray[np.int16]
     Bits = NDArray[np.bool_]
 
-RADIX = 88
+RADIX = 90
 VALUES = (
     "PLACE", "OPCODE", "OPCODE_BEFORE", "BACK_1", "BACK_2", "BACK_3", "BACK_4", "BACK_5", "BACK_6",
     "BACK_16", "BACK_32", "EXPECTED", "LENGTH", "LIKEWISE",
@@ -34,33 +34,37 @@ last six bytes when they came before, and the length of that match; the byte at 
 last instruction with the opcode."""
 CONTEXTS = (
     ("PLACE", "BACK_1"),
-    ("PLACE", "OPCODE", "OPCODE_BEFORE", "BACK_3", "BACK_4", "BACK_16"),
+    ("PLACE", "OPCODE", "OPCODE_BEFORE", "BACK_4", "BACK_16"),
     ("BACK_1", "BACK_2"),
-    ("BACK_1", "BACK_2", "BACK_3", "BACK_4"),
-    ("BACK_4", "BACK_16", "BACK_32"),
+    ("BACK_2", "BACK_3", "BACK_4"),
+    ("BACK_1", "BACK_4", "BACK_5", "BACK_16", "BACK_32"),
     ("PLACE", "OPCODE", "BACK_1"),
-    ("PLACE", "OPCODE", "OPCODE_BEFORE", "BACK_3", "BACK_5", "BACK_6", "BACK_32", "LIKEWISE"),
+    ("PLACE", "OPCODE", "OPCODE_BEFORE", "BACK_3", "BACK_32", "LIKEWISE"),
     ("EXPECTED", "LENGTH"),
-    ("PLACE", "LIKEWISE"),
+    ("LIKEWISE",),
     ("PLACE", "OPCODE"),
     ("EXPECTED",),
-    ("PLACE", "OPCODE", "EXPECTED", "LENGTH", "LIKEWISE"),
+    ("OPCODE", "OPCODE_BEFORE", "LIKEWISE"),
+    ("PLACE", "OPCODE", "BACK_5", "LIKEWISE"),
+    ("BACK_3", "BACK_16"),
 )
 """Found by trying additions and changes on machine code of shipped kernels."""
 MATCH_BYTES, LONGEST = 6, 32
-TABLE_BITS = 16
+TABLE_BITS = 18
 MOST_COUNTED = 30
 LEARNING_RATE = 12
-FIRST_WEIGHT = 14418
+KINDS = 512
+"""Of opcodes, each of which has weights."""
+FIRST_WEIGHT = 10000
 HASH_FACTOR, SLOT_FACTOR = 0x2F0B4C47, 0x85EBCA6B
 LOGISTIC = (
     1, 2, 3, 6, 10, 16, 27, 45, 73, 120, 194, 310, 488, 747, 1101, 1546, 2047, 2549, 2994, 3348,
     3607, 3785, 3901, 3975, 4022, 4050, 4068, 4079, 4085, 4089, 4092, 4093, 4094,
 )  # fmt: skip
 """4096 / (1 + exp(-x)) for x from -8 to 8."""
-MODEL = "4"
+MODEL = "8"
 """Another one where the same bytes become other digits."""
-_RATES = np.array([262144 // (8 * count + 9) for count in range(MOST_COUNTED + 1)], np.int32)
+_RATES = np.array([262144 // (5 * count + 9) for count in range(MOST_COUNTED + 1)], np.int32)
 _SETTLED = 128
 """Bits that are alike, after which a chance changes no more."""
 _ENOUGH = 1 << 40
@@ -87,6 +91,7 @@ def model_constants() -> dict[str, object]:
         "most_counted": MOST_COUNTED,
         "learning_rate": LEARNING_RATE,
         "first_weight": FIRST_WEIGHT,
+        "opcode_kinds": KINDS,
         "hash_factor": HASH_FACTOR,
         "slot_factor": SLOT_FACTOR,
         "logistic": LOGISTIC,
@@ -192,7 +197,8 @@ def _chances(data: NDArray[np.uint8]) -> tuple[Numbers, Bits]:
     met = runs.odds().reshape(odds.shape)
     for number, order in enumerate(orders):
         odds[number, order] = met[number]
-    return _mixed(odds, bits), bits
+    by_place, by_opcode = _by_place(odds, bits), _by_opcode(odds, bits, values["OPCODE"])
+    return _chance_table()[_divided(by_place + by_opcode, 2) + 2047], bits
 
 
 @dataclass(frozen=True)
@@ -205,9 +211,10 @@ class _Runs:
 
     def add(self, mixed: Words, nodes: Words, bits: Bits) -> Numbers:
         """Add a context's bits by hashes and bits of the half byte; return their order here."""
-        entry = ((mixed >> np.uint32(32 - TABLE_BITS)) & ~np.uint32(15) | nodes).astype(np.uint16)
-        order = np.argsort(entry, kind="stable")
-        key = entry[order].astype(np.uint32) << 8 | (mixed & np.uint32(255))[order]
+        entry = ((mixed >> np.uint32(32 - TABLE_BITS)) & ~np.uint32(15) | nodes).astype(np.uint32)
+        order = np.argsort(entry.astype(np.uint16), kind="stable")  # twice 16 bits: no comparisons
+        order = order[np.argsort((entry >> 16).astype(np.uint16)[order], kind="stable")]
+        key = entry[order] << np.uint32(8) | (mixed & np.uint32(255))[order]
         begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
         self.lengths.append(np.diff(begins, append=len(bits)))
         self.begins.append(begins + len(self.bits) * len(bits))
@@ -268,21 +275,43 @@ def _met(chance: int, ones: list[bool], count: int) -> list[int]:
     return met
 
 
-def _mixed(odds: Odds, bits: Bits) -> Numbers:
-    """Return the chance in 4096ths for all bits in turn: weights are of a place and a bit."""
-    sets, contexts = 128, len(CONTEXTS)
-    weights = np.full((contexts, sets), FIRST_WEIGHT, np.int64)
+def _by_place(odds: Odds, bits: Bits) -> Numbers:
+    """Return the log-odds for all bits in turn, by weights of a place and a bit."""
+    sets = 128
+    weights = np.full((len(CONTEXTS), sets), FIRST_WEIGHT, np.int64)
     result = np.empty(len(bits), np.int64)
-    table = _chance_table()
     for begin in range(0, len(bits), sets):
         now, bit = odds[:, begin : begin + sets].astype(np.int64), bits[begin : begin + sets]
-        own = weights[:, : len(bit)]
-        total = _divided((own * now).sum(0), 65536)
-        chance = table[np.clip(total, -2047, 2047) + 2047]
-        result[begin : begin + sets] = chance
-        error = (bit * 4096 - chance) * LEARNING_RATE
-        own += _divided(now * error, 16384)
+        result[begin : begin + sets] = _learnt(weights[:, : len(bit)], now, bit)
     return result
+
+
+def _by_opcode(odds: Odds, bits: Bits, opcode: Words) -> Numbers:
+    """Return the same by weights of an opcode, some bits of it, and a bit: in rounds, as _Runs."""
+    kind = (opcode % KINDS).astype(np.uint16)
+    order = np.argsort(kind, kind="stable")
+    ordered = kind[order]
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    lengths = np.diff(begins, append=len(kind))
+    longest = np.argsort(-lengths, kind="stable")
+    begins, lengths = begins[longest], lengths[longest]
+    running = len(begins) - np.cumsum(np.bincount(lengths))
+    weights = np.full((len(CONTEXTS), len(begins), 8), FIRST_WEIGHT, np.int64)
+    by_byte, bits_of = odds.reshape(len(CONTEXTS), -1, 8), bits.reshape(-1, 8)
+    result = np.empty(bits_of.shape, np.int64)
+    for step, count in enumerate(running[:-1].tolist()):
+        at = order[begins[:count] + step]
+        now = by_byte[:, at].astype(np.int64)
+        result[at] = _learnt(weights[:, :count], now, bits_of[at])
+    return result.ravel()
+
+
+def _learnt(weights: Numbers, odds: Numbers, bits: Bits) -> Numbers:
+    """Return the sums of log-odds by a set of weights for each bit, whose weights learn from it."""
+    total = _divided((weights * odds).sum(0), 65536).clip(-2047, 2047)
+    error = (bits * 4096 - _chance_table()[total + 2047]) * LEARNING_RATE
+    weights += _divided(odds * error, 16384)
+    return total
 
 
 def _divided(numbers: Numbers, by: int) -> Numbers:

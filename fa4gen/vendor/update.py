@@ -41,7 +41,8 @@ def plan_update(assembled: Assembled, folder: Path, old: Lock, force: bool = Fal
     refuse_links(folder, [*paths, LOCK_NAME])
     disk = {path: read_file(folder, path) for path in paths}
     _refuse_conflicts(folder, disk)
-    updater = _Updater(folder, old, read_originals(folder, old.files.get(ORIGINALS)), force)
+    originals = read_originals(folder, old.files.get(ORIGINALS), old.files)
+    updater = _Updater(folder, old, originals, force)
     outcomes = [
         outcome
         for path in paths

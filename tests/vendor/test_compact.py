@@ -20,6 +20,7 @@ from fa4gen.vendor.compact import (
     compact,
     compact_text,
 )
+from fa4gen.vendor.documented import documented
 from fa4gen.vendor.names import with_prefix
 from tests.shipped import loaded
 
@@ -121,8 +122,6 @@ extern "C" __global__ void k(
 """
     expected = """\
 // Barriers and tensor memory: k_barriers.h
-//
-// Config sha256 0
 
 #include "k_barriers.h"
 
@@ -134,8 +133,7 @@ ACME_FN Pair<1, 2> sum_of_all(uint32 first, uint32 (*second)(uint32, uint32),
 
 #else  // a pass of the build for another target: the kernel is there, and traps
 
-extern "C" __global__ void k(
-    TensorMap, const float*, int32) {
+extern "C" __global__ void k() {
   asm volatile("trap;");
 }
 
@@ -212,3 +210,66 @@ def code_of(cubin: bytes) -> dict[str, bytes]:
     found = {function.name: function.code for function in Cubin(cubin).functions}
     assert found
     return found
+
+
+def test_constants_with_comments_between_them_are_one_enumeration() -> None:
+    text = """\
+// one
+constexpr int32 kA = 1;
+
+// two,
+// of it
+constexpr int32 kB = 2;  // b = kC
+
+// ---- another part ----
+
+constexpr int32 kC = 3;
+// three
+f();
+"""
+    expected = """\
+// one
+enum : int32 {
+  kA = 1,
+
+  // two,
+  // of it
+  kB = 2,  // b = kC
+};
+
+// ---- another part
+
+enum : int32 { kC = 3 };
+// three
+f();
+"""
+    assert compact_text(text, PREFIX) == expected
+    assert set(_enumerators(expected)) == {"kA", "kB", "kC"}
+
+
+def test_parameters_have_their_meaning_behind_them() -> None:
+    table = """\
+// Launch with 64 threads;
+// grid: one
+//   map         tensor
+//   rows        a long text, which goes on and on and on until there is no more room for it behind
+//               a parameter
+//   last        the last one
+extern "C" __global__ void k(
+    const __grid_constant__ TensorMap map,
+    const int32* __restrict__ rows,
+    int32 other,
+    float last) {
+"""
+    expected = """\
+// Launch with 64 threads;
+// grid: one
+extern "C" __global__ void k(
+    const __grid_constant__ TensorMap map,  // tensor
+    // a long text, which goes on and on and on until there is no more room for it behind a
+    // parameter
+    const int32* __restrict__ rows,
+    int32 other,
+    float last) {  // the last one
+"""
+    assert documented(table.split("\n")) == expected.split("\n")

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from fa4gen.vendor.compact import filled_heads
 from fa4gen.vendor.host_build import find_c_compiler
 from fa4gen.vendor.indent import tabbed
 from fa4gen.vendor.operands import SIZES, definitions, short_lists
@@ -25,6 +26,7 @@ int f(int first,
                * more */
   }
 #endif
+  *first = sum;
   return sum;
 }
 """
@@ -42,6 +44,7 @@ int f(int first,
 >>>> * more */
 >}
 #endif
+>*first = sum;
 >return sum;
 }
 """
@@ -83,3 +86,28 @@ def test_lists_are_apart_by_kind_array_and_place() -> None:
     assert definitions("", "P") == ""
     for size in SIZES:
         assert definitions(f"P_{size}(", "P").count("#define") == 3 - SIZES.index(size)
+
+
+def test_registers_that_are_named_twice_or_once_are_a_macro() -> None:
+    names = [f"%{i}" for i in range(32)]
+    lists = ", ".join(names), ", ".join(names[:16]) + ', "\n      "' + ", ".join(names[16:])
+    for text in lists:
+        short = short_lists(f'asm("ld {{{text}}}, [%32];");\n', "P")
+        assert short == 'asm("ld {" P_REGISTERS "}, [%32];");\n'
+        source = definitions(short, "P") + short
+        command = [*find_c_compiler(), "-E", "-P", "-xc", "-"]
+        done = subprocess.run(command, input=source, capture_output=True, text=True, check=True)
+        assert eval(done.stdout.removeprefix("asm").rstrip(";\n")) == f"ld {{{lists[0]}}}, [%32];"
+    fewer = 'asm("ld {%0, %1, %2, %3}, [%4];");\n'
+    assert short_lists(fewer, "P") == fewer
+
+
+def test_heads_of_static_functions_are_filled_again() -> None:
+    text = (
+        "static int add(const long_name *first,\n"
+        "               int second) {\n"
+        "  return first->x + second;\n}\n"
+        "int other(int first,\n          int second);\n"
+        "static const int table[] = {f(1,\n    2)};\n"
+    )
+    assert filled_heads(text) == text.replace("*first,\n               int", "*first, int")

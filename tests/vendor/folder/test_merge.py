@@ -134,13 +134,14 @@ def test_markers_are_found_whoever_put_them(data: bytes, found: bool) -> None:
 
 
 def test_closing_lines_belong_to_the_line_before_them() -> None:
-    base = b"int f(void) {\n  return 1;\n}\n\nint g(void) {\n  return 2;\n}\n"
-    assert len(line_keys(base).keys) == 5  # and the end
+    base = b"int f(void) {\n  a();\n  b();\n  return 1;\n}\n\n"
+    base += b"int g(void) {\n  c();\n  return 2;\n}\n"
+    assert len(line_keys(base).keys) == 6  # and the end
     yours = base.replace(b"return 2", b"return 3")
     ours = base.replace(b"f(void)", b"f(int a)")
     merged = merge(base, yours, ours)
     assert merged.data == ours.replace(b"return 2", b"return 3")
-    more = base.replace(b"  return 1", b"  a();\n  b();\n  c();\n  return 1")
+    more = base.replace(b"  return 1", b"  d();\n  e();\n  return 1")
     yours = more.replace(b"}\n\n", b"}\n/* mine */\n\n")
     merged = merge(more, yours, more.replace(b"f(void)", b"f(int a)"))
     assert (merged.data, merged.conflicts) == (yours.replace(b"f(void)", b"f(int a)"), 0)
@@ -178,9 +179,19 @@ def test_an_edited_line_whose_key_is_the_old_one_is_not_lost() -> None:
 
 def test_lines_that_go_on_belong_to_the_line_before_them() -> None:
     top = b"/* top\n * a\n * b\n * c\n * of it */\n"
-    base = top + b"int f(int a,\n      int b);\n// one\n// two\nx = 1 +\n    2;\n"
-    assert len(line_keys(base).keys) == 9  # those at the top are five, and the end
+    base = top + b"int f(int a,\n      int b);\na;\nb;\n// one\n// two\nx = 1 +\n    2;\n"
+    assert len(line_keys(base).keys) == 10  # those at the top are five, and the end
     ours = base.replace(b"of it", b"of all")
     merged = merge(base, b"/* mine */\n" + base.replace(b"2;", b"3;"), ours)
     assert merged.conflicts == 0
     assert merged.data == b"/* mine */\n" + ours.replace(b"2;", b"3;")
+
+
+def test_a_comment_is_about_the_line_after_it_and_a_block_begins_with_its_head() -> None:
+    base = b"x;\n// one\na;\n\n// alone\n\nfor (;;) {\n  b;\n  c;\n}\nd;\n"
+    assert len(line_keys(base).keys) == 7  # x, a, alone, b, c, d and the end
+    short = b"int f(void) {\n  return 1;\n}\n\nint g(void) {\n  return 2;\n}\n"
+    merged = merge(short, short.replace(b"1", b"3"), short.replace(b"2", b"4"))
+    assert merged.conflicts == 1  # of two blocks side by side
+    assert b"return 3" in merged.data
+    assert b"return 4" in merged.data

@@ -313,6 +313,17 @@ def archive_of_16_bits(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
+def archive_of_statements(files: dict[str, bytes]) -> bytes:
+    """Originals as the folders before today's have them: the numbers of keys are a member."""
+    today = zipfile.ZipFile(io.BytesIO(pack_originals(files)))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        counts = dict(zip(sorted(files), json.loads(today.comment), strict=True))
+        archive.writestr("files.json", json.dumps(counts))
+        archive.writestr("statements10", today.read("blocks10"))  # none begins a block
+    return buffer.getvalue()
+
+
 def archive_of_10_bits(files: dict[str, bytes]) -> bytes:
     """Originals as later folders have them: a key counts for closing lines, too."""
     counts, bits = {}, ""
@@ -330,13 +341,15 @@ def archive_of_10_bits(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("pack", [pack_originals, archive_of_10_bits, archive_of_16_bits])
+@pytest.mark.parametrize(
+    "pack", [pack_originals, archive_of_statements, archive_of_10_bits, archive_of_16_bits]
+)
 def test_originals_of_every_kind_are_read(pack, tmp_path: Path) -> None:
     files = {"src/a.c": b"a\nb\nc\nd\n", "src/b.c": b"one\n", "src/c.c": b"x\ny"}
     place = tmp_path / ORIGINALS
     place.parent.mkdir()
     place.write_bytes(pack(files))
-    originals = read_originals(tmp_path, sha256(place.read_bytes()))
+    originals = read_originals(tmp_path, sha256(place.read_bytes()), files)
     assert {path: len(keys.keys) for path, keys in originals.items()} == {
         "src/a.c": 5, "src/b.c": 2, "src/c.c": 3,
     }  # fmt: skip

@@ -48,8 +48,8 @@ MUTANTS = (
     ),
     decode(
         "partial results over the tickets",
-        "(char *)args->workspace + tickets_bytes",
-        "(char *)args->workspace + 0 * tickets_bytes",
+        "(char *)args->workspace + kernel->workspace_bytes",
+        "(char *)args->workspace + 0 * kernel->workspace_bytes",
         "",
     ),
     decode(

@@ -95,8 +95,8 @@ MUTANTS = (
     ),
     ragged(
         "the list over the counter",
-        "(uintptr_t)args->workspace + (uintptr_t)counter_bytes",
-        "(uintptr_t)args->workspace + 0 * (uintptr_t)counter_bytes",
+        "(uintptr_t)args->workspace + (uintptr_t)kernel->workspace_bytes",
+        "(uintptr_t)args->workspace + 0 * (uintptr_t)kernel->workspace_bytes",
         "",
     ),
     ragged(
