@@ -22,6 +22,7 @@ DRAWN_AGAIN = Path("docs/tune_h200_drawn_again.jsonl")
 TILE_HEADS = Path("docs/tune_h200_tile_heads.jsonl")
 DRAWN_PRODUCTS = Path("docs/tune_h200_drawn_products.jsonl")
 DRAWN_PRODUCTS_AGAIN = Path("docs/tune_h200_drawn_products_again.jsonl")
+DRAWN_PRODUCTS_RING = Path("docs/tune_h200_drawn_products_ring.jsonl")
 """From the root: what tune wrote."""
 FEW = 64
 SECTOR, LINE = 16, 64
@@ -135,20 +136,41 @@ def drawn_product_table(root: Path) -> str:
 
 
 def drawn_product_again_table(root: Path) -> str:
-    """Return the drawn products with later candidates, beside what they had before."""
-    before = {record["problem"]: _ratio(record) for record in _read(root / DRAWN_PRODUCTS)}
+    """Return the drawn products with the candidates of today, beside what they had before."""
+    earlier = [
+        {record["problem"]: _ratio(record) for record in _read(root / file)}
+        for file in (DRAWN_PRODUCTS, DRAWN_PRODUCTS_AGAIN)
+    ]
     rows = [
         (
             _cross(record["extents"][name] for name in "mnk"),
             f"{_best_peer(record):.1f}",
             f"{_us(record):.1f}",
-            f"{before[record['problem']]:.2f}, **{_ratio(record):.2f}**",
+            ", ".join(f"{before[record['problem']]:.2f}" for before in earlier)
+            + f", **{_ratio(record):.2f}**",
             _kernel_cell(record),
         )
-        for record in sorted(_read(root / DRAWN_PRODUCTS_AGAIN), key=_ratio)
-        if record["problem"] in before
+        for record in sorted(_read(root / DRAWN_PRODUCTS_RING), key=_ratio)
+        if record["problem"] in earlier[0]
     ]
-    return table(("m x n x k", "`mm`, us", "ours", "ratio before, now", "kernel"), rows)
+    return table(("m x n x k", "`mm`, us", "ours", "ratio before, then, now", "kernel"), rows)
+
+
+def drawn_product_more_table(root: Path) -> str:
+    """Return the products that were drawn later, and guided nothing."""
+    known = {record["problem"] for record in _read(root / DRAWN_PRODUCTS)}
+    rows = [
+        (
+            _cross(record["extents"][name] for name in "mnk"),
+            f"{_best_peer(record):.1f}",
+            f"{_us(record):.1f}",
+            f"{_ratio(record):.2f}",
+            _kernel_cell(record),
+        )
+        for record in sorted(_read(root / DRAWN_PRODUCTS_RING), key=_ratio)
+        if record["problem"] not in known and record["set"] == "drawn later"
+    ]
+    return table(("m x n x k", "`mm`, us", "ours", "ratio", "kernel"), rows)
 
 
 def drawn_mean(root: Path) -> float:
