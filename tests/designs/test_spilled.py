@@ -209,6 +209,13 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**DEEP_FP8, "mask": {"chunked": 1}}, {"BN": 96}),
     ({**HOPPER, **DEEP_PAIR, **DOCUMENTS, **TABLE}, {"BN": 64}),
     ({**FOUR_HEADS, "depth": 96, "epilogue": "tma_store", "dtype": "fp16"}, {"BN": 112}),
+    ({**FOUR_HEADS, "depth": 96, "mask": {"chunked": 952}, "overlap_epilogue": True}, {"BN": 112}),
+    (
+        {**FOUR_HEADS, "depth": 192, "value_depth": 128, "softcap": 2301.9}
+        | {"mask": {"sliding_window": {"left": 9, "right": 306806}}}
+        | {"scheduler": "static", "num_consumer_warpgroups": 3},
+        {"BN": 80},
+    ),
     (
         {**FOUR_HEADS, "depth": 96, "ping_pong": True, "overlap_epilogue": True}
         | {"mask": "key // 282682 == query // 282682"},
