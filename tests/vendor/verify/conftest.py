@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fa4gen.emulator.recorder import session
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.vendor.folder import folder_files
 from fa4gen.vendor.host_build import find_c_compiler
@@ -14,7 +16,7 @@ from fa4gen.vendor.model import Request
 from tests.vendor.verify.builds import PREFIX, Builds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 CONFIGS = {
@@ -196,6 +198,14 @@ lse: true
 """,
 }
 """Kernels that walk lists of blocks, likewise."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_programs() -> Iterator[None]:
+    """Read and translate PTX once for all recorders: each test has one of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "Program", lru_cache(maxsize=16)(session.Program))
+        yield
 
 
 @pytest.fixture(scope="session")
