@@ -64,9 +64,9 @@ class Features:
     tile_heads: bool
     """Rows of several heads share a tile."""
     mixed_tile_heights: bool
-    """Some tiles leave the last warpgroup out."""
+    """Some of the tiles that the host counts leave the last warpgroup out."""
     grouped: bool
-    """Heads are worked on in groups that fit L2."""
+    """Likewise, heads are worked on in groups that fit L2."""
     workspace: bool
 
     @property
@@ -137,6 +137,7 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
     """Return the features of a folder with the kernels of ``facts``."""
     launchers = [fact.launcher for fact in facts]
     of_attention = [fact.launcher for fact in facts if fact.family == ATTENTION.name]
+    counted = [one for one in of_attention if not (one.share_limit or one.list_entry)]
     masks = [fact.selftest.mask for fact in facts]
     return Features(
         families=tuple(name for name in FAMILIES if any(fact.family == name for fact in facts)),
@@ -151,15 +152,15 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         block_lists=any(one.lists_blocks for one in launchers),
         lists=any(one.list_entry for one in launchers),
         shares=any(one.share_limit for one in launchers),
-        tiles=any(not (one.share_limit or one.list_entry) for one in of_attention),
+        tiles=bool(counted),
         by_split=any(one.by_split for one in launchers),
         values_in_keys=any(one.values_in_keys for one in launchers),
         other_keys=any(one.other_keys for one in launchers),
         page_scales=any(one.page_scales for one in launchers),
         stepped_places=any(row.has_stepped_places for one in launchers for row in one.maps),
         tile_heads=any(one.tile_heads > 1 for one in launchers),
-        mixed_tile_heights=any(one.mixed_tile_heights for one in launchers),
-        grouped=any(one.grouped for one in launchers),
+        mixed_tile_heights=any(one.mixed_tile_heights for one in counted),
+        grouped=any(one.grouped for one in counted),
         workspace=any(one.workspace_bytes or one.share_limit for one in launchers),
     )
 

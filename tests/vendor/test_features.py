@@ -53,7 +53,7 @@ def chosen() -> list[pytest.ParameterSet]:
     kinds = set()
     sets = []
     for one, name in kernels_by_features().items():
-        kind = (one.families, one.arrays, one.stepped_places)
+        kind = (one.families, one.arrays, one.stepped_places, one.tiles, one.lists, one.by_split)
         sets.append(pytest.param(name, marks=() if kind not in kinds else pytest.mark.seeds))
         kinds.add(kind)
     return sets
