@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.config.find import shipped_configs
-from fa4gen.config.load import load_config
-from fa4gen.designs.build import build_plan
 from fa4gen.render import render as module
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render
 from fa4gen.render.wrap import MAX_COLUMNS, Line, split_comment, wrap
+from tests.shipped import loaded, plan_of
 
 SHIPPED: Final = shipped_configs()
 TEMPLATES: Final = open_templates()
@@ -186,10 +185,8 @@ def test_lines_of_generated_files_are_in_the_column_of_their_bracket() -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_kernels_are_the_same_program(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = load_config(path)
-    plan = build_plan(loaded.config)
     monkeypatch.setattr(module, "wrap", lambda text: [Line(x, 0) for x in text.split("\n")])
-    plain = render(plan, loaded, TEMPLATES).files
+    plain = render(plan_of(path), loaded(path), TEMPLATES).files
     for name, before in plain.items():
         if name.endswith(".json"):
             continue
