@@ -193,6 +193,19 @@ class ExpressionMask(Mask):
             if isinstance(one, Operation)
         )
 
+    @property
+    def divides_keys(self) -> bool:
+        """See Mask."""
+        if self.tested is None or self.FIRST is not None or self.LAST is not None:
+            return False
+        return any(
+            one.name in DIVISIONS
+            and variables_in(one) == {KEY}
+            and not _is_power_of_two(one.arguments[1])
+            for one in parts(self.tested)
+            if isinstance(one, Operation)
+        )
+
     def sees_at(self, places: Places, xp: Any) -> Any:
         """See Mask."""
         return evaluate(self.tree, places.indices, Arrays(xp, places.tensors))
@@ -280,6 +293,10 @@ def check_tensors(text: str, tensors: Iterable[Tensor]) -> frozenset[str]:
 def parse_mask(text: str) -> ExpressionMask:
     """Return the mask of a condition; ValueError says what is wrong with it."""
     return ExpressionMask(parse_condition(text, LANGUAGE)[0])
+
+
+def _is_power_of_two(divisor: Node) -> bool:
+    return isinstance(divisor, Number) and int(divisor.value).bit_count() == 1
 
 
 def _bound_in_c(bound: Node | None) -> str | None:

@@ -127,6 +127,11 @@ class Mask:
         """Whether TEST asks if a key is even, say: whatever the row, every second one differs."""
         return False
 
+    @property
+    def divides_keys(self) -> bool:
+        """Whether TEST divides each key by what is no power of two, and no end leaves blocks out."""
+        return False
+
     def sees_at(self, places: Places, xp: Any) -> Any:
         """Return TEST at places (rows, keys)."""
         return self.sees_within(places.query, places.key, xp)

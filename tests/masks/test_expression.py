@@ -237,3 +237,18 @@ def disagreements(built, text: str) -> list[str]:
 )
 def test_a_condition_that_tells_keys_from_their_neighbours(text, apart) -> None:
     assert ExpressionMask(text).tells_neighbours_apart is apart
+
+
+@pytest.mark.parametrize(
+    ("text", "divides"),
+    [
+        ("abs(query - key) <= 3 or key % 15 == 0", True),
+        ("key // 7 % 2 == 0 or key == query", True),
+        ("abs(query - key) <= 3 or key % 16 == 0", False),  # a power of two
+        ("key // 100 == query // 100", False),  # blocks are left out
+        ("key % 7 == 0 and key <= query", False),
+        ("query % 15 == 0 or key < 4", False),
+    ],
+)
+def test_a_condition_that_divides_keys_in_every_block(text, divides) -> None:
+    assert ExpressionMask(text).divides_keys is divides

@@ -28,7 +28,8 @@ PLACES_OF_LENGTHS = 16
 """The same of scores beside lengths or pages: 16 rows of depth 96 spill, 16 of depth 64 do not."""
 
 TESTED_PLACES = 20
-"""The same where both are, and keys become 16 bits: a warp has more keys of a block."""
+"""The same where both are, or the score reads a table key by key, and keys become 16 bits: a warp
+has more keys of a block."""
 
 WIDE_WORKING_REGISTERS = 48
 """The same where the query is in shared memory."""
@@ -85,7 +86,8 @@ def _of_places(values: Values) -> int:
     if not scored and not tested:
         return 0
     places = PLACES_OF_LENGTHS if scored and config.has_tile_lengths else PLACES
-    return tiles * (places + TESTED_PLACES * (scored and tested and converted))
+    looked_up = config.resolved_score.reads_by_key
+    return tiles * (places + TESTED_PLACES * (scored and converted and (tested or looked_up)))
 
 
 def _is_crowded(values: Values) -> bool:

@@ -64,6 +64,8 @@ def tuning_of(config: AttentionConfig) -> Tuning:
         tuning = WINDOW[depth]
     else:
         tuning = (DENSE if mask.LAST is None else CAUSAL)[depth]
+    if mask.divides_keys and config.cta_group == 2 and depth <= 96:
+        tuning = replace(tuning, num_consumer_warpgroups=2)  # three spill, however few keys
     if mask.span is None or mask.span > NARROW_SPAN:
         return tuning
     return replace(
