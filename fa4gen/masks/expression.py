@@ -196,15 +196,16 @@ class ExpressionMask(Mask):
     @property
     def divides_keys(self) -> bool:
         """See Mask."""
-        if self.tested is None or self.FIRST is not None or self.LAST is not None:
+        if self.tested is None:
             return False
-        return any(
+        divided = sum(
             one.name in DIVISIONS
             and variables_in(one) == {KEY}
             and not _is_power_of_two(one.arguments[1])
             for one in parts(self.tested)
             if isinstance(one, Operation)
         )
+        return divided > (self.FIRST is not None or self.LAST is not None)
 
     def sees_at(self, places: Places, xp: Any) -> Any:
         """See Mask."""

@@ -29,6 +29,9 @@ LOOKED_UP = 80
 """Where lists say which blocks are tested, elements on the way: 96 scores spill, 64 do not."""
 OF_EACH_KEY = 16
 """Where a tensor is read for each key, or a condition is asked of it: a few of either ahead."""
+OF_DISTANCES = 112
+"""Beside a distance without its sign, one of three conditions of which one divides: more than 64
+scores spilled by 100 to 850 bytes."""
 LEAST_WORKING = 32
 """Maximum, sum, scale, addresses and counters of a softmax thread, and what is under way."""
 LEAST_BESIDE_TILES = 48
@@ -55,6 +58,8 @@ def _softmax_registers(
     ``tiles``: query tiles of a CTA; of two, whose code is one function, more is kept.
     """
     # where a tile's sequence begins, its rows and its keys are not in the launch's parameters
+    if block > PREFERRED_BLOCKS[-1] and _tests_distances(config):
+        return OF_DISTANCES
     lengths = 8 * config.has_tile_lengths
     # a few loads of a declared tensor and their addresses, and what is asked of each key
     mask, tested = config.resolved_mask, _is_tested(config)
@@ -127,6 +132,13 @@ def _is_deep(config: BlackwellAttentionConfig) -> bool:
 def _is_tested(config: BlackwellAttentionConfig) -> bool:
     """Whether a condition is asked of each key, not of those that lists name."""
     return config.resolved_mask.TEST is not None and not config.lists_blocks
+
+
+def _tests_distances(config: BlackwellAttentionConfig) -> bool:
+    """Whether a condition asks for a distance without its sign, among three, one of which divides."""
+    test = config.resolved_mask.TEST or ""
+    divides = bool(config.resolved_mask.floor_functions)
+    return _is_tested(config) and divides and "abs(" in test and test.count("||") > 1
 
 
 def _tests_every_key(config: BlackwellAttentionConfig) -> bool:

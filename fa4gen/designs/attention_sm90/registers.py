@@ -45,8 +45,13 @@ MOST_CROWDED = {
 }
 """The same where lengths of pairs are beside them, or terms."""
 NO_LIMIT = (256, 0)
-BESIDE_DIVIDED = {(64, 64): (64, 96), (96, 96): (48, 64), (192, 192): (64, 96), (256, 256): (32, 96)}
-"""The same where keys are divided in every block: by 15, say. Up to depth 96 no block of a pair."""
+BESIDE_DIVIDED = {(64, 64): (48, 96), (96, 96): (48, 64), (192, 192): (64, 96), (256, 256): (32, 96)}
+"""The same where keys are divided, by 15 say: see ``Mask.divides_keys``."""
+DIVIDED_OF_PAIRS = {
+    **BESIDE_DIVIDED,
+    **{(64, 64): (0, 96), (96, 96): (0, 64), (128, 128): (48, 128), (192, 192): (48, 96)},
+}
+"""The same of pairs."""
 WIDEST_PLAIN, DEEP_BLOCK = 160, 80
 """Keys of a block above which each takes more than its score; the same at depth 256."""
 WIDEST_OF_THREE = 240
@@ -136,9 +141,9 @@ def _widest_crowded(config: AttentionConfig) -> tuple[int, int]:
     mask, terms = config.resolved_mask, config.resolved_score.IS_EXPRESSION
     depths = (config.depth, config.resolved_value_depth)
     lengths, pair = config.has_tile_lengths, config.cta_group == 2
-    if mask.divides_keys and depths in BESIDE_DIVIDED:
-        widest, more = BESIDE_DIVIDED[depths]
-        return (0 if pair and depths[0] <= 96 else widest), more
+    divided = DIVIDED_OF_PAIRS if pair else BESIDE_DIVIDED
+    if mask.divides_keys and depths in divided:
+        return divided[depths]
     windowed = lengths and mask.FIRST is not None
     tested = mask.IS_EXPRESSION and mask.TEST is not None
     crowded = tested
