@@ -198,14 +198,15 @@ class ExpressionMask(Mask):
         """See Mask."""
         if self.tested is None:
             return False
-        divided = sum(
+        divides = any(
             one.name in DIVISIONS
             and variables_in(one) == {KEY}
             and not _is_power_of_two(one.arguments[1])
             for one in parts(self.tested)
             if isinstance(one, Operation)
         )
-        return divided > (self.FIRST is not None or self.LAST is not None)
+        has_ends = self.FIRST is not None or self.LAST is not None
+        return divides and (not has_ends or bool(self.floor_functions))
 
     def sees_at(self, places: Places, xp: Any) -> Any:
         """See Mask."""

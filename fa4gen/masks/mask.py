@@ -129,7 +129,7 @@ class Mask:
 
     @property
     def divides_keys(self) -> bool:
-        """Whether TEST divides each key by what is no power of two; twice where it has ends."""
+        """Whether TEST divides each key by what is no power of two, and an end divides, if any."""
         return False
 
     def sees_at(self, places: Places, xp: Any) -> Any:

@@ -37,6 +37,8 @@ FP8_PAIR = {
     **ALIBI,
     "exp2_fma_share": 0.25,
 }
+EVERY_15 = {"mask": "abs(query - key) <= 3 or key % 15 == 0"}
+NEAR_OR_IN_CHUNK = "query - key < 87 or abs(query - key) <= 87 or key // 87 == query // 87"
 CHUNKS = "abs(query - key) <= 714 or key // 714 == query // 714"
 TURNS = {
     "kernel": "gemm",
@@ -136,7 +138,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **ALIBI, "depth": 64, "mask": {"dilated": 9}}, {"BN": 96}),
     ({**HOPPER, "depth": 192, "score": {"relative_bias": 64}}, {"BN": 96}),
     ({**HOPPER, "depth": 256, "score": {"relative_bias": 64}, **ALONE, **WINDOW}, {"BN": 48}),
-    ({**PAIR, "key_lengths": True, "mask": CHUNKS}, {"BN": 64}),
+    ({**PAIR, "key_lengths": True, "mask": CHUNKS}, {"BN": 48}),
     (
         {**HOPPER, "depth": 96, "value_depth": 64, "BM": 192, "batching": "ragged", **TABLE},
         {"BN": 64},
@@ -154,9 +156,9 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         {**FP8_PAIR, **ROW_SCORE, "mask": "abs(query - key) <= 84 and key % 2 == 0"},
         {"BN": 96},
     ),
-    ({**HOPPER, **SIXTH, "depth": 256, "keys": "paged", "page_size": 64}, {"BN": 64}),
+    ({**HOPPER, **SIXTH, "depth": 256, "keys": "paged", "page_size": 64}, {"BN": 32}),
     ({**HOPPER, **CAPPED, "depth": 256, "mask": {"dilated": 9}}, {"BN": 48}),
-    ({**HOPPER, **ALIBI, **SIXTH, "depth": 192}, {"BN": 80}),
+    ({**HOPPER, **ALIBI, **SIXTH, "depth": 192}, {"BN": 64}),
     ({**HOPPER, **HULL, **VALUES_128, "key_lengths": True}, {"BN": 80}),
     ({**HOPPER, **WINDOW, **VALUES_128, "key_lengths": True, "cta_group": 2}, {"BN": 48}),
     ({**HOPPER, **SIXTH, "value_depth": 64, "overlap": False}, {"BN": 64}),
@@ -221,6 +223,13 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         | {"mask": "key // 282682 == query // 282682"},
         {"BN": 96},
     ),
+    ({**HOPPER, **EVERY_15, "depth": 64, "sinks": True}, {"BN": 48}),
+    ({**HOPPER, **EVERY_15, "depth": 96, "softcap": 20.0, "batching": "ragged"}, {"BN": 48}),
+    ({**HOPPER, **EVERY_15, "depth": 192}, {"BN": 64}),
+    ({**HOPPER, **EVERY_15, "depth": 256}, {"BN": 32}),
+    ({**HOPPER, **EVERY_15, "depth": 64, "cta_group": 2}, {"num_consumer_warpgroups": 2}),
+    ({**HOPPER, **EVERY_15, "cta_group": 2}, {"BN": 48}),
+    ({**BLACKWELL, "mask": NEAR_OR_IN_CHUNK}, {"BN": 64}),
 ]
 """Each with what of its plan makes the room."""
 
@@ -402,6 +411,18 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         | {"registers": {"softmax": 80, "correction": 64, "other": 200}},
         "registers: a softmax thread",
         "Set registers: auto.",
+    ),
+    (
+        {**BLACKWELL, "depth": 256, "cta_group": 2, "num_kv_stages": 2, "num_pv_stages": 2}
+        | {"registers": {"softmax": 176, "correction": 80, "other": 32}},
+        "registers: other needs 48",
+        "Set registers: {softmax: 176, correction: 80, other: 48}",
+    ),
+    (
+        {**HOPPER, "depth": 64, "pack_heads": True, "packed_rows": 16, **TABLE}
+        | {"kv_dtype": "fp8_e4m3"},
+        "registers: a thread of a consumer",
+        "Set packed_rows: 8",
     ),
     (
         {**FOUR_HEADS, **WINDOW, "depth": 64, "BN": 144, "ping_pong": True, "softcap": 421.0},

@@ -28,8 +28,10 @@ PLACES_OF_LENGTHS = 16
 """The same of scores beside lengths or pages: 16 rows of depth 96 spill, 16 of depth 64 do not."""
 
 TESTED_PLACES = 20
-"""The same where both are, or the score reads a table key by key, and keys become 16 bits: a warp
-has more keys of a block."""
+"""The same where both are, and keys become 16 bits: a warp has more keys of a block."""
+
+PLACES_OF_TABLES = 24
+"""The same where the score reads a table key by key."""
 
 WIDE_WORKING_REGISTERS = 48
 """The same where the query is in shared memory."""
@@ -86,8 +88,10 @@ def _of_places(values: Values) -> int:
     if not scored and not tested:
         return 0
     places = PLACES_OF_LENGTHS if scored and config.has_tile_lengths else PLACES
-    looked_up = config.resolved_score.reads_by_key
-    return tiles * (places + TESTED_PLACES * (scored and converted and (tested or looked_up)))
+    if scored and converted:
+        looked_up = config.resolved_score.reads_by_key
+        places += PLACES_OF_TABLES if looked_up else TESTED_PLACES * tested
+    return tiles * places
 
 
 def _is_crowded(values: Values) -> bool:

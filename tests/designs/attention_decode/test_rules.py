@@ -69,7 +69,7 @@ ConfigOf = Callable[..., AttentionConfig]
                 "mask": {"dilated": 4},
                 "kv_dtype": "fp8_e4m3",
             },
-            "+ 128 of scores, row state and addresses = 176, but has 168",
+            "+ 136 of scores, row state and addresses = 184, but has 168",
             "Set packed_rows: 8",
         ),
         (
