@@ -329,8 +329,7 @@ constexpr int32 kQuadsAtOnce = 4;  // quads of a thread whose loads are on their
 constexpr int32 kQuads = kDepth / 4;  // four columns each, of a row
 constexpr int32 kLogThreads = 7;
 static_assert(kConsumerThreads == 1 << kLogThreads, "A power of two.");
-static_assert(32 * kConsumerThreads <= kExchangeBytes * 1,
-              "The exchange has room for each thread.");
+static_assert(32 * kConsumerThreads <= kExchangeBytes, "The exchange has room for each thread.");
 
 // Of kQuadsAtOnce quads every step-th partial result, from the first-th on, counts[i] of the i-th
 // quad: a thread has several quads, and does not wait for one before it loads the next. The first

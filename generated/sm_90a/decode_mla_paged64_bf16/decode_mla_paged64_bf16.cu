@@ -493,8 +493,7 @@ constexpr int32 kFanIn = 8;  // partial results that a thread loads before it jo
 constexpr int32 kQuads = kValueDepth / 4;  // four columns each, of a row
 constexpr int32 kLogThreads = 8;
 static_assert(kConsumerThreads == 1 << kLogThreads, "A power of two.");
-static_assert(32 * kConsumerThreads <= kExchangeBytes * 1,
-              "The exchange has room for each thread.");
+static_assert(32 * kConsumerThreads <= kExchangeBytes, "The exchange has room for each thread.");
 
 // Four columns of a row: every step-th of count partial results, from the first-th on. The first
 // loads are issued, or skipped, whatever the count: the loop's instructions are fetched then.
