@@ -135,7 +135,7 @@ def _is_tested(config: BlackwellAttentionConfig) -> bool:
 
 
 def _tests_distances(config: BlackwellAttentionConfig) -> bool:
-    """Whether a condition asks for a distance without its sign, among three, one of which divides."""
+    """Whether a distance without its sign is one of three conditions, of which one divides."""
     test = config.resolved_mask.TEST or ""
     divides = bool(config.resolved_mask.floor_functions)
     return _is_tested(config) and divides and "abs(" in test and test.count("||") > 1

@@ -45,11 +45,18 @@ MOST_CROWDED = {
 }
 """The same where lengths of pairs are beside them, or terms."""
 NO_LIMIT = (256, 0)
-BESIDE_DIVIDED = {(64, 64): (48, 96), (96, 96): (48, 64), (192, 192): (64, 96), (256, 256): (32, 96)}
+BESIDE_DIVIDED = {
+    (64, 64): (48, 96),
+    (96, 96): (48, 64),
+    (192, 192): (64, 96),
+    (256, 256): (32, 96),
+}
 """The same where keys are divided, by 15 say: see ``Mask.divides_keys``."""
-DIVIDED_OF_PAIRS = {
-    **BESIDE_DIVIDED,
-    **{(64, 64): (0, 96), (96, 96): (0, 64), (128, 128): (48, 128), (192, 192): (48, 96)},
+DIVIDED_OF_PAIRS = BESIDE_DIVIDED | {
+    (64, 64): (0, 96),
+    (96, 96): (0, 64),
+    (128, 128): (48, 128),
+    (192, 192): (48, 96),
 }
 """The same of pairs."""
 WIDEST_PLAIN, DEEP_BLOCK = 160, 80
