@@ -10,7 +10,7 @@ from fa4gen.config.load import config_from_data
 from fa4gen.config.paths import shown_path
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError, Fa4genError, Problem
-from fa4gen.render.manifest import plan_data, read_manifest
+from fa4gen.render.manifest import config_data, plan_data, read_manifest
 from fa4gen.vendor.manifest import is_same, short_plan
 from fa4gen.vendor.names import with_prefix
 
@@ -75,7 +75,8 @@ def _kernel(manifest: Path, prefix: str) -> KernelOnDisk:
             )
         )
     data: dict[str, Any] = json.loads(manifest.read_bytes())
-    plan = with_prefix(build_plan(config_from_data(data["config"], recorded.name, shown)), prefix)
+    config = config_from_data(data["config"], recorded.name, shown)
+    plan = with_prefix(build_plan(config), prefix)
     if plan.name != recorded.name:
         raise ConfigError(
             Problem(
@@ -98,8 +99,8 @@ def _kernel(manifest: Path, prefix: str) -> KernelOnDisk:
                 )
             ) from error
     source = texts.pop(f"{recorded.name}.cu", "")
-    config = data["config"]
-    today, then = short_plan(plan_data(plan), config), short_plan(data["plan"], config)
+    whole = config_data(config)
+    today, then = short_plan(plan_data(plan), whole), short_plan(data["plan"], whole)
     keys = sorted((today.keys() | then.keys()) - {WHERE_FROM})
     replanned = tuple(key for key in keys if not is_same(today.get(key), then.get(key)))
     return KernelOnDisk(recorded.name, plan, source, texts, manifest, replanned)
