@@ -102,7 +102,7 @@ def half_written(path: Path) -> str:
         match path.suffix:
             case ".json":
                 json.loads(raw)
-            case ".jsonl":
+            case ".jsonl" if not _is_json(raw):  # verify's report may be named so, too
                 lines = raw.decode().split("\n")
                 for line in lines[:-1]:
                     json.loads(line)
@@ -193,6 +193,14 @@ def violations_of(
         except ValueError as error:
             if "--help" not in line.args and "-h" not in line.args:
                 yield f"json: {error}"
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        json.loads(raw)
+    except ValueError:
+        return False
+    return True
 
 
 def is_temporary(path: str, place: Place) -> bool:

@@ -277,6 +277,8 @@ def _discard_stdout() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         with Path(os.devnull).open("wb") as nothing:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
+        # What the old one still holds is not written: under a limit of sizes that can fail as well.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (to the end)
 
 
 def _take_signals() -> None:

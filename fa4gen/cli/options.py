@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -34,10 +35,10 @@ class RunOptions:
 
 
 def asked_format(args: Sequence[str]) -> OutputFormat:
-    """Return the ``--format`` of a command line that may be wrong; "text" when unclear."""
+    """Return the last ``--format`` of a command line that may be wrong; "text" when unclear."""
     words = [word for arg in args for word in (arg.split("=", 1) if "--format=" in arg else [arg])]
-    value = words[words.index("--format") + 1 :][:1] if "--format" in words else []
-    return next((known for known in OUTPUT_FORMATS if value == [known]), "text")
+    values = [value for option, value in pairwise(words) if option == "--format"]
+    return next((known for known in OUTPUT_FORMATS if values[-1:] == [known]), "text")
 
 
 def usable_cpus() -> int:

@@ -139,6 +139,8 @@ def test_a_path_that_the_system_refuses_is_a_message(
         ("list --format", "text"),
         ("list --format xml", "text"),
         ("list", "text"),
+        ("list --format github --format json", "json"),  # click takes the last one
+        ("list --format=json --format xml", "text"),
     ],
 )
 def test_the_format_that_was_asked_for(line: str, output_format: str) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from fa4gen.cli.main import main
 
 FA4GEN = f"{sys.executable} -m fa4gen"
 COMMANDS = ["list", "list --format json", "explain d128_causal_bf16", "--help", "list --help"]
@@ -156,3 +161,24 @@ def test_no_color_leaves_no_escape_sequence(no_color: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert b"Shared memory" in done.stdout
     assert (b"\x1b[" in done.stdout) == (not no_color)
+
+
+class _Limited(io.FileIO):
+    """A file that takes no more, whatever its descriptor is made to refer to."""
+
+    def write(self, data, /) -> int:
+        raise OSError(errno.EFBIG, "file too large")
+
+
+def test_what_a_full_stdout_still_holds_is_dropped_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = io.TextIOWrapper(io.BufferedWriter(_Limited(tmp_path / "out", "w")))
+    monkeypatch.setattr(sys, "stdout", limited)
+
+    assert main(["list"]) == 2
+
+    sys.stdout.flush()  # as Python does when it exits: status 120 where that fails
+    monkeypatch.undo()
+    with suppress(OSError):
+        limited.close()
