@@ -230,6 +230,8 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **EVERY_15, "depth": 64, "cta_group": 2}, {"num_consumer_warpgroups": 2}),
     ({**HOPPER, **EVERY_15, "cta_group": 2}, {"BN": 48}),
     ({**BLACKWELL, "mask": NEAR_OR_IN_CHUNK}, {"BN": 64}),
+    ({**BLACKWELL, **DOCUMENTS, "depth": 192, "value_depth": 64, "lse": False}, {"BN": 96}),
+    ({**BLACKWELL, **DOCUMENTS, "depth": 256, "value_depth": 96, "cta_group": 2}, {"BN": 96}),
 ]
 """Each with what of its plan makes the room."""
 

@@ -94,6 +94,9 @@ def _softmax_registers(
         mask = config.resolved_mask
         if mask.TEST is not None and mask.floor_functions:
             return MANY_BESIDE_TILES
+    narrower = config.resolved_value_depth < config.depth  # more panels of K than of V
+    if narrower and mask.reads_by_key and tiles == 2 and block >= PREFERRED_BLOCKS[0]:
+        return MANY_BESIDE_TILES
     crowded = is_crowded(config) if tiles == 2 else _is_deep(config)
     if share > EXACT and crowded and block >= PREFERRED_BLOCKS[0]:
         return MANY_BESIDE_TILES
