@@ -213,13 +213,13 @@ MAKES = "status = enqueue(&packed, stream);\n    error"
 LAUNCHES = "driver.cuGraphLaunch(packed.graph, stream)"
 RELEASES = "  packed.graph = NULL;\n  memcpy(prepared->words, &packed, sizeof packed);\n"
 LISTS = "if (kernel->list_entry != NULL) { /*"
-SHARES = "if (kernel->share_limit != 0 && !kernel->by_split) {"
+SHARES = "config.attribute_count = 1;"
 CAPTURED = "driver.cuStreamIsCapturing(stream, &is_capturing)"
 ENDS = "  TRY(status);\n  TRY_DRIVER(error);"
 OURS = "if ((uintptr_t)stream >> 4 == 0x5714E"
 MUTANTS = {
     "the list of tiles is not in it": (LISTS, f"{OURS} && {LISTS[4:]}"),
-    "not cooperative": (SHARES, f"{OURS} && {SHARES[4:]}"),
+    "not cooperative": (SHARES, f"{OURS}) {SHARES}"),
     "twice in it": (MAKES, f"enqueue(&packed, stream); {MAKES}"),
     "nothing in it": (MAKES, "error"),
     "zeros in the place of parameters": (
