@@ -28,6 +28,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -62,6 +63,8 @@ AFTER = {"int": (130, -2), "term": (143, -15), "kill": (-9,)}
 CLOSED_PIPE = 141
 DEFAULTS = {"render": "generated", "sweep": "sweep-results"}
 """Where a command writes that is given no place."""
+OUTPUT = re.compile(r"output:\s*([^\s,}]+)")
+"""Of a launch file, which a mutation may have given another name."""
 SIGNS = ("Traceback (most recent", "Warning: ", "Exception ignored", "Fatal Python", "Error in sys")
 
 Files = dict[str, tuple[int, int, int]]
@@ -130,10 +133,19 @@ def asked_to_write(line: Line, folder: Path) -> tuple[str, ...]:
     if line.command in ("init", ""):
         return (str(folder),)
     paths = [folder / word for word in line.written if word]
-    named = [*paths, folder / "target.npy"]  # the launch file's output
+    named = [*paths, *outputs_of_launches(line, folder)]
     if line.command in DEFAULTS:
         named.append(folder / DEFAULTS[line.command])
     return tuple(os.path.abspath(path) for path in named)  # noqa: PTH100 (links stay)
+
+
+def outputs_of_launches(line: Line, folder: Path) -> Iterator[Path]:
+    """Yield the outputs that the launch files of a line name."""
+    for word in line.args:
+        path = folder / word
+        with suppress(OSError, ValueError):
+            if path.is_file():
+                yield from (folder / name for name in OUTPUT.findall(path.read_text()))
 
 
 def changes_outside(before: Files, after: Files, allowed: tuple[str, ...]) -> list[str]:

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +27,24 @@ _CACHED = re.compile(r"\.(new|old)-((?P<pid>[0-9]+)-)?[A-Za-z0-9_]+")
 def temporary_path(path: Path) -> Path:
     """Return where this process writes what is then renamed to ``path``."""
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+
+
+@contextmanager
+def scratch_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """Make a folder in ``parent``, or among temporary files, and delete it at the end.
+
+    Unlike ``tempfile.TemporaryDirectory`` also where Ctrl-C comes while it is made.
+    """
+    import secrets
+    import tempfile
+    from pathlib import Path
+
+    path = Path(parent or tempfile.gettempdir()) / f"{prefix}{secrets.token_hex(8)}"
+    try:
+        path.mkdir(mode=0o700)
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def cache_prefix(kind: str) -> str:

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fa4gen.cli.main import main
 from fa4gen.render.compiled import CompiledTemplates
-from fa4gen.temporary import leftovers, temporary_path
+from fa4gen.temporary import leftovers, scratch_folder, temporary_path
 from fa4gen.toolchain.cache import Cache, Entry
 from fa4gen.toolchain.model import Built
 
@@ -146,3 +147,25 @@ def test_a_file_that_is_written_again_takes_its_leftovers_along(
     assert main(["render", "one.yaml", "--depfile", "rules.mk"]) == 0
     assert not left.exists()
     assert temporary_path(Path("rules.mk")).name == f".rules.mk.{os.getpid()}.tmp"
+
+
+def test_a_scratch_folder_is_gone_at_the_end(tmp_path: Path) -> None:
+    with suppress(ValueError), scratch_folder("fa4gen-", tmp_path) as folder:
+        (folder / "file").touch()
+        raise ValueError
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_while_a_scratch_folder_is_made_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = os.mkdir
+
+    def interrupted(*arguments: object, **options: object) -> None:
+        make(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), scratch_folder("fa4gen-", tmp_path):
+        pytest.fail("it was interrupted")
+    assert not list(tmp_path.iterdir())

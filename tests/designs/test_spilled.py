@@ -231,6 +231,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **EVERY_15, "cta_group": 2}, {"BN": 48}),
     ({**BLACKWELL, "mask": NEAR_OR_IN_CHUNK}, {"BN": 64}),
     ({**BLACKWELL, **DOCUMENTS, "depth": 192, "value_depth": 64, "lse": False}, {"BN": 96}),
+    ({**BLACKWELL, "depth": 64, "BM": 256, "exp2_fma_share": 0.25}, {"BN": 96}),
     ({**BLACKWELL, **DOCUMENTS, "depth": 256, "value_depth": 96, "cta_group": 2}, {"BN": 96}),
 ]
 """Each with what of its plan makes the room."""
@@ -419,6 +420,12 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         | {"registers": {"softmax": 176, "correction": 80, "other": 32}},
         "registers: other needs 48",
         "Set registers: {softmax: 176, correction: 80, other: 48}",
+    ),
+    (
+        {**BLACKWELL, "depth": 192, "value_depth": 96, "lse": False}
+        | {"registers": {"softmax": 200, "correction": 64, "other": 32}},
+        "registers: other needs 48",
+        "Set registers",
     ),
     (
         {**HOPPER, "depth": 64, "pack_heads": True, "packed_rows": 16, **TABLE}

@@ -97,6 +97,9 @@ def _softmax_registers(
     narrower = config.resolved_value_depth < config.depth  # more panels of K than of V
     if narrower and mask.reads_by_key and tiles == 2 and block >= PREFERRED_BLOCKS[0]:
         return MANY_BESIDE_TILES
+    shallow = config.depth == PREFERRED_BLOCKS[2] and config.dtype != "fp8_e4m3"
+    if shallow and share > EXACT and tiles == 2 and block >= PREFERRED_BLOCKS[0]:
+        return MANY_BESIDE_TILES
     crowded = is_crowded(config) if tiles == 2 else _is_deep(config)
     if share > EXACT and crowded and block >= PREFERRED_BLOCKS[0]:
         return MANY_BESIDE_TILES

@@ -41,7 +41,8 @@ WIDE_QUERY_REGISTERS = 80
 """Of the products' warp with two query tiles of depth 256, whose steps it keeps: 64 spill beside
 blocks of 128 keys."""
 PAIR_REGISTERS = 48
-"""Of the loader of a pair at depth 256, or that reads lengths or looks pages up: 40 spilled."""
+"""Of the loader of a pair at depth 256, or that reads lengths or looks pages up, and of the warp of
+products beside narrower values: 40 spilled."""
 COUNTED_PARTS_REGISTERS = 56
 """The same, or where it reads lengths, with a counter of tiles and three parts of K or more."""
 
@@ -150,6 +151,8 @@ def least_other_registers(values: Values) -> int:
     if values.has_wide_queries:
         return WIDE_QUERY_REGISTERS
     pages = config.page_size is not None
+    if not values.is_pair and config.depth > values.value_depth:
+        return PAIR_REGISTERS
     if not values.is_pair or not (pages or config.has_tile_lengths or config.depth > 192):
         return LEAST_REGISTERS["other"]
     parts = values.num_panels if config.num_qk_stages == "auto" else config.num_qk_stages

@@ -8,12 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from fa4gen.emulator.errors import EmulatorError
+from fa4gen.temporary import cache_prefix, scratch_folder
 
 _SOURCES: Final = Path(__file__).parent
 _WARNINGS: Final = ("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
@@ -52,8 +52,7 @@ def build_driver(cache: Path) -> Path:
     if (folder / DRIVER).exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as scratch:
-        work = Path(scratch)
+    with scratch_folder(cache_prefix("new"), cache) as work:
         (work / "entries.inc").write_text(entries(texts), encoding="utf-8")
         sources = {
             room: [str(path) for path in parts if path.suffix == ".c" and path.parent.name == room]

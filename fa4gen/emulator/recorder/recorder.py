@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from fa4gen.emulator.recorder.folders import Folders, Launch
 from fa4gen.emulator.recorder.messages import ANSWER_HEAD, HEAD, Result, numbers
 from fa4gen.emulator.recorder.session import Session, complain
 from fa4gen.emulator.report import Report
+from fa4gen.temporary import scratch_folder
 
 VARIABLE = "FA4GEN_RECORDER"
 """Environment variable with the socket's path, for the stand-in."""
@@ -164,8 +164,8 @@ def recording(
     """
     options = options or Options()
     library = build_driver(cache)
-    with tempfile.TemporaryDirectory(prefix="fa4gen-") as scratch:
-        recorder = Recorder(Folders(root), options, library, Path(scratch), say, on_launch)
+    with scratch_folder("fa4gen-") as scratch:
+        recorder = Recorder(Folders(root), options, library, scratch, say, on_launch)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(recorder.address))
         listener.listen()

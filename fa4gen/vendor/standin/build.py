@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from fa4gen.errors import MissingCapabilityError, Problem
+from fa4gen.temporary import cache_prefix, scratch_folder
 from fa4gen.vendor.host_build import compile_c, find_c_compiler
 
 DRIVER: Final = "libcuda.so.1"
@@ -51,8 +51,8 @@ def build_stand_in(cache: Path | None = None, *, as_driver: bool = True) -> Path
     if library.exists():
         return library
     library.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as scratch:
-        made = Path(scratch) / name
+    with scratch_folder(cache_prefix("new"), cache) as scratch:
+        made = scratch / name
         units = [path for path in sources if path.suffix == ".c"]
         compile_c(compiler, [*_FLAGS, f"-Wl,-soname,{name}"], units, made)
         made.replace(library)  # whole, since another process may look
