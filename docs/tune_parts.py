@@ -19,6 +19,7 @@ RESIDUAL = Path("docs/tune_h200_residual.jsonl")
 ATTENTION = Path("docs/tune_h200_attention.jsonl")
 DRAWN = Path("docs/tune_h200_drawn.jsonl")
 DRAWN_AGAIN = Path("docs/tune_h200_drawn_again.jsonl")
+DRAWN_HEADS = Path("docs/tune_h200_drawn_heads.jsonl")
 TILE_HEADS = Path("docs/tune_h200_tile_heads.jsonl")
 DRAWN_PRODUCTS = Path("docs/tune_h200_drawn_products.jsonl")
 DRAWN_PRODUCTS_AGAIN = Path("docs/tune_h200_drawn_products_again.jsonl")
@@ -81,8 +82,10 @@ def attention_table(root: Path) -> str:
     return table(("depth, mask", *words, "mean"), lines)
 
 
-def drawn_table(root: Path, file: Path = DRAWN, count: int = WORST) -> str:
-    """Return the drawn problems that are furthest behind."""
+def drawn_table(
+    root: Path, file: Path = DRAWN, count: int = WORST, *, with_mean: bool = True
+) -> str:
+    """Return the drawn problems that are furthest behind, and the mean of all."""
     records = sorted(_read(root / file), key=_ratio)
     rows = [
         (
@@ -94,6 +97,9 @@ def drawn_table(root: Path, file: Path = DRAWN, count: int = WORST) -> str:
         )
         for record in records[:count]
     ]
+    if with_mean:
+        mean = _mean(map(_ratio, records))
+        rows.append((f"all {len(records)}", "geometric mean", "", "", f"{mean:.3f}"))
     return table(("depth, mask", "problem", "fastest peer, us", "ours", "ratio"), rows)
 
 
@@ -171,11 +177,6 @@ def drawn_product_more_table(root: Path) -> str:
         if record["problem"] not in known and record["set"] == "drawn later"
     ]
     return table(("m x n x k", "`mm`, us", "ours", "ratio", "kernel"), rows)
-
-
-def drawn_mean(root: Path) -> float:
-    """Return the geometric mean of all drawn problems."""
-    return _mean(map(_ratio, _read(root / DRAWN)))
 
 
 def _kernel_cell(record: dict[str, Any]) -> str:

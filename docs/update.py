@@ -9,7 +9,7 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
   docs/ that `fa4gen bench` wrote; the pictures docs/bench_h200*.svg are drawn from the same files,
 * ``shapes`` and ``single shapes`` in docs/gemm.md, from docs/bench_h200_shapes.json,
 * ``tuned products``, ``tuned product list``, ``tuned attention``, ``tuned drawn``, ``tuned drawn
-  again``, ``drawn products``, ``drawn products again`` and ``drawn later`` in docs/tuning.md,
+  again``, ``tuned drawn heads``, ``drawn products``, ``drawn products again`` and ``drawn later`` in docs/tuning.md,
   from docs/tune_h200_*.jsonl,
 * ``agreement`` in docs/tuning.md, from the cost model and what benchmarks/fit_gemm_model.py reads,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
@@ -183,7 +183,14 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     (
         "docs/tuning.md",
         "tuned drawn again",
-        lambda: tune_parts.drawn_table(ROOT, tune_parts.DRAWN_AGAIN, tune_parts.WORST_AGAIN),
+        lambda: tune_parts.drawn_table(
+            ROOT, tune_parts.DRAWN_AGAIN, tune_parts.WORST_AGAIN, with_mean=False
+        ),
+    ),
+    (
+        "docs/tuning.md",
+        "tuned drawn heads",
+        lambda: tune_parts.drawn_table(ROOT, tune_parts.DRAWN_HEADS),
     ),
     ("docs/tuning.md", "tiles of several heads", lambda: tune_parts.tile_heads_table(ROOT)),
     ("docs/tuning.md", "drawn products", lambda: tune_parts.drawn_product_table(ROOT)),
