@@ -58,7 +58,7 @@ def with_warpgroups(config: AttentionConfig, warpgroups: int) -> Changes:
 
 
 def _tiles_of_several_heads(values: Values) -> Iterator[Fault]:
-    """Yield what tells heads or queries by the rows of a tile, where these are of several heads."""
+    """Yield what needs the head or query of each row, where a tile has several heads."""
     config = values.config
     if config.tile_heads == 1:
         return
