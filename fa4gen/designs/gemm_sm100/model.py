@@ -39,11 +39,11 @@ class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
     def loads_in_parts(self) -> bool:
         """Whether the epilogue loads the sums of a step in parts of 32 columns.
 
-        Measured: of 64 at once ptxas computes two functions ahead and spills, where no elements of
-        C are loaded in between.
+        Measured: of 64 at once ptxas computes two functions ahead and spills, where no matrix C is
+        loaded in between.
         """
         wide = self.out_element_bytes == 2 and self.accumulator_layout != "quarters"
-        return wide and costly_calls(self.activation or "") > 1 and not self.c.exists
+        return wide and costly_calls(self.activation or "") > 1 and not self.c.is_matrix
 
     @property
     def slot_panels(self) -> int:

@@ -75,6 +75,17 @@ def test_the_residual_is_not_looked_at_where_beta_is_zero(residual: str) -> None
 
 
 @pytest.mark.compile
+@pytest.mark.parametrize("residual", ["none", "row", "column"])
+def test_sums_are_loaded_in_parts_where_the_activation_is_costly(residual: str) -> None:
+    nothing_added = "x + 0 * (exp(min(x, 0)) + tanh(x))"  # the reference knows no activations
+    for seed, layout in enumerate(("rows", "halves")):
+        keys = {**LAYOUTS[layout], "residual": residual, "activation": nothing_added}
+        assert gemm_kernel(keys).plan.loads_in_parts
+        check(keys, SEVERAL, seed)
+        check(keys, Problem(140, 140, 0), seed)
+
+
+@pytest.mark.compile
 @pytest.mark.parametrize("size", [(1, 1, 1), (128, 128, 600), (1, 400, 40)], ids=str)
 def test_sizes(size: tuple[int, int, int]) -> None:
     for seed, layout in enumerate(("quarters", "pair")):
