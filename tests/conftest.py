@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import secrets
 import signal
 import sys
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from fa4gen.verify.blas import use_one_blas_thread
 
@@ -47,11 +50,14 @@ def _make_helpers_importable() -> None:
 _take_ctrl_c()
 _make_helpers_importable()
 
-# Tests must not depend on how fast or busy a machine is.
-settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("any machine")
+# Tests must not depend on how fast or busy a machine is, and draw the same in each run unless fresh
+# draws are requested. The parent is named: hypothesis has another default where CI is set.
+SAME, FRESH = "same", "fresh"
+_parent = settings.get_profile("default")
+_any_machine = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile(SAME, _parent, derandomize=True, database=None, **_any_machine)
+settings.register_profile(FRESH, _parent, derandomize=False, print_blob=True, **_any_machine)
+settings.load_profile(SAME)
 
 
 # Half a million objects of pytest's live as long as the session, and what tests make has few
@@ -62,8 +68,34 @@ gc.set_threshold(10_000, 20, 50)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--many-seeds`` adds the tests marked ``seeds``."""
     parser.addoption(
-        "--many-seeds", action="store_true", help="also run the tests marked seeds: an hour"
+        "--many-seeds",
+        action="store_true",
+        help="also run the tests marked seeds, with --hypothesis-profile=fresh: an hour",
     )
+
+
+def _profile(config: pytest.Config) -> str:
+    """Return the hypothesis profile of this run."""
+    given: str | None = config.getoption("--hypothesis-profile")
+    return given or (FRESH if config.getoption("--many-seeds") else SAME)
+
+
+_OF_THE_TEST = Random()
+"""Begins anew with each test, from its name."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the profile before hypothesis loads it; leave nothing to chance unless it is fresh."""
+    config.option.hypothesis_profile = _profile(config)
+    if _profile(config) == FRESH:
+        return
+    # Hypothesis also draws constants of modules that are imported: what those are depends on the
+    # tests that ran before in the same process, and on where the package is installed.
+    if hasattr(providers, "is_local_module_file"):
+        providers.is_local_module_file = lambda path: False
+    # Where commands that are given no --seed take one from.
+    secrets.randbelow = _OF_THE_TEST.randrange
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -85,6 +117,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test marked ``gpu`` (or ``gpu("sm_90a")``) where no GPU runs that architecture."""
+    _OF_THE_TEST.seed(item.nodeid)
     marker = item.get_closest_marker("gpu")
     if marker is None:
         return
@@ -94,6 +127,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if find_device(arch) is None:
         there = ", ".join(map(str, all_devices())) or why_no_device()
         pytest.skip(f"needs a GPU that runs {arch}; here: {there}")
+
+
+@pytest.fixture
+def first_seed(request: pytest.FixtureRequest) -> int:
+    """Return the seed of a test that draws by itself: 0, or a new one with fresh draws."""
+    return secrets.randbelow(2**31) if _profile(request.config) == FRESH else 0
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from fa4gen.verify.emulator import plan_names
 from tests.kernels.source_mutation import Found, Kernel, kernel_in, matches, program_of, ptx_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fa4gen.emulator import Program, Report
 
@@ -29,6 +30,16 @@ HALF_A_SUBNORMAL = {"fp16": 2**-25}
 """The largest rounding error of numbers too small for the type's whole precision."""
 FLOAT32_SUM = 2**-20
 """Of a sum's terms: what the order of additions may change, with room to spare."""
+
+
+@contextmanager
+def noting(text: str) -> Iterator[None]:
+    """Add ``text`` to the message of what fails inside."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(text)
+        raise
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from fa4gen.errors import ConfigError
-from tests.kernels.gemm.emulation import Problem, emulate, gemm_kernel
+from tests.kernels.gemm.emulation import Problem, emulate, gemm_kernel, noting
 
 if TYPE_CHECKING:
     from tests.kernels.source_mutation import Kernel
@@ -313,15 +312,15 @@ def check_any(seed: int) -> bool:
         gemm_kernel(keys)
     except ConfigError:
         return False
-    check(keys, _any_problem(random), seed)
+    with noting(f"drawn by check_any({seed})"):
+        check(keys, _any_problem(random), seed)
     return True
 
 
 @pytest.mark.compile
 @pytest.mark.parametrize("part", range(2))
-def test_whatever_is_planned_multiplies(part: int) -> None:
-    seed = int(np.random.default_rng().integers(2**31))
-    assert any(check_any(seed + part + 2 * attempt) for attempt in range(1000))
+def test_whatever_is_planned_multiplies(part: int, first_seed: int) -> None:
+    assert any(check_any(first_seed + part + 2 * attempt) for attempt in range(1000))
 
 
 @pytest.mark.seeds
