@@ -82,10 +82,11 @@ class HopperGemmConfig(GemmKeys):
 
     arch: Literal["sm_90a"]
     """Architecture that the kernel is written for."""
-    cta_group: Literal[1, 2, 4] | Auto = "auto"
-    """2, 4: CTAs of neighbouring row tiles share B by multicast; with swap_operands, A."""
-    share: Literal["auto", "a", "b"] = "auto"
-    """What the CTAs of a cluster share: b; a with swap_operands, or as said: tiles side by side."""
+    cta_group: Literal[1, 2, 4, 8] | Auto = "auto"
+    """2, 4: CTAs of neighbouring row tiles share B by multicast; with swap_operands, A. 8: both."""
+    share: Literal["auto", "a", "b", "both"] = "auto"
+    """What a cluster shares: b of tiles below one another, a of those side by side, or both of two
+    rows of tiles. By itself b, a with swap_operands, and both with cta_group: 8."""
     BM: Annotated[int, Field(ge=16, le=256, multiple_of=8)] | Auto = "auto"
     """Rows of a CTA's tile of the output: 64, 128, 192, 256; multiples of 8 with swap_operands."""
     swap_operands: bool = False

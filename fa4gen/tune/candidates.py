@@ -37,7 +37,7 @@ _WORDS = {
     "output_in_ring": "in_ring",
 }
 """What names of kernels call keys."""
-_SHARING = {2: ["pair"], 4: ["four"]}
+_SHARING = {2: ["pair"], 4: ["four"], 8: ["eight"]}
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def variant_name(base: str, changes: Changes) -> str:
     words += ["swapped"] if changes.get("swap_operands") else []
     words += [f"k{changes['BK']}"] if "BK" in changes and changes["BM"] <= HALF_ROWS else []
     words += _SHARING.get(changes.get("cta_group", 1), [])
-    words += ["across"] if changes.get("share") == "a" else []
+    words += {"a": ["across"], "both": ["both"]}.get(changes.get("share", "auto"), [])
     split = changes.get("split_k", 1) == 2
     evicts = changes.get("evict_first", "none") != "none"
     words += ["split"] if split else ["evict"] if evicts else []

@@ -122,6 +122,7 @@ class HopperGemmTiles:
         block = 128 if config["dtype"] == "fp8_e4m3" else 64
         yield from _side_by_side(block)
         yield from _through_the_ring(panel, block)
+        yield from _grids(panel, block)
         for columns in range(112, 193, 16):
             tile = {"ping_pong": True, "BM": 128, "BN": columns}
             for cta_group in (1, 2):
@@ -168,6 +169,24 @@ def _side_by_side(block: int) -> Iterator[Changes]:
                 for cta_group in (1, 2):
                     tile = {**tile, "evict_first": "none", "num_epi_stages": 1}
                     yield {**tile, "BN": columns, "cta_group": cta_group}
+
+
+def _grids(panel: int, block: int) -> Iterator[Changes]:
+    """Yield tiles of clusters that share both operands, of four CTAs and of eight.
+
+    A CTA requests the least for its tile: measured where rows begin inside a sector and a CTA has
+    one tile, up to 18 % faster than what else there is. Elsewhere they are behind.
+    """
+    for cta_group in (4, 8):
+        both: Changes = {"cta_group": cta_group, "share": "both", **SHORT_ENDS}
+        for output in ({"num_epi_stages": 1}, IN_RING):
+            for rows in (64, 128, 192):
+                for columns in range(NARROWEST, 193, panel):
+                    yield {"BM": rows, "BN": columns, **both, **output}
+            for rows in range(32, 193, 16):
+                tile: Changes = {"swap_operands": True, "BM": rows, "BK": block, **both}
+                for columns in (64, 128) if rows % 64 else ():
+                    yield {**tile, "BN": columns, "evict_first": "none", **output}
 
 
 def _through_the_ring(panel: int, block: int) -> Iterator[Changes]:

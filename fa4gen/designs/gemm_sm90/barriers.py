@@ -79,12 +79,15 @@ def _sums_rows(values: Values) -> tuple[Barrier, Barrier]:
 def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
     """Return full and empty of the ring of A and B.
 
-    In a cluster, each CTA fills its part of B in all, or of A.
+    In a cluster, each CTA fills its part of what is shared in all that share it.
     """
     shares = values.is_shared
     cta = _cluster(values)
     part, others = ("half", "the peer") if values.cta_group == 2 else ("parts", "the others")
     all_ctas = "both CTAs" if values.cta_group == 2 else "all CTAs"
+    readers = values.cluster_rows + values.cluster_columns - 1
+    if values.shares_both:
+        all_ctas = "all CTAs with tiles in its row or column"
     warps = CONSUMER_WARPS * (1 if values.ping_pong else values.num_consumer_warpgroups)
     every = "every warp of the tile's warpgroup" if values.ping_pong else "every consumer warp"
     full = barrier_row(
@@ -93,7 +96,7 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
         1,
         "tma_bytes",
         "the loader, then the bytes of A and B"
-        + f", {part} of {values.shared_operand}'s by {others}" * shares,
+        + f", {part} of {values.shared_operands}'s by {others}" * shares,
         "the consumers of the tile",
         "a block of A and of B has landed in its slot",
         transaction_bytes=values.a_bytes + values.b_bytes,
@@ -102,7 +105,7 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
     empty = barrier_row(
         "input_empty",
         values.num_stages,
-        warps * values.cta_group,
+        warps * readers,
         "thread",
         (f"{every} of {all_ctas}" if shares else every) + ", once wgmma has read the slot",
         "the loader",

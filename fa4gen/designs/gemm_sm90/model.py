@@ -21,8 +21,10 @@ class HopperGemmPlan(GemmPlan):
     """Whether the rows of the sums are columns of the output, and their columns its rows."""
     split_k: int
     """CTAs that divide k of a tile; they take turns in writing the tiles."""
-    shares_a: bool
-    """Whether the CTAs of a cluster share A, their tiles side by side; else they share B."""
+    cluster_rows: int
+    """CTAs of a cluster whose tiles are one below the other: they share B."""
+    cluster_columns: int
+    """CTAs of a cluster whose tiles are side by side: they share A."""
     shares_in_turns: bool
     """Whether each CTA of a cluster brings whole blocks of what they share, in turn."""
     evict_first: Literal["none", "b", "both"]
@@ -63,14 +65,29 @@ class HopperGemmPlan(GemmPlan):
         return self.swap_operands and self.BM % STORED_ROWS != 0
 
     @property
+    def shares_a(self) -> bool:
+        """Whether CTAs of a cluster load parts of A for one another."""
+        return self.cluster_columns > 1
+
+    @property
+    def shares_b(self) -> bool:
+        """Whether CTAs of a cluster load parts of B for one another."""
+        return self.cluster_rows > 1
+
+    @property
+    def shares_both(self) -> bool:
+        """Whether the tiles of a cluster are a grid: its rows share A, its columns B."""
+        return self.shares_a and self.shares_b
+
+    @property
     def tile_rows(self) -> int:
-        """Those of a CTA with ``shares_a``: the others of a cluster have other columns."""
-        return self.BM if self.shares_a else super().tile_rows
+        """Rows of the output that a cluster works on at once."""
+        return self.cluster_rows * self.BM
 
     @property
     def tile_columns(self) -> int:
-        """See ``tile_rows``."""
-        return self.cta_group * self.BN if self.shares_a else self.BN
+        """Columns of the output that a cluster works on at once."""
+        return self.cluster_columns * self.BN
 
     @property
     def output_rings(self) -> tuple[str, ...]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from fa4gen.designs.gemm_sm90.values import Values
     from fa4gen.designs.shared.refusal import Fault
 
+COUNTS = {4: "four", 8: "eight"}
+"""CTAs of a large cluster."""
+
 
 def plan_gemm_sm90(config: HopperGemmConfig) -> HopperGemmPlan:
     """Plan a matrix product for sm_90a.
@@ -58,14 +61,15 @@ def _tables(values: Values) -> Tables:
         parameters=gemm_parameters(
             values.config,
             last_maps=values.has_last_maps,
-            columns="kTileColumns" if values.shares_a else "kBN",
+            columns="kTileColumns" if values.cluster_columns > 1 else "kBN",
         ),
         cluster=2 if values.is_split else None,
         threads=WARPGROUP * (1 + values.num_consumer_warpgroups),
         grid="two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair"
         if values.cta_group == 2
-        else "four CTAs a cluster, at most as many as run at once, or four a tile of the cluster"
-        if values.cta_group == 4
+        else f"{COUNTS[values.cta_group]} CTAs a cluster, at most as many as run at once, or "
+        f"{COUNTS[values.cta_group]} a tile of the cluster"
+        if values.cta_group in COUNTS
         else "two CTAs a tile, at most as many as multiprocessors"
         if values.is_split
         else "as many CTAs as multiprocessors, or tiles where there are fewer",

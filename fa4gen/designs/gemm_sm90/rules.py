@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.gemm_sm90.swapped import swapped_rules
-from fa4gen.designs.gemm_sm90.values import WARPGROUP_ROWS, WGMMA_ROWS
+from fa4gen.designs.gemm_sm90.values import GRID, WARPGROUP_ROWS, WGMMA_ROWS
 from fa4gen.designs.shared.limits import turns_of_one
 from fa4gen.designs.shared.refusal import Changes, Fault
 from fa4gen.designs.shared.values import PANEL_BYTES
@@ -27,6 +27,8 @@ SIZES = (
 )
 CLUSTER_LOADER = 32
 """Registers of a loader that finds its CTA's part of k or of an operand: 24 spill."""
+GRID_LOADER = 40
+"""The same of both operands: 32 spill."""
 SPARE_WARP = 2
 """Consumer warpgroups with which a warp of the producers' is left over."""
 LARGE_HALF = 128
@@ -107,20 +109,30 @@ def _majors(values: Values) -> Iterator[Fault]:
 
 def _share(values: Values) -> Iterator[Fault]:
     config = values.config
-    if config.share == "auto":
+    said = f"cta_group: {GRID}" if config.share == "auto" else f"share: {config.share}"
+    fixes: list[Changes]
+    if config.share == "auto" and values.cta_group != GRID:
         return
-    if values.cta_group == 1:
+    if config.share in ("a", "b") and values.cta_group == GRID:
+        message = f"share: {config.share}, but with cta_group: {GRID} a cluster shares both"
+        fixes = [{"share": "both"}, {"cta_group": 4}]
+    elif values.cta_group == 1:
         message = f"share: {config.share}, but with cta_group: 1 every CTA loads for itself"
-        fixes: list[Changes] = [{"cta_group": 2}]
+        fixes = [{"cta_group": 4 if config.share == "both" else 2}]
     elif config.share == "b" and config.swap_operands:
         message = "share: b, but with swap_operands the CTAs of a cluster share A"
         fixes = [{"share": "a"}]
-    elif config.share == "a" and config.a_major != "k":
-        message = f"share: a with a_major: {config.a_major} is not supported yet"
-        fixes = [{"share": "b"}]
+    elif config.share != "b" and config.a_major != "k":
+        message = f"{said} with a_major: {config.a_major} is not supported yet"
+        fixes = [{"share": "b"}, {"cta_group": 4}]
+    elif config.share == "both" and values.cta_group == 2:
+        message = "share: both, but of a pair of CTAs a grid has one row or one column"
+        fixes = [{"cta_group": 4}, {"share": "b"}]
     else:
         return
     automatic: Changes = {"share": "auto"}
+    if values.cta_group == GRID:
+        automatic = {"share": "auto", "cta_group": 4}
     last_resort = [{**changes, **automatic} for changes in last_resorts(values)]
     yield Fault("share", message, ("share", "cta_group"), ([automatic], fixes), last_resort)
 
@@ -147,12 +159,13 @@ def _loader_of_a_cluster(values: Values) -> Iterator[Fault]:
     """Yield what was seen to spill: a loader that shares its work with other CTAs."""
     given = values.registers.producer
     key = "split_k" if values.is_split else "cta_group"
-    if getattr(values.config, key) not in (1, "auto") and given < CLUSTER_LOADER:
+    needed = GRID_LOADER if values.shares_both else CLUSTER_LOADER
+    if getattr(values.config, key) not in (1, "auto") and given < needed:
         yield Fault(
             kind="loader of a cluster",
             message=f"registers: {given} for the producer, but with {key}: "
             f"{getattr(values.config, key)}, where it loads its CTA's part, it needs "
-            f"{CLUSTER_LOADER}",
+            f"{needed}",
             keys=("registers", key),
             remedies=([{"registers": "auto"}], [{key: 1}]),
             last_resort=last_resorts(values),

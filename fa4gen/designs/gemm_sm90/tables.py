@@ -55,14 +55,13 @@ def _consumer_work(values: Values, consumer: int) -> str:
 def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     """Return the maps of A, B, C and the output: boxes of 128 bytes by so many lines.
 
-    In a cluster, each CTA brings its part of the lines of B, or of A with ``shares_a``.
+    In a cluster, each CTA brings its part of the lines of what is shared.
     """
-    lines = values.BN if values.config.b_major == "k" else values.BK
     return maps_of(
         values,
         panel_bytes=(PANEL_BYTES, PANEL_BYTES),
-        a_lines=values.brought_lines if values.shares_a else None,
-        b_lines=values.brought_lines if values.is_shared and not values.shares_a else lines,
+        a_lines=values.brought_a_lines,
+        b_lines=values.brought_b_lines,
         out_rows=values.panel_rows,
         residual_rows=residual_rows(values),
         out_columns=values.out_panel_columns,
@@ -98,9 +97,11 @@ def summarise(values: Values) -> tuple[str, ...]:
     if config.activation is not None:
         lines.append(f"activation {config.activation}")
     if values.is_shared:
-        ctas = "a pair of" if values.cta_group == 2 else "a cluster of four"
-        tiles = "tiles side by side" if values.shares_a else "row tiles"
-        shared = values.shared_operand
+        ctas = {2: "a pair of", 4: "a cluster of four"}.get(values.cta_group, "a cluster of eight")
+        tiles = "tiles side by side" if values.cluster_columns > 1 else "row tiles"
+        if values.shares_both:
+            tiles = f"tiles in two rows of {values.cluster_columns}"
+        shared = values.shared_operands
         turns = ", a block each in turn" if values.shares_in_turns else ""
         lines.append(
             f"{ctas} CTAs works on neighbouring {tiles} and shares {shared} by multicast{turns}"

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.model import Choice
 
 WGMMA_ROWS = 64
+GRID = 8
+"""CTAs of a cluster that share A and B."""
+GRID_ROWS = 2
+"""Rows of tiles that such a cluster works on."""
 STORED_ROWS = 16
 """That a warp writes into a panel together: the last 8 may go past the panel's end."""
 MOST_EPI_STAGES = 4
@@ -29,6 +33,8 @@ DEFAULT_REGISTERS = {
     3: RegisterSplit(32, 160),
 }
 """By consumer warpgroups. The loaders divide to find their tiles: attention's need fewer."""
+THREE_IN_A_GRID = RegisterSplit(40, 152)
+"""A loader of parts of A and B with two panels each spilled 8 and 12 bytes with 32."""
 
 NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
 """Consumer warpgroups of a tile, by its rows of wgmma."""
@@ -66,19 +72,32 @@ class Values(GemmValues[HopperGemmConfig]):
 
     @property
     def is_shared(self) -> bool:
-        """Whether the CTAs of a cluster load parts of ``shared_operand`` for one another."""
+        """Whether the CTAs of a cluster load parts of A or B for one another."""
         return self.cta_group > 1
 
     @property
-    def shares_a(self) -> bool:
-        """Whether it is A: the CTAs of a cluster have tiles side by side."""
-        return self.is_shared and (self.config.swap_operands or self.config.share == "a")
+    def shares_both(self) -> bool:
+        """Whether they do of A and of B: their tiles are a grid of ``GRID_ROWS`` rows."""
+        return self.config.share == "both" or self.cta_group == GRID
 
     @property
-    def shared_lines(self) -> int:
-        """Lines of a block of the shared operand in shared memory."""
-        if self.shares_a:
-            return self.BM
+    def cluster_rows(self) -> int:
+        """CTAs of a cluster whose tiles are one below the other: they share B."""
+        return min(GRID_ROWS, self.cta_group) if self.shares_both else self._in_line("b")
+
+    @property
+    def cluster_columns(self) -> int:
+        """CTAs of a cluster whose tiles are side by side: they share A."""
+        return max(1, self.cta_group // GRID_ROWS) if self.shares_both else self._in_line("a")
+
+    def _in_line(self, operand: Literal["a", "b"]) -> int:
+        """Return how many CTAs share one operand where the other is not shared."""
+        shared = "a" if self.config.swap_operands or self.config.share == "a" else "b"
+        return self.cta_group if operand == shared else 1
+
+    @property
+    def b_lines(self) -> int:
+        """Lines of a block of B in shared memory."""
         return self.BN if self.config.b_major == "k" else self.BK
 
     @property
@@ -87,18 +106,29 @@ class Values(GemmValues[HopperGemmConfig]):
 
         Of A in fours, such parts were measured: 2 to 7 % faster than turns.
         """
-        in_parts = self.shares_a and self.cta_group == 4
-        return self.is_shared and not in_parts and self.shared_lines % (8 * self.cta_group) != 0
+        if self.shares_both or self.cluster_columns == 4:
+            return False
+        lines = self.BM if self.cluster_columns > 1 else self.b_lines
+        return self.is_shared and lines % (8 * self.cta_group) != 0
 
     @property
-    def brought_lines(self) -> int:
-        """Lines of the shared operand that one CTA brings at a time."""
-        return self.shared_lines // (1 if self.shares_in_turns else self.cta_group)
+    def brought_a_lines(self) -> int | None:
+        """Lines of A that one CTA brings at a time; None where A is not shared."""
+        if self.cluster_columns == 1:
+            return None
+        return self.BM // (1 if self.shares_in_turns else self.cluster_columns)
 
     @property
-    def shared_operand(self) -> Literal["A", "B"]:
+    def brought_b_lines(self) -> int:
+        """Lines of B that one CTA brings at a time."""
+        return self.b_lines // (1 if self.shares_in_turns else self.cluster_rows)
+
+    @property
+    def shared_operands(self) -> str:
         """What the CTAs of a cluster bring for one another, if there are several."""
-        return "A" if self.shares_a else "B"
+        if self.shares_both:
+            return "A and B"
+        return "A" if self.cluster_columns > 1 else "B"
 
     @property
     def is_split(self) -> bool:
@@ -189,7 +219,7 @@ def decide(
         registers=DEFAULT_REGISTERS[warpgroups],
     )
     values = replace(values, num_epi_stages=_epi_stages(values, log))
-    values = replace(values, registers=_registers(config, warpgroups, log))
+    values = replace(values, registers=_registers(values, log))
     return replace(values, num_stages=_stages(values, most_stages, log)), log.rows
 
 
@@ -265,9 +295,12 @@ def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> i
     )
 
 
-def _registers(config: HopperGemmConfig, warpgroups: int, log: ChoiceLog) -> RegisterSplit:
+def _registers(values: Values, log: ChoiceLog) -> RegisterSplit:
+    config, warpgroups = values.config, values.num_consumer_warpgroups
     if config.registers == "auto":
         split = DEFAULT_REGISTERS[warpgroups]
+        if values.shares_both and split.producer < THREE_IN_A_GRID.producer:
+            split = THREE_IN_A_GRID
         reason = "the register file, less what the loaders need, in equal parts"
         log.note("registers", split, "auto", reason)
         return split

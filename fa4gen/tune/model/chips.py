@@ -61,6 +61,10 @@ class GemmCosts:
     """Slots of the ring that are being multiplied, and cover nothing."""
     pair: float = 2.229
     """us more for a launch whose CTAs share what they load."""
+    grid: float = 1.7
+    """The same where they share both operands."""
+    grid_rate: float = 0.85
+    """How fast these read from L2, beside CTAs that share one operand."""
     epilogue: float = 55.94
     """Bytes per ns of the last tile's sums that one multiprocessor stores."""
     turns: float = 0.8716
@@ -150,7 +154,9 @@ class Chip:
     def resident(self, cluster: int) -> int:
         """Return how many CTAs run at once in clusters of so many."""
         clusters = self.multiprocessors // cluster
-        return (min(clusters, self.fours) if cluster >= 4 and self.fours else clusters) * cluster
+        if cluster >= 4 and self.fours:
+            clusters = min(clusters, self.fours * 4 // cluster)
+        return clusters * cluster
 
     @property
     def note(self) -> str:

@@ -74,6 +74,8 @@ class GemmTile:
     """Whether each warpgroup has tiles of its own: one stores while another multiplies."""
     side_by_side: bool = False
     """Whether the tiles of a cluster's CTAs are side by side though no operands are exchanged."""
+    grid_rows: int = 0
+    """Rows of tiles of a cluster whose CTAs share both A and B; 0 where they share one of them."""
     output_slots: int = 3
     """Slots of a warpgroup for panels of the output."""
     output_in_ring: bool = False
@@ -83,6 +85,7 @@ class GemmTile:
     def of(cls, plan: GemmPlan) -> GemmTile:
         """Return the tile of ``plan``."""
         swaps = bool(getattr(plan, "swap_operands", False))
+        shares_both = bool(getattr(plan, "shares_both", False))
         return cls(
             BM=plan.BM,
             BN=plan.BN,
@@ -97,7 +100,8 @@ class GemmTile:
             evict_first=getattr(plan, "evict_first", "none") != "none",
             warpgroups=getattr(plan, "num_consumer_warpgroups", 1),
             ping_pong=bool(getattr(plan, "ping_pong", False)),
-            side_by_side=bool(getattr(plan, "shares_a", False)) and not swaps,
+            side_by_side=bool(getattr(plan, "shares_a", False)) and not swaps and not shares_both,
+            grid_rows=getattr(plan, "cluster_rows", 0) if shares_both else 0,
             output_slots=max(1, getattr(plan, "num_epi_stages", 1)),
             output_in_ring=bool(getattr(plan, "output_in_ring", False)),
         )
@@ -108,9 +112,14 @@ class GemmTile:
         return self.cta_group > 1
 
     @property
-    def shares_a(self) -> bool:
-        """Whether it is A that these CTAs share."""
-        return self.is_shared and (self.swap_operands or self.side_by_side)
+    def cluster_rows(self) -> int:
+        """CTAs of a cluster whose tiles are one below the other: they share B."""
+        return self.grid_rows or (1 if self.swap_operands or self.side_by_side else self.cta_group)
+
+    @property
+    def cluster_columns(self) -> int:
+        """CTAs of a cluster whose tiles are side by side: they share A."""
+        return self.cta_group // self.cluster_rows
 
     @property
     def cluster(self) -> int:
@@ -120,9 +129,7 @@ class GemmTile:
     @property
     def loaded_rows(self) -> float:
         """Rows of A and columns of B that a CTA requests for each block along k."""
-        if self.shares_a:
-            return self.BM / self.cta_group + self.BN
-        return self.BM + self.BN / self.cta_group
+        return self.BM / self.cluster_columns + self.BN / self.cluster_rows
 
     def suits(self, problem: GemmProblem) -> bool:
         """Whether to choose it for such a problem; what it computes is right for any.
@@ -138,14 +145,18 @@ class GemmTile:
                 if self.split_k > 1:
                     tiles = _up(problem.m, self.BM) * _up(problem.n, self.BN) * problem.batch
                     return tiles <= MOST_DIVIDED
-                return not self.is_shared or problem.n > self.BN
+                return self._is_filled(problem)
             return self.BM in FEW_ROWS and problem.m <= self.BM and not self.is_shared
-        alone = problem.n <= self.BN if self.shares_a else problem.m <= self.BM
-        if self.split_k > 1 or (self.is_shared and alone):
+        if self.split_k > 1 or not self._is_filled(problem):
             return False
         if self.cta_group == 2 and self.BM <= HALF_ROWS:
             return False
         return problem.m > HALF_ROWS or not self.evict_first
+
+    def _is_filled(self, problem: GemmProblem) -> bool:
+        """Whether a cluster has tiles for more than one row and more than one column of CTAs."""
+        rows, columns = _up(problem.m, self.BM), _up(problem.n, self.BN)
+        return min(2, self.cluster_rows) <= rows and min(2, self.cluster_columns) <= columns
 
 
 def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction:
@@ -153,10 +164,8 @@ def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction
     costs = chip.gemm
     m, n, k = problem.m, problem.n, problem.k
     row_tiles, column_tiles = _up(m, tile.BM), _up(n, tile.BN)
-    if tile.shares_a:
-        column_tiles = _up(column_tiles, tile.cta_group) * tile.cta_group
-    else:
-        row_tiles = _up(row_tiles, tile.cta_group) * tile.cta_group
+    column_tiles = _up(column_tiles, tile.cluster_columns) * tile.cluster_columns
+    row_tiles = _up(row_tiles, tile.cluster_rows) * tile.cluster_rows
     tiles = row_tiles * column_tiles * problem.batch
     ctas = tiles * tile.split_k
     resident = chip.resident(tile.cluster)
@@ -178,6 +187,8 @@ def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction
     latency /= slots * tile.BK / block
     overlapped = _mean((multiply, l2, memory, latency), p)
     exchange = costs.pair if tile.is_shared else 0.0
+    if tile.grid_rows:
+        exchange = costs.grid
     if tile.split_k > 1:
         overlapped *= 1 + costs.split_share * tile.BM * tile.BN / 16384
         exchange += costs.split
@@ -232,6 +243,8 @@ def _l2_rate(tile: GemmTile, problem: GemmProblem, costs: GemmCosts) -> float:
         "in a sector": (costs.l2_odd, costs.l2_odd_shared),
     }[begin]
     rate = shared if tile.is_shared else alone
+    if tile.grid_rows:
+        rate *= costs.grid_rate
     return rate * costs.evicted if tile.evict_first and begin != "with a line" else rate
 
 

@@ -215,6 +215,30 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "Set output_in_ring: false; or num_epi_stages: 2.",
         ),
         (
+            {"share": "both", "cta_group": 2},
+            "share",
+            "share: both, but of a pair of CTAs a grid has one row or one column",
+            "Set share: auto; or cta_group: 4.",
+        ),
+        (
+            {"share": "both"},
+            "share",
+            "share: both, but with cta_group: 1 every CTA loads for itself",
+            "Set share: auto; or cta_group: 4.",
+        ),
+        (
+            {"share": "a", "cta_group": 8},
+            "share",
+            "share: a, but with cta_group: 8 a cluster shares both",
+            "Set share: auto and cta_group: 4; or share: both.",
+        ),
+        (
+            {"a_major": "m", "cta_group": 8},
+            "cta_group",
+            "cta_group: 8 with a_major: m is not supported yet",
+            "Set share: auto and cta_group: 4; or cta_group: 4.",
+        ),
+        (
             {"prefetch_blocks": 8, "cta_group": 2},
             "prefetch_blocks",
             "prefetch_blocks: 8 is not supported yet with cta_group: 2",

@@ -40,7 +40,9 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
     assert plan.barrier("input_full").transaction_bytes == own
     lines = {"a": plan.BM if plan.a_major == "k" else plan.BK}
     lines["b"] = plan.BN if plan.b_major == "k" else plan.BK
-    lines["a" if plan.shares_a else "b"] //= 1 if plan.shares_in_turns else plan.cta_group
+    if not plan.shares_in_turns:
+        lines["a"] //= plan.cluster_columns
+        lines["b"] //= plan.cluster_rows
     for tensor, count in lines.items():
         assert boxes[tensor].box == (plan.panel_columns, count, 1)
         assert plan.region(tensor).slot_bytes % boxes[tensor].box_bytes == 0
@@ -105,7 +107,8 @@ def test_the_rows_of_a_pipeline_lie_one_behind_the_other(
         assert empty.offset == full.offset + full.bytes
         assert (full.first_wait_parity, empty.first_wait_parity) == (0, 1)
     arriving = 1 if plan.ping_pong else plan.num_consumer_warpgroups
-    assert plan.barrier("input_empty").arrivals == 4 * arriving * plan.cta_group
+    readers = plan.cluster_rows + plan.cluster_columns - 1
+    assert plan.barrier("input_empty").arrivals == 4 * arriving * readers
 
 
 @settings(max_examples=60, deadline=None)
@@ -139,6 +142,32 @@ def test_who_shares_what(hopper_gemm: ConfigOf) -> None:
     ]
     assert [row.box[1] for row in pair.tensor_maps[:2]] == [192, 80]
     assert [row.box[1] for row in across.tensor_maps[:2]] == [96, 160]
+
+
+@pytest.mark.parametrize(
+    ("keys", "tile", "lines"),
+    [
+        ({"cta_group": 4, "share": "both"}, (256, 288), [64, 72]),
+        ({"cta_group": 8}, (256, 576), [32, 72]),
+        ({"cta_group": 8, "b_major": "n", "BN": 128}, (256, 512), [32, 32]),
+        ({"cta_group": 8, "swap_operands": True, "BM": 40, "BN": 64}, (80, 256), [10, 32]),
+    ],
+    ids=str,
+)
+def test_a_cluster_that_shares_both(
+    hopper_gemm: ConfigOf, keys: dict[str, Any], tile: tuple[int, int], lines: list[int]
+) -> None:
+    """Its tiles are two rows: a CTA brings part of A to its row, and part of B to its column."""
+    plan = plan_gemm_sm90(hopper_gemm(**{"BM": 128, "BN": 144, "BK": 64, **keys}))
+    assert plan.shares_both
+    assert (plan.tile_rows, plan.tile_columns) == tile
+    assert [row.box[1] for row in plan.tensor_maps[:2]] == lines
+
+
+def test_a_loader_of_parts_of_both_has_more_registers(hopper_gemm: ConfigOf) -> None:
+    """With 32 as elsewhere beside three consumer warpgroups, it spilled 12 bytes."""
+    plan = plan_gemm_sm90(hopper_gemm(BM=192, BN=64, BK=128, cta_group=8))
+    assert (plan.producer_registers, plan.consumer_registers) == (40, 152)
 
 
 @pytest.mark.parametrize(

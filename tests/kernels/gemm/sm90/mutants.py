@@ -40,6 +40,7 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
         "short_ends": True,
     },
     "ahead": {**_SMALL, "BM": 64, "BN": 64, "prefetch_blocks": 3},
+    "grid": {**_SMALL, "BM": 64, "BN": 64, "cta_group": 8, "ping_pong": False},
     "side by side": {**_SMALL, "BM": 40, "BN": 64, "BK": 64, "cta_group": 4, "swap_operands": True},
 }
 TILES: Final = Problem(400, 200, 150)
@@ -228,6 +229,48 @@ IN_TURN: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
+_GRID: Final = Problem(400, 600, 300)
+GRIDS: Final[dict[str, GemmMutant]] = {
+    "a_row_is_sent_to_half_of_itself": GemmMutant(
+        "grid", "two CTAs of a row wait for parts of A that others keep to themselves",
+        (Change(r"\(1 << kClusterColumns\) - 1", "(1 << kClusterColumns / 2) - 1"),),
+        (Found("deadlock", WAIT, ""), Found("deadlock", WAIT, "consume", "input_full["),
+         Found("over-arrival", "tma_load_multicast_to_3d", "load")), _GRID,
+    ),
+    "a_column_is_sent_to_the_first_one": GemmMutant(
+        "grid", "every CTA brings its part of B to the first column",
+        (Change(r"<< rank % kClusterColumns;", "<< 0;"),),
+        (Found("deadlock", WAIT, ""), Found("over-arrival", "tma_load_multicast_to_3d", ""),
+         Found("over-arrival", "tma_load_multicast_to_3d", "load")), _GRID,
+    ),
+    "rows_of_the_first_row_in_both": GemmMutant(
+        "grid", "both rows of the cluster load the same rows of A",
+        (Change(r"rank / kClusterColumns \* kBM \+ first_line", "first_line"),), (NUMBERS,), _GRID,
+    ),
+    "only_the_row_is_signalled": GemmMutant(
+        "grid", "the other CTA of the column is not signalled that a slot of B is free",
+        (Change(r"kClusterRows \+ kClusterColumns - 1\)", "kClusterColumns)"),),
+        (Found("deadlock", WAIT, "load", "input_empty["),), _GRID,
+    ),
+    "the_column_is_not_waited_for": GemmMutant(
+        "grid", "B is overwritten in the other CTA of the column, which may still read it",
+        (Change(r"kClusterRows \+ kClusterColumns - 1\)", "kClusterColumns)"),
+         Change(r"EmptySlots, kInputEmptyArrivals", "EmptySlots, kInputEmptyArrivals / 5 * 4")),
+        (Found("race", "tma_load_multicast_to_3d", "load"),
+         Found("race", "wgmma_m64n64k16_add_if", "consume"),
+         Found("over-arrival", "tma_load_multicast_to_3d", "load"),
+         Found("phase-lap", WAIT, "load"), Found("phase-lap", WAIT, "consume"),
+         Found("deadlock", WAIT, "")),
+        Problem(400, 600, 900), sometimes=True,
+    ),
+    "stored_over_the_row_above": GemmMutant(
+        "grid", "the lower row of the cluster stores where the upper one does",
+        (Change(r"rank / kClusterColumns \* kBM \+ consumer", "consumer"),),
+        (NUMBERS, Found("race", "tma_store_3d", ""), Found("race", "tma_store_3d", "transfer")),
+        _GRID,
+    ),
+}  # fmt: skip
+
 NARROW: Final[dict[str, GemmMutant]] = {
     "narrow_panel_stored_whole": GemmMutant(
         "narrow", "the last panel of a tile is stored with the columns of the next tile",
@@ -383,5 +426,15 @@ RING: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
-_MOST: Final = {**UPSTREAM, **WAITS, **PAIRS, **FOURS, **IN_TURN, **NARROW, **SWAPPED, **SPLIT}
+_MOST: Final = {
+    **UPSTREAM,
+    **WAITS,
+    **PAIRS,
+    **FOURS,
+    **GRIDS,
+    **IN_TURN,
+    **NARROW,
+    **SWAPPED,
+    **SPLIT,
+}
 MUTANTS: Final = {**_MOST, **RING}

@@ -177,6 +177,28 @@ def test_clusters_share_the_rows_of_any_operands(keys: Keys) -> None:
 @pytest.mark.parametrize(
     "keys",
     [
+        {"BM": 128, "BN": 80, "cta_group": 8, "residual": "matrix"},
+        {"BM": 64, "BN": 64, "cta_group": 8, "b_major": "n", "residual": "row"},
+        {"BM": 64, "BN": 48, "cta_group": 4, "share": "both", "evict_first": "both"},
+        {"BM": 64, "BN": 64, "cta_group": 4, "share": "both", "ping_pong": True},
+        {"BM": 40, "BN": 64, "cta_group": 8, "swap_operands": True, "residual": "column"},
+        {"BM": 128, "BN": 64, "cta_group": 8, "output_in_ring": True, "short_ends": True},
+    ],
+    ids=str,
+)
+def test_clusters_share_rows_and_columns(keys: Keys) -> None:
+    """Two rows of tiles; of the last clusters some CTAs have no rows, or no columns, or neither."""
+    rows, columns = keys["BM"], keys["BN"]
+    kernel = {**HOPPER, "num_stages": 2, **keys}
+    check(kernel, Problem(3 * rows - 5, 5 * columns + 24, 300, multiprocessors=16), 1)
+    check(kernel, Problem(2 * rows + 3, 9 * columns + 8, 200, beta=1.0, multiprocessors=8), 2)
+    check(kernel, Problem(rows - 3, columns + 8, 40, beta=1.0, multiprocessors=4), 3)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    "keys",
+    [
         {"BM": 128, "BN": 192, "num_epi_stages": 2},
         {"BM": 64, "BN": 80, "cta_group": 2, "share": "a", "residual": "matrix"},
         {"BM": 72, "BN": 64, "BK": 64, "cta_group": 4, "swap_operands": True, "num_epi_stages": 1},
@@ -276,7 +298,7 @@ def _any_keys(random: Random) -> Keys:
         return random.choice(values)
 
     return {
-        **HOPPER, "cta_group": some(1, 2, 4), "share": some("auto", "auto", "a"),
+        **HOPPER, "cta_group": some(1, 2, 4, 8), "share": some("auto", "auto", "a", "both"),
         "BM": some(16, 64, 128, 192, 256, 48, 136),
         "swap_operands": some(False, False, True), "split_k": some(1, 1, 2),
         "BN": some(64, 128, 192, 256, random.randrange(16, 257, 16)),

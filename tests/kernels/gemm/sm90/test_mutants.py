@@ -10,6 +10,7 @@ from tests.kernels.gemm.emulation import emulate, gemm_kernel, is_told
 from tests.kernels.gemm.sm90.mutants import (
     CONFIGS,
     FOURS,
+    GRIDS,
     IN_TURN,
     MUTANTS,
     NARROW,
@@ -27,6 +28,7 @@ ALWAYS = [
     *SWAPPED,
     *SPLIT,
     *FOURS,
+    *GRIDS,
     *IN_TURN,
     *RING,
     "slot_released_before_its_products",
