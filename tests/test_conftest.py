@@ -1,9 +1,9 @@
-"""Runs of the tests leave nothing to chance, unless fresh draws are requested."""
+"""Runs of the tests: what they draw, and where one hangs."""
 
 from __future__ import annotations
 
 import json
-import shutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,14 +27,23 @@ def test_draw(value):
 def test_show(first_seed):
     Path("drawn.json").write_text(json.dumps([DRAWN, first_seed, secrets.randbelow(10**9)]))
 """
+HANGS = """
+def test_hang():
+    import time
+    time.sleep(1)
+"""
 OF_ITS_OWN = "NUMBERS = [" + ", ".join(str(1000 + 37 * n) for n in range(300)) + "]\n"
 """Hypothesis would draw from these where they are imported."""
 
 
 @pytest.fixture
 def drawn(tmp_path):
-    """A function that runs tests in a checkout of their own and returns what they drew."""
-    shutil.copy(CONFTEST, tmp_path / "conftest.py")
+    """A function that runs tests in a folder of their own and returns what they drew."""
+    text = CONFTEST.read_text()
+    for name, new in (("LIMIT", 0.2), ("RHYTHM", 0.1)):
+        text, count = re.subn(rf"(?<= {name} = )[\d.]+", str(new), text)
+        assert count == 1
+    (tmp_path / "conftest.py").write_text(text)
     (tmp_path / "numbers_of_its_own.py").write_text(OF_ITS_OWN)
 
     def drawn(*options: str, first: str = "") -> list[object]:
@@ -45,6 +54,7 @@ def drawn(tmp_path):
             [*command, *quiet], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
+        (tmp_path / "stderr").write_text(done.stderr)
         found: list[object] = json.loads((tmp_path / "drawn.json").read_text())
         return found
 
@@ -59,6 +69,7 @@ def test_each_run_draws_the_same(drawn) -> None:
     assert drawn(*again, first="import numbers_of_its_own") == first
 
 
-def test_fresh_draws(drawn) -> None:
-    runs = drawn("--hypothesis-profile=fresh"), drawn("--many-seeds")
+def test_fresh_draws_and_where_a_test_hangs(drawn, tmp_path) -> None:
+    runs = drawn("--hypothesis-profile=fresh"), drawn("--many-seeds", first=HANGS)
     assert all(one != other for one, other in zip(*runs, strict=True))
+    assert "in test_hang" in (tmp_path / "stderr").read_text()
