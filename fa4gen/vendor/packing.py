@@ -8,8 +8,8 @@ same weights, in rounds, each of which takes the next bit of every context.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.int64]
+    Floats = NDArray[np.float64]
     Words = NDArray[np.uint32]
     Chances = NDArray[np.int32]
     Odds = NDArray[np.int16]
@@ -161,10 +162,8 @@ def _matches(data: NDArray[np.uint8]) -> tuple[Words, Words]:
         if at >= MATCH_BYTES:
             known = places.get(hashes[at], 0)
             if known and length < 16:
-                found = 0
-                while (
-                    found < min(LONGEST, known) and text[known - 1 - found] == text[at - 1 - found]
-                ):
+                found, most = 0, min(LONGEST, known)
+                while found < most and text[known - 1 - found] == text[at - 1 - found]:
                     found += 1
                 if found > length:
                     match, length = known, found
@@ -185,50 +184,59 @@ def _chances(data: NDArray[np.uint8]) -> tuple[Numbers, Bits]:
     halves = np.stack([np.ones(size, np.uint32), 16 | byte >> 4], 1)
     nodes = np.stack([1 << n % 4 | byte >> (8 - n) & ((1 << n % 4) - 1) for n in range(8)], 1)
     values = _values(data)
-    orders, runs = [], _Runs([], [], [])
+    orders, runs = [], _Runs(nodes.ravel(), bits)
     for number, context in enumerate(CONTEXTS):
         hashes = np.full(size, number + 1, np.uint32)
         for name in VALUES:
             if name in context:
                 hashes = _hash(hashes, values[name])
-        mixed = _hash(hashes[:, None], halves).ravel() * np.uint32(SLOT_FACTOR)
-        orders.append(runs.add(np.repeat(mixed, 4), nodes.ravel(), bits))
+        orders.append(runs.add(_hash(hashes[:, None], halves).ravel() * np.uint32(SLOT_FACTOR)))
     odds = np.empty((len(CONTEXTS), len(bits)), np.int16)
-    met = runs.odds().reshape(odds.shape)
+    met, table = runs.chances().reshape(odds.shape), _odds_table()
     for number, order in enumerate(orders):
-        odds[number, order] = met[number]
+        odds[number, order] = table.take(met[number] >> 4)
     by_place, by_opcode = _by_place(odds, bits), _by_opcode(odds, bits, values["OPCODE"])
-    return _chance_table()[_divided(by_place + by_opcode, 2) + 2047], bits
+    both = np.trunc((by_place + by_opcode) / 2).astype(np.int64)
+    return _chance_table()[both + 2047], bits
 
 
-@dataclass(frozen=True)
 class _Runs:
-    """Bits in the order of the table's entries; a run of them has one owner, and begins anew."""
+    """Bits in the order of the table's entries; a run of them has one owner, and begins anew.
 
-    begins: list[Numbers]
-    lengths: list[Numbers]
-    bits: list[Bits]
+    ``nodes``: of each bit, those before it in its half byte.
+    """
 
-    def add(self, mixed: Words, nodes: Words, bits: Bits) -> Numbers:
-        """Add a context's bits by hashes and bits of the half byte; return their order here."""
-        entry = ((mixed >> np.uint32(32 - TABLE_BITS)) & ~np.uint32(15) | nodes).astype(np.uint32)
-        order = np.argsort(entry.astype(np.uint16), kind="stable")  # twice 16 bits: no comparisons
-        order = order[np.argsort((entry >> 16).astype(np.uint16)[order], kind="stable")]
-        key = entry[order] << np.uint32(8) | (mixed & np.uint32(255))[order]
+    def __init__(self, nodes: Words, bits: Bits) -> None:
+        self._nodes, self._of_all = nodes << np.uint32(8), bits
+        self._by_node = np.argsort(nodes.astype(np.uint16), kind="stable")
+        self._begins: list[Numbers] = []
+        self._lengths: list[Numbers] = []
+        self._bits: list[Bits] = []
+        self._alike: list[Chances] = []
+        """What bits would meet if all of their run were as its first one."""
+
+    def add(self, mixed: Words) -> Numbers:
+        """Add a context's bits by hashes of half bytes; return their order here."""
+        places = (mixed >> np.uint32(36 - TABLE_BITS)).astype(np.uint16)
+        # By place and, there, by node: sorting 16 bits takes no comparisons.
+        order = self._by_node[np.argsort(places.take(self._by_node >> 2), kind="stable")]
+        owners = (mixed >> np.uint32(32 - TABLE_BITS) & ~np.uint32(15)) << np.uint32(8)
+        key = (owners | mixed & np.uint32(255)).take(order >> 2) | self._nodes.take(order)
         begins = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-        self.lengths.append(np.diff(begins, append=len(bits)))
-        self.begins.append(begins + len(self.bits) * len(bits))
-        self.bits.append(bits[order])
+        lengths, bits = np.diff(begins, append=len(order)), self._of_all.take(order)
+        within = np.arange(len(bits)) - np.repeat(begins, lengths)
+        np.minimum(within, _SETTLED - 1, out=within)
+        within += np.repeat(bits[begins] * _SETTLED, lengths)
+        self._alike.append(_alike().ravel().take(within))
+        self._lengths.append(lengths)
+        self._begins.append(begins + len(self._bits) * len(bits))
+        self._bits.append(bits)
         return order
 
-    def odds(self) -> Odds:
-        """Return the log-odds that each bit meets, in their order here: those of the run so far."""
-        begins, lengths = np.concatenate(self.begins), np.concatenate(self.lengths)
-        bits = np.concatenate(self.bits)
-        alike = _alike()
-        most = alike.shape[1] - 1
-        within = np.arange(len(bits), dtype=np.int32) - np.repeat(begins.astype(np.int32), lengths)
-        met = alike[np.repeat(bits[begins].view(np.int8), lengths), np.minimum(within, most)]
+    def chances(self) -> Chances:
+        """Return the chances that bits meet, in their order here: those of the run so far."""
+        begins, lengths = np.concatenate(self._begins), np.concatenate(self._lengths)
+        bits, met = np.concatenate(self._bits), np.concatenate(self._alike)
         # That holds up to the first bit unlike those before it: rounds begin after that one.
         unlike = np.append(np.flatnonzero(bits[1:] != bits[:-1]) + 1, len(bits))
         until = unlike[np.searchsorted(unlike, begins, "right")] + 1
@@ -249,8 +257,7 @@ class _Runs:
         for run in range(int(running[step])):
             rest = slice(until[run] + step, until[run] + left[run])
             met[rest] = _met(int(chance[run]), bits[rest].tolist(), int(count[run]) + step)
-        odds: Odds = _odds_table()[met >> 4]
-        return odds
+        return met
 
 
 @lru_cache(maxsize=1)
@@ -268,25 +275,27 @@ def _learn(chance: Chances, ones: NDArray[np.bool_], rate: Chances) -> None:
 def _met(chance: int, ones: list[bool], count: int) -> list[int]:
     """Return the chances that bits of one run meet, of which there were ``count`` before."""
     met, rates = [], _RATES.tolist()
-    for number, one in enumerate(ones, count):
+    for one, rate in zip(ones, chain(rates[count:], repeat(rates[-1])), strict=False):
         met.append(chance)
-        wrong = (65535 - chance if one else chance) * rates[min(number, MOST_COUNTED)] >> 15
-        chance += wrong if one else -wrong
+        if one:
+            chance += (65535 - chance) * rate >> 15
+        else:
+            chance -= chance * rate >> 15
     return met
 
 
-def _by_place(odds: Odds, bits: Bits) -> Numbers:
+def _by_place(odds: Odds, bits: Bits) -> Floats:
     """Return the log-odds for all bits in turn, by weights of a place and a bit."""
     sets = 128
-    weights = np.full((len(CONTEXTS), sets), FIRST_WEIGHT, np.int64)
-    result = np.empty(len(bits), np.int64)
+    weights = np.full((len(CONTEXTS), sets), FIRST_WEIGHT, np.float64)
+    result = np.empty(len(bits))
     for begin in range(0, len(bits), sets):
-        now, bit = odds[:, begin : begin + sets].astype(np.int64), bits[begin : begin + sets]
+        now, bit = odds[:, begin : begin + sets].astype(np.float64), bits[begin : begin + sets]
         result[begin : begin + sets] = _learnt(weights[:, : len(bit)], now, bit)
     return result
 
 
-def _by_opcode(odds: Odds, bits: Bits, opcode: Words) -> Numbers:
+def _by_opcode(odds: Odds, bits: Bits, opcode: Words) -> Floats:
     """Return the same by weights of an opcode, some bits of it, and a bit: in rounds, as _Runs."""
     kind = (opcode % KINDS).astype(np.uint16)
     order = np.argsort(kind, kind="stable")
@@ -296,27 +305,29 @@ def _by_opcode(odds: Odds, bits: Bits, opcode: Words) -> Numbers:
     longest = np.argsort(-lengths, kind="stable")
     begins, lengths = begins[longest], lengths[longest]
     running = len(begins) - np.cumsum(np.bincount(lengths))
-    weights = np.full((len(CONTEXTS), len(begins), 8), FIRST_WEIGHT, np.int64)
+    weights = np.full((len(CONTEXTS), len(begins), 8), FIRST_WEIGHT, np.float64)
     by_byte, bits_of = odds.reshape(len(CONTEXTS), -1, 8), bits.reshape(-1, 8)
-    result = np.empty(bits_of.shape, np.int64)
+    result = np.empty(bits_of.shape)
     for step, count in enumerate(running[:-1].tolist()):
         at = order[begins[:count] + step]
-        now = by_byte[:, at].astype(np.int64)
+        now = by_byte.take(at, axis=1).astype(np.float64)
         result[at] = _learnt(weights[:, :count], now, bits_of[at])
     return result.ravel()
 
 
-def _learnt(weights: Numbers, odds: Numbers, bits: Bits) -> Numbers:
-    """Return the sums of log-odds by a set of weights for each bit, whose weights learn from it."""
-    total = _divided((weights * odds).sum(0), 65536).clip(-2047, 2047)
-    error = (bits * 4096 - _chance_table()[total + 2047]) * LEARNING_RATE
-    weights += _divided(odds * error, 16384)
+def _learnt(weights: Floats, odds: Floats, bits: Bits) -> Floats:
+    """Return the sums of log-odds by a set of weights for each bit, whose weights learn from it.
+
+    All are integers below 2**53, of which floating point is exact, and faster.
+    """
+    total: Floats = np.einsum("i...,i...->...", weights, odds)
+    total /= 65536
+    np.trunc(total, out=total)
+    np.minimum(np.maximum(total, -2047, out=total), 2047, out=total)
+    error = (bits * 4096 - _chance_table().take((total + 2047).astype(np.intp))) * LEARNING_RATE
+    odds *= error / 16384
+    weights += np.trunc(odds, out=odds)
     return total
-
-
-def _divided(numbers: Numbers, by: int) -> Numbers:
-    """Divide by a power of two, rounding towards zero as C does."""
-    return (numbers + (numbers < 0) * (by - 1)) >> (by.bit_length() - 1)
 
 
 @lru_cache(maxsize=1)
