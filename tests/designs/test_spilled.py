@@ -229,6 +229,13 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         | {"mask": "key // 282682 == query // 282682"},
         {"BN": 96},
     ),
+    ({**PRODUCT, "activation": "gelu(x)"}, IN_ORDER),
+    ({**PRODUCT, "dtype": "fp8_e4m3", "activation": "silu(x)"}, IN_ORDER),
+    (
+        {**PRODUCT, "cta_group": 4, "a_major": "m", "b_major": "n", "BM": 192, "BN": 192, "BK": 128}
+        | {"num_stages": 1, "num_epi_stages": 2, "evict_first": "both", "output_in_ring": True},
+        {"producer_registers": 40},
+    ),
     ({**HOPPER, **EVERY_15, "depth": 64, "sinks": True}, {"BN": 48}),
     ({**HOPPER, **EVERY_15, "depth": 96, "softcap": 20.0, "batching": "ragged"}, {"BN": 48}),
     ({**HOPPER, **EVERY_15, "depth": 192}, {"BN": 64}),
@@ -465,7 +472,7 @@ def test_it_is_refused_with_a_remedy(keys: dict[str, Any], message: str, remedy:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("number", [2, 3, 5, 7, 9, 21, 26, 32, 33, 38, 42, 46, 47])
+@pytest.mark.parametrize("number", [2, 3, 5, 7, 9, 21, 26, 32, 33, 38, 42, 46, 47, 61, 63])
 def test_it_compiles_clean(number: int) -> None:
     loaded = load_mapping(SPILLED[number][0], "spilled")
     kernel = render(build_plan(loaded.config), loaded, open_templates())

@@ -50,10 +50,11 @@ class HopperGemmPlan(GemmPlan):
         """Whether a thread begins a piece of the output, 8 elements, when the last one is done.
 
         Measured: ptxas computes activations of many pieces at once and spills. A single function of
-        x it does not, nor what takes few registers, unless a thread has few beside its sums.
+        x and C it does not, nor what takes few registers, unless a thread has few beside its sums.
         """
         text = self.activation or "x"
-        simple = costly_calls(text) == 0 or SINGLE_CALL.fullmatch(text) is not None
+        single = SINGLE_CALL.fullmatch(text) is not None and self.c.exists
+        simple = costly_calls(text) == 0 or single
         few = self.consumer_registers < DEFAULT_REGISTERS[self.num_consumer_warpgroups].consumer
         crowded = few or self.swap_operands or self.ping_pong or self.num_consumer_warpgroups > 2
         crowded = crowded or self.launch.cluster > 1

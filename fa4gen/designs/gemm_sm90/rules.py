@@ -27,8 +27,8 @@ SIZES = (
 )
 CLUSTER_LOADER = 32
 """Registers of a loader that finds its CTA's part of k or of an operand: 24 spill."""
-GRID_LOADER = 40
-"""The same of both operands: 32 spill."""
+PARTS_LOADER = 40
+"""The same where it ``loads_parts``: 32 spill."""
 SPARE_WARP = 2
 """Consumer warpgroups with which a warp of the producers' is left over."""
 LARGE_HALF = 128
@@ -159,7 +159,7 @@ def _loader_of_a_cluster(values: Values) -> Iterator[Fault]:
     """Yield what was seen to spill: a loader that shares its work with other CTAs."""
     given = values.registers.producer
     key = "split_k" if values.is_split else "cta_group"
-    needed = GRID_LOADER if values.shares_both else CLUSTER_LOADER
+    needed = PARTS_LOADER if values.loads_parts else CLUSTER_LOADER
     if getattr(values.config, key) not in (1, "auto") and given < needed:
         yield Fault(
             kind="loader of a cluster",

@@ -33,8 +33,8 @@ DEFAULT_REGISTERS = {
     3: RegisterSplit(32, 160),
 }
 """By consumer warpgroups. The loaders divide to find their tiles: attention's need fewer."""
-THREE_IN_A_GRID = RegisterSplit(40, 152)
-"""A loader of parts of A and B with two panels each spilled 8 and 12 bytes with 32."""
+THREE_WITH_PARTS = RegisterSplit(40, 152)
+"""Three consumer warpgroups whose loader ``loads_parts``: with 32 it spilled 8 and 12 bytes."""
 
 NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
 """Consumer warpgroups of a tile, by its rows of wgmma."""
@@ -122,6 +122,11 @@ class Values(GemmValues[HopperGemmConfig]):
     def brought_b_lines(self) -> int:
         """Lines of B that one CTA brings at a time."""
         return self.b_lines // (1 if self.shares_in_turns else self.cluster_rows)
+
+    @property
+    def loads_parts(self) -> bool:
+        """Whether the loader finds parts of both operands, or of one in blocks of two panels."""
+        return self.shares_both or (self.is_shared and self.panel_columns < self.BK)
 
     @property
     def shared_operands(self) -> str:
@@ -299,8 +304,8 @@ def _registers(values: Values, log: ChoiceLog) -> RegisterSplit:
     config, warpgroups = values.config, values.num_consumer_warpgroups
     if config.registers == "auto":
         split = DEFAULT_REGISTERS[warpgroups]
-        if values.shares_both and split.producer < THREE_IN_A_GRID.producer:
-            split = THREE_IN_A_GRID
+        if values.loads_parts and split.producer < THREE_WITH_PARTS.producer:
+            split = THREE_WITH_PARTS
         reason = "the register file, less what the loaders need, in equal parts"
         log.note("registers", split, "auto", reason)
         return split
