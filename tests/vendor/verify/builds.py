@@ -72,13 +72,13 @@ class Builds:
         """Build the folder's program that tests it, likewise."""
         return self._program(self.folder / "test" / "selftest.c", edit)
 
-    def stress(self) -> Path:
-        """Build the program that launches from a graph and from threads."""
-        return self._program(STRESS, None)
+    def stress(self, launches: int) -> Path:
+        """Build the program that launches from a graph and, so often each, from threads."""
+        return self._program(STRESS, None, f"-DLAUNCHES_A_THREAD={launches}")
 
-    def _program(self, program: Path, edit: Edit | None) -> Path:
+    def _program(self, program: Path, edit: Edit | None, *options: str) -> Path:
         target = self.scratch / f"{program.stem}{next(self._numbers)}"
-        flags = ["-O1", f"-I{self.folder}", "-pthread"]
+        flags = ["-O1", f"-I{self.folder}", "-pthread", *options]
         compile_c(find_c_compiler(), flags, [program, *self._built(edit), Path("-lm")], target)
         return target
 

@@ -75,8 +75,8 @@ def test_the_selftest_finds_the_numbers_right(
 
 
 def test_graphs_and_threads(builds: Builds, cache: Path, tmp_path: Path) -> None:
-    words = ("3", "2")
-    done, recorder = run(builds, "sm_90a", cache, tmp_path, builds.stress(), *words, quick=())
+    program, words = builds.stress(launches=8), ("3", "2")  # launches: each kind twice
+    done, recorder = run(builds, "sm_90a", cache, tmp_path, program, *words, quick=())
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines() == [
         f"acme_{name}: passed: 3 graph replays, 2 threads"
