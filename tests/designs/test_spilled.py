@@ -123,6 +123,11 @@ PAGED_FP8_PAIR = {
 }
 DECODE_96 = {**HOPPER, "pack_heads": True, "packed_rows": 16, "depth": 96, "key_lengths": True}
 
+FP8_ROWS = {**BLACKWELL, "dtype": "fp8_e4m3", "value_depth": 64, "num_pv_stages": 1}
+FAR_OR_EVEN = "abs(query - key) <= 84 or key % 2 == 0"
+TABLE_512 = {**BLACKWELL, **TABLE, "depth": 512, "cta_group": 2}
+PARTS = {**BLACKWELL, "depth": 96, "cta_group": 2, "BN": 128, "num_qk_stages": 3}
+
 SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **BIAS, "mask": "causal"}, {"BN": 96, "num_pv_chunks_in_flight": 1}),
     ({**HOPPER, **BIAS, "depth": 96, "mask": "causal"}, {"BN": 96}),
@@ -246,6 +251,16 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**BLACKWELL, **DOCUMENTS, "depth": 192, "value_depth": 64, "lse": False}, {"BN": 96}),
     ({**BLACKWELL, "depth": 64, "BM": 256, "exp2_fma_share": 0.25}, {"BN": 96}),
     ({**BLACKWELL, **DOCUMENTS, "depth": 256, "value_depth": 96, "cta_group": 2}, {"BN": 96}),
+    (
+        {**FP8_ROWS, **BIAS, "mask": {"dilated": 2}, "key_lengths": True, "sinks": True},
+        {"BN": 128, "exp2_fma_share": 0.125},
+    ),
+    ({**FP8_ROWS, "mask": FAR_OR_EVEN}, {"BN": 128, "exp2_fma_share": 0.125}),
+    (
+        {**TABLE_512, **WINDOW, "keys": "paged", "page_size": 64, "batching": "ragged"}
+        | {"sinks": True, "lse": False},
+        {"softmax_registers": 208},
+    ),
 ]
 """Each with what of its plan makes the room."""
 
@@ -268,6 +283,13 @@ def test_there_is_room(keys: dict[str, Any], room: dict[str, Any]) -> None:
         ({**DECODE}, {"quads_at_once": 4}),
         ({**DECODE, "depth": 256, "key_lengths": True}, {"quads_at_once": 4}),
         ({**FP8_PAIR, "key_lengths": True, "mask": "causal"}, {"BN": 128}),
+        (
+            {**FP8_ROWS, "mask": {"dilated": 2}, "batching": "ragged"},
+            {"BN": 128, "exp2_fma_share": 0.25},
+        ),
+        ({**FP8_ROWS, "mask": {"dilated": 2}, "BN": 96}, {"exp2_fma_share": 0.25}),
+        ({**TABLE_512, **ALIBI}, {"softmax_registers": 216}),
+        ({**TABLE_512, **DOCUMENTS}, {"softmax_registers": 216}),
         ({**PRODUCT, "residual": "row", "activation": "gelu(x)"}, {"orders_pieces": False}),
         ({**PRODUCT, "activation": "max(2 * x, 0)"}, {"orders_pieces": False}),
     ],
@@ -458,6 +480,23 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "registers: a consumer thread",
         "Set BN: 64",
     ),
+    (
+        {**PARTS, "value_depth": 64, "BM": 128, "mask": {"chunked": 50836}}
+        | {"registers": {"softmax": 176, "correction": 64, "other": 32}},
+        "registers: other needs 40",
+        "Set registers: {softmax: 176, correction: 64, other: 40}; or registers: auto.",
+    ),
+    (
+        {**FP8_ROWS, "mask": {"dilated": 2}, "BN": 128, "exp2_fma_share": 0.25},
+        "registers: a softmax thread",
+        "Set BN: 96; or exp2_fma_share: 0.125.",
+    ),
+    (
+        {**TABLE_512, "dtype": "fp8_e4m3"}
+        | {"registers": {"softmax": 216, "correction": 56, "other": 80}},
+        "registers: the score reads a tensor key by key, and with more than 208 for the softmax",
+        "Set registers: {softmax: 208, correction: 56, other: 80}; or registers: auto.",
+    ),
 ]
 """Each with the beginning of the message and of the remedy."""
 
@@ -472,7 +511,9 @@ def test_it_is_refused_with_a_remedy(keys: dict[str, Any], message: str, remedy:
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("number", [2, 3, 5, 7, 9, 21, 26, 32, 33, 38, 42, 46, 47, 61, 63])
+@pytest.mark.parametrize(
+    "number", [2, 3, 5, 7, 9, 21, 26, 32, 33, 38, 42, 46, 47, 61, 63, 74, 75, 76]
+)
 def test_it_compiles_clean(number: int) -> None:
     loaded = load_mapping(SPILLED[number][0], "spilled")
     kernel = render(build_plan(loaded.config), loaded, open_templates())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from fa4gen.designs.attention_sm100.registers import (
     EXACT,
     PREFERRED_BLOCKS,
+    computes_in_fp8,
     few_beside_wide_blocks,
     is_crowded,
     softmax_registers,
@@ -43,6 +44,8 @@ blocks of 128 keys."""
 PAIR_REGISTERS = 48
 """Of the loader of a pair at depth 256, or that reads lengths or looks pages up, and of the warp of
 products beside narrower values: 40 spilled."""
+PARTS_REGISTERS = 40
+"""Of the loader of a pair with three parts of K: with 32 one in three spilled, with 40 none."""
 COUNTED_PARTS_REGISTERS = 56
 """The same, or where it reads lengths, with a counter of tiles and three parts of K or more."""
 
@@ -153,9 +156,12 @@ def least_other_registers(values: Values) -> int:
     pages = config.page_size is not None
     if not values.is_pair and config.depth > values.value_depth:
         return PAIR_REGISTERS
-    if not values.is_pair or not (pages or config.has_tile_lengths or config.depth > 192):
+    if not values.is_pair:
         return LEAST_REGISTERS["other"]
     parts = values.num_panels if config.num_qk_stages == "auto" else config.num_qk_stages
+    if not (pages or config.has_tile_lengths or config.depth > 192):
+        in_parts = parts > 2 and values.kv_ring == "separate"
+        return PARTS_REGISTERS if in_parts else LEAST_REGISTERS["other"]
     if values.scheduler == "dynamic" and parts > 2:
         return COUNTED_PARTS_REGISTERS
     if pages and values.element_bytes == 1 and config.depth > values.value_depth:
@@ -345,7 +351,9 @@ def _share(draft: Values) -> tuple[float, str]:
     block = draft.config.BN
     if block != "auto" and block > PREFERRED_BLOCKS[0]:
         return few_beside_wide_blocks(draft.config), "scores of so many keys leave few registers"
-    if draft.element_bytes == 1 and is_crowded(draft.config):
+    narrow = draft.num_qo == 1 or (block != "auto" and block < PREFERRED_BLOCKS[0])
+    crowded = is_crowded(draft.config) or (computes_in_fp8(draft.config) and not narrow)
+    if draft.element_bytes == 1 and crowded:
         return EXACT, "a larger one leaves few registers beside conditions and terms"
     if draft.element_bytes == 1:
         return 0.25, "fp8 products leave less time for exponentials"

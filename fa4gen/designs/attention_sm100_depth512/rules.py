@@ -8,9 +8,11 @@ from fa4gen.designs.attention_sm100_depth512.memory import attention_regions
 from fa4gen.designs.attention_sm100_depth512.values import (
     FIXED,
     MAX_STAGES,
+    MOST_BESIDE_TABLE,
     NUM_THREADS,
     PART,
     REASONS,
+    looks_up_scores,
 )
 from fa4gen.designs.shared import limits
 from fa4gen.designs.shared.refusal import Fault
@@ -20,7 +22,8 @@ WORKING_REGISTERS = 56
 """Of a softmax thread beside its scores: measured, with less it spills."""
 CHANGED_REGISTERS = 16
 """Besides, each: for a mask beyond causal, for a changed score, and beside either for polynomials
-of more than ``FEW_POLYNOMIALS``. The planned split has room for two, which suffices for all."""
+of more than ``FEW_POLYNOMIALS``. The planned split has room for two, which suffices for all; beside
+a table it has room for one, which suffices, too."""
 FEW_POLYNOMIALS = 0.25
 """Share of exponentials on the FMA pipe."""
 LOOKUP_REGISTERS = 40
@@ -90,7 +93,10 @@ def _registers(values: Values) -> Iterator[Fault]:
         least = {**least, "other": LOOKUP_REGISTERS}
     yield from limits.least_role_registers(values, least=least)
     most = min(split.softmax, values.arch.max_registers_per_thread)
-    working = WORKING_REGISTERS + CHANGED_REGISTERS * min(2, _changes(values))
+    looks_up = looks_up_scores(values.config)
+    if looks_up:
+        yield from _most_beside_table(values)
+    working = WORKING_REGISTERS + CHANGED_REGISTERS * min(2 - looks_up, _changes(values))
     if most < PART + working:
         yield Fault(
             kind="registers of a row",
@@ -110,6 +116,21 @@ def _registers(values: Values) -> Iterator[Fault]:
             keys=("exp2_fma_share",),
             remedies=([{"exp2_fma_share": MOST_BESIDE_PARITY}],),
         )
+
+
+def _most_beside_table(values: Values) -> Iterator[Fault]:
+    """Yield a fault where a softmax thread has so many registers that it loads too far ahead."""
+    split = values.registers
+    fewer = {**limits.split_keys(split), "softmax": MOST_BESIDE_TABLE}
+    fault = Fault(
+        kind="registers beside a table",
+        message=f"registers: the score reads a tensor key by key, and with more than "
+        f"{MOST_BESIDE_TABLE} for the softmax ptxas loads so far ahead that it spills, got "
+        f"{split.softmax}",
+        keys=("registers",),
+        remedies=([{"registers": fewer}], [{"registers": "auto"}]),
+    )
+    yield from limits.exceeded(fault, split.softmax, MOST_BESIDE_TABLE)
 
 
 def _changes(values: Values) -> int:
