@@ -24,11 +24,13 @@ TILE_HEADS = Path("docs/tune_h200_tile_heads.jsonl")
 DRAWN_PRODUCTS = Path("docs/tune_h200_drawn_products.jsonl")
 DRAWN_PRODUCTS_AGAIN = Path("docs/tune_h200_drawn_products_again.jsonl")
 DRAWN_PRODUCTS_RING = Path("docs/tune_h200_drawn_products_ring.jsonl")
+DRAWN_PRODUCTS_BOTH = Path("docs/tune_h200_drawn_products_both.jsonl")
+PRODUCTS_BESIDE = Path("docs/tune_h200_products_beside.jsonl")
 """From the root: what tune wrote."""
 FEW = 64
 SECTOR, LINE = 16, 64
 """Elements of bf16 in a sector and in a line of L2."""
-WORST, WORST_AGAIN = 6, 10
+WORST, WORST_AGAIN, WORST_LATER = 6, 10, 12
 """Drawn problems of the tables."""
 
 
@@ -145,7 +147,7 @@ def drawn_product_again_table(root: Path) -> str:
     """Return the drawn products with the candidates of today, beside what they had before."""
     earlier = [
         {record["problem"]: _ratio(record) for record in _read(root / file)}
-        for file in (DRAWN_PRODUCTS, DRAWN_PRODUCTS_AGAIN)
+        for file in (DRAWN_PRODUCTS, DRAWN_PRODUCTS_AGAIN, DRAWN_PRODUCTS_RING)
     ]
     rows = [
         (
@@ -156,32 +158,57 @@ def drawn_product_again_table(root: Path) -> str:
             + f", **{_ratio(record):.2f}**",
             _kernel_cell(record),
         )
-        for record in sorted(_read(root / DRAWN_PRODUCTS_RING), key=_ratio)
-        if record["problem"] in earlier[0]
+        for record in sorted(_read(root / DRAWN_PRODUCTS_BOTH), key=_ratio)
+        if record["set"] == "drawn"
     ]
-    return table(("m x n x k", "`mm`, us", "ours", "ratio before, then, now", "kernel"), rows)
+    header = ("m x n x k", "`mm`, us", "ours", "ratio of four runs, the last **now**", "kernel")
+    return table(header, rows)
 
 
 def drawn_product_more_table(root: Path) -> str:
-    """Return the products that were drawn later, and guided nothing."""
-    known = {record["problem"] for record in _read(root / DRAWN_PRODUCTS)}
+    """Return the products furthest behind of those that were drawn later, and last."""
+    drawn = ("drawn later", "drawn last")
+    later = [record for record in _read(root / DRAWN_PRODUCTS_BOTH) if record["set"] in drawn]
     rows = [
         (
             _cross(record["extents"][name] for name in "mnk"),
             f"{_best_peer(record):.1f}",
             f"{_us(record):.1f}",
             f"{_ratio(record):.2f}",
+            record["set"].removeprefix("drawn "),
             _kernel_cell(record),
         )
-        for record in sorted(_read(root / DRAWN_PRODUCTS_RING), key=_ratio)
-        if record["problem"] not in known and record["set"] == "drawn later"
+        for record in sorted(later, key=_ratio)[:WORST_LATER]
     ]
-    return table(("m x n x k", "`mm`, us", "ours", "ratio", "kernel"), rows)
+    return table(("m x n x k", "`mm`, us", "ours", "ratio", "drawn", "kernel"), rows)
+
+
+def beside_table(root: Path) -> str:
+    """Return the products that clusters sharing both operands are faster at than all others."""
+    rows = []
+    for record in _read(root / PRODUCTS_BESIDE):
+        both = [one for one in record["kernels"] if "_both" in one["name"]]
+        others = [one for one in record["kernels"] if one not in both]
+        with_both, without = (min(some, key=lambda one: one["us"]) for some in (both, others))
+        if with_both["us"] < without["us"]:
+            cells = (_cross(record["extents"][name] for name in "mnk"), f"{_best_peer(record):.1f}")
+            own = (
+                f"{without['us']:.1f}",
+                f"**{with_both['us']:.1f}**",
+                _tile_cell(with_both["name"]),
+            )
+            rows.append((without["us"] / with_both["us"], (*cells, *own)))
+    header = ("m x n x k", "`mm`, us", "the fastest of the others", "sharing both", "kernel")
+    return table(header, [row for _, row in sorted(rows, reverse=True)])
 
 
 def _kernel_cell(record: dict[str, Any]) -> str:
     """Return the chosen kernel, without what all names begin with."""
-    return f"`{record['winner'].removeprefix('gemm_bf16_sm90').strip('_') or 'as configured'}`"
+    return _tile_cell(record["winner"])
+
+
+def _tile_cell(name: str) -> str:
+    return f"`{name.removeprefix('gemm_bf16_sm90').strip('_') or 'as configured'}`"
 
 
 def _cell(record: dict[str, Any] | None) -> str:

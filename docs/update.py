@@ -9,8 +9,8 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
   docs/ that `fa4gen bench` wrote; the pictures docs/bench_h200*.svg are drawn from the same files,
 * ``shapes`` and ``single shapes`` in docs/gemm.md, from docs/bench_h200_shapes.json,
 * ``tuned products``, ``tuned product list``, ``tuned attention``, ``tuned drawn``, ``tuned drawn
-  again``, ``tuned drawn heads``, ``drawn products``, ``drawn products again`` and ``drawn later``
-  in docs/tuning.md, from docs/tune_h200_*.jsonl,
+  again``, ``tuned drawn heads``, ``drawn products``, ``drawn products again``, ``products beside``
+  and ``drawn later`` in docs/tuning.md, from docs/tune_h200_*.jsonl,
 * ``agreement`` in docs/tuning.md, from the cost model and what benchmarks/fit_gemm_model.py reads,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
 * ``abi``, ``launcher figures`` and ``launch figures`` in docs/vendoring.md, from the template of
@@ -199,6 +199,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         "drawn products again",
         lambda: tune_parts.drawn_product_again_table(ROOT),
     ),
+    ("docs/tuning.md", "products beside", lambda: tune_parts.beside_table(ROOT)),
     ("docs/tuning.md", "drawn later", lambda: tune_parts.drawn_product_more_table(ROOT)),
     ("docs/tuning.md", "agreement", lambda: model_parts.agreement_table(ROOT)),
     ("docs/tuning.md", "sets of an H100", lambda: set_parts.h100_table(ROOT)),
