@@ -78,7 +78,7 @@ class Builds:
 
     def _program(self, program: Path, edit: Edit | None, *options: str) -> Path:
         target = self.scratch / f"{program.stem}{next(self._numbers)}"
-        flags = ["-O1", f"-I{self.folder}", "-pthread", *options]
+        flags = ["-O0", f"-I{self.folder}", "-pthread", *options]
         compile_c(find_c_compiler(), flags, [program, *self._built(edit), Path("-lm")], target)
         return target
 
