@@ -63,8 +63,8 @@ def gemm_rings(plan: GemmPlan, times: int = 1) -> GemmCase:
     k = (blocks - 1) * plan.BK + 8
     return GemmCase(
         f"rings/{tiles}x{k}",
-        plan.cta_group * plan.BM + 5,
-        (tiles // 2 - 1) * plan.BN + 9,
+        plan.tile_rows + 5,
+        (tiles // 2 - 1) * plan.tile_columns + 9,
         k,
         multiprocessors=plan.launch.cluster,
     )
