@@ -261,6 +261,11 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         | {"sinks": True, "lse": False},
         {"softmax_registers": 208},
     ),
+    (
+        {**TABLE_512, **DOCUMENTS, "dtype": "fp8_e4m3", "scheduler": "dynamic"}
+        | {"exp2_fma_share": 0.25, "out_dtype": "fp16", "num_kv_stages": 11},
+        {"softmax_registers": 224},
+    ),
 ]
 """Each with what of its plan makes the room."""
 
@@ -289,7 +294,6 @@ def test_there_is_room(keys: dict[str, Any], room: dict[str, Any]) -> None:
         ),
         ({**FP8_ROWS, "mask": {"dilated": 2}, "BN": 96}, {"exp2_fma_share": 0.25}),
         ({**TABLE_512, **ALIBI}, {"softmax_registers": 216}),
-        ({**TABLE_512, **DOCUMENTS}, {"softmax_registers": 216}),
         ({**PRODUCT, "residual": "row", "activation": "gelu(x)"}, {"orders_pieces": False}),
         ({**PRODUCT, "activation": "max(2 * x, 0)"}, {"orders_pieces": False}),
     ],
@@ -389,7 +393,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     (
         {**BLACKWELL, **DOCUMENTS, **TABLE, "dtype": "fp8_e4m3", "depth": 512, "cta_group": 2}
         | {"registers": {"softmax": 200, "correction": 240, "other": 40}},
-        "registers: a softmax thread keeps 128 scores and needs 88 more",
+        "registers: a softmax thread keeps 128 scores and needs 96 more",
         "Set registers: auto.",
     ),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
@@ -512,7 +516,7 @@ def test_it_is_refused_with_a_remedy(keys: dict[str, Any], message: str, remedy:
 
 @pytest.mark.compile
 @pytest.mark.parametrize(
-    "number", [2, 3, 5, 7, 9, 21, 26, 32, 33, 38, 42, 46, 47, 61, 63, 74, 75, 76]
+    "number", [2, 3, 5, 7, 9, 21, 26, 32, 33, 38, 42, 46, 47, 61, 63, 74, 75, 76, 77]
 )
 def test_it_compiles_clean(number: int) -> None:
     loaded = load_mapping(SPILLED[number][0], "spilled")

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100_depth512.memory import attention_regions
 from fa4gen.designs.attention_sm100_depth512.values import (
+    BESIDE_TABLES,
     FIXED,
     MAX_STAGES,
     MOST_BESIDE_TABLE,
     NUM_THREADS,
     PART,
     REASONS,
+    looks_up_both,
     looks_up_scores,
 )
 from fa4gen.designs.shared import limits
@@ -97,6 +99,8 @@ def _registers(values: Values) -> Iterator[Fault]:
     if looks_up:
         yield from _most_beside_table(values)
     working = WORKING_REGISTERS + CHANGED_REGISTERS * min(2 - looks_up, _changes(values))
+    if looks_up_both(values.config):
+        working = BESIDE_TABLES - PART
     if most < PART + working:
         yield Fault(
             kind="registers of a row",

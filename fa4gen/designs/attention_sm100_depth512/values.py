@@ -32,6 +32,8 @@ NUM_THREADS = 384
 MOST_BESIDE_TABLE = 208
 """Registers of a softmax thread whose score reads a tensor for each key: with more, ptxas loads
 further ahead, and 20 of 147 spilled; with 200 or 208 none of 172."""
+BESIDE_TABLES = 224
+"""The fewest where the mask reads one, too: with 208 or 216 a few spilled, with more none of 71."""
 MAX_STAGES = 11
 """One warp initialises 10 + 2 * stages barriers, each lane one of them."""
 FIXED: dict[str, object] = {
@@ -92,10 +94,14 @@ class Values(BlackwellAttentionValues):
 def looks_up_scores(config: BlackwellAttentionConfig) -> bool:
     """Whether the score reads a tensor for each key, and the mask does not.
 
-    Where both do, it is the other way round: with 216 and more none of 54 spilled, with less 3 of
-    86.
+    Where both do, it is the other way round: with less than ``BESIDE_TABLES`` some spilled.
     """
     return config.resolved_score.reads_by_key and not config.resolved_mask.reads_by_key
+
+
+def looks_up_both(config: BlackwellAttentionConfig) -> bool:
+    """Whether score and mask both read tensors for each key."""
+    return config.resolved_score.reads_by_key and config.resolved_mask.reads_by_key
 
 
 def _split(config: BlackwellAttentionConfig) -> tuple[RoleSplit, str]:
@@ -103,7 +109,8 @@ def _split(config: BlackwellAttentionConfig) -> tuple[RoleSplit, str]:
     if looks_up_scores(config):
         reason = "half a row of scores; with more, what it reads for them is loaded too far ahead"
         return RoleSplit(MOST_BESIDE_TABLE, 128, 64), reason
-    return RoleSplit(216, 128, 64), "the softmax keeps half a row of scores"
+    softmax = BESIDE_TABLES if looks_up_both(config) else 216
+    return RoleSplit(softmax, 128, 64), "the softmax keeps half a row of scores"
 
 
 def decide(
