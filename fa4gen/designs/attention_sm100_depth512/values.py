@@ -33,7 +33,7 @@ MOST_BESIDE_TABLE = 208
 """Registers of a softmax thread whose score reads a tensor for each key: with more, ptxas loads
 further ahead, and 20 of 147 spilled; with 200 or 208 none of 172."""
 BESIDE_TABLES = 224
-"""The fewest where the mask reads one, too: with 208 or 216 a few spilled, with more none of 71."""
+"""The fewest where the mask reads one, too: with 208 or 216 a few spilled, with more none of 90."""
 MAX_STAGES = 11
 """One warp initialises 10 + 2 * stages barriers, each lane one of them."""
 FIXED: dict[str, object] = {
