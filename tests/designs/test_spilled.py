@@ -397,6 +397,12 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "Set registers: auto.",
     ),
     ({**DEEP, **ALIBI}, "score computes more", "Set mask: causal; or batching: dense"),
+    (
+        {**BLACKWELL, "depth": 512, "cta_group": 2, "score": "score - 0.5 * abs(query - key)"}
+        | {"mask": "key % 64 == 0 or query - key < 177"},
+        "score computes more than a multiple of the key, beside a mask that divides the key or",
+        "Set mask: causal.",
+    ),
     ({**DECODE_96, "score": {"relative_bias": 133}}, "registers", "Set packed_rows: 8."),
     ({**DECODE_96, **DOCUMENTS, "score": "alibi"}, "registers", "Set packed_rows: 8."),
     ({**HOPPER, "depth": 256, "BN": 112}, "registers", "Set BN: 96."),

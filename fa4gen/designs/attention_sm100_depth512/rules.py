@@ -120,6 +120,26 @@ def _registers(values: Values) -> Iterator[Fault]:
             keys=("exp2_fma_share",),
             remedies=([{"exp2_fma_share": MOST_BESIDE_PARITY}],),
         )
+    if values.config.resolved_score.bends_by_key and _divides_or_compares(values):
+        yield Fault(
+            kind="registers of a condition and a score",
+            message="score computes more than a multiple of the key, beside a mask that divides "
+            "the key or compares it with the query and bounds no row's keys: ptxas keeps both for "
+            "all scores of a softmax thread, and spills",
+            keys=("score", "mask"),
+            remedies=([{"mask": "causal"}],),
+        )
+
+
+def _divides_or_compares(values: Values) -> bool:
+    """Whether the mask is such a condition: 8 of 10 divisors spilled 352 to 604 bytes.
+
+    One that asks how far a key is, or bounds a row's keys besides, did not.
+    """
+    mask = values.config.resolved_mask
+    text = mask.TEST or ""
+    either = "{key} %" in text and "||" in text and "{query}" in text and "abs(" not in text
+    return either and mask.FIRST is None and mask.LAST is None
 
 
 def _most_beside_table(values: Values) -> Iterator[Fault]:
