@@ -29,9 +29,9 @@ PART = 128
 """Columns of a part of Q and K, keys of a part of P and V."""
 PANEL_BYTES = 128
 NUM_THREADS = 384
-MOST_BESIDE_TABLE = 208
+MOST_BESIDE_TABLE = 200
 """Registers of a softmax thread whose score reads a tensor for each key: with more, ptxas loads
-further ahead, and 20 of 147 spilled; with 200 or 208 none of 172."""
+further ahead, and 20 of 147 spilled; with 208 two of 10 without lse, with 200 none of 40."""
 BESIDE_TABLES = 224
 """The fewest where the mask reads one, too: with 208 or 216 a few spilled, with more none of 90."""
 MAX_STAGES = 11

@@ -11,6 +11,8 @@ CHUNK_KEYS = 16
 """Keys of one wgmma of P.V."""
 WIDE_BLOCK = 128
 """Keys of a block above which its softmax needs more registers, up to as deep an output."""
+LOOKUPS_OF_80 = 32
+"""Of a table beside 80 or 96 keys of a block: with 16 it spilled, with 64 keys none are needed."""
 LOOKUP_REGISTERS = 24
 """Of a consumer that reads declared tensors score by score: addresses, and elements on the way."""
 ROW_ELEMENTS = 8
@@ -108,6 +110,7 @@ def working_registers(
     needed += (LOOKUP_REGISTERS * (1 + (depth <= 96)) + 16 * (depth > 128)) * reads
     by_key = config.resolved_score.reads_by_key
     needed += 16 * (by_key and (depth == 128 or config.has_tile_lengths))
+    needed += LOOKUPS_OF_80 * (by_key and 64 < block <= 96 and depth <= 128)
     if mask.reads_by_key and not config.lists_blocks and block > FEW_READS:
         needed += (32 if depth == 128 else 24) * by_key  # elements of both under way
         needed += 8 * bool(config.sinks or config.resolved_score.words)
