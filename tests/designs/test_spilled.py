@@ -127,6 +127,13 @@ FP8_ROWS = {**BLACKWELL, "dtype": "fp8_e4m3", "value_depth": 64, "num_pv_stages"
 FAR_OR_EVEN = "abs(query - key) <= 84 or key % 2 == 0"
 TABLE_512 = {**BLACKWELL, **TABLE, "depth": 512, "cta_group": 2}
 PARTS = {**BLACKWELL, "depth": 96, "cta_group": 2, "BN": 128, "num_qk_stages": 3}
+GIVEN = {**HOPPER, "depth": 256, "cta_group": 2, "BM": 128, "ping_pong": True} | {
+    "registers": {"producer": 144, "consumer": 176}
+}
+COLUMN_SCORE = {
+    "parameters": {"bias": {"dtype": "fp32", "shape": ["query_heads", "rows"]}},
+    "score": "score + bias[head, key]",
+}
 
 SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**HOPPER, **BIAS, "mask": "causal"}, {"BN": 96, "num_pv_chunks_in_flight": 1}),
@@ -260,7 +267,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     (
         {**HOPPER, **TABLE, "depth": 256, "value_depth": 64, "BM": 128, "ping_pong": True}
         | {"registers": {"producer": 144, "consumer": 176}, "overlap_epilogue": True},
-        {"BN": 64},
+        {"BN": 64, "num_pv_chunks_in_flight": 0},
     ),
     (
         {**TABLE_512, **WINDOW, "keys": "paged", "page_size": 64, "batching": "ragged"}
@@ -272,6 +279,8 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
         | {"exp2_fma_share": 0.25, "out_dtype": "fp16", "num_kv_stages": 11},
         {"softmax_registers": 224},
     ),
+    ({**GIVEN, **TABLE, "value_depth": 128, "overlap_epilogue": True}, {"BN": 32}),
+    ({**GIVEN, **COLUMN_SCORE, "value_depth": 64}, {"BN": 64, "num_pv_chunks_in_flight": 0}),
 ]
 """Each with what of its plan makes the room."""
 
@@ -375,6 +384,16 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         | {"activation": "erf(log((x * x)))"},
         "registers: a consumer thread holds 64 * 256 / 128 of the tile + 64",
         "Set BN: 192",
+    ),
+    (
+        {**PRODUCT, "registers": {"producer": 136, "consumer": 168}, "split_k": 2, "BN": 256},
+        "registers: a consumer thread holds 64 * 256 / 128 of the tile + 48",
+        "Set BN: 192",
+    ),
+    (
+        {**GIVEN, **COLUMN_SCORE, "value_depth": 64, "num_pv_chunks_in_flight": 1, "BN": 64},
+        "registers: a consumer thread",
+        "Set BN: 48; or num_pv_chunks_in_flight: 0.",
     ),
     (
         {**PRODUCT, "registers": {"producer": 40, "consumer": 200}, "ping_pong": True, "BN": 176},
@@ -528,7 +547,7 @@ def test_it_is_refused_with_a_remedy(keys: dict[str, Any], message: str, remedy:
 
 @pytest.mark.compile
 @pytest.mark.parametrize(
-    "number", [2, 3, 5, 7, 9, 21, 26, 32, 33, 38, 42, 46, 47, 61, 63, 74, 75, 76, 77]
+    "number", [2, 3, 5, 7, 9, 21, 26, 32, 33, 38, 42, 46, 47, 61, 63, 74, 75, 76, 77, 80, 81]
 )
 def test_it_compiles_clean(number: int) -> None:
     loaded = load_mapping(SPILLED[number][0], "spilled")

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 CHUNK_KEYS = 16
 """Keys of one wgmma of P.V."""
+TWO_CHUNKS = 32
+"""Keys of a block up to which nothing was seen to spill where a config gives the split."""
 WIDE_BLOCK = 128
 """Keys of a block above which its softmax needs more registers, up to as deep an output."""
 LOOKUPS_OF_80 = 32
@@ -82,6 +84,9 @@ STRAIGHT_TERMS = 12
 """Of a score at depth 96 that is capped or a multiple of the key: three panels, and 128 keys."""
 WIDE_LOOKUPS = 64
 """Of elements of every key beside lengths, with blocks of 160 keys: these spill."""
+GIVEN_READS, GIVEN_DEEP_READS = 8, 32
+"""Of elements of every key beside up to 128 columns of values and more of keys, in a split that the
+config gives: with as few as it has, these spilled; the second at depth 256, up to 192 registers."""
 NARROW_PANELS = 24
 """Of a consumer of wide blocks: addresses of four panels of K, or of six or more narrow ones."""
 
@@ -110,6 +115,9 @@ def working_registers(
     needed += (LOOKUP_REGISTERS * (1 + (depth <= 96)) + 16 * (depth > 128)) * reads
     by_key = config.resolved_score.reads_by_key
     needed += 16 * (by_key and (depth == 128 or config.has_tile_lengths))
+    given = config.registers != "auto" and block > TWO_CHUNKS
+    if given and by_key and depth <= 128 and depth < config.depth:
+        needed += GIVEN_DEEP_READS if config.depth > 192 else GIVEN_READS
     needed += LOOKUPS_OF_80 * (by_key and 64 < block <= 96 and depth <= 128)
     if mask.reads_by_key and not config.lists_blocks and block > FEW_READS:
         needed += (32 if depth == 128 else 24) * by_key  # elements of both under way

@@ -23,6 +23,8 @@ TILE_KEYS = ("BN", "BM", "num_consumer_warpgroups")
 BESIDE_SUMS = {1: 40, 2: 40, 3: 32}
 """Address and parity of a slot, counts, factors, pieces of the output, by consumer warpgroups: with
 24, ptxas spills 2 KB and waits for each wgmma; 32 are the most that three warpgroups have."""
+BESIDE_PARTS_OF_K = 48
+"""The same of up to two warpgroups with ``split_k``: with 40, up to 36 bytes spilled."""
 BESIDE_ACTIVATIONS = (56, 64)
 """The same with one costly call in the activation, and with several: 40 and 48 spilled."""
 
@@ -75,6 +77,8 @@ def _other_registers(values: Values) -> int:
     calls = costly_calls(values.config.activation or "")
     if calls > 0:
         return BESIDE_ACTIVATIONS[calls > 1]
+    if values.is_split and values.num_consumer_warpgroups <= 2:
+        return BESIDE_PARTS_OF_K
     return BESIDE_SUMS[values.num_consumer_warpgroups]
 
 
