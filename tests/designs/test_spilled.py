@@ -127,6 +127,7 @@ FP8_ROWS = {**BLACKWELL, "dtype": "fp8_e4m3", "value_depth": 64, "num_pv_stages"
 FAR_OR_EVEN = "abs(query - key) <= 84 or key % 2 == 0"
 TABLE_512 = {**BLACKWELL, **TABLE, "depth": 512, "cta_group": 2}
 PARTS = {**BLACKWELL, "depth": 96, "cta_group": 2, "BN": 128, "num_qk_stages": 3}
+BOTH_READ = {**HOPPER, **TABLE, **DOCUMENTS}
 GIVEN = {**HOPPER, "depth": 256, "cta_group": 2, "BM": 128, "ping_pong": True} | {
     "registers": {"producer": 144, "consumer": 176}
 }
@@ -227,7 +228,7 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({**PRODUCT, "dtype": "fp8_e4m3", "cta_group": 2, "activation": "silu(x)"}, IN_ORDER),
     ({**DEEP_FP8, "mask": "causal"}, {"BN": 96}),
     ({**DEEP_FP8, "mask": {"chunked": 1}}, {"BN": 96}),
-    ({**HOPPER, **DEEP_PAIR, **DOCUMENTS, **TABLE}, {"BN": 64}),
+    ({**BOTH_READ, **DEEP_PAIR}, {"BN": 64, "num_pv_chunks_in_flight": 1}),
     ({**FOUR_HEADS, "depth": 96, "epilogue": "tma_store", "dtype": "fp16"}, {"BN": 112}),
     ({**FOUR_HEADS, "depth": 96, "mask": {"chunked": 952}, "overlap_epilogue": True}, {"BN": 112}),
     (
@@ -281,6 +282,9 @@ SPILLED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     ({**GIVEN, **TABLE, "value_depth": 128, "overlap_epilogue": True}, {"BN": 32}),
     ({**GIVEN, **COLUMN_SCORE, "value_depth": 64}, {"BN": 64, "num_pv_chunks_in_flight": 0}),
+    ({**BOTH_READ, **DEEP_PAIR, "depth": 192, "value_depth": 64}, {"BN": 64}),
+    ({**BOTH_READ, **DEEP_PAIR, "value_depth": 192}, {"BN": 32}),
+    ({**BOTH_READ, **DEEP_PAIR, "value_depth": 96, "num_consumer_warpgroups": 3}, {"BN": 16}),
 ]
 """Each with what of its plan makes the room."""
 
@@ -547,7 +551,36 @@ def test_it_is_refused_with_a_remedy(keys: dict[str, Any], message: str, remedy:
 
 @pytest.mark.compile
 @pytest.mark.parametrize(
-    "number", [2, 3, 5, 7, 9, 21, 26, 32, 33, 38, 42, 46, 47, 61, 63, 74, 75, 76, 77, 80, 81]
+    "number",
+    [
+        2,
+        3,
+        5,
+        7,
+        9,
+        21,
+        26,
+        32,
+        33,
+        38,
+        42,
+        46,
+        47,
+        61,
+        63,
+        74,
+        75,
+        76,
+        77,
+        78,
+        79,
+        80,
+        81,
+        82,
+        83,
+        84,
+        85,
+    ],
 )
 def test_it_compiles_clean(number: int) -> None:
     loaded = load_mapping(SPILLED[number][0], "spilled")

@@ -84,6 +84,11 @@ STRAIGHT_TERMS = 12
 """Of a score at depth 96 that is capped or a multiple of the key: three panels, and 128 keys."""
 WIDE_LOOKUPS = 64
 """Of elements of every key beside lengths, with blocks of 160 keys: these spill."""
+PAIR_LOOKUPS = {64: (32, 0), 96: (16, 0), 128: (16, 12), 192: (32, 28)}
+"""By columns of values, of pairs whose score and mask both read elements of every key and that have
+more columns of keys: keys of a block above which some spilled, and what wider ones take."""
+PAIR_LOOKUPS_OF_THREE, PAIR_LOOKUPS_WIDE = 28, 64
+"""The same of three warpgroups, and of blocks of more than 64 keys: these spill."""
 GIVEN_READS, GIVEN_DEEP_READS = 8, 32
 """Of elements of every key beside up to 128 columns of values and more of keys, in a split that the
 config gives: with as few as it has, these spilled; the second at depth 256, up to 192 registers."""
@@ -124,6 +129,8 @@ def working_registers(
         needed += 8 * bool(config.sinks or config.resolved_score.words)
     elif mask.reads_by_key and not config.lists_blocks:
         needed += 4 * (by_key and depth == 128)
+    if by_key and mask.reads_by_key and not config.lists_blocks and config.cta_group == 2:
+        needed += _pair_lookups(config, block, warpgroups)
     if config.lists_blocks:
         needed += {96: 16, 128: 4, 192: 16, 256: 8}.get(depth, 0)
         needed += 12 * (depth == 128 and not config.overlap)
@@ -149,6 +156,19 @@ def working_registers(
     if config.has_tile_lengths:
         needed += _lengths_registers(config, warpgroups, overlap_epilogue=overlap_epilogue)
     return needed + _spare(config, overlap_epilogue=overlap_epilogue)
+
+
+def _pair_lookups(config: AttentionConfig, block: int, warpgroups: int) -> int:
+    """Return what a pair takes whose score and mask both read elements of every key: measured."""
+    depth = config.resolved_value_depth
+    if depth >= config.depth:
+        return 0
+    if block > 64:
+        return PAIR_LOOKUPS_WIDE
+    widest, more = PAIR_LOOKUPS.get(depth, (CHUNK_KEYS, PAIR_LOOKUPS_OF_THREE))
+    if block <= widest:
+        return 0
+    return PAIR_LOOKUPS_OF_THREE if warpgroups == 3 else more
 
 
 def _widest_crowded(config: AttentionConfig) -> tuple[int, int]:
