@@ -151,6 +151,9 @@ def _parse(text: str, file: str) -> Any:
         line, column = (int(place[1]), int(place[2])) if place else (0, 0)
         what = message[: place.start()] if place else message
         raise ConfigError(Problem(f"not TOML: {what}", "", file, line, column)) from error
+    except RecursionError as error:
+        message = "not TOML: hundreds of brackets inside each other"
+        raise ConfigError(Problem(message, "Is this the right file?", file)) from error
 
 
 def _entry(entry: VendorEntry, content: ProjectFile, root: Path) -> VendoredFolder:

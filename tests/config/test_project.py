@@ -125,6 +125,7 @@ def test_unknown_keys_are_named_with_line_and_nearest(here: Path) -> None:
         ("vendor = 3\n", 1, "vendor: 3 is not possible"),
         ('a = "\n', 1, "not TOML: "),
         ("a = 1\na = 2\n", 2, "not TOML: Cannot overwrite a value"),
+        (f"a = {'[' * 5000}{']' * 5000}\n", 0, "not TOML: hundreds of brackets"),
     ],
 )
 def test_mistakes_are_placed(here: Path, text: str, line: int, message: str) -> None:
