@@ -30,7 +30,13 @@ from fa4gen.emulator.scheduling.limits import SCHEDULES, Limits, Watch
 from fa4gen.emulator.scheduling.residents import Residents
 from fa4gen.emulator.scheduling.scheduler import Scheduler
 from fa4gen.emulator.state.arguments import bind_arguments
-from fa4gen.emulator.state.budget import Budget, default_budget
+from fa4gen.emulator.state.budget import (
+    REMEDY,
+    Budget,
+    default_budget,
+    process_bytes,
+    shown_bytes,
+)
 from fa4gen.emulator.state.findings import Stop
 from fa4gen.emulator.state.garbage import collected_at_the_end
 from fa4gen.emulator.state.geometry import make_geometry
@@ -171,6 +177,12 @@ class Program:
             except LoadsUnwatched:
                 function = self._code(request.entry)[0].function
                 self._pending_loads[request.entry] = PendingLoads(function)
+            except MemoryError:  # a limit of the system's, below the budget
+                raise LaunchError(
+                    f"the system gives no more memory: the process uses {shown_bytes(process_bytes())}",
+                    "",
+                    REMEDY,
+                ) from None
             else:
                 return replace(report, elapsed=time.perf_counter() - begin)
 

@@ -10,7 +10,8 @@ from fa4gen.emulator.checks.shared_memory.races import SharedChecks
 from fa4gen.emulator.checks.sites import Sites
 from fa4gen.emulator.checks.synchronisation.barriers import BarrierChecks, Rendezvous
 from fa4gen.emulator.checks.synchronisation.exits import ExitChecks
-from fa4gen.emulator.checks.synchronisation.locations import Grid, Locations
+from fa4gen.emulator.checks.synchronisation.locations import Locations
+from fa4gen.emulator.checks.synchronisation.rounds import Grid
 from fa4gen.emulator.checks.tensor_memory.races import TensorChecks
 
 if TYPE_CHECKING:

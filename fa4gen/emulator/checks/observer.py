@@ -14,7 +14,7 @@ from fa4gen.emulator.checks.global_memory.races import GlobalChecks
 from fa4gen.emulator.checks.global_memory.tensor_maps import MapChecks
 from fa4gen.emulator.checks.order.clocks import AFTER, AVC, BEFORE, EXEC, VC, first_plane
 from fa4gen.emulator.checks.sites import Sites, is_strong
-from fa4gen.emulator.checks.synchronisation.locations import Grid
+from fa4gen.emulator.checks.synchronisation.rounds import Grid
 from fa4gen.emulator.checks.tensor_memory.races import quarters
 from fa4gen.emulator.checks.work import WorkChecks
 from fa4gen.emulator.state.attached import Attached

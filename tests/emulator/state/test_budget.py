@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,3 +72,21 @@ def test_need_counts_what_is_in_use() -> None:
 )  # fmt: skip
 def test_sizes_as_people_write_them(size: int, text: str) -> None:
     assert shown_bytes(size) == text
+
+
+def test_memory_that_the_system_refuses_below_the_budget_is_an_error_of_the_launch() -> None:
+    resource = pytest.importorskip("resource")
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        pytest.skip("how much address space the process has is read from /proc")
+    ptx = kernel(".local .b8 much[1048576]; st.local.u8 [much+1048575], 1;")
+    out = np.zeros(1024, np.uint64)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(statm.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20), hard))
+    try:
+        with pytest.raises(LaunchError, match="the system gives no more memory: ") as caught:
+            run(ptx, out, block=1024, limits=Limits(memory=8 << 30))
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert "max_memory" in caught.value.remedy

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
     from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.checks.sites import Sites
-    from fa4gen.emulator.checks.synchronisation.locations import Grid
+    from fa4gen.emulator.checks.synchronisation.rounds import Grid
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Warpgroup
     from fa4gen.emulator.state.registers import Mask
@@ -100,9 +100,11 @@ class PreviousGrid:
 
     def _reported(self, threads: ClusterThreads) -> bool:
         """Whether the cluster has learnt it from another one, through global memory."""
-        known = self._grid.known(threads.cluster.index) >= self._rounds
-        known[threads.cluster.index] = False
-        return bool(known.any())
+        known, own = self._grid.known(threads.cluster.index), threads.cluster.index
+        waited = known.values >= self._rounds[known.first :][: len(known.values)]
+        if known.of_one(own):
+            waited[own - known.first] = False
+        return bool(waited.any())
 
     def _find(self, what: str, address: int, site: Instruction, wg: Warpgroup, mask: Mask) -> None:
         place = self.sites.machine.memory.describe(address)

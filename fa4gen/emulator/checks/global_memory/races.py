@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
     from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.checks.sites import Sites
-    from fa4gen.emulator.checks.synchronisation.locations import Grid
+    from fa4gen.emulator.checks.synchronisation.rounds import Grid
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Warpgroup
     from fa4gen.emulator.state.registers import Mask
@@ -255,7 +255,7 @@ class GlobalChecks:
         writes = actor.op is None and actor.kind in ("write", "atomic")
         known = self.grid.before_writes(cluster) if writes else self.grid.known(cluster)
         stride = clocks.nobody + 1
-        good = np.where(inside, good, known[owners // stride] >= earlier.round[cells])
+        good = np.where(inside, good, known.of(owners // stride) >= earlier.round[cells])
         bad = touched & ~good
         if actor.strong and np.count_nonzero(bad):
             numbers = earlier.site[cells]

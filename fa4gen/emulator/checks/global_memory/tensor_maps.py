@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
     from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.checks.sites import Sites
-    from fa4gen.emulator.checks.synchronisation.locations import Grid
+    from fa4gen.emulator.checks.synchronisation.rounds import Grid
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp
 
@@ -155,14 +155,14 @@ class MapChecks:
     def _after(self, threads: ClusterThreads, thread: int, event: Event) -> bool:
         """Whether a thread knows an event; its own are known."""
         if event.cluster != threads.cluster.index:
-            return bool(self.grid.known(threads.cluster.index)[event.cluster] >= event.round)
+            return self.grid.known(threads.cluster.index).of_one(event.cluster) >= event.round
         own = event.slot == thread
         known = threads.clocks.knows(VC, slice(thread, thread + 1), event.slot, event.epoch)
         return own or bool(known.all())
 
     def _known(self, threads: ClusterThreads, clock: Any, event: Event) -> bool:
         if event.cluster != threads.cluster.index:
-            return bool(self.grid.known(threads.cluster.index)[event.cluster] >= event.round)
+            return self.grid.known(threads.cluster.index).of_one(event.cluster) >= event.round
         return bool(clock[event.slot] >= event.epoch)
 
     # ---- words

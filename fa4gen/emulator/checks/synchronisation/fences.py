@@ -21,6 +21,7 @@ from fa4gen.emulator.checks.order.clocks import VC, Vector
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
     from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
+    from fa4gen.emulator.checks.synchronisation.rounds import Rounds
 
 CTA, CLUSTER, GPU = range(3)
 """How far a release or an acquire reaches."""
@@ -43,7 +44,7 @@ class Fence:
     reach: int
     restricted: bool
     clock: Vector
-    rounds: NDArray[np.uint32] | None
+    rounds: Rounds | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Seen:
     reach: int
     near: Vector | None
     wide: Vector | None
-    rounds: NDArray[np.uint32] | None
+    rounds: Rounds | None
     learnt: NDArray[np.bool_]
 
 
@@ -84,7 +85,7 @@ class Fences:
         active: ActiveLanes,
         reach: int,
         restricted: bool,
-        rounds: NDArray[np.uint32] | None,
+        rounds: Rounds | None,
     ) -> None:
         """Threads execute a fence that releases; ``restricted``: only shared memory."""
         clocks = self.threads.clocks
@@ -114,7 +115,7 @@ class Fences:
         reach: int,
         near: Vector | None,
         wide: Vector | None,
-        rounds: NDArray[np.uint32] | None,
+        rounds: Rounds | None,
     ) -> None:
         """Threads have read what was released at a place; none of it is altered any more."""
         log = self._seen.setdefault((place, reach, ids.tobytes()), [])

@@ -22,66 +22,10 @@ from fa4gen.emulator.checks.synchronisation.fences import CLUSTER, CTA, GPU, REA
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
     from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
-
-Rounds = NDArray[np.uint32]
+    from fa4gen.emulator.checks.synchronisation.rounds import Grid, Rounds
 
 _RELEASES: Final = frozenset(("release", "acq_rel", "seq_cst", "sc"))
 _ACQUIRES: Final = frozenset(("acquire", "acq_rel", "seq_cst", "sc"))
-
-
-class Grid:
-    """What clusters know of each other: rounds, one per release of a cluster at GPU scope.
-
-    rounds  (clusters,): the round that each cluster is in; accesses bear its number
-    """
-
-    def __init__(self, clusters: int) -> None:
-        self.rounds = np.ones(clusters, np.uint32)
-        self._known: dict[int, Rounds] = {}
-        self._seen: dict[int, Rounds] = {}
-        self._places: dict[int, Rounds] = {}
-
-    @property
-    def used(self) -> bool:
-        """Whether anything was released."""
-        return bool(self._places)
-
-    def known(self, cluster: int) -> Rounds:
-        """The last round of every cluster that ``cluster`` knows of."""
-        if cluster not in self._known:
-            self._known[cluster] = np.zeros(len(self.rounds), np.uint32)
-        return self._known[cluster]
-
-    def before_writes(self, cluster: int) -> Rounds:
-        """As ``known``, with what relaxed reads have seen: a write that depends on one waits."""
-        seen = self._seen.get(cluster)
-        known = self.known(cluster)
-        return known if seen is None else np.maximum(known, seen)
-
-    def fence(self, cluster: int) -> Rounds:
-        """End a round of a cluster: what it knows by now, for others to learn."""
-        known = self.known(cluster)
-        known[cluster] = self.rounds[cluster]
-        self.rounds[cluster] += np.uint32(1)
-        return known.copy()
-
-    def publish(self, known: Rounds, address: int) -> None:
-        """Join rounds into what is released at an address."""
-        place = self._places.get(address)
-        self._places[address] = known if place is None else np.maximum(place, known)
-
-    def at(self, address: int) -> Rounds | None:
-        """What is released at an address, not altered by later releases."""
-        return self._places.get(address)
-
-    def saw(self, cluster: int, rounds: Rounds) -> None:
-        """A relaxed read has seen what was released."""
-        seen = self._seen.get(cluster)
-        self._seen[cluster] = rounds if seen is None else np.maximum(seen, rounds)
-
-    def learn(self, cluster: int, rounds: Rounds) -> None:
-        known = self.known(cluster)
-        np.maximum(known, rounds, out=known)
 
 
 class Locations:
