@@ -178,11 +178,9 @@ class Program:
                 function = self._code(request.entry)[0].function
                 self._pending_loads[request.entry] = PendingLoads(function)
             except MemoryError:  # a limit of the system's, below the budget
-                raise LaunchError(
-                    f"the system gives no more memory: the process uses {shown_bytes(process_bytes())}",
-                    "",
-                    REMEDY,
-                ) from None
+                used = shown_bytes(process_bytes())
+                message = f"the system gives no more memory: the process uses {used}"
+                raise LaunchError(message, "", REMEDY) from None
             else:
                 return replace(report, elapsed=time.perf_counter() - begin)
 
