@@ -1,14 +1,14 @@
 """Matrix products of tensor memory (PTX ISA, "tcgen05.mma"), dense ones.
 
 Chosen where the sources are silent [?]: of the eight words of a disable-output-lane mask with
-``.cta_group::2`` the first four are the even CTA's. Sparse A, ``.ashift`` and the zero-column mask
-of ``.ws`` are not modelled, nor are 4-bit and 6-bit elements of f8f6f4 and mxf8f6f4.
+``.cta_group::2`` the first four are the even CTA's. Sparse A, ``.ashift`` and zero-column masks of
+``.ws`` that mask a column are not modelled, nor are 4-bit and 6-bit elements of f8f6f4 and of
+mxf8f6f4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -24,133 +24,33 @@ from fa4gen.emulator.instructions.tcgen05.commit import commit, remember
 from fa4gen.emulator.instructions.tcgen05.common import (
     check_columns,
     check_one_thread,
-    cta_group,
     use_group,
 )
 from fa4gen.emulator.instructions.tcgen05.copy import copy, shift
+from fa4gen.emulator.instructions.tcgen05.forms import (
+    Form,
+    Operands,
+    check_no_zero_columns,
+    read_form,
+    read_operands,
+)
 from fa4gen.emulator.instructions.tcgen05.instruction_descriptor import (
-    BLOCK_SCALED,
     InstructionDescriptor,
 )
 from fa4gen.emulator.instructions.tcgen05.layouts import Piece, pieces
 from fa4gen.emulator.instructions.tcgen05.operands import PACKED_K, extent, stored
 from fa4gen.emulator.instructions.tcgen05.product import A_COLUMNS, Product
 from fa4gen.emulator.instructions.tcgen05.queue import queue_of
-from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns, factors
-from fa4gen.emulator.ptx.syntax import Address, Immediate, Instruction, Vector
+from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns
+from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.attached import Attached
 from fa4gen.emulator.state.machine import AsyncOp, Warpgroup
 from fa4gen.emulator.state.memory import RESERVED_SHARED
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.state.tensor_memory import LANES, split_address
-from fa4gen.emulator.translate.emit import Emitter, Reader
+from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
-
-_SCALED_INPUT: Final = ("f16", "tf32")
-_HINTS: Final = ("fill", "use", "lastuse", "discard")
-_MAX_SHIFT: Final = 15
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The modifiers; ``factors`` are block scale factors of each row, 0 without them."""
-
-    group: int
-    kind: str
-    ws: bool
-    factors: int
-
-
-@dataclass(frozen=True, slots=True)
-class Operands:
-    """Readers of the operands; ``a_tensor`` says that A is in tensor memory."""
-
-    d: Reader
-    a: Reader
-    a_tensor: bool
-    b: Reader
-    kind: Reader
-    accumulate: Reader
-    masks: tuple[Reader, ...]
-    shift: int
-    scales: tuple[Reader, ...]
-
-
-def _form(i: Instruction, e: Emitter) -> Form:
-    words = list(i.modifiers[1:])
-    if "sp" in words:
-        raise e.refuse("sparse A")
-    if "ashift" in words:
-        raise e.refuse(".ashift: which way rows move is not known for sure")
-    ws = "ws" in words
-    group = cta_group(i, e)
-    kinds = [word.removeprefix("kind::") for word in words if word.startswith("kind::")]
-    if len(kinds) != 1 or kinds[0] not in instruction_descriptor.KINDS:
-        raise e.refuse("one .kind was expected")
-    if ws and group == 2:
-        raise e.refuse(".ws with .cta_group::2")
-    operands = [f"b{number}" for number in range(4)] if ws else ["a"]
-    hints = {f"collector::{name}::{hint}" for name in operands for hint in _HINTS}
-    rest = [word for word in words if word not in ("ws", f"cta_group::{group}")]
-    rest.remove(f"kind::{kinds[0]}")
-    count = 0
-    if kinds[0] in BLOCK_SCALED:
-        vector = [word for word in rest if word.startswith(("scale_vec", "block1", "block3"))]
-        rest = [word for word in rest if word not in vector]
-        count = factors(kinds[0], vector) or 0
-        if ws or not count or "block_scale" not in rest:
-            raise e.refuse(f"block scaling of .kind::{kinds[0]}")
-        rest.remove("block_scale")
-    if len(rest) > 1 or not set(rest) <= hints:
-        raise e.refuse("." + ".".join(rest))
-    if i.modifiers[0] != "mma" or i.modifiers.count("ws") > 1:
-        raise e.refuse("modifiers")
-    return Form(group, kinds[0], ws, count)
-
-
-def _operands(i: Instruction, e: Emitter, form: Form) -> Operands:
-    items = list(i.operands)
-    if len(items) < 5:
-        raise e.refuse("operands are missing")
-    d, a, b, kind, *rest = items
-    a_tensor = isinstance(a, Address)
-    masks: tuple[Reader, ...] = ()
-    scales: tuple[Reader, ...] = ()
-    if form.factors:
-        if len(rest) != 3:
-            raise e.refuse("two addresses of scale factors and enable-input-d were expected")
-        scales = (e.address(rest.pop(0), "u32"), e.address(rest.pop(0), "u32"))
-    elif isinstance(rest[0], Vector):
-        words = rest.pop(0)
-        assert isinstance(words, Vector)
-        if form.ws or len(words.items) != 4 * form.group:
-            raise e.refuse(f"{len(words.items)} words of a disable-output-lane mask")
-        masks = tuple(e.reader(word, "b32") for word in words.items)
-    if not rest:
-        raise e.refuse("enable-input-d is missing")
-    accumulate, *more = rest
-    shift = 0
-    if more and form.ws:
-        raise e.refuse("a zero-column mask")
-    if more:
-        factor = more.pop(0)
-        if form.kind not in _SCALED_INPUT or more or not isinstance(factor, Immediate):
-            raise e.refuse("operands after enable-input-d")
-        if factor.kind != "int" or not 0 <= factor.bits <= _MAX_SHIFT:
-            raise e.refuse(f"scale-input-d of 0 to {_MAX_SHIFT} was expected")
-        shift = factor.bits
-    return Operands(
-        e.address(d, "u32"),
-        e.address(a, "u32") if a_tensor else e.reader(a, "b64"),
-        a_tensor,
-        e.reader(b, "b64"),
-        e.reader(kind, "b32"),
-        e.reader(accumulate, "pred"),
-        masks,
-        shift,
-        scales,
-    )
 
 
 class _Issue:
@@ -343,8 +243,8 @@ def _just_before(wg: Warpgroup, lane: int, site: Instruction | None) -> AsyncOp 
 
 def mma(i: Instruction, e: Emitter) -> None:
     """``tcgen05.mma`` and ``tcgen05.mma.ws`` of the dense kinds."""
-    form = _form(i, e)
-    operands = _operands(i, e, form)
+    form = read_form(i, e)
+    operands = read_operands(i, e, form)
     follows = e.previous
 
     def handler(wg: Warpgroup, mask: Mask) -> None:
@@ -357,9 +257,12 @@ def mma(i: Instruction, e: Emitter) -> None:
             )
         ]  # fmt: skip
         masks = [read(wg) for read in operands.masks]
+        zeros = None if operands.zero_columns is None else operands.zero_columns(wg)
         lanes = wg.lanes_of(mask).tolist()
         before = None if len(lanes) > 1 else _just_before(wg, lanes[0], follows)
         for lane in lanes:
+            if zeros is not None:
+                check_no_zero_columns(i, pick(zeros, lane))
             values = [pick(row, lane) for row in rows]
             words = [pick(row, lane) for row in masks]
             _issue(wg, lane, i, form, values, operands, words, before)

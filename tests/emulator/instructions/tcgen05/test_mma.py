@@ -206,9 +206,15 @@ def test_a_from_tensor_memory(kind, a, m, n, k, group) -> None:
     assert (cells.view(number) == wanted).all()
 
 
-@pytest.mark.parametrize("m", [32, 64, 128])
-def test_ws(m) -> None:
-    report, cells, exact = product("f16", "bf16", "bf16", m, 64, 32, group=0, first=True)
+@pytest.mark.parametrize(
+    ("m", "tail"), [(32, ""), (64, ""), (128, ""), (64, ", 0"), (128, ", %d9")]
+)
+def test_ws(m, tail) -> None:
+    """A zero-column mask without its bit 39 masks nothing, whatever its spans."""
+    setup = "mov.u64 %d9, 0x0003020f04030201;"
+    report, cells, exact = product(
+        "f16", "bf16", "bf16", m, 64, 32, group=0, first=True, setup=setup, tail=tail
+    )
     assert report.verdict is Verdict.CLEAN, str(report)
     wanted = expected(exact.astype(np.float32).view(np.uint32), before(64), 1, ws=True)[0]
     assert (cells == wanted).all()
@@ -328,7 +334,9 @@ def test_columns_given_back_too_early() -> None:
         one().replace(".kind::f16", ".kind::f16.collector::a::keep"),
         one(tail=", 16"),
         one(words=", {%r30, %r31}"),
-        issue("f16", 0, GOOD, [(A, B)], tail=", %d7"),
+        issue("f16", 0, GOOD, [(A, B)], tail=", 0, 0"),
+        "mov.u64 %d9, 0x0003028000000000;" + issue("f16", 0, GOOD, [(A, B)], tail=", %d9"),
+        "mov.u64 %d9, 0x0200000000000000;" + issue("f16", 0, GOOD, [(A, B)], tail=", %d9"),
     ],
 )
 def test_forms_that_are_not_modelled(text) -> None:
