@@ -48,6 +48,8 @@ class VerifyOptions:
     """Globs of case names; empty for all."""
     large: bool = False
     """Add the cases whose reference is computed on the GPU."""
+    until_failure: bool = False
+    """Emulate the cheapest cases first, in one process, and none after one that fails."""
 
 
 def verify_configs(
@@ -180,7 +182,9 @@ def verify_kernel(
     chosen = choose_cases(plan, options, emulated=backend.emulates)
     if not chosen:  # nothing is run, so only this is known
         return Verdict(config, plan.name, plan.arch, "compiled", options.seed)
-    shared = backend.emulates and pick is not None and jobs > 1
+    if options.until_failure:
+        chosen = tuple(sorted(chosen, key=family_of(plan).cost))
+    shared = backend.emulates and pick is not None and jobs > 1 and not options.until_failure
     counter = _Counter(len(chosen), on_case)
     try:
         if shared:
@@ -210,7 +214,7 @@ def verify_kernel(
             chosen, kernel.check, elsewhere, jobs, cost=cost, inherit=True, on_done=counter.count
         )
     else:
-        verdicts = kernel.check_all(chosen, counter)
+        verdicts = kernel.check_all(chosen, counter, until_failure=options.until_failure)
     whole = not options.patterns
     if backend.emulates and whole:
         verdicts = [*verdicts, *run_further(plan, verdicts, kernel.check)]
@@ -297,8 +301,13 @@ class _Kernel:
         self._turn = threading.Lock()
         self.stopped = False
 
-    def check_all(self, cases: Sequence[NamedCase], counter: _Counter) -> list[CaseVerdict | None]:
-        """Return the verdicts in the order of the cases; None for those not run after a stop."""
+    def check_all(
+        self, cases: Sequence[NamedCase], counter: _Counter, *, until_failure: bool
+    ) -> list[CaseVerdict | None]:
+        """Return the verdicts in the order of the cases; None for those not run after a stop.
+
+        ``until_failure`` is for the emulator: None for those after a failure, too.
+        """
 
         def check(case: NamedCase, large: bool = False) -> CaseVerdict | None:
             verdict = self.check(case, large)
@@ -306,7 +315,13 @@ class _Kernel:
             return verdict
 
         if self._emulates:  # nothing of it would run in parallel
-            return [check(case) for case in cases]
+            verdicts: list[CaseVerdict | None] = []
+            failed = False
+            for case in cases:
+                verdict = None if failed and until_failure else check(case)
+                failed = failed or verdict is None or not verdict.passed
+                verdicts.append(verdict)
+            return verdicts
         from concurrent.futures import ThreadPoolExecutor
 
         large = {case.name for case in self._family.large_cases()}

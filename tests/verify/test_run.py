@@ -106,6 +106,29 @@ def test_infinite_errors_are_valid_json(make_plan, numpy_backend, compiled) -> N
     assert error_cell(verdict, "frobenius") == "inf (above)"
 
 
+def test_until_a_failure_the_cheapest_go_first_and_none_after_it(
+    make_plan, numpy_backend, compiled
+) -> None:
+    error = ArgumentError(Problem("query: expected this, got that"))
+
+    class Backend(numpy_backend):
+        emulates = True
+
+        def load(self, plan, compiled):
+            kernel = Recording(super().load(plan, compiled), 3, error)
+            kernel.take_coverage = lambda: None
+            return kernel
+
+    cases = ("size/1", "scale/1", "ring/*")
+    options = VerifyOptions(5, cases, until_failure=True)
+    verdict = verify_kernel(make_plan(), compiled, Backend(), options)
+    assert [(case.case.name, case.passed) for case in verdict.cases] == [
+        ("scale/1", True),
+        ("size/1", False),
+    ]
+    assert (verdict.num_cases, verdict.stopped, verdict.passed) == (3, False, False)
+
+
 def test_large_cases_are_repeated_with_large(make_plan, numpy_backend, compiled) -> None:
     verdict = verify_kernel(make_plan(), compiled, numpy_backend(), VerifyOptions(7, ("size/1",)))
     case = verdict.cases[0]
