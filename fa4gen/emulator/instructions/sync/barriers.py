@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.instructions.sync.mbarrier import groups, join, size_of
+from fa4gen.emulator.instructions.sync.mbarrier import groups, join
 from fa4gen.emulator.ptx.syntax import Instruction, Operand
 from fa4gen.emulator.state.attached import Attached
 from fa4gen.emulator.state.findings import Threads
@@ -25,7 +25,12 @@ NAMED_BARRIERS: Final = 16
 
 @dataclass(slots=True)
 class Named:
-    """One of the sixteen barriers of a CTA in its current use."""
+    """One of the sixteen barriers of a CTA in its current use.
+
+    ``expected`` threads take part, None for all that have not left: who has ``arrived`` at such a
+    use waits, and so none of them leaves. Where a number is given, aligned arrivals count for
+    whole warps.
+    """
 
     number: int
     expected: int | None = None
@@ -47,8 +52,8 @@ def named(cta: Cta, number: int) -> Named:
 
 
 def live_threads(cta: Cta) -> int:
-    """Threads of the warps that have not left, whole warps counted."""
-    return sum(int(by_warp(wg.live).sum()) * WARP_LANES for wg in cta.warpgroups)
+    """Threads that have not left."""
+    return sum(int(np.count_nonzero(wg.live)) for wg in cta.warpgroups)
 
 
 def _make_named(i: Instruction, e: Emitter) -> Waiting:
@@ -95,9 +100,11 @@ def _make_named(i: Instruction, e: Emitter) -> Waiting:
             if late is not None:
                 waits.append(Wait(Lanes(late), next_use(key), _reason(cta, barrier)))
             machine.observer.rendezvous_arrive(wg, part, key, True, i)
-            size = size_of(wg, part)
             array = wg.live if part is None else part
-            barrier.arrived += int(by_warp(array).sum()) * WARP_LANES if aligned else size
+            whole = aligned and barrier.expected is not None
+            barrier.arrived += (
+                int(by_warp(array).sum()) * WARP_LANES if whole else int(np.count_nonzero(array))
+            )
             barrier.last = Threads(wg.machine, wg, part)
             if predicate is not None:
                 votes = np.broadcast_to(predicate(wg), wg.lanes)[wg.lanes_of(part)]
@@ -191,10 +198,13 @@ def _warp_sync(i: Instruction, e: Emitter) -> None:
 
 @dataclass(slots=True)
 class ClusterBarrier:
-    """The one hardware barrier of a cluster: ``generation`` counts its uses."""
+    """The one hardware barrier of a cluster: ``generation`` counts its uses.
+
+    ``used`` says whether somebody has arrived for this one.
+    """
 
     generation: int = 0
-    arrived: int = 0
+    used: bool = False
     last: object = "nobody"
 
 
@@ -203,7 +213,7 @@ CLUSTER_BARRIER: Final = Attached[Cluster, ClusterBarrier](lambda cluster: Clust
 _GENERATIONS: Final = Attached[Warpgroup, NDArray[np.int64]](
     lambda wg: np.zeros(wg.lanes, np.int64)
 )
-"""Per lane: one past the generation it has arrived for, 0 when it owes an arrival."""
+"""Per lane: one past the generation it has arrived for, 0 when it has waited for that."""
 
 
 def _cluster_arrive(i: Instruction, e: Emitter) -> None:
@@ -227,7 +237,7 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
                 mask,
             )
         mine[lanes] = barrier.generation + 1
-        barrier.arrived += len(lanes)
+        barrier.used = True
         barrier.last = Threads(wg.machine, wg, mask)
         key = ("cluster", cluster.index)
         machine.observer.rendezvous_arrive(wg, mask, key, release, i)
@@ -238,15 +248,34 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
 
 
 def settle_cluster(cluster: Cluster) -> None:
-    """Finish the cluster barrier if every thread that is alive has arrived."""
+    """Finish the cluster barrier if no thread that is alive owes an arrival.
+
+    Who arrives and leaves has no part in it any more: the others are still waited for.
+    """
     barrier = CLUSTER_BARRIER.of(cluster)
-    alive = sum(int(np.count_nonzero(wg.live)) for cta in cluster.ctas for wg in cta.warpgroups)
-    if barrier.arrived and barrier.arrived >= alive:
-        barrier.arrived = 0
+    if barrier.used and not any(
+        _owing(wg, barrier).any() for cta in cluster.ctas for wg in cta.warpgroups if wg.alive
+    ):
+        barrier.used = False
         barrier.generation += 1
         key = ("cluster", cluster.index)
         cluster.machine.observer.rendezvous_reset(key)
         cluster.machine.scheduler.wake(key)
+
+
+def _owing(wg: Warpgroup, barrier: ClusterBarrier) -> NDArray[np.bool_]:
+    """The lanes that are alive and have not arrived for the barrier's present use."""
+    return wg.live & (_GENERATIONS.of(wg) <= barrier.generation)
+
+
+def _cluster_reason(cluster: Cluster, barrier: ClusterBarrier) -> str:
+    warpgroups = [wg for cta in cluster.ctas for wg in cta.warpgroups]
+    owing = [(wg, lanes) for wg in warpgroups if (lanes := _owing(wg, barrier)).any()]
+    count = sum(int(np.count_nonzero(lanes)) for _, lanes in owing)
+    return (
+        f"waits at the cluster barrier ({count} threads have not arrived, first: "
+        f"{cluster.machine.who(*owing[0])}; last arrival: {barrier.last})"
+    )
 
 
 def _make_cluster_wait(i: Instruction, e: Emitter) -> Waiting:
@@ -280,10 +309,7 @@ def _make_cluster_wait(i: Instruction, e: Emitter) -> Waiting:
                 Wait(
                     Lanes.of(rest),
                     key,
-                    lambda: (
-                        f"waits at the cluster barrier ({barrier.arrived} threads have arrived, "
-                        f"last: {barrier.last})"
-                    ),
+                    lambda: _cluster_reason(cluster, barrier),
                 )
             ]
             if rest.any()

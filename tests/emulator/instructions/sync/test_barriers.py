@@ -149,6 +149,52 @@ def test_threads_that_have_left_are_not_waited_for() -> None:
     assert out[0] == 1
 
 
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    "barrier", ["barrier.sync 0;", "bar.sync 0;", "bar.red.popc.u32 %r22, 0, %p1;"]
+)
+def test_lanes_that_have_left_are_not_waited_for(barrier: str, schedule: str) -> None:
+    body = f"""
+    mov.u32 %r21, %tid.x;
+    setp.lt.u32 %p1, %r21, 20;
+    @%p1 exit;
+    {barrier}
+    st.global.u32 [%d0], 1;
+"""
+    out = np.zeros(1, np.uint32)
+    run(kernel(body), out, block=64, schedule=schedule, checks=False)
+    assert out[0] == 1
+
+
+def test_who_arrives_at_a_named_barrier_and_leaves_counts() -> None:
+    body = """
+    mov.u32 %r21, %tid.x;
+    setp.ge.u32 %p1, %r21, 32;
+    @%p1 bra OTHERS;
+    bar.sync 1, 96;
+    st.global.u32 [%d0], 1;
+    exit;
+OTHERS:
+    setp.ge.u32 %p1, %r21, 64;
+    @%p1 bra.uni LAST;
+    bar.arrive 1, 96;
+    exit;
+LAST:
+    LOOP
+"""
+    late = """mov.u32 %r22, 0;
+AGAIN: add.u32 %r22, %r22, 1; setp.lt.u32 %p2, %r22, 300; @%p2 bra AGAIN;
+    bar.arrive 1, 96;"""
+    for schedule in SCHEDULES:
+        out = np.zeros(1, np.uint32)
+        launch = {"block": 96, "schedule": schedule, "checks": False}
+        assert not run(kernel(body.replace("LOOP", late)), out, **launch).findings
+        assert out[0] == 1
+        found = run(kernel(body.replace("LOOP", "")), out, **launch).findings
+        assert [one.kind for one in found] == ["deadlock"]
+        assert "(64 of 96 threads have arrived" in found[0].message
+
+
 CLUSTER = """
     mov.u32 %r20, tile;
     mov.u32 %r21, %cluster_ctarank;
@@ -194,3 +240,82 @@ def test_a_use_takes_no_more_warps_than_it_counts(count: int, schedule: str) -> 
     """Four warps at a barrier of two: two uses, which nothing keeps apart."""
     report = run(kernel(f"bar.sync 1, {count};"), np.zeros(1), block=128, schedule=schedule)
     assert kinds(report) == ([] if count == 128 else ["barrier-misuse"])
+
+
+LEAVERS = """
+    mov.u32 %r20, tile; mov.u32 %r21, %tid.x; mov.u32 %r22, %cluster_ctarank;
+    mad.lo.u32 %r22, %r22, 128, %r21;
+    setp.lt.u32 %p0, %r22, 32;
+    @%p0 bra SLOW;
+    barrier.cluster.arrive.release;
+    setp.ge.u32 %p1, %r22, 64;
+    @%p1 exit;
+    barrier.cluster.wait.acquire;
+    mapa.shared::cluster.u32 %r23, %r20, 0;
+    ld.shared::cluster.u32 %r24, [%r23];
+    mul.wide.u32 %d1, %r22, 4;
+    add.u64 %d1, %d1, %d0;
+    st.global.u32 [%d1], %r24;
+    exit;
+SLOW:
+    mov.u32 %r25, 0;
+LOOP:
+    add.u32 %r25, %r25, 1;
+    setp.lt.u32 %p2, %r25, 300;
+    @%p2 bra LOOP;
+    setp.eq.u32 %p3, %r21, 0;
+    @%p3 st.shared.u32 [%r20], 7;
+    barrier.cluster.arrive.release;
+    barrier.cluster.wait.acquire;
+"""
+"""Of one CTA or two: 32 threads write, 32 read, the others arrive at the barrier and leave."""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("ctas", [1, 2])
+def test_who_arrives_at_the_cluster_barrier_and_leaves_opens_it_for_nobody(
+    ctas: int, schedule: str
+) -> None:
+    ptx = kernel(LEAVERS, shared=8)
+    for seed in range(3):
+        out = np.zeros(128, np.uint32)
+        report = run(ptx, out, block=128, grid=ctas, cluster=ctas, seed=seed, schedule=schedule)
+        assert report.verdict is Verdict.CLEAN, str(report)
+        assert (out[32:64] == 7).all()
+
+
+def test_who_leaves_without_arriving_at_the_cluster_barrier_is_not_waited_for() -> None:
+    body = """
+    mov.u32 %r21, %tid.x;
+    setp.lt.u32 %p1, %r21, 40;
+    @%p1 exit;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    st.global.u32 [%d0], 1;
+"""
+    for schedule in SCHEDULES:
+        out = np.zeros(1, np.uint32)
+        assert not run(
+            kernel(body), out, block=64, grid=2, cluster=2, schedule=schedule, checks=False
+        ).findings
+        assert out[0] == 1
+
+
+def test_a_cluster_barrier_that_a_warp_never_reaches_is_a_deadlock() -> None:
+    body = """
+    mov.u32 %r21, %tid.x; mov.u32 %r22, %cluster_ctarank;
+    setp.eq.u32 %p1, %r21, 40;
+    setp.eq.and.u32 %p1, %r22, 1, %p1;
+    @%p1 bra STUCK;
+    barrier.cluster.arrive;
+    setp.lt.u32 %p2, %r21, 32;
+    @%p2 exit;
+    barrier.cluster.wait;
+    exit;
+STUCK:
+    bar.sync 1, 64;
+"""
+    report = run(kernel(body, params=()), block=64, grid=2, cluster=2, checks=False)
+    assert "partial-warp" in kinds(report)
+    waits = next(one.message for one in report.findings if one.kind == "deadlock")
+    assert "(1 threads have not arrived, first: CTA 1, thread 40;" in waits
