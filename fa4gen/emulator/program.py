@@ -226,7 +226,7 @@ class Program:
         random = Random(request.seed)
         registers = request.registers_per_thread
         if registers is None:
-            registers = default_registers(geometry.threads, function.directives)
+            registers = default_registers(geometry.threads, function)
         tally = Tally(len(code.instructions), len(code.steps), code.votes)
         machine = Machine(
             function=function,

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.ptx.syntax import Immediate, Instruction
+from fa4gen.emulator.ptx.syntax import Function, Immediate, Instruction
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.attached import Attached
 from fa4gen.emulator.state.lanes import Lanes, by_warp
@@ -23,6 +23,10 @@ from fa4gen.emulator.translate.registry import Translate
 
 _WAKES_ONE_IN: Final = 8
 """Of sleeping threads, those that go on at once."""
+_OF_SM: Final = 65536
+"""Registers of an SM."""
+_MOST: Final = 255
+"""Registers that a thread can name."""
 
 
 def _make_nanosleep(i: Instruction, e: Emitter) -> Waiting:
@@ -173,19 +177,27 @@ def _reason(wg: Warpgroup, warps: NDArray[np.bool_], wanted: int) -> str:
     return text
 
 
-def default_registers(threads: int, directives: Mapping[str, tuple[int, ...]]) -> int:
-    """Registers a thread that ptxas may use under the launch bounds; 0 without any bound.
+def default_registers(threads: int, function: Function) -> int:
+    """Registers a thread with which a kernel begins, as ptxas decides; 0 without any bound.
 
-    65536 registers of an SM over the CTAs that shall fit, rounded down to eight.
+    Those of an SM over the warps of the CTAs that shall fit, four by four, rounded down to eight;
+    but no more than the largest ``setmaxnreg.inc`` asks for.
     """
+    directives = function.directives
     if "maxnreg" in directives:
         return directives["maxnreg"][0]
     bound = directives.get("reqntid") or directives.get("maxntid")
     if bound is None:
         return 0
-    most = int(np.prod(bound))
-    blocks = directives.get("minnctapersm", (1,))[0]
-    return min(255, 65536 // (max(most, threads) * max(blocks, 1)) // 8 * 8)
+    most = max(int(np.prod(bound)), threads) * max(directives.get("minnctapersm", (1,))[0], 1)
+    whole = -(-most // WARPGROUP_LANES) * WARPGROUP_LANES
+    wanted = [
+        one.operands[0].bits
+        for one in function.instructions
+        if one.opcode == "setmaxnreg" and "inc" in one.modifiers
+        if isinstance(one.operands[0], Immediate)
+    ]
+    return min(_MOST, _OF_SM // whole // 8 * 8, max(wanted, default=_MOST))
 
 
 TRANSLATIONS: Final[Mapping[str, Translate]] = {"pmevent": _nothing}

@@ -5,6 +5,7 @@ import pytest
 
 from fa4gen.emulator import Limits, Verdict
 from fa4gen.emulator.instructions.sync.control import default_registers
+from fa4gen.emulator.ptx.parser import parse_module
 from tests.emulator.kernel import kernel, run
 
 
@@ -96,12 +97,46 @@ def test_setmaxnreg_in_a_warpgroup_that_is_not_whole() -> None:
     assert "warp 5, warp 6, warp 7" in report.findings[0].message
 
 
-def test_registers_under_launch_bounds() -> None:
-    assert default_registers(384, {"maxntid": (384, 1, 1)}) == 168
-    assert default_registers(384, {"maxntid": (384, 1, 1), "minnctapersm": (2,)}) == 80
-    assert default_registers(128, {"maxntid": (128, 1, 1)}) == 255
-    assert default_registers(128, {}) == 0
-    assert default_registers(128, {"maxnreg": (96,)}) == 96
+@pytest.mark.parametrize(("threads", "directives", "largest", "expected"), [
+    (384, ".maxntid 384", 0, 168),
+    (384, ".maxntid 384", 160, 160),
+    (384, ".reqntid 384, 1, 1 .minnctapersm 2", 240, 80),
+    (384, ".maxntid 384 .minnctapersm 2", 72, 72),
+    (128, ".maxntid 128", 0, 255),
+    (256, ".maxntid 256 .minnctapersm 1", 256, 255),
+    (256, ".maxntid 256 .minnctapersm 1", 240, 240),
+    (256, ".maxntid 512 .minnctapersm 1", 200, 128),
+    (320, ".maxntid 320 .minnctapersm 1", 240, 168),
+    (544, ".maxntid 544 .minnctapersm 1", 240, 96),
+    (96, ".maxntid 96 .minnctapersm 6", 240, 96),
+    (96, ".maxntid 96 .minnctapersm 8", 240, 80),
+    (128, ".maxnreg 96", 240, 96),
+    (128, "", 240, 0),
+])  # fmt: skip
+def test_registers_that_a_kernel_begins_with(
+    threads: int, directives: str, largest: int, expected: int
+) -> None:
+    """As ptxas 13.0 reports them, of both architectures; a ``dec`` plays no part."""
+    increase = f"setmaxnreg.inc.sync.aligned.u32 {largest};" if largest else ""
+    body = f"setmaxnreg.dec.sync.aligned.u32 40; {increase}"
+    function = parse_module(kernel(body, params=(), directives=directives)).functions["k"]
+    assert default_registers(threads, function) == expected
+
+
+def test_setmaxnreg_to_what_the_kernel_begins_with() -> None:
+    body = ROLES.replace("DEC", "setmaxnreg.dec.sync.aligned.u32 24;")
+    assert not run(kernel(body, params=(), directives=".maxntid 256"), block=256).findings
+
+
+@pytest.mark.parametrize(("body", "directives", "message"), [
+    ("setmaxnreg.inc.sync.aligned.u32 240; setmaxnreg.inc.sync.aligned.u32 200;", ".maxntid 128",
+     "setmaxnreg.inc to 200 from 240 registers a thread"),
+    ("setmaxnreg.inc.sync.aligned.u32 240;", ".maxnreg 248", "setmaxnreg.inc to 240 from 248"),
+    ("setmaxnreg.dec.sync.aligned.u32 168;", ".maxntid 512", "setmaxnreg.dec to 168 from 128"),
+])  # fmt: skip
+def test_setmaxnreg_in_the_wrong_direction(body: str, directives: str, message: str) -> None:
+    report = run(kernel(body, params=(), directives=directives), block=128)
+    assert any(one.kind == "setmaxnreg" and message in one.message for one in report.findings)
 
 
 def test_trap_stops_the_launch() -> None:
