@@ -21,7 +21,7 @@ from fa4gen.runtime.axes import swap_rows_and_heads, wrong_axes
 from fa4gen.runtime.declared_arguments import list_sizes
 from fa4gen.runtime.device import device_info, load_cupy
 from fa4gen.runtime.kernel import LAUNCHES_KEPT, Call, Kernel, Launch, Packed, view_optional
-from fa4gen.runtime.launch_limits import check_tiles
+from fa4gen.runtime.launch_limits import check_count
 from fa4gen.runtime.parameters import ParameterBlock, pack
 from fa4gen.runtime.refusal import refusal, refuse
 from fa4gen.runtime.schedule import Schedule, plan_schedule
@@ -297,7 +297,7 @@ class AttentionKernel(Kernel[Arguments]):
         device = arguments.query.device
         multiprocessors = device_info(device).multiprocessors
         schedule = plan_schedule(self.plan, checked.size, multiprocessors)
-        check_tiles(schedule.num_tiles, multiprocessors)
+        check_count(schedule.largest_count, multiprocessors)
         refuse(
             check_workspace_size(
                 self.plan, arguments.workspace, multiprocessors, schedule.num_tiles

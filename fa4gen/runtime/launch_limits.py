@@ -23,13 +23,13 @@ def check_device(plan: KernelPlan, device: DeviceInfo, argument: str = "query") 
         )
 
 
-def check_tiles(num_tiles: int, multiprocessors: int) -> None:
-    """Refuse more tiles than the kernel's 32-bit counter can number."""
+def check_count(largest_count: int, multiprocessors: int) -> None:
+    """Refuse a problem in which the kernel counts beyond 32 bits: see Schedule."""
     limit = INT32_MAX - multiprocessors  # a CTA that finds no tile left has incremented the counter
-    if num_tiles > limit:
+    if largest_count > limit:
         raise refusal(
             "query",
-            f"{num_tiles} tiles of query rows",
+            f"a problem in which the kernel counts to {largest_count} (tiles, rows or keys)",
             f"at most {limit}",
             remedy="split the batch",
         )

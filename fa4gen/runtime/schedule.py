@@ -64,6 +64,12 @@ class Schedule:
     """Of all heads."""
     grid: int
     """CTAs; 0 when there is nothing to do."""
+    largest_count: int
+    """The largest number that the kernel counts to in 32 bits, the multiprocessors left out."""
+
+
+NOTHING = Schedule(0, 0, 1, 0, 0, 0)
+"""The schedule of a problem without a query row."""
 
 
 def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
@@ -93,32 +99,36 @@ def _ragged_schedule(
     ``size`` has the rows of all sequences; ``tiles_per_head`` are entries of the list.
     """
     if not size.all_heads or not size.query_rows:
-        return Schedule(0, 0, 1, 0, 0)
+        return NOTHING
     entries = ceil_div(size.query_rows, tile_rows) + size.batch
     tiles = entries * size.query_heads * plan.tiles_per_cluster
     grid = min(resident_ctas(multiprocessors, plan.cta_group), tiles * plan.ctas_per_tile)
-    return Schedule(0, entries, 1, tiles, grid)
+    return Schedule(0, entries, 1, tiles, grid, tiles)
 
 
 def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
     """Return the shares of the line of all blocks: of a kernel whose CTAs share the keys of a tile.
 
     ``tiles_per_head`` are those of a key head; ``num_tiles`` is the most blocks of the line, or
-    splits of several.
+    splits of several. The kernel counts the line in units of fewer keys than a block.
     """
     if not size.all_heads or not size.query_rows:
-        return Schedule(0, 0, 1, 0, 0)
-    tiles = ceil_div(size.heads_per_key_head * size.query_rows, plan.BM)
+        return NOTHING
+    packed_rows = size.heads_per_key_head * size.query_rows
+    tiles = ceil_div(packed_rows, plan.BM)
     first, _ = plan.mask.bounds(size.key_rows - size.query_rows, size.key_rows)
-    first_block = 0 if plan.key_lengths else max(0, first) // plan.BN
-    blocks = max(1, ceil_div(size.key_rows, plan.BN) - first_block)
+    first = 0 if plan.key_lengths else max(0, first)
+    blocks = max(1, ceil_div(size.key_rows, plan.BN) - first // plan.BN)
     splits = ceil_div(blocks, plan.line_step)
-    line = size.all_heads // size.heads_per_key_head * tiles * splits
+    all_tiles = size.all_heads // size.heads_per_key_head * tiles
+    line = all_tiles * splits
+    places = max(1, ceil_div(size.key_rows, plan.line_keys) - first // plan.line_keys)
+    count = max(all_tiles * places + plan.BN // plan.line_keys, packed_rows + 4 * plan.BM)
     cluster = plan.launch.cluster
     resident = resident_ctas(multiprocessors, cluster)
     shares = ceil_div(line * plan.ctas_per_tile, cluster) * cluster
     grid = min(resident, plan.cta_limit, shares)
-    return Schedule(0, tiles, 1, line, grid)
+    return Schedule(0, tiles, 1, line, grid, count)
 
 
 def in_groups(plan: AttentionPlan) -> bool:
@@ -140,7 +150,7 @@ def _schedule(
     key_head_row_bytes: int,
 ) -> Schedule:
     if not size.all_heads or not size.query_rows:
-        return Schedule(0, 0, 1, 0, 0)
+        return NOTHING
     short = 0
     if mixed_tile_heights:
         short = (
@@ -163,6 +173,7 @@ def _schedule(
         heads_per_group=group,
         num_tiles=num_tiles,
         grid=min(resident_ctas(multiprocessors, cta_group), num_tiles * ctas_per_tile),
+        largest_count=num_tiles,
     )
 
 

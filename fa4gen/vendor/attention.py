@@ -193,6 +193,7 @@ def _with_shares(plan: AttentionPlan, facts: LauncherFacts) -> LauncherFacts:
         workspace_bytes=plan.ticket_bytes,
         share_limit=plan.cta_limit,
         share_blocks=plan.line_step,
+        share_keys=plan.line_keys,
         share_bytes=plan.workspace_bytes(1, 1) - plan.ticket_bytes,
         by_split=by_split,
         sequence_limit=plan.sequence_limit or 0,

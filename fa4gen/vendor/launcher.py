@@ -103,6 +103,8 @@ class LauncherFacts:
     """Attention: the most CTAs of a kernel whose CTAs share keys; 0 for others."""
     share_blocks: int = 0
     """Blocks of keys that no two CTAs share."""
+    share_keys: int = 0
+    """Keys of a place of the line that the kernel counts."""
     share_bytes: int = 0
     """Of workspace for each CTA, or for each split, after the tickets."""
     by_split: bool = False

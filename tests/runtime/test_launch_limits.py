@@ -8,7 +8,9 @@ from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.device import DeviceInfo
-from fa4gen.runtime.launch_limits import check_device, check_tiles
+from fa4gen.runtime.launch_limits import check_count, check_device
+from fa4gen.runtime.schedule import ProblemSize, plan_schedule
+from tests.vendor.launcher.shipped import shipped_plans
 
 PLAN = build_plan(
     AttentionConfig.model_validate(
@@ -30,6 +32,51 @@ def test_a_gpu_of_another_architecture_is_refused():
 
 
 def test_more_tiles_than_the_counter_numbers_are_refused():
-    check_tiles(2**31 - 1 - 132, 132)
+    check_count(2**31 - 1 - 132, 132)
     with pytest.raises(ArgumentError, match="at most 2147483515"):
-        check_tiles(2**31 - 132, 132)
+        check_count(2**31 - 132, 132)
+
+
+LINES = sorted(n for n, plan in shipped_plans().items() if getattr(plan, "splits_keys", False))
+
+
+def count_of(plan, size):
+    return plan_schedule(plan, size, 132).largest_count
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("decode_d128_bf16", ProblemSize(1, 4, 1, 2**20, 2**17)),
+        ("decode_d128_paged64_bf16", ProblemSize(4096, 64, 1, 1, 262144)),
+    ],
+)
+def test_units_of_fewer_keys_than_a_block_are_counted(name, size):
+    schedule = plan_schedule(shipped_plans()[name], size, 132)
+    assert schedule.num_tiles < 2**31 <= schedule.largest_count
+    with pytest.raises(ArgumentError, match="counts to"):
+        check_count(schedule.largest_count, 132)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_line_is_counted_as_the_kernel_does_at_the_limit_and_one_past_it(name):
+    """The kernel: visible_units, places and Line of attention/decode/line.cuh.j2."""
+    plan = shipped_plans()[name]
+    heads, limit = 1024, 2**31 - 1 - 132
+    unit = plan.unit_keys * (plan.split_units or 1)
+    keys = unit * ((limit - plan.BN // unit) // heads)
+    at_limit = ProblemSize(heads, 1, 1, 1, min(keys, 2**31 - 1 - plan.BN))
+    if keys < 2**31 - plan.BN:
+        check_count(count_of(plan, at_limit), 132)
+        past = ProblemSize(heads, 1, 1, 1, keys + unit)
+        with pytest.raises(ArgumentError):
+            check_count(count_of(plan, past), 132)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_packed_rows_beyond_32_bits_are_refused(name):
+    plan = shipped_plans()[name]
+    rows = (2**31 - 1 - 132 - 4 * plan.BM) // 64
+    check_count(count_of(plan, ProblemSize(1, 64, 64, rows, 1)), 132)
+    with pytest.raises(ArgumentError):
+        check_count(count_of(plan, ProblemSize(1, 64, 64, rows + 1, 1)), 132)

@@ -278,6 +278,11 @@ class AttentionPlan(KernelPlan):
         return 1
 
     @property
+    def line_keys(self) -> int:
+        """Keys of a place of the line, in 32 bits, of a kernel with CTAs that share a tile's keys."""
+        return self.BN
+
+    @property
     def ticket_bytes(self) -> int:
         """Bytes in front of a workspace that are zero before and after a launch."""
         return 0

@@ -131,6 +131,11 @@ class SharedKeysPlan(AttentionPlan):
         return max(1, self.split_blocks)
 
     @property
+    def line_keys(self) -> int:
+        """Keys of a split, or of a unit: see visible_units and places of the kernel."""
+        return self.split_blocks * self.BN if self.split_blocks else self.unit_keys
+
+    @property
     def partial_stride(self) -> int:
         """Floats of a row of a partial result."""
         return self.value_depth + PARTIAL_PADDING
