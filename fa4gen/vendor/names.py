@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.names import is_device_name
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.vendor.reserved import what_has
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,13 +26,22 @@ def check_prefix(prefix: str) -> str:
     """Return ``prefix``; ConfigError unless it can begin the names of C functions and macros.
 
     Lower case, since macros carry it in capitals; no underscore at the end, since one follows. No
-    device of Windows, where no file PREFIX.h could be then.
+    device of Windows, where no file PREFIX.h could be then, and nothing that ``reserved`` lists.
     """
     if is_device_name(prefix):
         raise ConfigError(
             Problem(
                 f"--prefix: {prefix} is the name of a device on Windows, which would have no file "
                 f"{prefix}.h",
+                f"Use for example --prefix {prefix}_kernels.",
+                key="prefix",
+            )
+        )
+    has_it = what_has(prefix)
+    if has_it is not None:
+        raise ConfigError(
+            Problem(
+                f"--prefix: {prefix} is {has_it}, which the folder's files would shadow",
                 f"Use for example --prefix {prefix}_kernels.",
                 key="prefix",
             )

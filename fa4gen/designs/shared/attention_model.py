@@ -279,7 +279,7 @@ class AttentionPlan(KernelPlan):
 
     @property
     def line_keys(self) -> int:
-        """Keys of a place of the line, in 32 bits, of a kernel with CTAs that share a tile's keys."""
+        """Keys of a place of the line, which a kernel with CTAs that share keys counts."""
         return self.BN
 
     @property
