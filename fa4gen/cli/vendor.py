@@ -186,7 +186,6 @@ class _Work:
         self.merges = merges
 
     def plan(self, target: Target) -> FolderPlan:
-        from fa4gen.render.environment import open_templates
         from fa4gen.vendor.assemble import assemble
         from fa4gen.vendor.locked import locked_configs, locked_request
         from fa4gen.vendor.transaction import refuse_pending
@@ -203,7 +202,7 @@ class _Work:
         else:
             assert lock is not None
             request, loaded = locked_request(lock), locked_configs(lock)
-        templates = open_templates(target.templates)
+        templates = _templates(target)
         kernels = self._compile(request, loaded, templates)
         if lock is None:
             return plan_write(assemble(request, kernels, templates), target.folder, self.force)
@@ -261,17 +260,30 @@ def _report(
     return status
 
 
+def _templates(target: Target) -> TemplateSet:
+    """Open the target's templates; say so where they are not only the shipped ones."""
+    from fa4gen.cli.output import note
+    from fa4gen.config.paths import shown_path
+    from fa4gen.render.environment import open_templates
+
+    if target.templates is not None:
+        note(
+            f"templates of {shown_path(target.templates)} take precedence over the shipped ones, "
+            f"as the project's file says"
+        )
+    return open_templates(target.templates)
+
+
 def _check(targets: Sequence[Target], diff: bool, output_format: OutputFormat) -> int:
     from fa4gen.cli.output import print_json
     from fa4gen.cli.vendor_report import annotate_check, check_data, print_check
     from fa4gen.errors import NotCurrentError
-    from fa4gen.render.environment import open_templates
     from fa4gen.vendor.check import check_folder
 
     verdicts: list[FolderVerdict] = [
         check_folder(
             target.folder,
-            open_templates(target.templates),
+            _templates(target),
             asked=target.asked,
             allowed=target.allow,
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+from jinja2.sandbox import SandboxedEnvironment
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem, TemplateError
@@ -139,7 +140,7 @@ class TemplateSet(jinja2.BaseLoader):
         raise jinja2.TemplateNotFound(name)
 
 
-class KernelEnvironment(jinja2.Environment):
+class KernelEnvironment(SandboxedEnvironment):
     """Renders one kernel; ``used`` collects the templates that it loads."""
 
     def __init__(self, templates: TemplateSet) -> None:

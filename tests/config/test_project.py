@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -183,3 +184,51 @@ def test_places_of_keys() -> None:
         ("g", 1): (10, 1),
         ("g", 1, "h"): (11, 1),
     }
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in a folder of a project that is not the user's home."""
+    monkeypatch.setattr(Path, "home", lambda: Path("/nowhere"))
+    (tmp_path / "above/here").mkdir(parents=True)
+    (tmp_path / "above").chmod(0o755)
+    (tmp_path / "above/fa4gen.toml").write_text("")
+    return tmp_path / "above/here"
+
+
+def test_a_project_is_found_in_a_folder_above(tree: Path) -> None:
+    project = find_project(tree)
+    assert project is not None
+    assert project.root == tree.parent
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows keeps folders from others")
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777])
+def test_a_folder_above_that_others_write_is_not_looked_in(tree: Path, mode: int) -> None:
+    tree.parent.chmod(mode)
+    assert find_project(tree) is None
+    assert find_project(tree.parent) is not None  # where the user went is where they mean
+
+
+def test_a_folder_above_of_another_owner_is_not_looked_in(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.stat
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        found = list(real(path, **options))
+        found[4] += path == tree.parent
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    assert find_project(tree) is None
+
+
+def test_a_repository_is_looked_through_to_its_root_and_no_further(tree: Path) -> None:
+    tree.parent.chmod(0o775)
+    (tree.parent / ".git").mkdir()
+    assert find_project(tree) is not None
+    (tree.parent / ".git").rmdir()
+    (tree / ".git").mkdir()
+    tree.parent.chmod(0o755)
+    assert find_project(tree) is None

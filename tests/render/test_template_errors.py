@@ -155,3 +155,19 @@ def test_a_missing_root_template_tells_where_it_was_looked_for(load_text, tmp_pa
     (problem,) = caught.value.problems
     assert f"there is no template '{ROOT}'" in problem.message
     assert str(tmp_path) in problem.remedy
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ cycler.__init__.__globals__.os.popen('touch owned') }}",
+        "{{ plan.__class__.__mro__ }}",
+        "{{ ''.__class__.__base__.__subclasses__() }}",
+        "{{ ('{0.__class__}').format(plan) }}",
+        "{% set x = plan.__init__.__globals__ %}{{ x }}",
+    ],
+)
+def test_a_template_reaches_nothing_of_python(problem_of, text: str) -> None:
+    problem = problem_of({ROOT: text})
+    assert "unsafe" in problem.message or "is undefined" in problem.message, problem
+    assert problem.line == 1
