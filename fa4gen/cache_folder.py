@@ -3,7 +3,28 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
+
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def read_own(path: Path) -> bytes:
+    """Return what is in a file that nobody else can have written.
+
+    Raises OSError where there is no file, or another user owns it or may write to it: what is kept
+    is executed, here or on a GPU.
+    """
+    with path.open("rb") as opened:
+        if not _is_own(os.fstat(opened.fileno())):
+            raise PermissionError(f"{path} is another user's, or others may write to it")
+        return opened.read()
+
+
+def _is_own(status: os.stat_result) -> bool:
+    if not hasattr(os, "getuid"):  # Windows keeps a user's folder from others
+        return True
+    return status.st_uid == os.getuid() and not status.st_mode & OTHERS_WRITE
 
 
 def cache_folder() -> Path:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import marshal
 import os
-import stat
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,13 +19,12 @@ from typing import TYPE_CHECKING
 
 import jinja2
 
-from fa4gen.cache_folder import cache_folder
+from fa4gen.cache_folder import cache_folder, read_own
 from fa4gen.temporary import cache_prefix, clean_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 _DIGEST = hashlib.sha256().digest_size
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,7 @@ def _digest(*texts: str) -> bytes:
 def _load(file: Path, key: bytes) -> CodeType | None:
     """Return the code in ``file``; None when it is not that of ``key``, whole and one's own."""
     try:
-        with file.open("rb") as opened:
-            if not _is_own(os.fstat(opened.fileno())):
-                return None
-            data = opened.read()
+        data = read_own(file)
     except OSError:
         return None
     content = data[2 * _DIGEST :]
@@ -98,9 +93,3 @@ def _store(file: Path, key: bytes, code: CodeType) -> None:
         except BaseException:
             Path(private).unlink(missing_ok=True)
             raise
-
-
-def _is_own(status: os.stat_result) -> bool:
-    if not hasattr(os, "getuid"):  # Windows keeps a user's folder from others
-        return True
-    return status.st_uid == os.getuid() and not status.st_mode & _OTHERS_WRITE

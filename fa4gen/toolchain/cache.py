@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.cache_folder import cache_folder
+from fa4gen.cache_folder import cache_folder, read_own
 from fa4gen.temporary import cache_prefix, clean_cache
 from fa4gen.toolchain.model import Built
 
@@ -75,11 +75,11 @@ class Cache:
         return self.root / f"v{SCHEMA}" / key[:2] / key
 
     def load(self, key: str) -> Entry | None:
-        """Return the entry of ``key``; None when there is none, or it is damaged."""
+        """Return the entry of ``key``; None for none, a damaged one, or one that others may write."""
         folder = self.folder(key)
         try:
-            record = json.loads((folder / _ENTRY).read_bytes())
-            data = {name: (folder / name).read_bytes() for name in (_PTX, _CUBIN, _LOG)}
+            record = json.loads(read_own(folder / _ENTRY))
+            data = {name: read_own(folder / name) for name in (_PTX, _CUBIN, _LOG)}
             intact = record["key"] == key and all(
                 record["sha256"][name] == _sha256(content) for name, content in data.items()
             )
@@ -87,7 +87,7 @@ class Cache:
                 return None
             built = Built(data[_PTX].decode(), data[_CUBIN], data[_LOG].decode())
             return Entry(built, float(record["seconds"]))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def store(self, key: str, ingredients: Mapping[str, Any], entry: Entry) -> str:
@@ -144,6 +144,7 @@ class Cache:
 def _write_synced(path: Path, content: bytes) -> None:
     with path.open("wb") as file:
         file.write(content)
+        path.chmod(0o644)  # whatever the umask: read_own refuses what a group may write
         file.flush()
         os.fsync(file.fileno())
 

@@ -197,3 +197,39 @@ def test_processes_that_store_the_same_key_at_once(tmp_path: Path) -> None:
 
 if __name__ == "__main__":
     print(hammer(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows keeps a user's folder from others")
+@pytest.mark.parametrize("name", ["entry.json", "kernel.ptx", "kernel.cubin", "log.txt"])
+def test_an_entry_that_others_can_write_is_not_used_but_replaced(tmp_path: Path, name: str) -> None:
+    cache = Cache(tmp_path)
+    cache.store(KEY, {}, ENTRY)
+    for mode in (0o666, 0o664):
+        (cache.folder(KEY) / name).chmod(mode)
+        assert cache.load(KEY) is None
+        assert cache.store(KEY, {}, ENTRY) == ""
+        assert cache.load(KEY) == ENTRY
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows keeps a user's folder from others")
+def test_an_entry_of_another_user_is_not_used(tmp_path: Path, monkeypatch) -> None:
+    cache = Cache(tmp_path)
+    cache.store(KEY, {}, ENTRY)
+    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    assert cache.load(KEY) is None
+
+
+def test_entries_are_used_again_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Cache(tmp_path).store(KEY, {}, ENTRY)
+    finally:
+        os.umask(before)
+    assert Cache(tmp_path).load(KEY) == ENTRY
+
+
+def test_an_entry_of_brackets_inside_each_other_is_damaged(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    cache.store(KEY, {}, ENTRY)
+    (cache.folder(KEY) / "entry.json").write_text("[" * 100_000)
+    assert cache.load(KEY) is None
