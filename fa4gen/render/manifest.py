@@ -12,6 +12,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.json_text import parse_json
 from fa4gen.strict import Strict
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def read_manifest(path: Path) -> RecordedKernel | None:
     A manifest counts only as written: one byte of its content changed, and it records nothing.
     """
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = parse_json(path.read_bytes())
         claimed = manifest.pop(SEAL)
         if claimed != _canonical_sha256(manifest) or manifest["schema_version"] != SCHEMA_VERSION:
             return None

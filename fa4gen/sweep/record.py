@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fa4gen.errors import Problem
+from fa4gen.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -81,7 +82,7 @@ def _finite(value: Any) -> Any:
 
 def read_line(line: str) -> CaseRecord:
     """Return the record that ``line`` holds. Raises ValueError for anything else."""
-    data = json.loads(line)
+    data = parse_json(line)
     if not isinstance(data, dict) or data.pop("schema_version", None) != SCHEMA_VERSION:
         raise ValueError("not a record of a sweep")
     try:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.cache_folder import cache_folder, read_own
+from fa4gen.json_text import parse_json
 from fa4gen.temporary import cache_prefix, clean_cache
 from fa4gen.toolchain.model import Built
 
@@ -75,10 +76,10 @@ class Cache:
         return self.root / f"v{SCHEMA}" / key[:2] / key
 
     def load(self, key: str) -> Entry | None:
-        """Return the entry of ``key``; None for none, a damaged one, or one that others may write."""
+        """Return the entry of ``key``; None for none, a damaged one, or one that others write."""
         folder = self.folder(key)
         try:
-            record = json.loads(read_own(folder / _ENTRY))
+            record = parse_json(read_own(folder / _ENTRY))
             data = {name: read_own(folder / name) for name in (_PTX, _CUBIN, _LOG)}
             intact = record["key"] == key and all(
                 record["sha256"][name] == _sha256(content) for name, content in data.items()
@@ -87,7 +88,7 @@ class Cache:
                 return None
             built = Built(data[_PTX].decode(), data[_CUBIN], data[_LOG].decode())
             return Entry(built, float(record["seconds"]))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def store(self, key: str, ingredients: Mapping[str, Any], entry: Entry) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
+from fa4gen.json_text import parse_json
 from fa4gen.render.write import unwritable
 from fa4gen.temporary import leftovers, remove_leftovers, temporary_path
 
@@ -134,7 +135,7 @@ def _not_ours(outputs: Mapping[str, bytes], folder: Path, manifest: str) -> list
     """Return the files in the way that the manifest there does not record."""
     recorded: Any = None
     with suppress(OSError, ValueError):
-        recorded = json.loads((folder / manifest).read_bytes())
+        recorded = parse_json((folder / manifest).read_bytes())
     hashes = recorded.get(_RECORDED) if isinstance(recorded, dict) else None
     known = hashes if isinstance(hashes, dict) else {}
     strange = []

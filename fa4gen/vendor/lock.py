@@ -15,6 +15,7 @@ from fa4gen.config.paths import shown_path
 from fa4gen.config.project import Adapter  # noqa: TC001 (pydantic reads it)
 from fa4gen.counts import counted
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.json_text import parse_json
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.names import check_prefix
 
@@ -213,8 +214,8 @@ def parse_lock(data: bytes, path: Path) -> Lock:
         "files that were edited are overwritten then."
     )
     try:
-        content = json.loads(data) if len(data) <= MAX_BYTES else None
-    except (ValueError, RecursionError) as error:
+        content = parse_json(data) if len(data) <= MAX_BYTES else None
+    except ValueError as error:
         cut = not data.rstrip().endswith(b"}")
         what = "is cut off" if cut else "is not JSON"
         raise ConfigError(_problem(path, f"{what}: {_json_place(error)}", restore)) from error
@@ -281,7 +282,7 @@ def _problem(path: Path, what: str, remedy: str = "") -> Problem:
 def _json_place(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"line {error.lineno} column {error.colno}: {error.msg}"
-    return "too deep" if isinstance(error, RecursionError) else str(error)
+    return str(error)
 
 
 def _version_of(content: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
+from fa4gen.json_text import parse_json
 from fa4gen.locks import lock
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import LOCK_NAME, PENDING_FOLDER, STATE_FOLDER, check_relative
@@ -244,7 +245,7 @@ def _write_journal(path: Path, steps: Sequence[_Step]) -> None:
 
 def _read_journal(path: Path) -> list[_Step]:
     try:
-        entries = json.loads(path.read_bytes())
+        entries = parse_json(path.read_bytes())
         if not isinstance(entries, list):
             raise TypeError("no list of steps")
         steps = [
@@ -254,7 +255,7 @@ def _read_journal(path: Path) -> list[_Step]:
         for step in steps:
             if step.path != LOCK_NAME:
                 check_relative(step.path)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             Problem(
                 f"the journal of an interrupted run is damaged: {error}",

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from fa4gen.errors import Problem
+from fa4gen.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,7 +88,7 @@ class TuneRecord:
 
 def read_record(line: str) -> TuneRecord:
     """Return the record that ``line`` holds. Raises ValueError for anything else."""
-    data = json.loads(line)
+    data = parse_json(line)
     if not isinstance(data, dict) or data.pop("kind", None) != "tune":
         raise ValueError("not a record of tuning")
     if data.pop("schema_version", None) != SCHEMA_VERSION:
