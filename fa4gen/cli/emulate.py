@@ -94,6 +94,14 @@ def _bytes(_context: click.Context, _option: click.Parameter, value: str | None)
     help="Draw the steady state of the first run's main loop, and print its figures.",
 )
 @click.option(
+    "--out",
+    "out",
+    type=FilePath(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder of the files that `output` names; that of the launch file when not given.",
+)
+@click.option("--force", is_flag=True, help="Let `output` replace files that are no .npy files.")
+@click.option(
     "--expect",
     "expected",
     multiple=True,
@@ -118,6 +126,8 @@ def command(
     strict: bool,
     trace: Path | None,
     timeline: Path | None,
+    out: Path | None,
+    force: bool,
     expected: tuple[str, ...],
     tolerance: float | None,
     output_format: OutputFormat,
@@ -134,7 +144,8 @@ def command(
     use_one_blas_thread()  # before anything imports NumPy
     from fa4gen.emulator import EmulatorError, LaunchError, Program
     from fa4gen.emulator.launch_file.arrays import prepare
-    from fa4gen.emulator.launch_file.run import expectations, save_outputs
+    from fa4gen.emulator.launch_file.outputs import output_files, save_outputs
+    from fa4gen.emulator.launch_file.run import expectations
 
     named = dict(map(_split, expected))
     for option, path in ("--trace", trace), ("--timeline", timeline):
@@ -157,6 +168,7 @@ def command(
         file = _override(loaded.file, changes)
         launch = prepare(file, folder)
         wanted = expectations(launch, folder, named, tolerance)
+        outputs = output_files(launch, out or folder, force=force)
     except EmulatorError as error:
         raise refusal(error, launch_path, places) from error
     text = read_text(ptx, "PTX file", MAX_PTX_BYTES)
@@ -174,7 +186,7 @@ def command(
         raise refusal(error, launch_path if error.key else ptx, places) from error
     except EmulatorError as error:
         raise refusal(error, ptx, places) from error
-    written = save_outputs(launch, runs[0], folder)
+    written = save_outputs(outputs, runs[0])
     document = _document(ptx, launch_path, runs, written)
     _print(ptx, runs, document | figures, output_format)
     if figures and output_format != "json":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,35 +169,6 @@ def compare(array: NDArray[Any], expected: Expectation) -> Comparison:
         largest if np.isfinite(largest) else None,
         tuple(int(index) for index in worst),
     )
-
-
-def save_outputs(launch: LaunchArrays, run: Run, folder: Path) -> tuple[Path, ...]:
-    """Write the arrays for which the file names an ``output``; types of ml_dtypes as raw bytes."""
-    written = []
-    for name, one in launch.described.items():
-        if one.output is not None:
-            path = folder / one.output
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _save(path, run.arrays[name])
-            written.append(path)
-    return tuple(written)
-
-
-def _save(path: Path, array: NDArray[Any]) -> None:
-    """Write ``array`` by a rename: no half of it is left where the disk is full."""
-    stream = io.BytesIO()  # NumPy ignores errors of a file
-    np.save(stream, array)
-    if path.exists() and not path.is_file():  # a device or pipe
-        path.write_bytes(stream.getvalue())
-        return
-    path = path.resolve()  # a link stays one
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(stream.getvalue())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _raw(path: Path) -> bool:

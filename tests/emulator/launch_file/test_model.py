@@ -11,13 +11,13 @@ import pytest
 from fa4gen.emulator import Program, TensorMap
 from fa4gen.emulator.launch_file.arrays import prepare
 from fa4gen.emulator.launch_file.model import LaunchFile
+from fa4gen.emulator.launch_file.outputs import output_files, save_outputs
 from fa4gen.emulator.launch_file.problems import LaunchFileError
 from fa4gen.emulator.launch_file.run import (
     Expectation,
     compare,
     expectations,
     run_launch,
-    save_outputs,
 )
 from tests.emulator.kernel import kernel
 from tests.emulator.launch_file.reading import parse_launch_file
@@ -171,7 +171,7 @@ def test_runs_start_alike_and_the_first_one_is_saved(tmp_path) -> None:
         (4, "lazy"), (4, "eager"), (5, "lazy"), (5, "eager"),
     ]  # fmt: skip
     assert all(run.passed for run in runs)
-    assert save_outputs(launch, runs[0], tmp_path) == (tmp_path / "sub/x.npy",)
+    assert save_outputs(output_files(launch, tmp_path), runs[0]) == (tmp_path / "sub/x.npy",)
     np.testing.assert_array_equal(np.load(tmp_path / "sub/x.npy"), 2 * np.arange(32))
 
 
@@ -183,11 +183,12 @@ def test_half_an_output_is_never_left(tmp_path) -> None:
     launch = prepare(file, tmp_path)
     (run,) = run_launch(Program(kernel(DOUBLE)), launch, expectations(launch, tmp_path, {}, None))
     (tmp_path / "x.npy").write_bytes(b"before")
+    files = output_files(launch, tmp_path, force=True)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (140, hard))
     try:
         with pytest.raises(OSError, match="File too large"):
-            save_outputs(launch, run, tmp_path)
+            save_outputs(files, run)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x.npy", b"before")]
@@ -233,3 +234,29 @@ def test_defaults() -> None:
     file = LaunchFile(block=32)
     assert [*file.runs()] == [(0, "uniform")]
     assert file.checks is True
+
+
+def output_of(text: str, folder, **options):
+    file = parse_launch_file(
+        f"block: 32\narguments:\n- {{make: zeros, shape: [4], output: {text}}}"
+    )
+    return output_files(prepare(file, folder), folder, **options)
+
+
+@pytest.mark.parametrize("where", ["../x.npy", "link/x.npy", "outside.npy", "/dev/null", "sub/.."])
+def test_an_output_outside_of_the_folder_is_refused(where: str, tmp_path) -> None:
+    folder = tmp_path / "launch"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path)
+    (folder / "outside.npy").symlink_to(tmp_path / "y.npy")
+    with pytest.raises(LaunchFileError, match=r"is outside of|is no \.npy file"):
+        output_of(where, folder)
+
+
+def test_an_output_replaces_only_npy_files(tmp_path) -> None:
+    np.save(tmp_path / "before.npy", np.zeros(3))
+    (tmp_path / "notes.txt").write_text("mine")
+    assert output_of("before.npy", tmp_path) == {"0": tmp_path / "before.npy"}
+    with pytest.raises(LaunchFileError, match=r"no \.npy file: name another, or give --force"):
+        output_of("notes.txt", tmp_path)
+    assert output_of("notes.txt", tmp_path, force=True) == {"0": tmp_path / "notes.txt"}
