@@ -297,6 +297,7 @@ def _tensor_map(key: str, argument: MapArgument, arrays: Arrays) -> TensorMap:
             shape=argument.shape,
             strides=argument.strides,
             atom=argument.atom,
+            packed=argument.packed,
         )
     except LaunchError as error:
         raise LaunchFileError(LaunchProblem(str(error), key)) from None

@@ -126,6 +126,7 @@ class MapArgument(_Part):
     shape: list[Natural] | None = None
     strides: list[int] | None = None
     atom: Literal[16, 32, 64] = 16
+    packed: Literal["16u4_align8b", "16u4_align16b", "16u6_align16b"] | None = None
 
 
 MapsAt = Annotated[dict[Natural, MapArgument], Offsets]

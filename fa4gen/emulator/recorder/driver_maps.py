@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from fa4gen.emulator.state.decoded_map import ATOMS, ELEMENTS, SPANS, check_packed
 from fa4gen.emulator.state.map_bits import MAX_RANK, MapError, MapFields, pack
 
-# CUtensorMapDataType -> number in PTX, bytes; the packed types from 13 on are refused
+# CUtensorMapDataType -> number in PTX, bits
 _TYPES: Final = {
-    0: (0, 1),
-    1: (1, 2),
-    2: (2, 4),
-    3: (3, 4),
-    4: (4, 8),
-    5: (5, 8),
-    6: (6, 2),
-    7: (7, 4),
-    8: (9, 8),
-    9: (10, 2),
-    10: (8, 4),
-    11: (11, 4),
-    12: (12, 4),
+    0: (0, 8),
+    1: (1, 16),
+    2: (2, 32),
+    3: (3, 32),
+    4: (4, 64),
+    5: (5, 64),
+    6: (6, 16),
+    7: (7, 32),
+    8: (9, 64),
+    9: (10, 16),
+    10: (8, 32),
+    11: (11, 32),
+    12: (12, 32),
+    13: (13, 4),
+    14: (14, 4),
+    15: (15, 6),
 }
+_PADDED: Final = (14, 15)
+_PACKED_FROM: Final = 13
 _FLOATS: Final = range(6, 13)
 # CUtensorMapSwizzle -> span, atomicity; those with other atoms are of sm_100 on
 _SWIZZLES: Final = {0: (0, 0), 1: (1, 0), 2: (2, 0), 3: (3, 0), 4: (3, 1), 5: (3, 2), 6: (3, 3)}
@@ -55,7 +61,9 @@ def encode_tiled(
     if not 1 <= rank <= MAX_RANK:
         raise MapError(f"tensorRank is {rank}; 1 to {MAX_RANK} are possible")
     if data_type not in _TYPES:
-        raise MapError(f"tensorDataType {data_type} is unknown, or packed and not modelled")
+        raise MapError(f"tensorDataType {data_type} is unknown")
+    if data_type >= _PACKED_FROM and sm < 100:
+        raise MapError(f"tensorDataType {data_type}, packed, does not exist on sm_{sm}")
     if not 0 <= interleave <= 2 or (interleave and rank < 3):
         raise MapError(f"interleave {interleave} with tensorRank {rank}; it needs three dimensions")
     if swizzle not in _SWIZZLES or (swizzle >= _HOPPER_SWIZZLES and sm < 100):
@@ -64,14 +72,14 @@ def encode_tiled(
         raise MapError(f"l2Promotion {l2} or oobFill {fill} is unknown")
     if fill and data_type not in _FLOATS:
         raise MapError("oobFill with NaN needs a floating-point type")
-    element, size = _TYPES[data_type]
-    align = 32 if interleave == 2 else 16
+    element, bits = _TYPES[data_type]
+    align = 32 if interleave == 2 or data_type in _PADDED else 16
     if address % align or address >> _ADDRESS_BITS:
         raise MapError(f"globalAddress {address:#x} is no multiple of {align} below 2^57")
     for axis, stride in enumerate(strides):
         if stride % align or stride >> _STRIDE_BITS:
             raise MapError(f"globalStrides[{axis}] is {stride}: no multiple of {align} below 2^40")
-    total = size
+    total = bits
     for axis in range(rank):
         if not 1 <= dims[axis] <= 1 << 32:
             raise MapError(f"globalDim[{axis}] is {dims[axis]}; 1 to 2^32 are possible")
@@ -81,11 +89,14 @@ def encode_tiled(
             raise MapError(f"elementStrides[{axis}] is {steps[axis]}; 1 to 8 are possible")
         total *= box[axis] // steps[axis]
     span, atomicity = _SWIZZLES[swizzle]
-    inner = box[0] * size
+    if data_type >= _PACKED_FROM:
+        check_packed(ELEMENTS[element], dims[0], box[0], SPANS[span], ATOMS[atomicity])
+    inner = box[0] * bits // 8
     if inner % 16:
         raise MapError(f"the box is {inner} bytes wide in dimension 0, no multiple of 16")
     if not interleave and span and inner > 16 << span:
         raise MapError(f"the box is {inner} bytes wide, more than the swizzle's {16 << span}")
+    total //= 8
     if total > _MOST_BOX_BYTES:
         raise MapError(f"a box has {total} bytes, more than shared memory ({_MOST_BOX_BYTES})")
     fields = MapFields(
@@ -101,4 +112,4 @@ def encode_tiled(
         fill,
         l2,
     )
-    return pack(fields, size)
+    return pack(fields, bits)

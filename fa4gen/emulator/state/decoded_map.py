@@ -18,15 +18,26 @@ from fa4gen.emulator.state.map_bits import MapError, MapFields, pack, unpack
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """An element type: its PTX name, how many bytes, and NumPy's view of it."""
+    """An element type: its PTX name, how many bytes, and NumPy's view of it.
+
+    Sixteen elements of a ``packed`` type, which have that number of bits each, are copied together,
+    as bytes; a ``padded`` one fills 16 bytes of shared memory with them.
+    """
 
     name: str
     size: int
     dtype: Any
+    packed: int = 0
+    padded: bool = False
 
     @property
     def is_float(self) -> bool:
-        return self.name[0] in "fbt"
+        return not self.packed and self.name[0] in "fbt"
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element in global memory."""
+        return self.packed or 8 * self.size
 
 
 # by the number that tensormap.replace gives it
@@ -42,7 +53,13 @@ ELEMENTS: Final[dict[int, ElementType]] = {
     9: ElementType("f64", 8, np.float64),
     10: ElementType("bf16", 2, ml_dtypes.bfloat16),
     11: ElementType("tf32", 4, np.float32),
+    13: ElementType("b4x16", 1, np.uint8, 4),
+    14: ElementType("b4x16_p64", 1, np.uint8, 4, padded=True),
+    15: ElementType("b6x16_p32", 1, np.uint8, 6, padded=True),
 }
+# the driver's names of the packed types, as arguments
+PACKED: Final = {"16u4_align8b": 13, "16u4_align16b": 14, "16u6_align16b": 15}
+PADDED_BOX: Final = 128  # elements of a padded type in each line of a box
 INTERLEAVES: Final = ("none", "16B", "32B")
 SPANS: Final = (0, 32, 64, 128)
 ATOMS: Final = (16, 32, 0, 64)  # code 2, 32 bytes with a flip of 8, is not modelled
@@ -53,7 +70,8 @@ class DecodedMap:
     """A valid tensor map. Lists have one entry per dimension, the contiguous one first.
 
     ``strides`` are bytes, ``strides[0]`` the element size; ``box`` counts tensor elements, of which
-    every ``steps``-th is copied. ``span`` and ``atom`` are the swizzle's, in bytes.
+    every ``steps``-th is copied. ``span`` and ``atom`` are the swizzle's, in bytes. Dimension 0 of
+    a packed type counts bytes of global memory.
     """
 
     address: int
@@ -76,9 +94,15 @@ class DecodedMap:
         return tuple(-(-box // step) for box, step in zip(self.box, self.steps, strict=True))
 
     @cached_property
-    def inner_bytes(self) -> int:
-        """Bytes of a line of the box."""
+    def moved_bytes(self) -> int:
+        """Bytes of a line of the box in global memory."""
         return self.counts[0] * self.element.size
+
+    @cached_property
+    def inner_bytes(self) -> int:
+        """Bytes of a line of the box in shared memory."""
+        kind = self.element
+        return self.moved_bytes // (2 * kind.packed) * 16 if kind.padded else self.moved_bytes
 
     @cached_property
     def pitch(self) -> int:
@@ -102,7 +126,7 @@ def check_map(
 
     Lists start with dimension 0; ``strides`` has an entry per dimension, the first one unused.
     """
-    align = 32 if interleave == "32B" else 16
+    align = 32 if interleave == "32B" or element.padded else 16
     if address % align:
         raise MapError(f"the address {address:#x} is not a multiple of {align}")
     if interleave not in INTERLEAVES:
@@ -128,11 +152,26 @@ def check_map(
     if interleave != "none":
         _check_interleave(interleave, len(dims), span)
         return
-    inner = box[0] * element.size
+    if element.packed:
+        check_packed(element, dims[0], box[0], span, atom)
+    inner = box[0] * element.bits // 8
     if inner % 16:
         raise MapError(f"the box is {inner} bytes wide in dimension 0, no multiple of 16")
     if span and inner > span:
         raise MapError(f"the box is {inner} bytes wide, more than the swizzle's {span}")
+
+
+def check_packed(element: ElementType, size: int, box: int, span: int, atom: int) -> None:
+    """Check dimension 0 and the swizzle of a packed type; ``atom`` 0 is one of 32 with a flip."""
+    step = PADDED_BOX if element.padded else 2
+    if size % step:
+        raise MapError(f"dimension 0 has {size} elements of {element.name}, no multiple of {step}")
+    if not element.padded:
+        return
+    if box != PADDED_BOX:
+        raise MapError(f"the box has {box} elements of {element.name} in dimension 0, not 128")
+    if span not in (0, 128) or not atom or (atom == 64 and element.packed == 4):
+        raise MapError(f"{element.name} does not go with a swizzle of {span} in atoms of {atom}")
 
 
 def _check_interleave(interleave: str, rank: int, span: int) -> None:
@@ -167,7 +206,7 @@ def encode(
         atomicity=ATOMS.index(atom),
         fill=int(nan_fill),
     )
-    return pack(fields, ELEMENTS[element].size)
+    return pack(fields, ELEMENTS[element].bits)
 
 
 @lru_cache(maxsize=1024)
@@ -202,6 +241,8 @@ def decode(raw: bytes) -> DecodedMap:
         raise MapError(f"{error} (a map of rank {rank} over {kind.name})") from None
     # the stride of dimension 0 is ignored without interleave
     steps = (1, *fields.steps[1:])
-    return DecodedMap(
-        fields.address, kind, fields.dims, strides, fields.box, steps, span, atom, nan_fill
+    dims, box = (
+        (sizes[0] * kind.packed // 8, *sizes[1:]) if kind.packed else sizes
+        for sizes in (fields.dims, fields.box)
     )
+    return DecodedMap(fields.address, kind, dims, strides, box, steps, span, atom, nan_fill)

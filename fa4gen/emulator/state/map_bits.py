@@ -86,7 +86,7 @@ class MapFields:
     l2: int = 0
 
 
-def pack(fields: MapFields, element_bytes: int) -> bytes:
+def pack(fields: MapFields, element_bits: int) -> bytes:
     """The map as the driver writes it."""
     words = np.zeros(MAP_BYTES // 4, np.uint32)
     rank = len(fields.dims)
@@ -98,7 +98,7 @@ def pack(fields: MapFields, element_bytes: int) -> bytes:
     replace(words, "swizzle_atomicity", 0, fields.atomicity)
     replace(words, "fill_mode", 0, fields.fill)
     _put(words, 2, _L2, 2, fields.l2)
-    total = element_bytes
+    total = element_bits
     for axis in range(rank):
         replace(words, "global_dim", axis, fields.dims[axis])
         replace(words, "box_dim", axis, fields.box[axis])
@@ -106,7 +106,7 @@ def pack(fields: MapFields, element_bytes: int) -> bytes:
         if axis:
             replace(words, "global_stride", axis - 1, fields.strides[axis - 1])
         total *= fields.box[axis] // fields.steps[axis]
-    words[16] = total & 0xFFFFFFFF
+    words[16] = total // 8 & 0xFFFFFFFF
     words[18] = 128 << fields.swizzle if fields.swizzle else 16
     return words.tobytes()
 

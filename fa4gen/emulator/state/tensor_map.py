@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import LaunchError
 from fa4gen.emulator.state import decoded_map
-from fa4gen.emulator.state.decoded_map import ELEMENTS
+from fa4gen.emulator.state.decoded_map import ELEMENTS, PACKED
 from fa4gen.emulator.state.map_bits import MAX_RANK, MapError
 
 # NumPy's kind and size -> number of the element type; signed and 8-bit types travel as bits
@@ -57,24 +57,28 @@ class TensorMap:
         shape: Sequence[int] | None = None,
         strides: Sequence[int] | None = None,
         atom: int = 16,
+        packed: str | None = None,
     ) -> None:
         self.array = array
-        kind = np.dtype(array.dtype if dtype is None else dtype)
         sizes = [int(size) for size in (array.shape if shape is None else shape)]
         rank = len(sizes)
         if not 1 <= rank <= MAX_RANK:
             raise _refusal(f"{rank} dimensions; 1 to {MAX_RANK} are possible")
+        kind = np.dtype(array.dtype if dtype is None else dtype)
+        self.element = _element_code(kind) if packed is None else _packed_code(packed, kind)
+        bits = ELEMENTS[self.element].bits
+        if packed is not None and shape is None:
+            sizes[-1] = sizes[-1] * 8 // bits
         steps = [1] * rank if element_strides is None else [int(step) for step in element_strides]
         for what, given in (("box", box), ("element_strides", steps)):
             if len(given) != rank:
                 raise _refusal(f"{what} has {len(given)} entries for {rank} dimensions")
         if fill not in ("zero", "nan"):
             raise _refusal(f"fill is 'zero' or 'nan', not {fill!r}")
-        self.element = _element_code(kind)
         self.dims = tuple(reversed(sizes))
         self.box = tuple(int(size) for size in reversed(box))
         self.steps = tuple(reversed(steps))
-        self.strides = self._strides(kind.itemsize, sizes, strides, shape is None)
+        self.strides = self._strides(kind.itemsize, bits, sizes, strides, shape is None)
         self.interleave = interleave
         self.span = swizzle
         self.atom = atom
@@ -116,6 +120,7 @@ class TensorMap:
     def _strides(
         self,
         size: int,
+        bits: int,
         sizes: list[int],
         given: Sequence[int] | None,
         same_shape: bool,
@@ -131,8 +136,10 @@ class TensorMap:
             if not self.array.flags.c_contiguous:
                 raise _refusal("another shape of an array that is not contiguous needs strides")
             strides = [size]
+            total = bits
             for extent in reversed(sizes[1:]):
-                strides.append(strides[-1] * extent)
+                total *= extent
+                strides.append(total // 8)
         if sizes[-1] > 1 and 0 not in sizes and strides[0] != size:
             raise _refusal(
                 f"the last axis is not contiguous: its stride is {strides[0]} bytes, not {size}"
@@ -153,6 +160,14 @@ def _element_code(dtype: np.dtype[Any]) -> int:
     if code is None or not dtype.isnative:
         raise _refusal(f"no element type for {dtype}")
     return code
+
+
+def _packed_code(packed: str, dtype: np.dtype[Any]) -> int:
+    if packed not in PACKED:
+        raise _refusal(f"packed is one of {', '.join(PACKED)}, not {packed!r}")
+    if dtype.itemsize != 1:
+        raise _refusal(f"a packed type over {dtype}; the array holds its bytes")
+    return PACKED[packed]
 
 
 def _refusal(message: str) -> LaunchError:

@@ -116,6 +116,16 @@ def test_names_tie_arguments_together() -> None:
     assert arguments[4] is None
 
 
+def test_a_map_over_packed_elements() -> None:
+    arguments, _, _ = prepared(
+        """
+- {name: x, make: zeros, shape: [64, 96], dtype: uint8}
+- {tensor_map: x, box: [8, 128], swizzle: 128, packed: 16u6_align16b}
+"""
+    )
+    assert (arguments[1].dims, arguments[1].box) == ((128, 64), (128, 8))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

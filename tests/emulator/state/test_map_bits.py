@@ -43,7 +43,7 @@ def test_every_recorded_map_is_read_and_written_to_the_bit() -> None:
     assert len(maps) > 250
     for given, raw in maps:
         assert unpack(raw) == fields(given)
-        assert pack(fields(given), SIZES[given["data_type"]]) == raw
+        assert pack(fields(given), 8 * SIZES[given["data_type"]]) == raw
 
 
 def test_the_driver_function_makes_and_refuses_what_the_driver_does() -> None:

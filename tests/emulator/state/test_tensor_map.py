@@ -5,14 +5,67 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import LaunchError, TensorMap
+from fa4gen.emulator.recorder.driver_maps import encode_tiled
 from fa4gen.emulator.state.decoded_map import decode
-from fa4gen.emulator.state.map_bits import ARRAY_FIELDS, FIELDS, MAP_BYTES, MapError, replace
+from fa4gen.emulator.state.map_bits import (
+    ARRAY_FIELDS,
+    FIELDS,
+    MAP_BYTES,
+    MapError,
+    replace,
+    unpack,
+)
 
 BASE = 0x10_0000_0000
 
 
 def made(shape=(8, 64), dtype=np.uint16, box=(4, 64), **options) -> TensorMap:
     return TensorMap(np.zeros(shape, dtype), box, **options)
+
+
+def six(box=(4, 128), **options) -> TensorMap:
+    """Elements of 6 bits, 256 in each of eight rows."""
+    return TensorMap(np.zeros((8, 192), np.uint8), box, **{"packed": "16u6_align16b", **options})
+
+
+@pytest.mark.parametrize(
+    ("packed", "bits", "line", "name"),
+    [
+        ("16u4_align8b", 4, 64, "b4x16"),
+        ("16u4_align16b", 4, 128, "b4x16_p64"),
+        ("16u6_align16b", 6, 128, "b6x16_p32"),
+    ],
+)
+def test_packed_elements_are_counted_one_by_one(packed, bits, line, name) -> None:
+    """In arguments and in the bits of the map; what was decoded counts bytes."""
+    made_one = made((8, 32 * bits), np.uint8, (4, 128), packed=packed)
+    assert (made_one.dims, made_one.box) == ((256, 8), (128, 4))
+    assert made_one.strides == (1, 32 * bits)
+    raw = made_one.encode(BASE)
+    fields = unpack(raw)
+    assert (fields.dims, fields.box, fields.element) == ((256, 8), (128, 4), made_one.element)
+    found = decode(raw)
+    assert (found.element.name, found.dims, found.box) == (
+        name, (32 * bits, 8), (16 * bits, 4)
+    )  # fmt: skip
+    assert (found.moved_bytes, found.inner_bytes) == (16 * bits, line)
+
+
+@pytest.mark.parametrize(("data_type", "packed"), [(13, 0), (14, 1), (15, 2)])
+def test_the_driver_function_makes_the_same_packed_maps(data_type, packed) -> None:
+    name = ("16u4_align8b", "16u4_align16b", "16u6_align16b")[packed]
+    rows = np.zeros((8, 192 if packed == 2 else 128), np.uint8)
+    given = {
+        "data_type": data_type, "address": BASE, "dims": (256, 8), "strides": rows.strides[:1],
+        "box": (128, 4), "steps": (1, 1), "interleave": 0, "swizzle": 3, "l2": 0, "fill": 0,
+    }  # fmt: skip
+    made_one = TensorMap(rows, (4, 128), swizzle=128, packed=name)
+    assert encode_tiled(**given, sm=100) == made_one.encode(BASE)
+    with pytest.raises(MapError, match="does not exist on sm_90"):
+        encode_tiled(**given, sm=90)
+    for wrong in ({"fill": 1}, {"dims": (255, 8)}, {"box": (16, 4)}, {"address": BASE + 8}):
+        with pytest.raises(MapError):
+            encode_tiled(**given | wrong, sm=100)
 
 
 def test_a_map_comes_back_as_it_was_encoded() -> None:
@@ -76,6 +129,16 @@ def test_every_element_type_has_its_number(dtype, name: str) -> None:
         (lambda: TensorMap(np.zeros((8, 64), np.uint16).T, (4, 8)), "not contiguous"),
         (lambda: TensorMap(np.zeros((8, 64), np.uint16)[::-1], (4, 64)), "stride of dimension 1"),
         (lambda: made().encode(BASE + 8), "not a multiple of 16"),
+        (lambda: six().encode(BASE + 16), "not a multiple of 32"),
+        (lambda: six(box=(4, 64)), "64 elements of b6x16_p32"),
+        (lambda: six(swizzle=64), "does not go with a swizzle of 64"),
+        (lambda: six(shape=(8, 192), strides=(192, 1)), "no multiple of 128"),
+        (lambda: six(strides=(208, 1)), "stride of dimension 1 is 208"),
+        (lambda: six(fill="nan"), "NaN fill needs"),
+        (lambda: six(packed="16u4_align16b", swizzle=128, atom=64), "in atoms of 64"),
+        (lambda: six(packed="16u5"), "packed is one of"),
+        (lambda: made(packed="16u4_align8b"), "over uint16"),
+        (lambda: six(packed="16u4_align8b", box=(4, 16)), "no multiple of 16"),
         (
             lambda: TensorMap(np.zeros(8, np.uint8), (1, 16), shape=(2, 16), strides=(1 << 40, 1)),
             "below 2^40",
@@ -133,7 +196,8 @@ def test_zeros_are_a_map_once_every_field_is_replaced() -> None:
         ("rank", 5),
         ("elemtype", 8),
         ("elemtype", 12),
-        ("elemtype", 13),
+        ("elemtype", 14),
+        ("elemtype", 15),
         ("swizzle_mode", 4),
         ("swizzle_atomicity", 2),
         ("swizzle_atomicity", 5),

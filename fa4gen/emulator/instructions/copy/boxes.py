@@ -81,7 +81,7 @@ class Box:
 
     def _lines(self, memory: GlobalMemory) -> Chunks:
         m = self.map
-        shape = (*reversed(m.counts[1:]), m.inner_bytes // CHUNK)
+        shape = (*reversed(m.counts[1:]), m.moved_bytes // CHUNK)
         strides = (*self.strides[:-1], CHUNK)
         at = self.address - GLOBAL_BASE
         return np.ndarray(shape, np.complex128, memory.data.data, at, strides)

@@ -48,4 +48,12 @@ def read_map(wg: Warpgroup, lane: int, site: Instruction, address: int) -> Decod
             wg,
             only(wg, lane),
         )
+    if found.element.packed and machine.sm < 100:
+        machine.fault(
+            "tensor-map",
+            f"elements in {found.element.name} do not exist before sm_100",
+            site,
+            wg,
+            only(wg, lane),
+        )
     return found

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.copy import bulk_groups, reductions
+from fa4gen.emulator.instructions.copy import bulk_groups, packed, reductions
 from fa4gen.emulator.instructions.copy.boxes import (
     Box,
     Chunks,
@@ -32,7 +32,7 @@ from fa4gen.emulator.instructions.copy.map_operands import read_map
 from fa4gen.emulator.ptx.syntax import Address, Instruction, Symbol
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.async_ops import GlobalRange
-from fa4gen.emulator.state.decoded_map import DecodedMap
+from fa4gen.emulator.state.decoded_map import PADDED_BOX, DecodedMap
 from fa4gen.emulator.state.machine import AsyncOp, SharedRange, Warpgroup
 from fa4gen.emulator.state.registers import Mask
 from fa4gen.emulator.translate.emit import Emitter, Reader
@@ -129,13 +129,7 @@ def place(
             f"a copy in {form.rank} dimensions with a map of {m.rank}",
             site, wg, only(wg, lane),
         )  # fmt: skip
-    if at[0] * m.element.size % 16:
-        machine.fault(
-            "illegal-instruction",
-            f"coordinate {at[0]} of dimension 0 is {at[0] * m.element.size} bytes, no multiple of"
-            " 16",
-            site, wg, only(wg, lane),
-        )  # fmt: skip
+    at = [_first_element(wg, lane, site, m, at[0]), *at[1:]]
     if writes and min(at) < 0:
         machine.fault(
             "illegal-instruction",
@@ -151,6 +145,20 @@ def place(
         if not box.empty:
             check_global(wg, lane, site, box.address, box.end, writes=writes)
     return m, boxes
+
+
+def _first_element(wg: Warpgroup, lane: int, site: Instruction, m: DecodedMap, at: int) -> int:
+    """Check the coordinate of dimension 0; of packed types it becomes bytes."""
+    kind = m.element
+    begin = at * kind.bits // 8
+    message = ""
+    if kind.padded and at % PADDED_BOX:
+        message = f"coordinate {at} of dimension 0 is no multiple of {PADDED_BOX} elements"
+    elif at * kind.bits % 128:
+        message = f"coordinate {at} of dimension 0 is {begin} bytes, no multiple of 16"
+    if message:
+        wg.machine.fault("illegal-instruction", message, site, wg, only(wg, lane))
+    return begin if kind.packed else at
 
 
 def _check_rows(wg: Warpgroup, lane: int, site: Instruction, m: DecodedMap) -> None:
@@ -185,10 +193,9 @@ def global_ranges(boxes: Sequence[Box]) -> tuple[GlobalRange, ...]:
 
 
 def _size(m: DecodedMap, boxes: Sequence[Box]) -> tuple[int, int, int]:
-    """Bytes moved, bytes of shared memory from end to end, and 16-byte chunks, of all boxes."""
+    """Bytes moved, bytes of shared memory from end to end and its 16-byte chunks, of all boxes."""
     lines = len(boxes) * int(np.prod(m.counts[1:], dtype=np.int64))
-    size = lines * m.inner_bytes
-    return size, lines * m.pitch, size // 16
+    return lines * m.moved_bytes, lines * m.pitch, lines * m.inner_bytes // 16
 
 
 def _load(i: Instruction, e: Emitter) -> None:
@@ -233,6 +240,8 @@ def _load(i: Instruction, e: Emitter) -> None:
 
         def run() -> None:
             chunks = load_boxes(boxes, memory)
+            if m.element.padded:
+                chunks = packed.padded(chunks, m.element.packed)
             for target in targets:
                 write_shared(target.cta.shared, target.offset, m, chunks)
 
@@ -293,6 +302,11 @@ def _store(i: Instruction, e: Emitter) -> None:
         machine = wg.machine
         lane = lanes.start
         m, boxes = place(wg, lane, i, form, address, at, writes=True)
+        if m.element.padded and m.element.packed == 4:
+            machine.fault(
+                "illegal-instruction", f"a store of {m.element.name}, which loads only",
+                i, wg, only(wg, lane),
+            )  # fmt: skip
         combine: Combine | None = None
         if operation is not None:
             combine = reductions.find(operation, m.element.name)
@@ -308,6 +322,8 @@ def _store(i: Instruction, e: Emitter) -> None:
 
         def run() -> None:
             chunks = read_shared(cta.shared, offset, m, count)
+            if m.element.padded:
+                chunks = packed.squeezed(chunks)
             each = len(chunks) // len(boxes)
             for number, box in enumerate(boxes):
                 box.store(machine.memory, chunks[number * each : (number + 1) * each], combine)

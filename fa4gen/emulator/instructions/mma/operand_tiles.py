@@ -33,6 +33,10 @@ _FLOAT8: Final[dict[str, Any]] = {
     "e2m1": ml_dtypes.float4_e2m1fn,
 }
 
+# Bits of the narrow types. In shared memory sixteen of them follow each other without gaps from the
+# beginning of a 16-byte chunk on; the rest of the chunk is padding.
+NARROW: Final = {"e2m3": 6, "e3m2": 6, "e2m1": 4}
+
 TileKey: TypeAlias = tuple[int, int, int, int, int, int, bool, int, int, int]
 """What decides where elements lie relative to a multiple of the pattern: the arguments below."""
 
@@ -141,7 +145,10 @@ def read_tiles(
     k: int,
     kind: str,
 ) -> NDArray[Any]:
-    """The values of tiles side by side, shape (mn, k * tiles): float32, or int32 for s8 and u8."""
+    """The values of tiles side by side, shape (mn, k * tiles): float32, or int32 for s8 and u8.
+
+    Narrow types have to be K-major.
+    """
     size = ELEMENT_BYTES[kind]
     places = [_key(descriptor, k_major, mn, k, size) for descriptor in descriptors]
     first = places[0][0]
@@ -150,10 +157,22 @@ def read_tiles(
     chunks = shared.data.view(np.complex128).take(at)
     per = _CHUNK // size
     raw = chunks.view(np.dtype(f"u{size}"))
+    if kind in NARROW:
+        raw = _taken_apart(raw, NARROW[kind])
     if not k_major:
         depth = at.shape[1]
         raw = raw.reshape(mn // per, depth, per).transpose(0, 2, 1).reshape(mn, depth)
     return values_of(raw, kind)
+
+
+def _taken_apart(raw: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+    """The elements of narrow types, one in each byte, from rows of chunks."""
+    count = len(raw)
+    groups = np.unpackbits(raw.reshape(count, -1, _CHUNK)[:, :, : 2 * bits], -1, bitorder="little")
+    parts: NDArray[np.uint8] = np.packbits(
+        groups.reshape(count, -1, bits), axis=-1, bitorder="little"
+    )
+    return parts[..., 0]
 
 
 @lru_cache(maxsize=1024)
@@ -176,7 +195,7 @@ def values_of(raw: NDArray[Any], kind: str) -> NDArray[Any]:
         return raw.view(np.int8).astype(np.int32)
     if kind == "u8":
         return raw.astype(np.int32)
-    bits = 6 if kind in ("e2m3", "e3m2") else 4 if kind == "e2m1" else 8
+    bits = NARROW.get(kind, 8)
     numbers: NDArray[np.float32] = _table(kind, bits).take(
         raw if bits == 8 else raw & np.uint8((1 << bits) - 1)
     )

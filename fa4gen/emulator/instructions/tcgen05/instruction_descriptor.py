@@ -44,6 +44,7 @@ class InstructionDescriptor:
     m, n, k        the whole instruction's, over both CTAs of a pair
     a, b, d        element types: f16, bf16, tf32, e4m3, e5m2, e2m3, e3m2, e2m1, u8, s8; d: f16,
                    f32, s32
+    packed         two elements of A and B in each byte, without padding
     transpose_a/b  stored MN-major
     scale          type of the block scale factors, ``ue8m0`` or ``ue4m3``, or None
     scale_a/b      which byte or half of its column a scale factor is taken from
@@ -57,6 +58,7 @@ class InstructionDescriptor:
     a: str
     b: str
     d: str
+    packed: bool
     negate_a: bool
     negate_b: bool
     transpose_a: bool
@@ -140,7 +142,7 @@ def decode(value: int, kind: str, group: int, ws: bool) -> InstructionDescriptor
         if kind != "mxf4nvf4" and scale != "ue8m0":
             problems.append(f"scale factors in ue4m3 with .kind::{kind}")
     return InstructionDescriptor(
-        m, n, depth, a, b, d,
+        m, n, depth, a, b, d, four,
         bool(_bits(value, 13, 1)), bool(_bits(value, 14, 1)),
         bool(_bits(value, 15, 1)), transpose_b,
         not scaled and bool(_bits(value, 3, 1)), sparse,

@@ -3,7 +3,7 @@
 Chosen where the sources are silent [?]: of the eight words of a disable-output-lane mask with
 ``.cta_group::2`` the first four are the even CTA's. Sparse A, ``.ashift`` and zero-column masks of
 ``.ws`` that mask a column are not modelled, nor are 4-bit and 6-bit elements of f8f6f4 and of
-mxf8f6f4.
+mxf8f6f4 in tensor memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fa4gen.emulator.errors import UnsupportedError
 from fa4gen.emulator.instructions.copy.endpoints import only, pick
 from fa4gen.emulator.instructions.mma import descriptors
 from fa4gen.emulator.instructions.mma.descriptors import Descriptor, DescriptorError
-from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES
+from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES, NARROW
 from fa4gen.emulator.instructions.tcgen05 import instruction_descriptor
 from fa4gen.emulator.instructions.tcgen05.commit import commit, remember
 from fa4gen.emulator.instructions.tcgen05.common import (
@@ -38,7 +38,7 @@ from fa4gen.emulator.instructions.tcgen05.instruction_descriptor import (
     InstructionDescriptor,
 )
 from fa4gen.emulator.instructions.tcgen05.layouts import Piece, pieces
-from fa4gen.emulator.instructions.tcgen05.operands import PACKED_K, extent, stored
+from fa4gen.emulator.instructions.tcgen05.operands import extent, stored
 from fa4gen.emulator.instructions.tcgen05.product import A_COLUMNS, Product
 from fa4gen.emulator.instructions.tcgen05.queue import queue_of
 from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns
@@ -77,9 +77,6 @@ class _Issue:
             self.wg.machine.find(
                 "descriptor", remark, self.site, self.wg, self.mask, Severity.REVIEW
             )
-        for element in (kind.a, kind.b):
-            if kind.k != PACKED_K and element in ("e2m3", "e3m2", "e2m1"):
-                raise UnsupportedError(self.site, f"elements in {element}")
         return kind
 
     def tile(
@@ -94,6 +91,8 @@ class _Issue:
         except DescriptorError as error:
             self.fault("descriptor", f"{what}: {error}")
         size = ELEMENT_BYTES[element]
+        if element in NARROW and not k_major:
+            self.fault("descriptor", f"{what}: elements in {element} have to be K-major")
         narrow = descriptor.span == 128 and descriptor.atom == 32
         if narrow and (k_major or size != 4):
             self.fault("descriptor", f"{what}: atoms of 32 bytes are for MN-major tf32")
@@ -185,6 +184,12 @@ def _issue(
     if operands.a_tensor:
         if kind.transpose_a:
             issue.fault("descriptor", "A in tensor memory cannot be transposed")
+        if kind.a in NARROW and not kind.packed:
+            raise UnsupportedError(
+                site,
+                f"which bits of its byte of tensor memory an element in {kind.a} takes: the PTX "
+                "ISA says that in figures only",
+            )
         _, a_column = issue.column(a, "A", A_COLUMNS, base)
     else:
         element, k = stored(kind, kind.a)

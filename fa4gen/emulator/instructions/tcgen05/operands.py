@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,21 +12,18 @@ from fa4gen.emulator.instructions.mma.descriptors import Descriptor
 from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES, tile_ranges, values_of
 from fa4gen.emulator.instructions.tcgen05.instruction_descriptor import InstructionDescriptor
 
-# Only the kinds with two elements in a byte have so many along K.
-PACKED_K: Final = 64
-
 
 def stored(kind: InstructionDescriptor, element: str) -> tuple[str, int]:
     """The layout of an operand in memory: the type and number of elements along K.
 
     Packed 4-bit elements are looked at as bytes.
     """
-    return ("u8", kind.k // 2) if kind.k == PACKED_K else (element, kind.k)
+    return ("u8", kind.k // 2) if kind.packed else (element, kind.k)
 
 
 def numbers(tile: NDArray[Any], kind: InstructionDescriptor) -> NDArray[np.float32]:
     """A tile in float32; bytes of packed 4-bit elements are taken apart, low half first."""
-    if kind.k == PACKED_K:
+    if kind.packed:
         raw = tile.astype(np.uint8)
         both = np.stack([raw & np.uint8(15), raw >> np.uint8(4)], axis=-1)
         tile = values_of(both.reshape(len(raw), -1), "e2m1")
