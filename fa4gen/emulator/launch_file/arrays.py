@@ -298,6 +298,7 @@ def _tensor_map(key: str, argument: MapArgument, arrays: Arrays) -> TensorMap:
             strides=argument.strides,
             atom=argument.atom,
             packed=argument.packed,
+            im2col=None if argument.im2col is None else (argument.im2col[0], argument.im2col[1]),
         )
     except LaunchError as error:
         raise LaunchFileError(LaunchProblem(str(error), key)) from None

@@ -127,6 +127,8 @@ class MapArgument(_Part):
     strides: list[int] | None = None
     atom: Literal[16, 32, 64] = 16
     packed: Literal["16u4_align8b", "16u4_align16b", "16u6_align16b"] | None = None
+    im2col: Annotated[list[list[int]], Field(min_length=2, max_length=2)] | None = None
+    """The lower and the upper corner of an im2col map."""
 
 
 MapsAt = Annotated[dict[Natural, MapArgument], Offsets]

@@ -13,7 +13,14 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from fa4gen.emulator.state.map_bits import MapError, MapFields, pack, unpack
+from fa4gen.emulator.state.map_bits import (
+    CORNER_BITS,
+    MAX_RANK,
+    MapError,
+    MapFields,
+    pack,
+    unpack,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +72,25 @@ SPANS: Final = (0, 32, 64, 128)
 ATOMS: Final = (16, 32, 0, 64)  # code 2, 32 bytes with a flip of 8, is not modelled
 
 
+@dataclass(frozen=True, slots=True)
+class Corners:
+    """The bounding box of an im2col map along W, H and D, as far as there are these.
+
+    The filter's positions are from ``lower`` on to ``upper`` beyond the last place of the image.
+    """
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class DecodedMap:
     """A valid tensor map. Lists have one entry per dimension, the contiguous one first.
 
     ``strides`` are bytes, ``strides[0]`` the element size; ``box`` counts tensor elements, of which
     every ``steps``-th is copied. ``span`` and ``atom`` are the swizzle's, in bytes. Dimension 0 of
-    a packed type counts bytes of global memory.
+    a packed type counts bytes of global memory. The box of an im2col map, which has ``corners``, is
+    channels and pixels; its steps are those of the filter's positions.
     """
 
     address: int
@@ -83,6 +102,7 @@ class DecodedMap:
     span: int
     atom: int
     nan_fill: bool
+    corners: Corners | None = None
 
     @property
     def rank(self) -> int:
@@ -90,7 +110,9 @@ class DecodedMap:
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Elements copied along each dimension."""
+        """Elements copied along each dimension; of im2col channels and pixels."""
+        if self.corners is not None:
+            return self.box
         return tuple(-(-box // step) for box, step in zip(self.box, self.steps, strict=True))
 
     @cached_property
@@ -121,10 +143,12 @@ def check_map(
     span: int,
     atom: int,
     nan_fill: bool,
+    corners: Corners | None = None,
 ) -> None:
-    """Raise MapError for what cuTensorMapEncodeTiled refuses.
+    """Raise MapError for what cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col refuse.
 
-    Lists start with dimension 0; ``strides`` has an entry per dimension, the first one unused.
+    Lists start with dimension 0; ``strides`` has an entry per dimension, the first one unused. With
+    ``corners`` the box is channels and pixels.
     """
     align = 32 if interleave == "32B" or element.padded else 16
     if address % align:
@@ -138,7 +162,7 @@ def check_map(
     for axis, size in enumerate(dims):
         if not 1 <= size <= 1 << 32:
             raise MapError(f"dimension {axis} has {size} elements; 1 to 2^32 are possible")
-        if not 1 <= box[axis] <= 256:
+        if corners is None and not 1 <= box[axis] <= 256:
             raise MapError(f"the box has {box[axis]} elements in dimension {axis}; 1 to 256 fit")
         if not 1 <= steps[axis] <= 8:
             raise MapError(f"element stride {steps[axis]} in dimension {axis}; 1 to 8 are possible")
@@ -149,6 +173,8 @@ def check_map(
             )
     if nan_fill and not element.is_float:
         raise MapError(f"NaN fill needs a floating-point type, not {element.name}")
+    if corners is not None:
+        _check_corners(corners, dims, box)
     if interleave != "none":
         _check_interleave(interleave, len(dims), span)
         return
@@ -159,6 +185,24 @@ def check_map(
         raise MapError(f"the box is {inner} bytes wide in dimension 0, no multiple of 16")
     if span and inner > span:
         raise MapError(f"the box is {inner} bytes wide, more than the swizzle's {span}")
+
+
+def _check_corners(corners: Corners, dims: Sequence[int], box: Sequence[int]) -> None:
+    """Check the bounding box of an im2col map, and its channels and pixels."""
+    rank, most = len(dims), (256, 1024)
+    if not 3 <= rank <= MAX_RANK or {len(corners.lower), len(corners.upper)} != {rank - 2}:
+        raise MapError(
+            f"im2col of rank {rank} with {len(corners.lower)} and {len(corners.upper)} corners: "
+            "rank 3 to 5, and two less of each corner"
+        )
+    if len(box) != len(most) or not all(1 <= n <= m for n, m in zip(box, most, strict=True)):
+        raise MapError(f"{tuple(box)} channels and pixels; up to {most} are possible")
+    limit = 1 << CORNER_BITS[rank] - 1
+    for axis, (low, up) in enumerate(zip(corners.lower, corners.upper, strict=True), 1):
+        if not -limit <= min(low, up) <= max(low, up) < limit:
+            raise MapError(f"corners {low} and {up} in dimension {axis}; from {-limit} to {limit}")
+        if low > dims[axis] - 1 + up:
+            raise MapError(f"corners {low} and {up} in dimension {axis}: the bounding box is empty")
 
 
 def check_packed(element: ElementType, size: int, box: int, span: int, atom: int) -> None:
@@ -193,6 +237,7 @@ def encode(
     span: int,
     atom: int,
     nan_fill: bool,
+    corners: Corners | None = None,
 ) -> bytes:
     """The 128 bytes of a map; the arguments as for ``check_map``, ``element`` as a number."""
     fields = MapFields(
@@ -205,6 +250,8 @@ def encode(
         swizzle=SPANS.index(span),
         atomicity=ATOMS.index(atom),
         fill=int(nan_fill),
+        lower=corners.lower if corners else (),
+        upper=corners.upper if corners else (),
     )
     return pack(fields, ELEMENTS[element].bits)
 
@@ -223,6 +270,7 @@ def decode(raw: bytes) -> DecodedMap:
     strides = (kind.size, *fields.strides)
     span, atom = SPANS[fields.swizzle], ATOMS[fields.atomicity]
     nan_fill = fields.fill == 1
+    corners = Corners(fields.lower, fields.upper) if fields.lower else None
     try:
         check_map(
             kind,
@@ -235,6 +283,7 @@ def decode(raw: bytes) -> DecodedMap:
             span,
             atom,
             nan_fill,
+            corners,
         )
     except MapError as error:
         rank = len(fields.dims)
@@ -245,4 +294,6 @@ def decode(raw: bytes) -> DecodedMap:
         (sizes[0] * kind.packed // 8, *sizes[1:]) if kind.packed else sizes
         for sizes in (fields.dims, fields.box)
     )
-    return DecodedMap(fields.address, kind, dims, strides, box, steps, span, atom, nan_fill)
+    return DecodedMap(
+        fields.address, kind, dims, strides, box, steps, span, atom, nan_fill, corners
+    )

@@ -13,6 +13,12 @@ the bytes of a box, 18 the alignment in shared memory that the swizzle asks for.
 which every field was replaced has zeros there, and works; so does one of CuTe DSL, whose host code
 writes the first 64 bytes itself and leaves the others as they are.
 
+Bit 0 of word 2 marks im2col maps: channels less one are in the highest byte of word 13, pixels less
+one in word 15, and the corners, two's complement, in word 14. Which corner and which dimension come
+first there is not known: the numbers in the driver's maps that were seen fit several orders. Maps
+made here have the lower corner first, W first in it, and say so in their last word; other maps are
+read only where every order gives the same.
+
 Two bits of word 2 change nothing here. Bit 1 is set in maps of CuTe DSL, which Hopper takes like
 others. Bit 21 is set by drivers for Blackwell and by CuTe DSL for tensors of 128 KiB and more; for
 smaller ones CUTLASS and Triton clear what drivers up to 13.1 set, for it makes copies fail there.
@@ -46,6 +52,10 @@ _KNOWN_FLAGS: Final = (1 << 23) - 1 & ~0b1100
 _BOX_ZERO: Final = 24
 _STEP_BITS: Final = 3
 
+CORNER_BITS: Final = {3: 16, 4: 8, 5: 5}  # of a corner in one dimension, by rank
+_MOST_PIXELS: Final = 1024
+_OUR_ORDER: Final = 0x6D326369
+
 ARRAY_FIELDS: Final = ("global_stride", "global_dim", "box_dim", "element_stride")
 # fields of word 2 that tensormap.replace writes: lowest bit and how many
 _FLAGS: Final = {
@@ -70,7 +80,8 @@ class MapFields:
     """The numbers in a map, dimension 0 first; ``rank`` entries each, strides one less.
 
     Numbers of ``element``, ``interleave``, ``swizzle``, ``atomicity`` and ``fill`` are those of
-    ``tensormap.replace``; ``l2`` is the driver's L2 promotion.
+    ``tensormap.replace``; ``l2`` is the driver's L2 promotion. Im2col maps have corners, along W, H
+    and D, and their ``box`` is channels and pixels.
     """
 
     address: int
@@ -84,6 +95,8 @@ class MapFields:
     atomicity: int = 0
     fill: int = 0
     l2: int = 0
+    lower: tuple[int, ...] = ()
+    upper: tuple[int, ...] = ()
 
 
 def pack(fields: MapFields, element_bits: int) -> bytes:
@@ -101,11 +114,15 @@ def pack(fields: MapFields, element_bits: int) -> bytes:
     total = element_bits
     for axis in range(rank):
         replace(words, "global_dim", axis, fields.dims[axis])
-        replace(words, "box_dim", axis, fields.box[axis])
         replace(words, "element_stride", axis, fields.steps[axis])
         if axis:
             replace(words, "global_stride", axis - 1, fields.strides[axis - 1])
-        total *= fields.box[axis] // fields.steps[axis]
+        if not fields.lower:
+            replace(words, "box_dim", axis, fields.box[axis])
+            total *= fields.box[axis] // fields.steps[axis]
+    if fields.lower:
+        _put_pixels(words, fields)
+        total *= fields.box[0] * fields.box[1]
     words[16] = total // 8 & 0xFFFFFFFF
     words[18] = 128 << fields.swizzle if fields.swizzle else 16
     return words.tobytes()
@@ -115,12 +132,11 @@ def unpack(raw: bytes) -> MapFields:
     """Read a map. Raises MapError for bits whose meaning is not known."""
     words = _WORDS.unpack(raw)
     flags = words[2]
-    if flags & _IM2COL:
-        raise MapError("an im2col map (bit 0 of word 2), which is not modelled")
+    pixels = bool(flags & _IM2COL)
     _only(2, flags, _KNOWN_FLAGS)
     if flags >> _SWIZZLE_HIGH & 1:
         raise MapError("a swizzle beyond 128 bytes (bit 22 of word 2), which is not modelled")
-    for index, mask in (7, 0xFFFF), (13, 0xFF007FFF), (15, 0):
+    for index, mask in (7, 0xFFFF), (13, 0xFF007FFF), (15, _MOST_PIXELS - 1 if pixels else 0):
         _only(index, words[index], mask)
     rank = (flags >> _RANK & 7) + 1
     if rank > MAX_RANK:
@@ -128,20 +144,49 @@ def unpack(raw: bytes) -> MapFields:
     strides = (
         (words[3 + axis] | (words[7] >> 4 * axis & 15) << 32) << 4 for axis in range(rank - 1)
     )
+    lower, upper = _corners(words, rank) if pixels else ((), ())
     boxes = (words[13] >> _BOX_ZERO, *(words[14] >> 8 * axis & 255 for axis in range(4)))
     return MapFields(
         address=words[0] | words[1] << 32,
         element=_element(flags),
         dims=tuple(word + 1 for word in words[8 : 8 + rank]),
         strides=tuple(strides),
-        box=tuple(box + 1 for box in boxes[:rank]),
+        box=(boxes[0] + 1, words[15] + 1) if pixels else tuple(box + 1 for box in boxes[:rank]),
         steps=tuple((words[13] >> _STEP_BITS * axis & 7) + 1 for axis in range(rank)),
         interleave=flags >> _INTERLEAVE & 3,
         swizzle=flags >> _SWIZZLE & 3,
         atomicity=flags >> _ATOMICITY & 3,
         fill=flags >> _FILL & 1,
         l2=flags >> _L2 & 3,
+        lower=lower,
+        upper=upper,
     )
+
+
+def _put_pixels(words: NDArray[np.uint32], fields: MapFields) -> None:
+    """Write what only im2col maps have."""
+    bits = CORNER_BITS[len(fields.dims)]
+    _put(words, 2, 0, 1, _IM2COL)
+    replace(words, "box_dim", 0, fields.box[0])
+    words[15] = fields.box[1] - 1
+    for place, corner in enumerate((*fields.lower, *fields.upper)):
+        _put(words, 14, bits * place, bits, corner)
+    words[-1] = _OUR_ORDER
+
+
+def _corners(words: tuple[int, ...], rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The lower and the upper corner of an im2col map."""
+    if rank not in CORNER_BITS:
+        raise MapError(f"an im2col map of rank {rank}; 3 to 5 are possible")
+    bits, count = CORNER_BITS[rank], rank - 2
+    raw = [words[14] >> bits * place & (1 << bits) - 1 for place in range(2 * count)]
+    corners = tuple(one - (one >> bits - 1 << bits) for one in raw)
+    if words[-1] != _OUR_ORDER and len(set(corners)) > 1:
+        raise MapError(
+            f"an im2col map of another machine with corners {corners} in word 14, whose order is "
+            "not known"
+        )
+    return corners[:count], corners[count:]
 
 
 def replace(words: NDArray[np.uint32], field: str, axis: int, value: int) -> None:

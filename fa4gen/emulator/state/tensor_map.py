@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import LaunchError
 from fa4gen.emulator.state import decoded_map
-from fa4gen.emulator.state.decoded_map import ELEMENTS, PACKED
+from fa4gen.emulator.state.decoded_map import ELEMENTS, PACKED, Corners
 from fa4gen.emulator.state.map_bits import MAX_RANK, MapError
 
 # NumPy's kind and size -> number of the element type; signed and 8-bit types travel as bits
@@ -58,6 +58,7 @@ class TensorMap:
         strides: Sequence[int] | None = None,
         atom: int = 16,
         packed: str | None = None,
+        im2col: tuple[Sequence[int], Sequence[int]] | None = None,
     ) -> None:
         self.array = array
         sizes = [int(size) for size in (array.shape if shape is None else shape)]
@@ -70,8 +71,10 @@ class TensorMap:
         if packed is not None and shape is None:
             sizes[-1] = sizes[-1] * 8 // bits
         steps = [1] * rank if element_strides is None else [int(step) for step in element_strides]
-        for what, given in (("box", box), ("element_strides", steps)):
-            if len(given) != rank:
+        for what, given, count in (
+            ("box", box, rank if im2col is None else 2), ("element_strides", steps, rank),
+        ):  # fmt: skip
+            if len(given) != count:
                 raise _refusal(f"{what} has {len(given)} entries for {rank} dimensions")
         if fill not in ("zero", "nan"):
             raise _refusal(f"fill is 'zero' or 'nan', not {fill!r}")
@@ -83,6 +86,10 @@ class TensorMap:
         self.span = swizzle
         self.atom = atom
         self.nan_fill = fill == "nan"
+        self.corners: Corners | None = None
+        if im2col is not None:
+            lower, upper = (tuple(int(one) for one in reversed(corner)) for corner in im2col)
+            self.corners = Corners(lower, upper)
         self._check(0)
 
     def encode(self, address: int) -> bytes:
@@ -98,6 +105,7 @@ class TensorMap:
             span=self.span,
             atom=self.atom,
             nan_fill=self.nan_fill,
+            corners=self.corners,
         )
 
     def _check(self, address: int) -> None:
@@ -113,6 +121,7 @@ class TensorMap:
                 self.span,
                 self.atom,
                 self.nan_fill,
+                self.corners,
             )
         except MapError as error:
             raise _refusal(str(error)) from None

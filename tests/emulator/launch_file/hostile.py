@@ -30,8 +30,8 @@ KEYS = (
 ARGUMENT_KEYS = (
     "name", "make", "shape", "dtype", "seed", "scale", "low", "high", "value", "expect",
     "partial", "tolerance", "address", "pointers", "tensor_maps", "array", "tensor_map", "box",
-    "swizzle", "element_strides", "interleave", "fill", "strides", "atom", "packed", "scalar",
-    "bytes", "size",
+    "swizzle", "element_strides", "interleave", "fill", "strides", "atom", "packed", "im2col",
+    "scalar", "bytes", "size",
     "bytes_file", "use", "zeros",
 )  # fmt: skip
 ARGUMENTS = (

@@ -126,6 +126,17 @@ def test_a_map_over_packed_elements() -> None:
     assert (arguments[1].dims, arguments[1].box) == ((128, 64), (128, 8))
 
 
+def test_an_im2col_map() -> None:
+    arguments, _, _ = prepared(
+        """
+- {name: x, make: zeros, shape: [2, 5, 7, 64], dtype: float16}
+- {tensor_map: x, box: [32, 64], swizzle: 128, im2col: [[-1, 0], [1, -2]]}
+"""
+    )
+    corners = arguments[1].corners
+    assert (corners.lower, corners.upper, arguments[1].box) == ((0, -1), (-2, 1), (64, 32))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

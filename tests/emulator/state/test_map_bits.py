@@ -68,10 +68,28 @@ def test_every_field_is_replaced_as_the_gpu_does() -> None:
         assert words.tolist() == expected.tolist(), (field, axis, value)
 
 
-def test_im2col_maps_are_refused() -> None:
-    for raw in RECORDED["im2col"]:
-        with pytest.raises(MapError, match="im2col"):
-            unpack(bytes.fromhex(raw))
+def test_im2col_maps_of_a_driver_are_read_where_the_order_of_corners_does_not_matter() -> None:
+    *plain, several = (bytes.fromhex(raw) for raw in RECORDED["im2col"])
+    found = [unpack(raw) for raw in plain]
+    assert [one.box for one in found] == [(64, 64), (64, 256), (16, 1)]
+    assert all((one.lower, one.upper, one.dims) == ((-1,), (-1,), (256, 64, 32)) for one in found)
+    for one, raw in zip(found, plain, strict=True):
+        assert pack(one, 16)[:124] == raw[:124]
+    with pytest.raises(MapError, match="order is not known"):
+        unpack(several)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [((-32768,), (32767,)), ((-128, 127), (5, -1)), ((-16, 3, 15), (-1, -2, 0))],
+)
+def test_corners_of_our_own_im2col_maps(lower, upper) -> None:
+    rank = len(lower) + 2
+    whole = MapFields(
+        1 << 40, 6, (64,) * rank, (1 << 20,) * (rank - 1), (32, 1024), (1,) * rank,
+        lower=lower, upper=upper,
+    )  # fmt: skip
+    assert unpack(pack(whole, 16)) == whole
 
 
 @pytest.mark.parametrize(

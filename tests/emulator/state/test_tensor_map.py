@@ -28,6 +28,11 @@ def six(box=(4, 128), **options) -> TensorMap:
     return TensorMap(np.zeros((8, 192), np.uint8), box, **{"packed": "16u6_align16b", **options})
 
 
+def images(box=(8, 64), im2col=((0, 0), (0, 0)), **options) -> TensorMap:
+    """An im2col map of two images of 5 by 7 pixels."""
+    return TensorMap(np.zeros((2, 5, 7, 64), np.uint16), box, im2col=im2col, **options)
+
+
 @pytest.mark.parametrize(
     ("packed", "bits", "line", "name"),
     [
@@ -137,6 +142,11 @@ def test_every_element_type_has_its_number(dtype, name: str) -> None:
         (lambda: six(fill="nan"), "NaN fill needs"),
         (lambda: six(packed="16u4_align16b", swizzle=128, atom=64), "in atoms of 64"),
         (lambda: six(packed="16u5"), "packed is one of"),
+        (lambda: images(box=(8, 300)), "up to (256, 1024) are possible"),
+        (lambda: images(box=(8, 1, 64)), "3 entries"),
+        (lambda: images(im2col=((0,), (0,))), "two less of each corner"),
+        (lambda: images(im2col=((0, 200), (0, 0))), "corners 200 and 0 in dimension 1"),
+        (lambda: images(im2col=((0, 3), (0, -4))), "the bounding box is empty"),
         (lambda: made(packed="16u4_align8b"), "over uint16"),
         (lambda: six(packed="16u4_align8b", box=(4, 16)), "no multiple of 16"),
         (

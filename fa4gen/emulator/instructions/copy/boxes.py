@@ -91,15 +91,14 @@ class Box:
         m = self.map
         if self.whole:
             chunks = self._lines(memory).reshape(-1)
-            return _as_tf32(chunks) if m.element.name == "tf32" else chunks
+            return as_tf32(chunks) if m.element.name == "tf32" else chunks
         dtype = np.dtype(f"u{m.element.size}")
         shape = tuple(reversed(m.counts))
-        fill = _NAN & ((1 << 8 * m.element.size) - 1) if m.nan_fill else 0
-        staging = np.full(shape, fill, dtype)
+        staging = np.full(shape, fill_of(m), dtype)
         if not self.empty:
             self.inside(staging)[...] = self.elements(memory, dtype)
         chunks = staging.reshape(-1).view(np.complex128)
-        return _as_tf32(chunks) if m.element.name == "tf32" else chunks
+        return as_tf32(chunks) if m.element.name == "tf32" else chunks
 
     def store(self, memory: GlobalMemory, chunks: Chunks, combine: Combine | None = None) -> None:
         """Write the box; what is outside the tensor is dropped, in dimension 0 by chunks.
@@ -120,7 +119,12 @@ class Box:
         target[...] = combine(target, new) if combine else new
 
 
-def _as_tf32(chunks: Chunks) -> Chunks:
+def fill_of(m: DecodedMap) -> int:
+    """The bits of elements outside the tensor."""
+    return _NAN & ((1 << 8 * m.element.size) - 1) if m.nan_fill else 0
+
+
+def as_tf32(chunks: Chunks) -> Chunks:
     """What a load leaves of float32: the nearest of TF32, the even one of two; NaN stays NaN."""
     bits = chunks.view(np.uint32).astype(np.uint64)
     near = bits + 0xFFF + (bits >> 13 & 1)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from fa4gen.emulator.instructions.copy import bulk_groups, packed, reductions
 from fa4gen.emulator.instructions.copy.boxes import (
-    Box,
     Chunks,
     Combine,
     pieces,
-    place_box,
     read_shared,
     write_shared,
 )
 from fa4gen.emulator.instructions.copy.endpoints import (
-    check_global,
     check_shared,
     check_single_issue,
     find_targets,
@@ -28,158 +23,22 @@ from fa4gen.emulator.instructions.copy.endpoints import (
     only,
     pick,
 )
-from fa4gen.emulator.instructions.copy.map_operands import read_map
-from fa4gen.emulator.ptx.syntax import Address, Instruction, Symbol
+from fa4gen.emulator.instructions.copy.placing import Part, global_ranges, place, sizes
+from fa4gen.emulator.instructions.copy.tensor_forms import (
+    COMPLETES,
+    check_count,
+    map_operand,
+    read_form,
+)
+from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.report import Severity
-from fa4gen.emulator.state.async_ops import GlobalRange
-from fa4gen.emulator.state.decoded_map import PADDED_BOX, DecodedMap
 from fa4gen.emulator.state.machine import AsyncOp, SharedRange, Warpgroup
 from fa4gen.emulator.state.registers import Mask
-from fa4gen.emulator.translate.emit import Emitter, Reader
+from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
 
 SHARED_ALIGN: Final = 128
 BYTES_PER_CYCLE: Final = 64
-_ROWS: Final = 4  # of tile::gather4 and tile::scatter4
-_COMPLETES: Final = "mbarrier::complete_tx::bytes"
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The modifiers: rank, state spaces in order, everything else; and the operands."""
-
-    rank: int
-    spaces: tuple[str, ...]
-    words: frozenset[str]
-
-    @property
-    def rows(self) -> bool:
-        """Four rows instead of a box."""
-        return bool(self.words & {"tile::gather4", "tile::scatter4"})
-
-
-@dataclass(frozen=True, slots=True)
-class MapOperand:
-    """``[map, {coordinates}]``: readers of its parts."""
-
-    address: Reader
-    coordinates: tuple[Reader, ...]
-
-    def rows(self, wg: Warpgroup) -> tuple[Any, list[Any]]:
-        return self.address(wg), [read(wg) for read in self.coordinates]
-
-
-def _form(i: Instruction, e: Emitter, start: str, allowed: tuple[str, ...]) -> Form:
-    """Sort the modifiers after ``start``; ``allowed`` are those of this instruction."""
-    words = i.modifiers[i.modifiers.index(start) + 1 :]
-    rank, spaces, rest = 0, [], []
-    for word in words:
-        if re.fullmatch("[1-5]d", word) and not rank:
-            rank = int(word[0])
-        elif word in ("global", "shared::cta", "shared::cluster"):
-            spaces.append(word)
-        elif word in allowed or word in ("tile", "L2::cache_hint"):
-            rest.append(word)
-        else:
-            raise e.refuse(f".{word}")
-    if not rank:
-        raise e.refuse("no dimension")
-    if len(set(rest)) != len(rest) or {"cta_group::1", "cta_group::2"} <= set(rest):
-        raise e.refuse("modifiers that exclude each other")
-    form = Form(rank, tuple(spaces), frozenset(rest))
-    if form.rows and rank != 2:
-        raise e.refuse("rows of a map that is not two-dimensional")
-    return form
-
-
-def _map_operand(i: Instruction, e: Emitter, index: int, form: Form) -> MapOperand:
-    operand = i.operands[index]
-    if not isinstance(operand, Address) or operand.coordinates is None:
-        raise e.refuse("a tensor map and coordinates were expected")
-    if isinstance(operand.base, Symbol) and operand.base.variable.space not in ("global", "const"):
-        raise e.refuse("the tensor map is named by its generic address")
-    count = 1 + _ROWS if form.rows else form.rank
-    items = operand.coordinates.items
-    if len(items) != count:
-        raise e.refuse(f"{len(items)} coordinates instead of {count}")
-    return MapOperand(e.address(operand), tuple(e.reader(item, "s32") for item in items))
-
-
-def _count(i: Instruction, e: Emitter, expected: int) -> None:
-    if len(i.operands) != expected:
-        raise e.refuse(f"{len(i.operands)} operands instead of {expected}")
-
-
-def place(
-    wg: Warpgroup,
-    lane: int,
-    site: Instruction,
-    form: Form,
-    address: int,
-    at: Sequence[int],
-    *,
-    writes: bool,
-) -> tuple[DecodedMap, list[Box]]:
-    """Read the map and place the box or the rows; stop at what the hardware does not take."""
-    machine = wg.machine
-    m = read_map(wg, lane, site, address)
-    if m.rank != form.rank:
-        machine.fault(
-            "tensor-map",
-            f"a copy in {form.rank} dimensions with a map of {m.rank}",
-            site, wg, only(wg, lane),
-        )  # fmt: skip
-    at = [_first_element(wg, lane, site, m, at[0]), *at[1:]]
-    if writes and min(at) < 0:
-        machine.fault(
-            "illegal-instruction",
-            f"a store to negative coordinates {tuple(at)}",
-            site, wg, only(wg, lane),
-        )  # fmt: skip
-    if form.rows:
-        _check_rows(wg, lane, site, m)
-        boxes = [place_box(m, (at[0], row), chunked=writes) for row in at[1:]]
-    else:
-        boxes = [place_box(m, at, chunked=writes)]
-    for box in boxes:
-        if not box.empty:
-            check_global(wg, lane, site, box.address, box.end, writes=writes)
-    return m, boxes
-
-
-def _first_element(wg: Warpgroup, lane: int, site: Instruction, m: DecodedMap, at: int) -> int:
-    """Check the coordinate of dimension 0; of packed types it becomes bytes."""
-    kind = m.element
-    begin = at * kind.bits // 8
-    message = ""
-    if kind.padded and at % PADDED_BOX:
-        message = f"coordinate {at} of dimension 0 is no multiple of {PADDED_BOX} elements"
-    elif at * kind.bits % 128:
-        message = f"coordinate {at} of dimension 0 is {begin} bytes, no multiple of 16"
-    if message:
-        wg.machine.fault("illegal-instruction", message, site, wg, only(wg, lane))
-    return begin if kind.packed else at
-
-
-def _check_rows(wg: Warpgroup, lane: int, site: Instruction, m: DecodedMap) -> None:
-    if wg.machine.sm < 100:
-        wg.machine.fault(
-            "illegal-instruction",
-            "gather4 and scatter4 do not exist before sm_100",
-            site,
-            wg,
-            only(wg, lane),
-        )
-    if m.counts[1] != 1:
-        wg.machine.fault(
-            "tensor-map",
-            f"rows with a box of {m.counts[1]} rows; it has to have one",
-            site,
-            wg,
-            only(wg, lane),
-        )
-
-
 _NAN_FILL: Final = (
     "elements outside the tensor are filled with the NaN of oobFill NAN_REQUEST_ZERO_FMA, which "
     "the hardware may take for zero in multiply-adds; which instructions do is not documented, and "
@@ -187,32 +46,23 @@ _NAN_FILL: Final = (
 )
 
 
-def global_ranges(boxes: Sequence[Box]) -> tuple[GlobalRange, ...]:
-    """Hulls of what is in the tensor."""
-    return tuple(GlobalRange(box.address, box.end, box.rows()) for box in boxes if not box.empty)
-
-
-def _size(m: DecodedMap, boxes: Sequence[Box]) -> tuple[int, int, int]:
-    """Bytes moved, bytes of shared memory from end to end and its 16-byte chunks, of all boxes."""
-    lines = len(boxes) * int(np.prod(m.counts[1:], dtype=np.int64))
-    return lines * m.moved_bytes, lines * m.pitch, lines * m.inner_bytes // 16
-
-
 def _load(i: Instruction, e: Emitter) -> None:
-    form = _form(
+    form = read_form(
         i, e, "tensor",
-        (_COMPLETES, "multicast::cluster", "cta_group::1", "cta_group::2", "tile::gather4"),
+        (COMPLETES, "multicast::cluster", "cta_group::1", "cta_group::2", "tile::gather4",
+         "im2col"),
     )  # fmt: skip
     cluster = form.spaces == ("shared::cluster", "global")
     if not cluster and form.spaces != ("shared::cta", "global"):
         raise e.refuse("state spaces")
     multicast = "multicast::cluster" in form.words
-    if _COMPLETES not in form.words or (multicast and not cluster):
+    if COMPLETES not in form.words or (multicast and not cluster):
         raise e.refuse("completion mechanism or multicast")
-    _count(i, e, 3 + multicast + ("L2::cache_hint" in form.words))
+    given = 3 + bool(form.offsets)
+    check_count(i, e, given + multicast + ("L2::cache_hint" in form.words))
     destination, barrier = (e.address(i.operands[n], shared=True) for n in (0, 2))
-    source = _map_operand(i, e, 1, form)
-    to = e.reader(i.operands[3], "u16") if multicast else None
+    source = map_operand(i, e, 1, form, 3)
+    to = e.reader(i.operands[given], "u16") if multicast else None
     grouped = bool(form.words & {"cta_group::1", "cta_group::2"})
     pair = "cta_group::2" in form.words
 
@@ -229,7 +79,7 @@ def _load(i: Instruction, e: Emitter) -> None:
         filled = m.nan_fill and not all(box.whole for box in boxes)
         if filled and wg.machine.observer.enabled:
             wg.machine.find("tensor-map", _NAN_FILL, i, wg, only(wg, lane), Severity.REVIEW)
-        size, extent, _ = _size(m, boxes)
+        size, extent, _ = sizes(m, boxes)
         lines = extent // m.pitch
         targets = find_targets(
             wg, lane, i,
@@ -278,7 +128,7 @@ def _load(i: Instruction, e: Emitter) -> None:
     e.call(handler)
 
 
-def load_boxes(boxes: Sequence[Box], memory: Any) -> Chunks:
+def load_boxes(boxes: Sequence[Part], memory: Any) -> Chunks:
     """The chunks of all boxes, one after the other."""
     parts = [box.load(memory) for box in boxes]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -288,14 +138,14 @@ def _store(i: Instruction, e: Emitter) -> None:
     reduces = i.opcode == "cp" and i.modifiers[0] == "reduce"
     operations = reductions.OPERATIONS if reduces else ()
     rows = () if reduces else ("tile::scatter4",)
-    form = _form(i, e, "tensor", ("bulk_group", *rows, *operations))
+    form = read_form(i, e, "tensor", ("bulk_group", "im2col_no_offs", *rows, *operations))
     if form.spaces != ("global", "shared::cta") or "bulk_group" not in form.words:
         raise e.refuse("state spaces or completion mechanism")
     operation = next(iter(form.words & set(operations)), None)
     if reduces and (operation is None or len(form.words & set(operations)) != 1):
         raise e.refuse("one operation was expected")
-    _count(i, e, 2 + ("L2::cache_hint" in form.words))
-    goal, source = _map_operand(i, e, 0, form), e.address(i.operands[1], shared=True)
+    check_count(i, e, 2 + ("L2::cache_hint" in form.words))
+    goal, source = map_operand(i, e, 0, form), e.address(i.operands[1], shared=True)
     kind = "tensor reduction" if reduces else "tensor store"
 
     def issue(wg: Warpgroup, lanes: range, address: int, at: list[int], origin: int) -> None:
@@ -316,7 +166,7 @@ def _store(i: Instruction, e: Emitter) -> None:
                     f".{operation} does not work on {m.element.name}",
                     i, wg, only(wg, lane),
                 )  # fmt: skip
-        size, extent, count = _size(m, boxes)
+        size, extent, count = sizes(m, boxes)
         cta, offset = machine.shared_at(wg, origin, i, False)
         check_shared(wg, lane, i, cta, offset, extent, SHARED_ALIGN)
 
@@ -355,11 +205,11 @@ def _store(i: Instruction, e: Emitter) -> None:
 
 
 def _prefetch(i: Instruction, e: Emitter) -> None:
-    form = _form(i, e, "tensor", ("L2", "tile::gather4"))
+    form = read_form(i, e, "tensor", ("L2", "tile::gather4", "im2col"))
     if form.spaces != ("global",) or "L2" not in form.words:
         raise e.refuse("state spaces")
-    _count(i, e, 1 + ("L2::cache_hint" in form.words))
-    source = _map_operand(i, e, 0, form)
+    check_count(i, e, 1 + bool(form.offsets) + ("L2::cache_hint" in form.words))
+    source = map_operand(i, e, 0, form, 1)
 
     def handler(wg: Warpgroup, mask: Mask) -> None:
         maps, at = source.rows(wg)

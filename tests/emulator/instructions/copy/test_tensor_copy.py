@@ -519,6 +519,7 @@ def test_a_prefetch_changes_nothing_and_is_checked() -> None:
     "opcode",
     [
         LOAD.replace(".tile", ".im2col"),
+        LOAD.replace(".tile", ".im2col::w"),
         LOAD.replace("shared::cluster", "shared::cta").replace(
             ".mbarrier", ".multicast::cluster.mbarrier"
         ),
