@@ -1,8 +1,8 @@
 """Pixels of an im2col map (PTX ISA, "im2col mode"): the rows of a convolution's matrix.
 
-A copy begins at one position of the filter and continues with the next ones: along W, then H, then D,
-within the bounding box, and on to the next image. The pixel of a position is ``offsets`` further:
-the place in the filter. What is outside the tensor is filled, or not written.
+A copy begins at one position of the filter and continues with the next ones: along W, then H, then
+D, within the bounding box, and on to the next image. The pixel of a position is ``offsets``
+further: the place in the filter. What is outside the tensor is filled, or not written.
 """
 
 from __future__ import annotations
