@@ -27,9 +27,11 @@ def summary(reports: Collection[Report]) -> dict[str, int]:
     return counts
 
 
-def judge(recording: Recording, right: Mapping[str, NDArray[np.float64]], **options: Any) -> None:
-    """Run a recording under every schedule and compare; the options are those of judge_runs."""
-    judge_runs(lambda schedule: recording.run(seed=0, schedule=schedule), right, **options)
+def judge(
+    recording: Recording, right: Mapping[str, NDArray[np.float64]], **options: Any
+) -> set[str]:
+    """Run a recording under every schedule and compare, as judge_runs does with its options."""
+    return judge_runs(lambda schedule: recording.run(seed=0, schedule=schedule), right, **options)
 
 
 def judge_runs(
@@ -40,7 +42,7 @@ def judge_runs(
     known: Collection[str] = (),
     defects: Collection[str] = (),
     right_under: Collection[str] = SCHEDULES,
-) -> None:
+) -> set[str]:
     """Compare what ``run`` gives under every schedule: arrays by name, and reports.
 
     right    the outputs by name, in float64
@@ -49,8 +51,10 @@ def judge_runs(
     defects  kinds of errors that it lists for this kernel
     right_under  the schedules under which the outputs have to be right in spite of them
 
-    Raises AssertionError that names the schedule and everything that is not expected.
+    Returns the kinds of errors that were found. Raises AssertionError that names the schedule and
+    everything that is not expected.
     """
+    wrong: set[str] = set()
     for schedule in SCHEDULES:
         start = time.perf_counter()
         arrays, reports = run(schedule)
@@ -59,6 +63,7 @@ def judge_runs(
         print(f"{schedule:9}{seconds:6.1f} s  {_figures(errors)}  {summary(reports)}")
         far = {name: error for name, error in errors.items() if not error <= bounds[name]}
         assert not far or schedule not in right_under, f"{schedule}: wrong by {_figures(far)}"
+        wrong.update(kinds_of_errors(reports))
         unknown = [
             str(finding)
             for report in reports
@@ -66,6 +71,16 @@ def judge_runs(
             if finding.kind not in (defects if finding.severity is Severity.ERROR else known)
         ]
         assert not unknown, f"{schedule}:\n" + "\n".join(unknown)
+    return wrong
+
+
+def kinds_of_errors(reports: Collection[Report]) -> set[str]:
+    return {
+        finding.kind
+        for report in reports
+        for finding in report.findings
+        if finding.severity is Severity.ERROR
+    }
 
 
 def _figures(errors: Mapping[str, Any]) -> str:
