@@ -18,7 +18,7 @@ from fa4gen.runtime.arguments import (
     check_layout,
 )
 from fa4gen.runtime.axes import swap_rows_and_heads, wrong_axes
-from fa4gen.runtime.declared_arguments import list_sizes
+from fa4gen.runtime.declared_arguments import check_names, list_sizes
 from fa4gen.runtime.device import device_info, load_cupy
 from fa4gen.runtime.kernel import LAUNCHES_KEPT, Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.launch_limits import check_count
@@ -182,6 +182,7 @@ class AttentionKernel(Kernel[Arguments]):
         tensors: dict[str, Any],
     ) -> Call[Arguments]:
         """View the arrays, and make the outputs that were not given."""
+        refuse(check_names(self.plan, tensors))
         check_layout(layout)
         query_view, query = arrays.view("query", query)
         key_view, key = arrays.view("key", key)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from fa4gen.errors import Problem
 from fa4gen.masks.block_lists import BLOCK_LISTS, ListSizes, list_shapes
 from fa4gen.runtime.float32_arguments import check_words
 from fa4gen.runtime.refusal import wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
 ALIGNMENTS = {"block_ranges": 16, "row_keys": 8}
@@ -23,6 +24,42 @@ AXES = {
     "row_keys": "(batch or 1, query heads or 1, query rows, 2)",
 }
 DTYPES = {"fp32": "float32", "int32": "int32"}
+
+
+KEYWORDS = (
+    "out", "lse", "softmax_scale", "layout", "query_descale", "key_descale", "value_descale",
+    "sinks", "query_offsets", "key_offsets", "key_lengths", "page_table", "workspace",
+)  # fmt: skip
+"""What every call takes beside query, key and value; tensors that a config declares come to it."""
+OF_THE_CONFIG = {
+    "causal": "mask: causal",
+    "is_causal": "mask: causal",
+    "attn_mask": "a mask of the config, such as mask: causal",
+    "mask": "a mask of the config, such as mask: causal",
+    "window": "mask: {sliding_window: N}",
+    "window_size": "mask: {sliding_window: N}",
+    "softcap": "softcap: X",
+    "alibi_slopes": "score: alibi",
+    "bias": "score: {relative_bias: N}",
+}
+"""What other libraries take with a call and a config says here."""
+
+
+def check_names(plan: AttentionPlan, given: Iterable[str]) -> Iterator[Problem]:
+    """Find arguments that no kernel of this plan takes, whatever they are."""
+    known = {tensor.name for tensor in plan.declared_tensors} | set(BLOCK_LISTS)
+    for name in given:
+        if name in known:
+            continue
+        nearest = get_close_matches(name, [*KEYWORDS, *known], n=1)
+        if name in OF_THE_CONFIG:
+            remedy = f"a kernel is generated for it: write {OF_THE_CONFIG[name]} in its config"
+        elif nearest:
+            remedy = f"Did you mean {nearest[0]}?"
+        else:
+            declared = ", ".join(tensor.name for tensor in plan.declared_tensors)
+            remedy = f"its parameters are {declared}" if declared else "it has no parameters"
+        yield Problem(f"{name}: this kernel has no argument of that name", remedy, key=name)
 
 
 def check_declared(
@@ -49,13 +86,10 @@ def check_declared(
     if plan.lists_blocks:
         problems += _check_lists(plan, given, query, key)
         given = {name: view for name, view in given.items() if name not in BLOCK_LISTS}
+    problems += check_names(plan, given)
     for name in given:
         if name in BLOCK_LISTS:
             remedy = "this kernel was generated with blocks: walked"
-            problems.append(wrong(name, "an array", f"no {name}", remedy))
-        elif name not in declared:
-            known = f"parameters are {', '.join(declared)}" if declared else "it has no parameters"
-            remedy = f"this kernel was generated without it: {known}"
             problems.append(wrong(name, "an array", f"no {name}", remedy))
     for name, tensor in declared.items():
         shape = tuple(extents[one] if isinstance(one, str) else one for one in tensor.shape)

@@ -98,3 +98,20 @@ def test_layout_and_scale_are_looked_at_first():
 
 def test_a_kernel_says_what_it_is():
     assert repr(AttentionKernel(plan_of(), b"")) == "AttentionKernel('probe', arch='sm_90a')"
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("softmax_scal", "Did you mean softmax_scale?"),
+        ("causal", "write mask: causal in its config"),
+        ("window_size", "write mask: {sliding_window: N} in its config"),
+        ("nonsense", "it has no parameters"),
+    ],
+)
+def test_an_unknown_argument_is_refused_by_name_whatever_it_is(name, remedy):
+    kernel = AttentionKernel(plan_of(), b"")
+    for call in (kernel, kernel.prepare):
+        with pytest.raises(ArgumentError, match=f"{name}: this kernel has no argument") as caught:
+            call(None, None, None, **{name: 0.1})
+        assert remedy in str(caught.value)

@@ -84,7 +84,7 @@ def test_addresses_are_those_given() -> None:
         ({"slope": SLOPE._replace(device=1)}, "slope: expected the query's device, 0"),
         ({"slope": SLOPE._replace(device=-1)}, "slope: expected memory of a CUDA device"),
         ({"slope": SLOPE._replace(pointer=6 * GAP + 2)}, "a multiple of 4 bytes"),
-        ({"slop": SLOPE}, "slop: expected no slop, got an array"),
+        ({"slop": SLOPE}, "slop: this kernel has no argument of that name\n  Did you mean slope?"),
         ({"slope": SLOPE._replace(pointer=4 * GAP)}, "out"),
     ],
 )
