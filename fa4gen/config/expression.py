@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.expression_values import as_float32, check_constants, value_at
+from fa4gen.config.synonyms import FUNCTION_SYNONYMS
 from fa4gen.expressions.text import tidy
 
 if TYPE_CHECKING:
@@ -183,6 +184,7 @@ def _unknown(name: str, text: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name.lower(), FUNCTIONS, n=1)
+    near = [FUNCTION_SYNONYMS[name]] if name in FUNCTION_SYNONYMS else near
     hint = f"did you mean {near[0]}?" if near else f"there are x, {', '.join(FUNCTIONS)}"
     return f"{name!r} in {text!r} is not known; {hint}"
 

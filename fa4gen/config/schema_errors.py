@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.elsewhere import Elsewhere
 from fa4gen.config.expectations import Expectations, listing, shown, similar
+from fa4gen.config.synonyms import key_for, line_for, value_for
 from fa4gen.config.yaml_positions import dotted
 from fa4gen.errors import Problem
 
@@ -37,7 +38,10 @@ def explain_faults(
     known = {path for path in unknown if path[-1] in expected.keys(path[:-1])}
     homes = {path: others.home_of(path) for path in unknown - known}
     missing = [path for path, fault in faults.items() if fault.kind == "missing"]
-    suggested = _pair_misspelt({path for path in unknown if homes.get(path) is None}, missing)
+    kernel = data.get("kernel")
+    suggested = _pair_misspelt(
+        {path for path in unknown if homes.get(path) is None}, missing, kernel
+    )
     problems = []
     for path, fault in faults.items():
         if path in suggested.values():
@@ -90,15 +94,18 @@ def _refused_by_all(models: Sequence[Mapping[KeyPath, Fault]]) -> dict[KeyPath, 
     }
 
 
-def _pair_misspelt(unknown: set[KeyPath], missing: list[KeyPath]) -> dict[KeyPath, KeyPath]:
+def _pair_misspelt(
+    unknown: set[KeyPath], missing: list[KeyPath], kernel: object
+) -> dict[KeyPath, KeyPath]:
     """Return, for unknown keys, the missing key of the same mapping that was probably meant."""
     pairs: dict[KeyPath, KeyPath] = {}
     for path in sorted(unknown, key=str):
         candidates = {
             str(m[-1]): m for m in missing if m[:-1] == path[:-1] and m not in pairs.values()
         }
-        for word in similar(str(path[-1]), candidates):
-            pairs[path] = candidates[word]
+        synonym = key_for(str(path[-1]), kernel)
+        for word in [synonym] if synonym in candidates else similar(str(path[-1]), candidates):
+            pairs[path] = candidates[str(word)]
     return pairs
 
 
@@ -115,7 +122,15 @@ def _unknown_key(
         written = written[part]
     near = [str(meant[-1])] if meant else similar(str(path[-1]), known)
     where = f" in {dotted(path[:-1])}" if path[:-1] else ""
-    if near and near[0] in written:
+    line_here = meant_key = None
+    if not path[:-1]:
+        word, kernel = str(path[-1]), written.get("kernel")
+        line_here, meant_key = line_for(word, written[word], kernel), key_for(word, kernel)
+    if meant_key in written:
+        remedy = f"It is {meant_key} here, which is also given. Remove one."
+    elif line_here is not None:
+        remedy = line_here
+    elif near and near[0] in written:
         remedy = f"Did you mean {near[0]}, which is also given? Remove one."
     elif near:
         remedy = f"Did you mean {near[0]}?"
@@ -177,7 +192,11 @@ def _wrong_value(
     if unquoted is not None:
         remedies.append(f"Write {shown(unquoted)} without quotes.")
     else:
-        near = [shown(item) for item in expected.nearest(path, value)]
+        meant = value_for(str(path[-1]), value) if len(path) == 1 else None
+        if meant is not None and expected.accepted(path, meant) is not None:
+            near = [meant]
+        else:
+            near = [shown(item) for item in expected.nearest(path, value)]
         if len(near) == 1:
             remedies.append(f"The nearest is {near[0]}.")
         elif near:

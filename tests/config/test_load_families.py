@@ -30,7 +30,7 @@ FIELDS = list(dict.fromkeys(key for model in MODELS for key in model.model_field
         ("sm90a", "The nearest is sm_90a."),
         ("SM_100", "The nearest is sm_100a."),
         ("sm_103", "The nearest is sm_103a."),
-        ("hopper", ""),
+        ("hopper", "The nearest is sm_90a."),
         ("[sm_90a]", ""),
     ],
 )

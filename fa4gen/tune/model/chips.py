@@ -212,8 +212,13 @@ def chip_for(arch: str, name: str = "") -> Chip:
 
 
 def known_chip(arch: str, name: str) -> Chip:
-    """As ``chip_for``, but raises ConfigError for a name that no chip of ``arch`` has."""
+    """Return the chip that ``name`` means: its own, or that without the maker, in any case.
+
+    Raises ConfigError for a name that no chip of ``arch`` has.
+    """
     names = [chip.name for chip in CHIPS if chip.arch == arch]
+    short = {one.split()[-1].casefold(): one for one in names}
+    name = short.get(name.casefold().removeprefix("nvidia "), name)
     if name and name not in names:
         raise ConfigError(
             Problem(f"{name!r} is no known chip for {arch}", f"Known are: {', '.join(names)}.")
