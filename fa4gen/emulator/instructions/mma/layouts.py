@@ -8,7 +8,7 @@ accumulator's columns are ``2 t`` and ``2 t + 1``. So every layout is a matter o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from fa4gen.emulator.state.registers import WARP_LANES, Mask
 from fa4gen.emulator.translate.emit import Reader
 
 _FULL_WARP = 0xFFFFFFFF
+_BYTE: Final = 8
 
 
 def check_whole_warps(site: Instruction, wg: Warpgroup, mask: Mask) -> None:
@@ -48,18 +49,27 @@ def registers(wg: Warpgroup, readers: list[Reader], dtype: Any) -> NDArray[Any]:
     return rows.reshape(len(readers), wg.warps, WARP_LANES)
 
 
-def a_tile(words: NDArray[Any], element: Any, m: int) -> NDArray[Any]:
-    """A, (warps, m, k), from its registers, (registers, warps, 32)."""
-    count, warps, _ = words.shape
-    parts = words.view(element).reshape(count * 8 // m, m // 8, warps, 8, 4, -1)
+def elements(words: NDArray[Any], bits: int) -> NDArray[Any]:
+    """The elements of registers, low bits first: those of each register follow each other."""
+    if bits >= _BYTE:
+        return words.view(np.dtype(f"u{bits // _BYTE}"))
+    places = np.arange(0, 32, bits, dtype=np.uint32)
+    parts = words[..., None] >> places & np.uint32((1 << bits) - 1)
+    return parts.astype(np.uint8).reshape(*words.shape[:-1], -1)
+
+
+def a_tile(parts: NDArray[Any], m: int) -> NDArray[Any]:
+    """A, (warps, m, k), from the elements of its registers, (registers, warps, elements)."""
+    count, warps, _ = parts.shape
+    parts = parts.reshape(count * 8 // m, m // 8, warps, 8, 4, -1)
     tile: NDArray[Any] = parts.transpose(2, 1, 3, 0, 4, 5).reshape(warps, m, -1)
     return tile
 
 
-def b_tile(words: NDArray[Any], element: Any) -> NDArray[Any]:
-    """B transposed, (warps, 8, k), from its registers."""
-    count, warps, _ = words.shape
-    parts = words.view(element).reshape(count, warps, 8, 4, -1)
+def b_tile(parts: NDArray[Any]) -> NDArray[Any]:
+    """B transposed, (warps, 8, k), from the elements of its registers."""
+    count, warps, _ = parts.shape
+    parts = parts.reshape(count, warps, 8, 4, -1)
     tile: NDArray[Any] = parts.transpose(1, 2, 0, 3, 4).reshape(warps, 8, -1)
     return tile
 

@@ -245,8 +245,16 @@ def test_tf32_ignores_the_low_bits() -> None:
         "{%r1,%r2,%r3,%r4}, {%r1,%r2}, {%r1,%r2,%r3,%r4};",
         "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
         "{%r1}, {%r1,%r2,%r3,%r4};",
-        "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r1,%r2}, "
+        "mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r1,%r2,%r3,%r4}, {%r1,%r2}, "
         "{%r1,%r2}, {%r1,%r2,%r3,%r4}, %r1, 0;",
+        "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r1,%r2}, "
+        "{%r1,%r2}, {%r1,%r2,%r3,%r4}, %r1, 4;",
+        "mma.sync.aligned.m16n8k64.row.col.s32.s4.s8.s32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
+        "{%r1,%r2}, {%r1,%r2,%r3,%r4};",
+        "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
+        "{%r1,%r2}, {%r1,%r2,%r3,%r4};",
+        "mma.sync.aligned.m8n8k4.row.col.f32.f16.bf16.f32 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, "
+        "{%r1,%r2}, {%r1,%r2}, {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8};",
     ],
 )
 def test_refused(text: str) -> None:
