@@ -147,7 +147,7 @@ PAIR: Final = (
     Mutant(
         "init_fence", "pair_sm100", "IN", "no fence after the initialisation of barriers",
         "B5", (Edit("    FENCE_BARRIER_INIT();\n"),),
-        (Found("missing-init-fence", "TMA_LOAD_PAIR(", ""),),
+        (Found("missing-init-fence", "TMA_LOAD_PAIR(", ""),), "review",
     ),
     Mutant(
         "dealloc_sync", "pair_sm100", "TD", "tensor memory is freed before the peer is done",

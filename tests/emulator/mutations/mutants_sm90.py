@@ -173,7 +173,7 @@ CLUSTER: Final = (
     Mutant(
         "init_fence", "cluster_sm90", "IN", "no fence after the initialisation of barriers",
         "B5", (Edit("    FENCE_BARRIER_INIT();\n"),),
-        (Found("missing-init-fence", "TMA_LOAD_MULTICAST(", "producer"),),
+        (Found("missing-init-fence", "TMA_LOAD_MULTICAST(", "producer"),), "review",
     ),
     Mutant(
         "start_sync", "cluster_sm90", "CL", "barriers of the peer are used before it is ready",

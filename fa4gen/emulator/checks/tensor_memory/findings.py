@@ -73,6 +73,26 @@ class TensorFindings:
             entry.site,
         )
 
+    def _one_lane(
+        self, entry: Entry, what: str, site: Instruction, wg: Warpgroup, mask: Mask
+    ) -> None:
+        """An access that is complete, and that some lanes of its warp released for the others."""
+        if not self.options.tensor_memory:
+            return
+        wait = "tcgen05.wait::st" if entry.writes else "tcgen05.wait::ld"
+        self.threads.sites.find(
+            "race",
+            lambda: (
+                f"{self._name(entry)} {what} after {self._earlier(entry)}, which not all lanes "
+                f"have released (but {wait} is one operation of the warp)"
+            ),
+            site,
+            wg,
+            mask,
+            Severity.ISA,
+            entry.site,
+        )
+
     def _over(self, entry: Entry, released: Vector) -> bool:
         """Whether lanes had needed what they loaded when they released it, in these epochs."""
         loads = self.threads.watched_loads()

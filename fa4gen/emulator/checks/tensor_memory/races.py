@@ -257,6 +257,12 @@ class TensorChecks(TensorFindings):
             if kind == "free" and knows(EXEC, entry.ended):
                 self._race(entry, what, site, wg, mask, kind, Severity.ISA)
                 return
+            # load or store and the wait are one operation of the warp: none of it is under way
+            # when a lane has come past the wait
+            heard = np.maximum(known(LOOSE, ids), known(AFTER, ids))
+            if (heard >= entry.ended).any():
+                self._one_lane(entry, what, site, wg, mask)
+                return
         if any(knows(plane, entry.begun) for plane in (VC, AFTER, LOOSE)):
             released = np.maximum(known(VC, ids), known(LOOSE, ids))
             over = not entry.writes and self._over(entry, released)

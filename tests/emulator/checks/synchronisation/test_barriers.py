@@ -85,16 +85,21 @@ def test_signals_of_operations_need_the_fence(fence):
     assert world.found() == ([] if fence else [("missing-init-fence", "review")])
 
 
-@pytest.mark.parametrize("fence", [True, False])
-def test_signals_to_a_peer_need_the_fence(fence):
+@pytest.mark.parametrize(("fence", "release", "expected"), [
+    (True, True, []),
+    (True, False, []),
+    (False, True, [("missing-init-fence", "review")]),
+    (False, False, [("missing-init-fence", "error")]),
+])  # fmt: skip
+def test_signals_to_a_peer_need_the_fence_or_a_release(fence, release, expected):
     world = World(threads=128, ctas=2)
     mine, peer = world.wg(0, 0), world.wg(0, 1)
     full = world.barrier(peer, 1024, 1, fence=fence)
-    world.sync(mine, peer)
+    world.sync(mine, peer, release=release)
     op = world.operation(mine, writes=[SharedRange(peer.cta, 4096, 8192)])
     full.expect(4096)
     world.land(op, full, 4096)
-    assert world.found() == ([] if fence else [("missing-init-fence", "error")])
+    assert world.found() == expected
 
 
 def test_a_proxy_fence_does_as_well():
@@ -120,7 +125,7 @@ def test_local_arrivals_need_no_fence():
 @pytest.mark.parametrize(("fence", "release", "expected"), [
     (True, True, []),
     (True, False, []),
-    (False, True, [("missing-init-fence", "error")]),
+    (False, True, []),
     (False, False, [("race", "error")]),
 ])  # fmt: skip
 def test_arrivals_of_a_peer(fence, release, expected):

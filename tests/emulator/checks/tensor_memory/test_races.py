@@ -118,6 +118,31 @@ def test_handing_columns_to_the_issuer(kind, wait, before, after, expected):
     assert gpu.found() == expected
 
 
+@pytest.mark.parametrize(("waits", "lanes", "expected"), [
+    ("before", slice(0, 128, 32), [("race", "isa")]),
+    ("before", slice(0, 128), []),
+    ("before", slice(0, 64, 32), [*RACE, ("race", "isa")]),
+    ("after", slice(0, 128, 32), RACE),
+    (None, slice(0, 128, 32), RACE),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", ["read", "write"])
+def test_one_lane_hands_over_the_columns_of_its_warp(kind, waits, lanes, expected):
+    """The wait is one operation of the warp; without it the access may be under way."""
+    gpu = Blackwell()
+    gpu.free = gpu.world.barrier(gpu.issuer, 1040, len(range(128)[lanes]))
+    gpu.world.sync(gpu.math, gpu.issuer)
+    gpu.access(kind)
+    if waits == "before":
+        gpu.waited(kind)
+    gpu.fence(gpu.math, "before")
+    gpu.world.arrive(gpu.math, gpu.free, lanes)
+    if waits == "after":
+        gpu.waited(kind)
+    gpu.wait(gpu.issuer, gpu.free, lanes=[0])
+    gpu.product(a=0, first=256) if kind == "write" else gpu.product()
+    assert gpu.found() == expected
+
+
 def test_loads_whose_values_were_needed_before_the_release():
     gpu = Blackwell()
     gpu.world.loads.needed = True
