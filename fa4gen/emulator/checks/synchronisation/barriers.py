@@ -135,6 +135,10 @@ class BarrierChecks:
                         np.maximum(near, known, out=near)
             for one in tracks:
                 self.threads.settle(one)
+        # commits of one thread complete in order
+        for one in op.notes.get("commits", ()):
+            for target in targets:
+                target[EXEC, one.slot] = max(target[EXEC, one.slot], one.epoch)
         for target in targets:
             column = target[:, op.slot]
             np.maximum(column, np.uint32(op.epoch), out=column)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.emulator import Verdict
+from fa4gen.emulator import SCHEDULES, Verdict
 from fa4gen.emulator.checks.observer import RaceObserver
 from fa4gen.emulator.errors import UnsupportedError
 from tests.emulator.instructions.tcgen05.kernels import (
@@ -392,3 +392,33 @@ def test_commits_tell_the_barriers_of_a_cluster() -> None:
     assert "deadlock" in kinds(one_only)
     nobody = launch(text.replace("mov.u16 %h0, 3;", "mov.u16 %h0, 4;"), NOTHING, NOTHING, grid=2)
     assert "illegal-instruction" in kinds(nobody)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("order", "threads", "expected"), [
+    (("EXTRA", "BARRIER"), (0, 0), []),
+    (("BARRIER", "EXTRA"), (0, 0), ["early-exit"]),
+    (("EXTRA", "BARRIER"), (32, 0), ["early-exit"]),
+])  # fmt: skip
+def test_commits_of_one_thread_complete_in_order(
+    order: tuple[str, str], threads: tuple[int, int], expected: list[str], schedule: str
+) -> None:
+    """A CTA that has waited for a later commit of a thread may leave, not after an earlier one."""
+    text = """
+    setp.ne.u32 %p6, %r0, THREAD;
+    @%p6 bra NEXT;
+    tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+        [tile+PLACE], %h0;
+NEXT:
+    """
+    cluster = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    body = "@%p2 mbarrier.init.shared::cta.b64 [tile+EXTRA], 1;"
+    body += "fence.mbarrier_init.release.cluster;" + cluster
+    body += "mov.u32 %r50, %cluster_ctarank; setp.ne.u32 %p7, %r50, 0; @%p7 bra ISSUED;"
+    body += "mov.u16 %h0, 3;"
+    for number, (place, thread) in enumerate(zip(order, threads, strict=True)):
+        commit = text.replace("PLACE", place).replace("NEXT", f"NEXT{number}")
+        body += commit.replace("THREAD", str(thread))
+    ptx = program(body + "ISSUED:" + wait(), directives=".reqnctapercluster 2, 1, 1")
+    report = launch(ptx, NOTHING, NOTHING, grid=2, schedule=schedule)
+    assert kinds(report) == expected, str(report)
