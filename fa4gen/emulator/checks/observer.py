@@ -129,6 +129,7 @@ class RaceObserver(Observer):
         size: int,
         kind: str,
         site: Instruction,
+        values: NDArray[Any] | None = None,
     ) -> None:
         if self.work is not None and kind != "read":
             self.work.write(addresses, size)
@@ -139,7 +140,7 @@ class RaceObserver(Observer):
         strong = kind == "atomic" or is_strong(site)
         if len(addresses) != len(active.ids):
             addresses = np.broadcast_to(addresses, len(active.ids))
-        self.memory.access(threads, active, addresses, size, kind, strong, site)
+        self.memory.access(threads, active, addresses, size, kind, strong, site, values)
         if kind != "read":
             high = int(addresses.max()) + size
             self.maps.stored(threads, active, int(addresses.min()), high, kind, site)
@@ -363,8 +364,7 @@ class RaceObserver(Observer):
     def pair_allocated(self, wg: Warpgroup, mask: Mask, number: int) -> None:
         state = self._of(wg)
         thread = int(state.threads.active(wg, mask).ids[0])
-        epoch = int(state.threads.clocks.epochs[thread])
-        state.allocations[wg.cta.rank, number] = thread, epoch
+        state.allocations[wg.cta.rank, number] = thread, int(state.threads.clocks.epochs[thread])
 
     def pair_freed(
         self, wg: Warpgroup, mask: Mask, peer: Cta, number: int, site: Instruction

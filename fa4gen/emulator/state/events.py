@@ -80,8 +80,9 @@ class Events(Generic[WarpgroupT, CtaT, ClusterT, OperationT, BarrierT, TensorRan
         size: int,
         kind: str,
         site: Instruction,
+        values: NDArray[Any] | None = None,
     ) -> None:
-        """Threads access global memory."""
+        """Threads access global memory; ``values`` as for ``shared_access``."""
 
     # ---- asynchronous operations
 

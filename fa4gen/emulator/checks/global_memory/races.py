@@ -16,7 +16,9 @@ from fa4gen.emulator.checks.global_memory.pages import PAGE, PAGE_BITS, Accesses
 from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
 from fa4gen.emulator.checks.order.clocks import AVC, VC
 from fa4gen.emulator.checks.sites import is_reduction
+from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.async_ops import GlobalRange
+from fa4gen.emulator.state.memory import GLOBAL_BASE
 
 if TYPE_CHECKING:
     from fa4gen.emulator.checks.options import CheckOptions
@@ -48,6 +50,7 @@ class Actor:
     """Who accesses: threads by the clocks, or an operation by the clock of its issue.
 
     ``owners`` numbers them over all clusters; ``base`` is the number of the cluster's thread 0.
+    ``values`` are the bytes that threads are about to store, if known.
     """
 
     threads: ClusterThreads
@@ -62,6 +65,7 @@ class Actor:
     strong: bool
     active: ActiveLanes | None = None
     op: AsyncOp | None = None
+    values: NDArray[Any] | None = None
 
     def part(self, which: NDArray[np.bool_]) -> Actor:
         """Some of the threads."""
@@ -81,6 +85,7 @@ class Actor:
             self.number,
             self.strong,
             active,
+            values=None if self.values is None else self.values[which],
         )
 
 
@@ -108,6 +113,7 @@ class GlobalChecks:
         kind: str,
         strong: bool,
         site: Instruction,
+        values: NDArray[Any] | None = None,
     ) -> None:
         """Threads access ``size`` bytes at each address."""
         low, high = int(addresses.min()) >> PAGE_BITS, int(addresses.max()) >> PAGE_BITS
@@ -127,6 +133,7 @@ class GlobalChecks:
             number,
             strong,
             active,
+            values=values if kind == "write" else None,
         )
         at = addresses.astype(np.int64)
         if low == high:
@@ -189,7 +196,7 @@ class GlobalChecks:
             page = self._pages[number] = self._heat(number)
         page.narrow(size)
         cells = page.cells(at & (PAGE - 1), size)
-        self._check(actor, page, cells, page.writes, False)
+        self._check(actor, page, cells, page.writes, at)
         owners, epochs = actor.owners, actor.epochs
         if actor.active is not None and cells.ndim > 1:
             owners, epochs = owners[:, None], epochs[:, None]
@@ -197,7 +204,7 @@ class GlobalChecks:
             page.readers().note(cells, owners, epochs, current, actor.number)
         elif actor.kind != "strong read":
             if page.reads is not None:
-                self._check(actor, page, cells, page.reads, True)
+                self._check(actor, page, cells, page.reads)
                 page.reads.owner[cells] = -1
             page.writes.note(cells, owners, epochs, current, actor.number)
 
@@ -230,8 +237,14 @@ class GlobalChecks:
         return page
 
     def _check(
-        self, actor: Actor, page: Page, cells: NDArray[np.int64], earlier: Accesses, reads: bool
+        self,
+        actor: Actor,
+        page: Page,
+        cells: NDArray[np.int64],
+        earlier: Accesses,
+        written: NDArray[np.int64] | None = None,
     ) -> None:
+        """Compare an access with earlier reads, or with writes: then ``written`` says where."""
         owners = earlier.owner[cells]
         touched = owners >= 0
         if not np.count_nonzero(touched):
@@ -249,7 +262,11 @@ class GlobalChecks:
             assert actor.op is not None
             good = actor.op.clock[VC][here] >= epochs
             fenced = good
-            if self.options.proxies and not reads and actor.op.notes.get("proxy") != "generic":
+            if (
+                self.options.proxies
+                and written is not None
+                and actor.op.notes.get("proxy") != "generic"
+            ):
                 fenced = good & ((here >= clocks.threads) | (actor.op.clock[AVC][here] >= epochs))
         cluster = actor.threads.cluster.index
         writes = actor.op is None and actor.kind in ("write", "atomic")
@@ -262,11 +279,26 @@ class GlobalChecks:
             atomic = [one for one in np.unique(numbers).tolist() if self.sites.is_atomic(one)]
             bad &= ~np.isin(numbers, atomic)
         if np.count_nonzero(bad):
-            self._report(actor, page, cells, earlier, bad, "race")
+            if written is not None and actor.values is not None:
+                same = self._holds(written, actor.values)
+                equal = bad & (same if cells.ndim == 1 else same[:, None])
+                # what an operation is to write may not be there yet
+                equal &= owners % stride < clocks.threads
+                bad &= ~equal
+                if equal.any():
+                    self._report(actor, page, cells, earlier, equal, "race", Severity.REVIEW)
+            if bad.any():
+                self._report(actor, page, cells, earlier, bad, "race")
         elif actor.op is not None and np.count_nonzero(
             unfenced := touched & inside & good & ~fenced
         ):
             self._report(actor, page, cells, earlier, unfenced, "missing-proxy-fence")
+
+    def _holds(self, at: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether the bytes to be stored at each address are there already."""
+        memory = self.sites.machine.memory.data
+        here = memory[(at - GLOBAL_BASE)[:, None] + np.arange(values.shape[1])]
+        return np.asarray((here == values).all(axis=1))
 
     def _report(
         self,
@@ -276,6 +308,7 @@ class GlobalChecks:
         earlier: Accesses,
         bad: NDArray[np.bool_],
         kind: str,
+        severity: Severity = Severity.ERROR,
     ) -> None:
         where = tuple(np.argwhere(bad)[0])
         cell = int(cells[where])
@@ -300,12 +333,15 @@ class GlobalChecks:
             if kind == "missing-proxy-fence"
             else "and nothing orders the two"
         )
+        if severity is Severity.REVIEW:
+            text += " (both store the same value)"
         self.sites.find(
             kind,
             f"{what} {place} after {before} {text}",
             actor.site,
             wg,
             mask,
+            severity,
             earlier=int(earlier.site[cell]),
         )
 

@@ -137,13 +137,15 @@ class Access:
         observer = wg.machine.observer
         if not observer.enabled:
             return
+        raw = None if values is None else raw_bytes(values)
         if part.cta is not None:
-            raw = None if values is None else raw_bytes(values)
             observer.shared_access(
                 wg, part.mask, part.cta, part.offsets, self.size, self.kind, self.site, raw
             )
         elif part.space == "global":
-            observer.global_access(wg, part.mask, part.addresses(), self.size, self.kind, self.site)
+            observer.global_access(
+                wg, part.mask, part.addresses(), self.size, self.kind, self.site, raw
+            )
 
     # ---- spaces
 

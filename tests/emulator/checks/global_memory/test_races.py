@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from fa4gen.emulator import SCHEDULES
 from fa4gen.emulator.state.async_ops import GlobalRange
 from tests.emulator.checks.world import World
+from tests.emulator.kernel import kernel, run
 
 RACE = [("race", "error")]
 
@@ -103,6 +105,33 @@ def test_clusters_write_the_same_place():
     access(world, world.wg(0, cluster=1), "write", 256 + 508)
     assert world.found() == RACE
     assert "cluster 0" in world.text()
+
+
+BOTH_STORE = """
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mul.wide.u32 %d1, %r1, 8; add.u64 %d2, %d0, %d1;
+    add.u32 %r3, %r1, 5; mul.lo.u32 %r4, %r2, FACTOR; setp.eq.u32 %p1, %r1, 9;
+    @%p1 add.u32 %r3, %r3, %r4;
+    st.global.v2.u32 [%d2+OFFSET], {%r3, %r3};
+    THEN
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("factor", "then", "expected"), [
+    (0, "", [("race", "review")]),
+    (1, "", [("race", "error"), ("race", "review")]),
+    (0, "ld.global.u32 %r5, [%d2+OFFSET];", [("race", "error"), ("race", "review")]),
+])  # fmt: skip
+@pytest.mark.parametrize("offset", [0, 65_536 - 128])
+def test_ctas_store_the_same_values(factor, then, offset, expected, schedule):
+    """For review where all that two store is equal; a read of it is at odds with either."""
+    body = BOTH_STORE.replace("FACTOR", str(factor)).replace("THEN", then)
+    out = np.zeros(40_000, np.uint32)
+    ptx = kernel(body.replace("OFFSET", str(offset)))
+    report = run(ptx, out, grid=2, schedule=schedule, resident_clusters=2)
+    found = [(one.kind, one.severity.value) for one in report.findings]
+    assert set(found) == set(expected)
+    assert "(both store the same value)" in str(report)
 
 
 def test_neighbouring_halves_of_clusters():
