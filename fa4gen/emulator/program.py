@@ -301,6 +301,13 @@ class Program:
             ),
         )
 
+    def lets_dependents_start(self, entry: str) -> bool:
+        """Whether a kernel may let a programmatic dependent launch start before its own end."""
+        return any(
+            one.opcode == "griddepcontrol" and "launch_dependents" in one.modifiers
+            for one in flatten(self._module, entry).instructions
+        )
+
     def _entry(self, entry: str | None) -> str:
         names = self.entries
         if entry is None:

@@ -77,7 +77,7 @@ class Folders:
             }
         lines = [f"# launch {launch.number}: fa4gen emulate kernel.ptx --launch launch.yaml"]
         if launch.programmatic:
-            lines.append("# may start before the grid before has ended: see pending_writes")
+            lines.append("# a programmatic dependent launch: see pending_writes, if there are any")
         pending = [f"{one.name}[{a}:{b}]" for one, a, b in launch.pending_parts()]
         if pending:
             document["pending_writes"] = pending

@@ -59,7 +59,7 @@ class Session:
     _noted: set[str] = field(default_factory=set)
     _window: mmap.mmap | None = None
     _written: tuple[tuple[int, int], ...] = ()
-    """What the launch before changed, as addresses."""
+    """What the launch before changed, as addresses, if the next one may start before its end."""
 
     def answer(self, kind: int, data: bytes) -> bytes:
         """The answer to a request: a result of the driver's, and what belongs to it."""
@@ -203,7 +203,9 @@ class Session:
         except EmulatorError as error:
             self.say(f"launch {launch.number}, {entry}: {error}")
             return numbers(Result.INVALID_VALUE)
-        self._written = tuple(span for one in memory for span in one.put_back())
+        written = tuple(span for one in memory for span in one.put_back())
+        if written and module.program.lets_dependents_start(entry):
+            self._written = written
         for variable in variables.values():
             variable.put_back()
         return numbers(Result.SUCCESS, _later(report, launch))

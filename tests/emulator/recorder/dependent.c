@@ -1,4 +1,4 @@
-/* A programmatic dependent launch: the kernel named last reads what the one before it writes. */
+/* A programmatic dependent launch: the kernel named last reads what the one named before writes. */
 #include "driver.h"
 
 int main(int count, char **arguments)
@@ -8,11 +8,11 @@ int main(int count, char **arguments)
     CUlaunchAttribute early = {.id = 6, .value.dim = {1}};
     CUlaunchConfig config = {{1, 1, 1}, {32, 1, 1}, 0, NULL, &early, 1};
     int got[32], index;
-    HOLDS(count == 3);
+    HOLDS(count == 4);
     begin();
     CHECK(cuModuleLoad(&module, arguments[1]));
-    CHECK(cuModuleGetFunction(&produce, module, "produce"));
-    CHECK(cuModuleGetFunction(&kernel, module, arguments[2]));
+    CHECK(cuModuleGetFunction(&produce, module, arguments[2]));
+    CHECK(cuModuleGetFunction(&kernel, module, arguments[3]));
     CHECK(cuMemAlloc_v2(&values, 8192));
     CHECK(cuMemAlloc_v2(&out, sizeof got));
     CHECK(cuMemsetD8_v2(values, 0, 8192));

@@ -53,6 +53,12 @@ extern "C" __global__ void __launch_bounds__(64) stray(int *out) { out[1 << 20] 
 // Two launches of which the second may start before the first has ended: it reads what that writes.
 extern "C" __global__ void produce(int *values) { values[threadIdx.x] = threadIdx.x + 1; }
 
+__device__ __noinline__ void let_go() { asm volatile("griddepcontrol.launch_dependents;"); }
+extern "C" __global__ void produce_late(int *values) {
+  let_go();
+  values[threadIdx.x] = threadIdx.x + 1;
+}
+
 extern "C" __global__ void hasty(const int *values, int *out) {
   out[threadIdx.x] = *(volatile const int *)(values + threadIdx.x);
   asm volatile("griddepcontrol.wait;" ::: "memory");

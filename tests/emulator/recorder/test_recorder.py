@@ -85,13 +85,26 @@ def test_each_launch_is_a_folder_that_emulate_runs(built, tmp_path, capsys, monk
     assert np.isnan(before).all()
 
 
+@pytest.mark.parametrize("kernel", ["hasty", "patient"])
+def test_a_grid_that_starts_after_the_one_before_need_not_wait(
+    kernel: str, built, tmp_path, capsys, monkeypatch
+) -> None:
+    status, found = record(
+        capsys, monkeypatch, built, tmp_path / "out", "--", built.folder / "dependent", built.ptx,
+        "produce", kernel,
+    )  # fmt: skip
+    assert (status, found["status"], found["passed"]) == (0, 0, True)
+    text = (Path(found["launches"][1]["folder"]) / "launch.yaml").read_text()
+    assert "pending_writes:" not in text
+
+
 @pytest.mark.parametrize(("kernel", "kinds"), [("hasty", ["race"]), ("patient", [])])
 def test_waits_of_a_programmatic_launch_are_checked(
     kernel: str, kinds: list[str], built, tmp_path, capsys, monkeypatch
 ) -> None:
     status, found = record(
         capsys, monkeypatch, built, tmp_path / "out", "--", built.folder / "dependent", built.ptx,
-        kernel,
+        "produce_late", kernel,
     )  # fmt: skip
     assert (status, found["status"]) == (1 if kinds else 0, 0)
     first, second = found["launches"]
