@@ -11,7 +11,7 @@ from tests.compat.references import attention
 
 pytestmark = pytest.mark.compat
 
-# what docs/emulator_findings.md lists: of every kernel of the architecture, and as defects
+# what docs/emulator_findings.md lists
 KNOWN = {
     "sm_90a": {"illegal-instruction"},
     "sm_100a": {
@@ -23,7 +23,6 @@ KNOWN = {
         "race",
     },
 }
-DEFECTS = {"sm_90a": set[str](), "sm_100a": {"early-exit"}}
 
 
 def case(arch: str, depth: int, rows: int, keys: int, mask: str, **more: Any) -> Any:
@@ -62,5 +61,4 @@ def test_forward(cute: CuteRecorder, problem: dict[str, Any]) -> None:
         {"out": out, "lse": lse},
         bounds={"out": precision, "lse": 1e-5},
         known=KNOWN[problem["arch"]],
-        defects=DEFECTS[problem["arch"]],
     )

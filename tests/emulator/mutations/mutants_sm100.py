@@ -189,7 +189,11 @@ PAIR: Final = (
         "a CTA leaves while commits are on their way to its barriers",
         "",
         (Edit("      for (int i = 0; i < kStages; ++i, ++n) "
-              "WAIT_CLUSTER(empty + 8 * (n % kStages), (n / kStages & 1) ^ 1);\n"),),
+              "WAIT_CLUSTER(empty + 8 * (n % kStages), (n / kStages & 1) ^ 1);\n"),
+         # commits of a thread complete in order: one that is waited for must not come last
+         Edit("          COMMIT_PAIR(empty + 8 * slot);\n        }\n        COMMIT_PAIR(done);\n",
+              "          if (step == steps - 1) COMMIT_PAIR(done);\n"
+              "          COMMIT_PAIR(empty + 8 * slot);\n        }\n")),
         (Found("early-exit", "COMMIT_PAIR(empty", ""),),
     ),
 )  # fmt: skip
