@@ -143,6 +143,18 @@ require_gpu_option = click.option(
     help="End with status 4 where no GPU of the kernel's architecture is present.",
 )
 
+strict_option = click.option(
+    "--strict",
+    is_flag=True,
+    help="A kernel that is only partly emulated fails: instructions of it ran in no case.",
+)
+
+show_coverage_option = click.option(
+    "--show-coverage",
+    is_flag=True,
+    help="List all that did not run or always went the same way, with its source lines.",
+)
+
 _SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 
 

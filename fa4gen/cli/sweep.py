@@ -17,6 +17,7 @@ from fa4gen.cli.options import (
     jobs_option,
     require_gpu_option,
     shard_option,
+    strict_option,
 )
 from fa4gen.counts import counted
 
@@ -92,6 +93,7 @@ MAX_SEED = 2**32
     metavar="SECONDS",
     help="Stop a case as hung after this long.",
 )
+@strict_option
 @click.option("--list", "only_list", is_flag=True, help="Show the cases and do nothing.")
 @require_gpu_option
 @format_option
@@ -110,6 +112,7 @@ def command(
     patterns: tuple[str, ...],
     compiler: str,
     time_limit: float,
+    strict: bool,
     only_list: bool,
     require_gpu: bool,
     output_format: OutputFormat,
@@ -149,6 +152,7 @@ def command(
         compiler=compiler,
         seed=_new_seed() if seed is None else seed,
         patterns=patterns,
+        strict=strict,
         time_limit_s=time_limit,
     )
     path, records = _run(sweep, options, results, shard, executor, fresh=not resume)
@@ -237,6 +241,7 @@ def _print_results(
 ) -> None:
     from fa4gen.cli.output import note, print_json
     from fa4gen.sweep.record import count_outcomes
+    from fa4gen.verify.proof_words import is_emulated, proof_word
 
     counts = count_outcomes(records)
     if output_format == "json":
@@ -255,10 +260,11 @@ def _print_results(
     say = print if output_format == "text" else note
     numbers = ", ".join(f"{number} {outcome}" for outcome, number in counts.items() if number)
     say(f"{sweep.name}: {counted(len(records), 'case')}: {numbers}; results: {path}")
-    proofs = Counter(record.proof for record in records if record.outcome == "passed")
+    passed = [record.proof for record in records if record.outcome == "passed"]
+    proofs = Counter(map(proof_word, passed))
     if proofs:
         say("proved: " + ", ".join(f"{number} {proof}" for proof, number in proofs.items()))
-    if proofs["emulated"]:
+    if any(map(is_emulated, passed)):
         note("kernels were emulated where there is no GPU of their architecture")
 
 

@@ -17,6 +17,8 @@ from fa4gen.cli.options import (
     jobs_option,
     require_gpu_option,
     set_option,
+    show_coverage_option,
+    strict_option,
 )
 from fa4gen.cli.vendor_recover import make_good
 from fa4gen.counts import counted
@@ -76,6 +78,8 @@ def _action(name: str, what: str) -> Callable[[AnyCommand], AnyCommand]:
     metavar="GLOB",
     help="Of --verify: only the cases of this name, which prove nothing for the lock.",
 )
+@strict_option
+@show_coverage_option
 @require_gpu_option
 @click.option(
     "--compiler",
@@ -101,6 +105,8 @@ def command(
     verify: str | None,
     seed: int | None,
     patterns: tuple[str, ...],
+    strict: bool,
+    show_coverage: bool,
     require_gpu: bool,
     compiler: str,
     templates: Path | None,
@@ -140,8 +146,10 @@ def command(
     asked = Asked(configs, prefix, adapters, templates, settings)
     if settings and not configs:
         raise click.UsageError("--set changes the configs that are named: give CONFIG, too")
-    if verify is None and (seed is not None or patterns or require_gpu):
-        raise click.UsageError("--seed, --cases and --require-gpu are options of --verify")
+    if verify is None and (seed is not None or patterns or strict or show_coverage or require_gpu):
+        raise click.UsageError(
+            "--seed, --cases, --strict, --show-coverage and --require-gpu are options of --verify"
+        )
     reading = check if check is not None else verify
     if reading is not None:
         if configs or prefix or adapters:
@@ -152,7 +160,9 @@ def command(
         if verify is not None:
             from fa4gen.cli.vendor_verify import VerifyCall
 
-            call = VerifyCall(seed, patterns, require_gpu, compiler, jobs, output_format)
+            call = VerifyCall(
+                seed, patterns, strict, show_coverage, require_gpu, compiler, jobs, output_format
+            )
             return call.run([target.folder for target in targets])
         return _check(targets, diff, output_format)
     if update is not None:

@@ -24,6 +24,8 @@ class VerifyCall:
 
     seed: int | None
     patterns: tuple[str, ...]
+    strict: bool
+    show_coverage: bool
     require_gpu: bool
     compiler: str
     jobs: int
@@ -69,7 +71,9 @@ class VerifyCall:
             notes += lines
         verdicts_alone: list[Verdict] = [item.verdict for item in found]
         document = document_of(verdicts_alone, VerifyOptions(seed, self.patterns))
-        print_verdicts(verdicts_alone, document, self.output_format, see_them="take --format json")
+        print_verdicts(
+            verdicts_alone, document, self.output_format, show_coverage=self.show_coverage
+        )
         for text in notes:
             note(text)
         status = exit_status_of(verdicts_alone)
@@ -99,6 +103,7 @@ class VerifyCall:
                 jobs=self.jobs,
                 progress=lambda _: bar.advance(),
                 patterns=self.patterns,
+                strict=self.strict,
                 compiler=self.compiler,
             )
         again = ("fa4gen", "vendor", "--verify", shown_path(folder))

@@ -18,6 +18,8 @@ from fa4gen.cli.options import (
     require_gpu_option,
     set_option,
     shipped_option,
+    show_coverage_option,
+    strict_option,
 )
 from fa4gen.counts import counted
 
@@ -46,7 +48,7 @@ COLUMNS = (
 RIGHT = COLUMNS[2:]
 ERRORS = COLUMNS[5:9]
 MOST_SHOWN = 3
-"""Kernels whose coverage is shown branch by branch; with more, only what causes a warning."""
+"""Kernels for which figures of what ran are printed; with more, only what causes a warning."""
 STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 
 
@@ -86,6 +88,8 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
     metavar="FILE.json",
     help="Also write everything that was found as JSON.",
 )
+@strict_option
+@show_coverage_option
 @require_gpu_option
 @jobs_option
 @format_option
@@ -99,6 +103,8 @@ def command(
     large: bool,
     compiler: str,
     report: Path | None,
+    strict: bool,
+    show_coverage: bool,
     require_gpu: bool,
     jobs: int,
     output_format: OutputFormat,
@@ -116,8 +122,9 @@ def command(
     which it was.
     The columns of errors show the error that was closest to its bound, and how close. Of emulated
     kernels the columns rings and branches show what ran: rings of the plan that wrapped twice, and
-    branches that went both ways. Cases are added for what is missing; what is
-    missing in the end is reported.
+    branches that went both ways. Cases are added for what is missing. A kernel is emulated when
+    each of its instructions ran in some case, and else partly emulated, which --strict makes a
+    failure; branches that always went the same way are counted.
     """
     from fa4gen.verify.blas import use_one_blas_thread
 
@@ -129,7 +136,7 @@ def command(
     paths = select_configs(configs, shipped=shipped)
     # all problems of configs are reported before anything is run
     planned = plan_configs(paths, settings)
-    options = VerifyOptions(new_seed() if seed is None else seed, patterns, large)
+    options = VerifyOptions(new_seed() if seed is None else seed, patterns, large, strict)
     check_cases(planned, options)
     if list_cases:
         _list_cases(planned, options, output_format)
@@ -147,7 +154,7 @@ def command(
     document = document_of(verdicts, options)
     if report is not None:
         _write_report(report, document)
-    print_verdicts(verdicts, document, output_format)
+    print_verdicts(verdicts, document, output_format, show_coverage=show_coverage)
     _say_where(verdicts, options)
     status = exit_status_of(verdicts)
     if any(verdict.stopped for verdict in verdicts):
@@ -276,12 +283,14 @@ def print_verdicts(
     verdicts: Sequence[Verdict],
     document: dict[str, object],
     output_format: OutputFormat,
-    see_them: str = "verify one kernel, or give --report FILE.json",
+    *,
+    show_coverage: bool,
 ) -> None:
     """Print the table or ``document``, and on stderr what is wrong or was not reached."""
     from fa4gen.cli.github import annotation
     from fa4gen.cli.output import note, print_json, print_table
     from fa4gen.errors import Problem
+    from fa4gen.verify.proof_words import PARTLY
     from fa4gen.verify.report import (
         error_cell,
         exercise_cells,
@@ -290,7 +299,6 @@ def print_verdicts(
         verdict_word,
     )
 
-    few = len(verdicts) <= MOST_SHOWN
     if output_format == "json":
         print_json(document)
     else:
@@ -305,35 +313,36 @@ def print_verdicts(
             )
             for verdict in verdicts
         ]
-        print_table(COLUMNS, rows, right=RIGHT, styles=STYLES)
-        for verdict in verdicts if few else ():
+        words = (row[1] for row in rows)
+        styles = STYLES | {word: "yellow" for word in words if word.startswith(PARTLY)}
+        print_table(COLUMNS, rows, right=RIGHT, styles=styles)
+        for verdict in verdicts if len(verdicts) <= MOST_SHOWN else ():
             if verdict.exercise is not None:
                 click.echo(f"{verdict.name} covered: {verdict.exercise.summary()}")
     unshown = 0
     for verdict in verdicts:
-        for warns, text in gaps(verdict):
+        for warns, text in gaps(verdict, every=show_coverage):
             problem = Problem(text, file=verdict.config, line=1, column=1)
             if warns and output_format == "github":
                 note(annotation("warning", problem))
-            elif warns or few:
+            elif warns or show_coverage:
                 note(f"{'warning' if warns else 'not exercised'}: {text}")
             else:
                 unshown += 1
         for problem in problems(verdict):
             note(annotation("error", problem) if output_format == "github" else f"{problem}")
     if unshown:
-        note(
-            f"{unshown} branches of these kernels always went the same way: {see_them}, to see "
-            "which."
-        )
+        branches = "1 branch was" if unshown == 1 else f"{unshown} branches were"
+        note(f"{branches} always taken the same way: --show-coverage lists them")
 
 
 def _say_where(verdicts: Sequence[Verdict], options: VerifyOptions) -> None:
     """Say which kernels were emulated, and why."""
     from fa4gen.cli.output import note
     from fa4gen.runtime.device import all_devices, why_no_device
+    from fa4gen.verify.proof_words import is_emulated
 
-    emulated = [verdict for verdict in verdicts if verdict.proof == "emulated"]
+    emulated = [verdict for verdict in verdicts if is_emulated(verdict.proof)]
     for arch in dict.fromkeys(verdict.arch for verdict in emulated):
         there = ", ".join(map(str, all_devices())) or why_no_device()
         count = sum(verdict.arch == arch for verdict in emulated)

@@ -31,8 +31,8 @@ class CaseRecord:
     """failed: a kernel did not render, compile or verify. skipped: schema or plan refused it."""
     stage: Stage
     proof: str
-    """How far the kernel is proved: "not rendered", "rendered", "compiled", "emulated" or
-    "ran on <GPU>"."""
+    """How far the kernel is proved: "not rendered", "rendered", "compiled", "partly emulated (n
+    instructions not run)", "emulated" or "ran on <GPU>"."""
     key: str = ""
     """Hash of everything that determines the outcome; "" where that is not known."""
     problems: tuple[Problem, ...] = ()

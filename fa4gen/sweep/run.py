@@ -34,6 +34,8 @@ class SweepOptions:
     compiler: str = "auto"
     seed: int = 0
     patterns: tuple[str, ...] = ()
+    strict: bool = False
+    """A kernel that is only partly emulated fails."""
     time_limit_s: float = 900.0
     """For one case; what takes longer is given up as hung."""
 
@@ -141,6 +143,7 @@ def _task(
         compiler=options.compiler,
         seed=options.seed,
         patterns=options.patterns,
+        strict=options.strict,
         known_key=earlier.key if earlier is not None and settled else "",
     )
 

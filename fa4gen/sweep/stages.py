@@ -45,6 +45,8 @@ class CaseTask:
     seed: int
     patterns: tuple[str, ...]
     """Globs of the problems to verify on; empty for all."""
+    strict: bool
+    """Whether a kernel that is only partly emulated fails."""
     known_key: str
     """Key of an earlier result that need not be found again, or ""."""
 
@@ -151,11 +153,15 @@ def _run(case: _Case) -> bool:
     backend = _backend(plan.arch)
     if backend is None:
         return True  # the proof says that nothing was run
+    from fa4gen.toolchain.model import Unit
     from fa4gen.verify.run import VerifyOptions, verify_kernel
 
     with case.at("verify"):
-        options = VerifyOptions(task.seed, task.patterns)
-        case.verdict = verify_kernel(plan, compiled, backend, options, config=str(task.path))
+        options = VerifyOptions(task.seed, task.patterns, strict=task.strict)
+        unit = Unit(plan.name, rendered.source, rendered.headers, plan.arch)
+        case.verdict = verify_kernel(
+            plan, compiled, backend, options, config=str(task.path), unit=unit
+        )
         if case.verdict.num_cases:  # the patterns may leave nothing to run
             case.proof = case.verdict.proof
     return True
@@ -179,6 +185,7 @@ def _key(task: CaseTask, loaded: LoadedConfig, plan: Plan, rendered: RenderedKer
         "compiler": "" if compiler is None else f"{compiler.name} {compiler.version}",
         "backend": backend.name if backend else "",
         "patterns": task.patterns if backend else (),
+        "strict": task.strict and backend is not None,
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from fa4gen.toolchain.line_table import read_line_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from fa4gen.toolchain.elf import Cubin
 
 _LOC = re.compile(
@@ -55,14 +57,36 @@ def describe(chain: Chain) -> str:
 
 def ptx_line_chain(ptx: str, line: int) -> Chain:
     """Return where line ``line`` (from 1) of ``ptx`` came from; () when it does not say."""
+    return ptx_line_chains(ptx, (line,))[line]
+
+
+def ptx_line_chains(ptx: str, wanted: Iterable[int]) -> dict[int, Chain]:
+    """Return where each of the ``wanted`` lines (from 1) came from; () when ``ptx`` does not say.
+
+    One pass over the text, however many lines are wanted.
+    """
     lines = ptx.splitlines()
     files, names = _ptx_names(lines)
     seen: dict[tuple[str, str, str], re.Match[str]] = {}
+    left = set(wanted)
+    found: dict[int, Chain] = dict.fromkeys(left, ())
     current: re.Match[str] | None = None
-    for text in lines[:line]:
+    for number, text in enumerate(lines, 1):
         if match := _LOC.match(text):
             current = match
             seen[match[1], match[2], match[3]] = match
+        if number in left:
+            found[number] = _chain(current, seen, files, names)
+    return found
+
+
+def _chain(
+    current: re.Match[str] | None,
+    seen: Mapping[tuple[str, str, str], re.Match[str]],
+    files: Mapping[str, str],
+    names: Mapping[str, str],
+) -> Chain:
+    """Follow ``inlined_at`` from a ``.loc`` through those that came before it."""
     chain: list[Frame] = []
     while current is not None and len(chain) < _MAX_DEPTH:
         name = plain_name(names.get(current[4], "")) if current[4] else ""

@@ -34,7 +34,8 @@ PENDING_FOLDER = f"{STATE_FOLDER}/pending"
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-ProofLevel = Literal["compiled", "emulated", "ran"]
+ProofLevel = Literal["compiled", "partly emulated", "emulated", "ran"]
+"""From the least to the most."""
 
 
 def check_relative(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
@@ -19,6 +19,7 @@ from fa4gen.vendor.lock import (
 )
 from fa4gen.vendor.on_disk import read_file
 from fa4gen.vendor.transaction import Change, apply_changes
+from fa4gen.verify.proof_words import EMULATED, PARTLY, is_emulated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +35,8 @@ class Outcome:
 
     symbol: str
     proof: str
-    """As verdicts have it: "compiled", "emulated" or "ran on <GPU>"."""
+    """As verdicts have it: "compiled", "partly emulated (n instructions not run)", "emulated" or
+    "ran on <GPU>"."""
     passed: bool
     num_cases: int
 
@@ -101,7 +103,7 @@ def _joined(
                 files_sha256=files_sha256,
             )
         )
-    order = ("compiled", "emulated", "ran")
+    order = get_args(ProofLevel)
     return tuple(sorted(kept, key=lambda proof: order.index(proof.level)))
 
 
@@ -109,4 +111,6 @@ def _level(proof: str) -> ProofLevel | None:
     """Return the lock's word for a verdict's proof, None for one that says nothing of a run."""
     if proof.startswith(_RAN):
         return "ran"
-    return "emulated" if proof == "emulated" else None
+    if not is_emulated(proof):
+        return None
+    return EMULATED if proof == EMULATED else PARTLY

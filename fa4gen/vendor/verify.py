@@ -33,7 +33,8 @@ class FolderVerdict:
     symbol: str
     """The C function."""
     verdict: Verdict
-    """Of its cases: ``proof`` is "emulated" or "ran on <GPU>", ``config`` the manifest."""
+    """Of its cases: ``proof`` is "partly emulated (n instructions not run)", "emulated" or
+    "ran on <GPU>", ``config`` the manifest."""
     cubin: str
     """Of the machine code: "as compiled from kernels/", or why that is not known."""
     notes: tuple[str, ...] = ()
@@ -84,12 +85,14 @@ def verify_folder(
     jobs: int = 1,
     progress: Callable[[FolderVerdict], None] | None = None,
     patterns: tuple[str, ...] = (),
+    strict: bool = False,
     compiler: str = "auto",
     emulate: bool = False,
 ) -> list[FolderVerdict]:
     """Verify every kernel of a vendored folder by its own C code; verdicts in the kernels' order.
 
-    ``patterns`` choose cases as in ``fa4gen verify``; ``progress`` gets each verdict as it is
+    ``patterns`` choose cases as in ``fa4gen verify``; with ``strict``, kernels that are partly
+    emulated fail; ``progress`` gets each verdict as it is
     ready; ``jobs`` processes share what is emulated. ``emulate`` leaves GPUs out.
 
     Raises ConfigError for what is no vendored folder, CompileError where its C files do not
@@ -101,7 +104,7 @@ def verify_folder(
     from fa4gen.verify.run import VerifyOptions
 
     contents = read_contents(Path(folder))
-    options = VerifyOptions(seed, patterns)
+    options = VerifyOptions(seed, patterns, strict=strict)
     with scratch_folder("fa4gen-vendor-") as scratch:
         libraries = _build(contents.folder, contents.prefix, scratch, emulate=emulate)
         work = partial(_verify, libraries=libraries, options=options, compiler=compiler)

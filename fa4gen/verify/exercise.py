@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
+from fa4gen.counts import counted
 from fa4gen.emulator.coverage.counts import WRAPPED_TWICE
 from fa4gen.verify.wanted import Wanted
 
@@ -12,8 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from fa4gen.designs.shared.kernel_model import KernelPlan
+    from fa4gen.designs.shared.unreachable import Unreachable
     from fa4gen.emulator.coverage.counts import BranchCoverage, Coverage
+    from fa4gen.toolchain.ptx_places import Place
     from fa4gen.verify.work_done import Rescales, Tiles
+
+
+CHOICES: Final = {"min": "min", "max": "max", "selp": "selection"}
+"""Words for what chooses between two sizes, by opcode."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +57,10 @@ class Exercise:
     """Tiles that a CTA worked on; None where no case shows it."""
     rescales: Rescales | None = None
     """Of an attention kernel with lazy rescaling."""
-    places: Mapping[int, str] = field(default_factory=dict)
+    places: Mapping[int, Place] = field(default_factory=dict)
     """Source lines by line of PTX, where they were looked up."""
+    unreachable: tuple[Unreachable, ...] = ()
+    """What the plan says that no problem reaches; for this ``places`` are known of every line."""
 
     @property
     def rings_left(self) -> tuple[Ring, ...]:
@@ -66,10 +77,22 @@ class Exercise:
         """Branches that no thread reached, or that all threads took the same way."""
         return tuple(one for one in self.coverage.branches if not one.covered)
 
+    @cached_property
+    def not_run(self) -> tuple[int, ...]:
+        """Lines of PTX of the instructions that no thread executed, without the unreachable."""
+        lines = (one.line for one in self.coverage.unrun)
+        return tuple(line for line in lines if not self._excuses(line))
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Instructions that no problem reaches, by the reason that the plan gives."""
+        lines = (one.line for one in self.coverage.unrun)
+        return dict(Counter(found[0].reason for line in lines if (found := self._excuses(line))))
+
     @property
     def complete(self) -> bool:
-        """Whether every ring wrapped twice, and every branch and kind of work went both ways."""
-        return not self.rings_left and not self.branches_left and not list(self.work_gaps())
+        """Whether every instruction ran, rings wrapped twice, branches and work went both ways."""
+        return not (self.not_run or self.rings_left or self.branches_left or list(self.work_gaps()))
 
     @property
     def wanted(self) -> Wanted:
@@ -77,7 +100,7 @@ class Exercise:
         tiles, rescales = self.tiles, self.rescales
         return Wanted(
             rings=bool(self.rings_left),
-            branches=not all(one.only_rounds for one in self.branches_left),
+            branches=bool(self.not_run) or not all(one.only_rounds for one in self.branches_left),
             rescales_taken=rescales is not None and not rescales.taken,
             rescales_skipped=rescales is not None and not rescales.skipped,
             several_tiles=tiles is not None and not tiles.several,
@@ -137,17 +160,36 @@ class Exercise:
         if wanted.single_tile:
             yield "every CTA took more than one tile"
 
+    def refuted(self) -> Iterator[str]:
+        """Say which instructions ran that the plan says no problem reaches."""
+        never = {one.line for one in self.coverage.unrun}
+        for line in dict.fromkeys(self.coverage.lines):
+            if line not in never:
+                for one in self._excuses(line):
+                    yield (
+                        f"the plan says that no problem reaches {one.function} "
+                        f"({one.reason}), and it ran: {self.place_of(line)}"
+                    )
+
+    def instruction_gaps(self) -> Iterator[str]:
+        """Say which instructions did not run, those of one place together."""
+        for place, count in Counter(map(self.place_of, self.not_run)).items():
+            yield f"{counted(count, 'instruction')} not run: {place}"
+
     def branch_gaps(self) -> Iterator[str]:
         """Say which branches did not go both ways, copies of one place together."""
         places: dict[tuple[str, str], list[BranchCoverage]] = {}
         for one in self.branches_left:
-            if one.only_rounds:
+            if one.choice:
+                always = "always gave the same value" if one.reached else "decided nothing"
+                how = f"{CHOICES[one.choice]} that {always}"
+            elif one.only_rounds:
                 how = "loop that was always entered"
             elif one.reached:
                 how = "branch always the same way"
             else:
                 how = "branch that was not reached"
-            places.setdefault((how, self._place(one.line, one.where)), []).append(one)
+            places.setdefault((how, self.place_of(one.line, one.where)), []).append(one)
         for (how, place), found in places.items():
             roles = sorted({role for one in found for role in one.roles})
             who = f" [{', '.join(roles)}]" if roles else ""
@@ -173,6 +215,7 @@ class Exercise:
             "branches_both_ways": coverage.num_covered,
             "instructions": coverage.instructions,
             "instructions_run": coverage.instructions - len(coverage.unrun),
+            "instructions_unreachable": self.reasons,
             "clusters_cancelled": coverage.cancelled,
             "named_barriers": list(coverage.named),
             "score_tiles": dict(self.score_tiles),
@@ -182,11 +225,20 @@ class Exercise:
             else {**asdict(self.tiles), "several": self.tiles.several},
             "work_not_seen": list(self.work_gaps()),
             "rings_not_wrapped": list(self.ring_gaps()),
+            "instructions_not_run": list(self.instruction_gaps()),
             "not_reached": list(self.branch_gaps()),
         }
 
-    def _place(self, line: int, where: str) -> str:
-        return self.places.get(line, where)
+    def place_of(self, line: int, where: str = "") -> str:
+        """Write the source of a line of PTX; ``where`` it is not known."""
+        place = self.places.get(line)
+        return where or f"PTX line {line}" if place is None else str(place)
+
+    def _excuses(self, line: int) -> tuple[Unreachable, ...]:
+        place = self.places.get(line)
+        if place is None:
+            return ()
+        return tuple(one for one in self.unreachable if one.means(place.lines))
 
 
 def rings_of(plan: KernelPlan, coverage: Coverage) -> tuple[Ring, ...]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.shared.unreachable import Unreachable
+    from fa4gen.toolchain.ptx_places import Place
     from fa4gen.verify.verdict import CaseVerdict, NamedCase
 
 MAX_FURTHER: Final = 3
@@ -69,7 +71,16 @@ def run_further(
     return more
 
 
-def with_places(found: Exercise, look_up: Callable[[Sequence[int]], Mapping[int, str]]) -> Exercise:
-    """Return ``found`` with the source lines of what was not reached."""
-    lines = [one.line for one in found.branches_left]
-    return replace(found, places=look_up(lines)) if lines else found
+def with_places(
+    found: Exercise,
+    unreachable: tuple[Unreachable, ...],
+    look_up: Callable[[Sequence[int]], Mapping[int, Place]],
+) -> Exercise:
+    """Return ``found`` with the source lines of what was not reached, and what cannot be."""
+    coverage = found.coverage
+    lines = [one.line for one in found.branches_left] + [one.line for one in coverage.unrun]
+    if unreachable:  # none of it may have run
+        lines += coverage.lines
+    if not lines:
+        return found
+    return replace(found, places=look_up(lines), unreachable=unreachable)

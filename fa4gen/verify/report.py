@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.verify.errors import ErrorSet
+    from fa4gen.verify.exercise import Exercise
     from fa4gen.verify.verdict import CaseVerdict, Verdict
 
 SCHEMA_VERSION = 1
@@ -63,21 +64,52 @@ def problems(verdict: Verdict) -> Iterator[Problem]:
         )
 
 
-def gaps(verdict: Verdict) -> Iterator[tuple[bool, str]]:
-    """Return what the cases did not reach of a kernel that passed; True marks warnings.
+def coverage_problems(
+    name: str, config: str, exercise: Exercise, *, strict: bool
+) -> Iterator[Problem]:
+    """Return what makes a kernel fail because of what ran of it.
+
+    Instructions that the plan says cannot run and that did; with ``strict``, those that did not.
+    """
+    for text in exercise.refuted():
+        yield Problem(f"{name}: {text}", file=config, line=1, column=1)
+    if strict and exercise.not_run:
+        yield Problem(
+            f"{name}: partly emulated: {_not_run(exercise)}",
+            "--show-coverage lists them; without --strict this is a warning.",
+            file=config,
+            line=1,
+            column=1,
+        )
+
+
+def gaps(verdict: Verdict, *, every: bool = False) -> Iterator[tuple[bool, str]]:
+    """Return what the cases did not reach of a kernel that passed them; True marks warnings.
 
     Nothing where cases were chosen by name. A ring that did not wrap is a warning: errors in its
-    waits would not have shown. So is a kind of work that was always, or never, done.
+    waits would not have shown. So is a kind of work that was always, or never, done, and code that
+    did not run; ``every`` place of that is given then, else the first.
     Branches are reported: many can never go both ways.
     """
     exercise = verdict.exercise
-    if exercise is not None and exercise.whole and verdict.passed:
+    right = verdict.num_passed == verdict.num_cases
+    if exercise is not None and exercise.whole and right:
         for gap in exercise.ring_gaps():
             yield True, f"{verdict.name}: {gap}"
         for gap in exercise.work_gaps():
             yield True, f"{verdict.name}: {gap}"
+        if exercise.not_run and not every and verdict.passed:  # else it is a problem already
+            yield True, f"{verdict.name}: {_not_run(exercise)}"
+        for gap in exercise.instruction_gaps() if every else ():
+            yield True, f"{verdict.name}: {gap}"
         for gap in exercise.branch_gaps():
             yield False, f"{verdict.name}: {gap}"
+
+
+def _not_run(exercise: Exercise) -> str:
+    """Say how many instructions did not run, and name one."""
+    number, place = len(exercise.not_run), exercise.place_of(exercise.not_run[0])
+    return f"{counted(number, 'instruction')} not run in any case, the first at {place}"
 
 
 def exercise_cells(verdict: Verdict) -> tuple[str, str]:

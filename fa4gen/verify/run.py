@@ -16,6 +16,8 @@ from fa4gen.verify.cases import select_cases
 from fa4gen.verify.family import family_of
 from fa4gen.verify.further import exercise_of, run_further, with_places
 from fa4gen.verify.judge import judge
+from fa4gen.verify.proof_words import emulated_proof
+from fa4gen.verify.report import coverage_problems
 from fa4gen.verify.share import share_work
 from fa4gen.verify.verdict import CaseVerdict, Check, Failure, Verdict
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
     from fa4gen.config.settings import Setting
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.errors import Problem
     from fa4gen.toolchain.model import CompiledKernel, Unit
+    from fa4gen.toolchain.ptx_places import Place
     from fa4gen.verify.backend import Backend, Runnable
     from fa4gen.verify.buffers import CaseMemory, Image
     from fa4gen.verify.build import BuiltKernel
@@ -50,6 +54,8 @@ class VerifyOptions:
     """Add the cases whose reference is computed on the GPU."""
     until_failure: bool = False
     """Emulate the cheapest cases first, in one process, and none after one that fails."""
+    strict: bool = False
+    """A kernel that is only partly emulated fails."""
 
 
 def verify_configs(
@@ -219,14 +225,20 @@ def verify_kernel(
     if backend.emulates and whole:
         verdicts = [*verdicts, *run_further(plan, verdicts, kernel.check)]
     exercise = exercise_of(plan, verdicts, whole=whole)
-    if exercise is not None and unit is not None and whole:
-        exercise = with_places(exercise, partial(_places, unit, compiled))
+    proof = backend.proof
+    problems: tuple[Problem, ...] = ()
+    if exercise is not None and whole:
+        if unit is not None:
+            exercise = with_places(exercise, plan.unreachable, partial(_places, unit, compiled))
+        proof = emulated_proof(len(exercise.not_run))
+        problems = tuple(coverage_problems(plan.name, config, exercise, strict=options.strict))
     return Verdict(
         config=config,
         name=plan.name,
         arch=plan.arch,
-        proof=backend.proof,
+        proof=proof,
         seed=options.seed,
+        problems=problems,
         cases=tuple(verdict for verdict in verdicts if verdict is not None),
         num_cases=len(verdicts),
         exercise=exercise,
@@ -251,7 +263,7 @@ def choose_cases(
     return select_cases((*family.default_cases(), *large), options.patterns)
 
 
-def _places(unit: Unit, compiled: CompiledKernel, lines: Sequence[int]) -> dict[int, str]:
+def _places(unit: Unit, compiled: CompiledKernel, lines: Sequence[int]) -> dict[int, Place]:
     from fa4gen.toolchain.compile import find_compiler
     from fa4gen.toolchain.ptx_places import ptx_places
 

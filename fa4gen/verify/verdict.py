@@ -92,7 +92,8 @@ class Verdict:
     name: str
     arch: str
     proof: str
-    """"rendered", "compiled", "emulated" or "ran on <GPU>"; how far it came, right or wrong."""
+    """"rendered", "compiled", "partly emulated (n instructions not run)", "emulated" or
+    "ran on <GPU>"; how far it came, right or wrong."""
     seed: int
     cases: tuple[CaseVerdict, ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from fa4gen.cli.main import main
 from fa4gen.runtime.device import find_device
+from fa4gen.verify.attention import AttentionFamily
+from fa4gen.verify.cases import Case
 from fa4gen.verify.family import family_of
 
 no_gpu = pytest.mark.skipif(find_device("sm_90a") is not None, reason="this machine has a GPU")
@@ -45,6 +48,39 @@ def test_json_and_the_report_file(config, capsys, tmp_path) -> None:
     assert [case["name"] for case in kernel["cases"]] == ["size/1"]
     assert kernel["config"] == "k.yaml"
     assert kernel["compiled"]["spill_store_bytes"] == 0
+
+
+@no_gpu
+@pytest.mark.compile
+def test_a_kernel_that_did_not_run_as_a_whole_is_partly_emulated(
+    config, capsys, monkeypatch
+) -> None:
+    cases = (Case("size/1", 1, 2, 2, 1, 1),)
+    monkeypatch.setattr(AttentionFamily, "emulated_cases", lambda self: cases)
+    monkeypatch.setattr(AttentionFamily, "further_cases", lambda self, wanted: ())
+    assert main(["verify", "k.yaml", "--seed", "9", "--format", "json"]) == 0
+    output = capsys.readouterr()
+    (kernel,) = json.loads(output.out)["kernels"]
+    proof = re.fullmatch(r"partly emulated \((\d+) instructions not run\)", kernel["proof"])
+    assert proof is not None
+    covered = kernel["exercise"]
+    number = covered["instructions"] - covered["instructions_run"]
+    assert int(proof[1]) == number > 0
+    assert f"warning: k: {number} instructions not run in any case, the first at k" in output.err
+    (line,) = [one for one in output.err.splitlines() if "always taken the same way" in one]
+    assert re.fullmatch(r"\d+ branches were .*: --show-coverage lists them", line)
+    assert "not exercised" not in output.err
+    assert main(["verify", "k.yaml", "--seed", "9", "--strict", "--show-coverage"]) == 1
+    output = capsys.readouterr()
+    assert "FAILED" in output.out
+    assert f"k: partly emulated: {number} instructions not run in any case" in output.err
+    listed = re.findall(r"warning: k: (\d+) instructions? not run: k\S+:\d+", output.err)
+    assert sum(map(int, listed)) == number
+    assert "not exercised: k: branch" in output.err
+    assert "always taken the same way" not in output.err
+    # a part of the cases says nothing of the whole kernel
+    assert main(["verify", "k.yaml", "--strict", "--cases", "size/1"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["k", "emulated"]
 
 
 @no_gpu

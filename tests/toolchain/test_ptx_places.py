@@ -38,9 +38,10 @@ def test_lines_of_ptx_have_their_source_text() -> None:
         for word in ("setp", "barrier.sync", "st.global")
     }
     places = ptx_places(UNIT, ptx, [*numbers.values(), 1], tool)
-    assert places[numbers["setp"]] == "k.cu:3: if (threadIdx.x < 64) {"
-    assert places[numbers["barrier.sync"]].startswith("k.h:2 (meet): asm volatile(")
-    assert places[numbers["st.global"]] == "k.cu:6: out[threadIdx.x] = 3.0f;"
+    assert str(places[numbers["setp"]]) == "k.cu:3: if (threadIdx.x < 64) {"
+    assert str(places[numbers["barrier.sync"]]).startswith("k.h:2 (meet): asm volatile(")
+    assert str(places[numbers["st.global"]]) == "k.cu:6: out[threadIdx.x] = 3.0f;"
+    assert places[numbers["barrier.sync"]].lines[1] == ("", "meet(64);")
     assert len(places) == 3  # line 1 is a comment
 
 

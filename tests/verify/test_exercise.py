@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.config.find import find_configs
+from fa4gen.designs.shared.unreachable import Unreachable
 from fa4gen.emulator.coverage.counts import (
     BarrierCoverage,
     BranchCoverage,
@@ -21,23 +23,39 @@ from fa4gen.emulator.coverage.counts import (
 )
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
+from fa4gen.toolchain.ptx_places import Place
+from fa4gen.toolchain.source_lines import Frame
 from fa4gen.verify.cases import Case, with_heads_of
 from fa4gen.verify.exercise import Exercise, rings_of
 from fa4gen.verify.family import family_of
 from fa4gen.verify.further import MAX_FURTHER, exercise_of, run_further, with_places
 from fa4gen.verify.reference import AttentionProblem
-from fa4gen.verify.report import exercise_cells, gaps, verdict_data
+from fa4gen.verify.report import (
+    coverage_problems,
+    exercise_cells,
+    gaps,
+    verdict_data,
+    verdict_word,
+)
 from fa4gen.verify.ring_cases import TILES, attention_rings, gemm_rings, loads
 from fa4gen.verify.score_tiles import score_tiles
 from fa4gen.verify.verdict import CaseVerdict, Failure, Verdict
 from tests.shipped import plan_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 VOTE = VoteCoverage(9, "PTX line 9", taken=2, skipped=3)
 TILE_RING, SUMS_RING = RingUse("tile_full", 2, 4), RingUse("accum_full", 1, 3)
 
 
-def seen(plan, phases: int, *, short: str = "", **branch) -> Coverage:
-    """A coverage with ``phases`` of every slot, and one fewer of the last slot of ``short``."""
+def seen(
+    plan, phases: int, *, short: str = "", not_run: tuple[int, ...] = (), **branch
+) -> Coverage:
+    """A coverage with ``phases`` of every slot, and one fewer of the last slot of ``short``.
+
+    Of instructions on ten lines of PTX, ``not_run`` did not run.
+    """
     barriers = []
     for row in plan.barriers:
         for slot in range(row.slots):
@@ -46,10 +64,12 @@ def seen(plan, phases: int, *, short: str = "", **branch) -> Coverage:
                 BarrierCoverage(row.offset + 8 * slot, f"{row.name}[{slot}]", phases - less)
             )
     one = BranchCoverage(7, "PTX line 7", "", **{"taken": True, "passed": True, **branch})
-    never = () if one.covered else (Unrun(8, "PTX line 8", "", 1),)
+    never = tuple(Unrun(line, f"PTX line {line}", "", 1) for line in not_run)
     names = {row.name for row in plan.barriers}
     uses = tuple(use for use in (TILE_RING, SUMS_RING) if use.name in names)
-    return Coverage("k", tuple(barriers), (one,), never, 10, 1, 1, votes=(VOTE,), uses=uses)
+    return Coverage(
+        "k", tuple(barriers), (one,), never, tuple(range(1, 11)), 1, 1, votes=(VOTE,), uses=uses
+    )
 
 
 def verdicts(plan, *coverages: Coverage) -> list[CaseVerdict]:
@@ -255,15 +275,16 @@ def verdict_with(exercise: Exercise) -> Verdict:
 
 def test_words_for_what_was_reached_and_what_was_not(make_plan) -> None:
     plan = make_plan()
-    coverage = seen(plan, 3, short="key_full", passed=False, roles=("softmax",))
+    coverage = seen(plan, 3, short="key_full", not_run=(8,), passed=False, roles=("softmax",))
     found = exercise_of(plan, verdicts(plan, coverage), whole=True)
     assert found is not None
-    found = with_places(found, lambda lines: {line: f"k.cu:{line}: if (x) y();" for line in lines})
+    found = with_places(found, (), places)
     verdict = verdict_with(found)
     wanted = [
         (True, f"k: ring key_full ({plan.barrier('key_full').slots} slots) did not wrap twice: "
                "a slot completed 2 phases, 3 are required"),
-        (False, "k: branch always the same way [softmax]: k.cu:7: if (x) y();"),
+        (True, "k: 1 instruction not run in any case, the first at k.cu:8 (f): if (x) y8();"),
+        (False, "k: branch always the same way [softmax]: k.cu:7 (f): if (x) y7();"),
     ]  # fmt: skip
     assert list(gaps(verdict)) == wanted
     number = len(plan.barriers)
@@ -275,21 +296,84 @@ def test_words_for_what_was_reached_and_what_was_not(make_plan) -> None:
         "rescales: 2 taken, 3 skipped; tiles a CTA: 1 to 3"
     )
     assert [ring["name"] for ring in data["rings"] if not ring["wrapped_twice"]] == ["key_full"]
-    assert data["not_reached"] == ["branch always the same way [softmax]: k.cu:7: if (x) y();"]
+    assert data["not_reached"] == ["branch always the same way [softmax]: k.cu:7 (f): if (x) y7();"]
+    assert data["instructions_not_run"] == ["1 instruction not run: k.cu:8 (f): if (x) y8();"]
     # cases chosen by name do not cover the whole kernel
     assert not list(gaps(verdict_with(replace(found, whole=False))))
     assert exercise_cells(replace(verdict, exercise=None)) == ("-", "-")
 
 
-def test_loops_and_unreached_branches_have_words_of_their_own(make_plan) -> None:
+def test_loops_choices_and_unreached_branches_have_words_of_their_own(make_plan) -> None:
     plan = make_plan()
     for branch, words in (
         ({"taken": False, "skips": True}, "loop that was always entered"),
         ({"taken": False, "passed": False}, "branch that was not reached"),
+        ({"taken": False, "choice": "min"}, "min that always gave the same value"),
+        ({"passed": False, "choice": "selp"}, "selection that always gave the same value"),
+        ({"taken": False, "passed": False, "choice": "max"}, "max that decided nothing"),
     ):
         found = exercise_of(plan, verdicts(plan, seen(plan, 3, **branch)), whole=True)
         assert found is not None
         assert [text for _, text in gaps(verdict_with(found))] == [f"k: {words}: PTX line 7"]
+
+
+def places(lines: Iterable[int]) -> dict[int, Place]:
+    """Each line of PTX is from the line of the same number of function ``f``."""
+    return {
+        line: Place(
+            (Frame("f", "k.cu", line), Frame("", "k.cu", 90)), (f"if (x) y{line}();", "f();")
+        )
+        for line in lines
+    }
+
+
+def test_code_that_the_plan_calls_unreachable_is_not_asked_for(make_plan) -> None:
+    plan = make_plan()
+    found = exercise_of(plan, verdicts(plan, seen(plan, 3, not_run=(8, 9))), whole=True)
+    assert found is not None
+    assert found.not_run == (8, 9)
+    assert not found.complete
+    named = with_places(found, (Unreachable("f", "y8()", "x is 0"),), places)
+    assert named.not_run == (9,)
+    assert named.reasons == {"x is 0": 1}
+    assert not list(named.refuted())
+    elsewhere = with_places(found, (Unreachable("g", "y8()", "x is 0"),), places)
+    assert elsewhere.not_run == (8, 9)
+    whole = with_places(
+        found, (Unreachable("f", "y8()", "x is 0"), Unreachable("f", "y9()", "x is 0")), places
+    )
+    assert (whole.not_run, whole.reasons, whole.complete) == ((), {"x is 0": 2}, True)
+
+
+def test_an_unreachable_entry_whose_code_ran_is_refused(make_plan) -> None:
+    plan = make_plan()
+    found = exercise_of(plan, verdicts(plan, seen(plan, 3, not_run=(8,))), whole=True)
+    assert found is not None
+    named = with_places(found, (Unreachable("f", "y7()", "x is 0"),), places)
+    (problem,) = coverage_problems("k", "k.yaml", named, strict=False)
+    assert problem.message == (
+        "k: the plan says that no problem reaches f (x is 0), and it ran: k.cu:7 (f): if (x) y7();"
+    )
+    # an entry for a whole function, a part of which ran
+    named = with_places(found, (Unreachable("f", "", "x is 0"),), places)
+    assert len(list(named.refuted())) == 9
+    # the line where the function was called counts as one of its lines
+    named = with_places(found, (Unreachable("", "f();", "x is 0"),), places)
+    assert len(list(named.refuted())) == 9
+
+
+def test_only_strict_fails_for_code_that_did_not_run(make_plan) -> None:
+    plan = make_plan()
+    found = exercise_of(plan, verdicts(plan, seen(plan, 3, not_run=(8, 9))), whole=True)
+    assert found is not None
+    assert not list(coverage_problems("k", "k.yaml", found, strict=False))
+    (problem,) = coverage_problems("k", "k.yaml", found, strict=True)
+    assert problem.message == (
+        "k: partly emulated: 2 instructions not run in any case, the first at PTX line 8"
+    )
+    everything = exercise_of(plan, verdicts(plan, seen(plan, 3)), whole=True)
+    assert everything is not None
+    assert not list(coverage_problems("k", "k.yaml", everything, strict=True))
 
 
 def test_verify_watches_rings_of_the_emulated_kernel_only(
@@ -307,13 +391,23 @@ def test_verify_watches_rings_of_the_emulated_kernel_only(
 
         def load(self, plan, compiled):
             kernel = super().load(plan, compiled)
-            return SimpleNamespace(run=kernel.run, take_coverage=lambda: seen(plan, 2))
+            return SimpleNamespace(
+                run=kernel.run, take_coverage=lambda: seen(plan, 2, not_run=(8,))
+            )
 
     options = VerifyOptions(1)
     verdict = verify_kernel(plan, compiled, Emulating(), options)
     assert verdict.passed
+    assert verdict.proof == "partly emulated (1 instruction not run)"
     names = [case.case.name for case in verdict.cases]
     # added without effect: the stand-in always reports the same
-    assert [name.split("x")[0] for name in names[-2:]] == ["rings/1", "rings/12"]
-    assert verdict.num_cases == len(names) == len(family_of(plan).emulated_cases()) + 2
-    assert len(list(gaps(verdict))) == len(plan.barriers)
+    assert [name.split("x")[0] for name in names[-3:]] == ["rings/1", "rings/12", "further/long"]
+    assert verdict.num_cases == len(names) == len(family_of(plan).emulated_cases()) + 3
+    assert len(list(gaps(verdict))) == len(plan.barriers) + 1
+    strict = verify_kernel(plan, compiled, Emulating(), replace(options, strict=True))
+    assert not strict.passed
+    assert verdict_word(strict) == "FAILED"
+    assert strict.num_passed == strict.num_cases
+    # of chosen cases nothing is said
+    few = replace(options, patterns=("size/8",), strict=True)
+    assert verify_kernel(plan, compiled, Emulating(), few).passed

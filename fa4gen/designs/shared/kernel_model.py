@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         TensorMemoryRegion,
         TileListPlan,
     )
+    from fa4gen.designs.shared.unreachable import Unreachable
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
@@ -87,6 +88,11 @@ class KernelPlan:
     @property
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Sections of ``fa4gen explain`` on what the config says in a language: title, lines."""
+        return ()
+
+    @property
+    def unreachable(self) -> tuple[Unreachable, ...]:
+        """Code that no problem reaches: verify does not ask for it, and refuses it if it runs."""
         return ()
 
     @property

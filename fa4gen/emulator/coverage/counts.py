@@ -48,11 +48,15 @@ class BarrierCoverage:
 
 @dataclass(frozen=True, slots=True)
 class BranchCoverage:
-    """A conditional branch, or a guard of an instruction at which threads synchronise or wait.
+    """A place where a kernel decides: a conditional branch, a guard, or a choice of a size.
+
+    Guards are those of instructions at which threads synchronise or wait; ``choice`` is the opcode
+    of a choice (``min``, ``max``, ``selp``), and "" of the others.
 
     line     the PTX line
     where    the source line, or the PTX line; ``call`` is where that code was inlined
-    taken    a thread for which the condition held came here; ``passed``: one for which it did not
+    taken    a thread for which the condition held came here; ``passed``: one for which it did not;
+             of a choice: a thread got the first value, or the second, and the two differed
     roles    of some of the threads that came
     expects  the sides that can be taken in correct code: a side that leads to ``trap`` only is
              left out, and so is the repetition of a wait
@@ -67,6 +71,7 @@ class BranchCoverage:
     roles: tuple[str, ...] = ()
     expects: tuple[bool, bool] = (True, True)
     skips: bool | None = None
+    choice: str = ""
 
     @property
     def covered(self) -> bool:
@@ -97,6 +102,7 @@ class BranchCoverage:
             tuple(sorted({*self.roles, *other.roles})),
             self.expects,
             self.skips,
+            self.choice,
         )
 
 
@@ -158,8 +164,9 @@ class Coverage:
     """What launches of one kernel exercised.
 
     barriers      in the order of shared memory
-    branches      in the order of the PTX
-    instructions  of the kernel, without those that lead to ``trap`` only; ``unrun`` of them
+    branches      in the order of the PTX, then the choices of sizes in that order
+    lines         of PTX, of the kernel's instructions, without those that lead to ``trap`` only
+    unrun         those of them that no thread executed
     clusters      started; ``cancelled`` by clusterlaunchcontrol; ``ctas`` started
     named         the ids of the named barriers that were completed
     votes         branches on a vote of the warp, in the order of the PTX
@@ -172,7 +179,7 @@ class Coverage:
     barriers: tuple[BarrierCoverage, ...] = ()
     branches: tuple[BranchCoverage, ...] = ()
     unrun: tuple[Unrun, ...] = ()
-    instructions: int = 0
+    lines: tuple[int, ...] = ()
     clusters: int = 0
     ctas: int = 0
     cancelled: int = 0
@@ -196,7 +203,7 @@ class Coverage:
             tuple(barriers[offset] for offset in sorted(barriers)),
             tuple(a | b for a, b in zip(self.branches, other.branches, strict=True)),
             tuple(one for one in self.unrun if one in never),
-            self.instructions,
+            self.lines,
             max(self.clusters, other.clusters),
             max(self.ctas, other.ctas),
             max(self.cancelled, other.cancelled),
@@ -206,7 +213,12 @@ class Coverage:
         )
 
     def _kernel(self) -> tuple[str, int, int, int]:
-        return self.kernel, self.instructions, len(self.branches), len(self.votes)
+        return self.kernel, len(self.lines), len(self.branches), len(self.votes)
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions can run."""
+        return len(self.lines)
 
     def use_of(self, ring: str) -> RingUse | None:
         """What single CTAs did with a ring; None where none had it."""

@@ -24,11 +24,15 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """``branches``; the indices of ``instructions`` that can run; how many a source line has."""
+    """``branches``; the indices of ``instructions`` that can run; how many a source line has.
+
+    ``choices`` are the indices of those that choose between two sizes.
+    """
 
     branches: tuple[Branch, ...]
     instructions: tuple[int, ...]
     of_line: dict[str, int]
+    choices: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ from fa4gen.emulator.coverage.counts import (
 from fa4gen.emulator.state.registers import WARP_LANES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fa4gen.emulator.coverage.points import Points, Vote
     from fa4gen.emulator.names import Names
@@ -55,13 +55,15 @@ class Tally:
 
     ``reach[step]``: the last step of the longest straight run from a step, -1 where none began.
     ``held[instruction]``: whether a guarded instruction had a lane. ``sides[step]``: YES | NO,
-    and COUNTED at a branch on one of the ``votes``.
+    and COUNTED at a branch on one of the ``votes``. ``chosen[instruction]``: YES | NO, for the
+    first and the second value of a choice between two sizes.
     """
 
     def __init__(self, instructions: int, steps: int, votes: Sequence[Vote] = ()) -> None:
         self.held = bytearray(instructions)
         self.reach = [-1] * steps
         self.sides = bytearray(steps)
+        self.chosen = bytearray(instructions)
         self.clusters = 0
         self.ctas = 0
         self.cancelled = 0
@@ -72,6 +74,7 @@ class Tally:
             self.sides[vote.step] = COUNTED
         self._uses: dict[str, RingUse] = {}
         self._roles: dict[int, set[str]] = {}
+        self._choosers: dict[int, set[str]] = {}
         self._barriers: dict[int, list[int]] = {}
         self._names: dict[int, str] = {}
         # of each CTA: phases of barriers that are no more, by their offset
@@ -87,10 +90,30 @@ class Tally:
         sides = (YES if count else 0) | (NO if count < total else 0)
         if sides & ~self.sides[step]:
             self.sides[step] |= sides
-            lanes = wg.lanes_of(mask)
-            role = names.of_threads(wg.thread(int(lanes[0])), wg.thread(int(lanes[-1])))
-            if role is not None:
-                self._roles.setdefault(step, set()).add(role)
+            self._note_role(self._roles, step, wg, mask, names)
+
+    def choose(
+        self, index: int, wg: Registers, mask: Mask, first: Row, second: Row, names: Names
+    ) -> None:
+        """Of the lanes of ``mask`` some get the ``first`` value of a choice, some the ``second``.
+
+        Lanes for which the values are equal are in neither row.
+        """
+        if mask is not None:
+            first, second = first & mask, second & mask
+        sides = (YES if first.any() else 0) | (NO if second.any() else 0)
+        if sides & ~self.chosen[index]:
+            self.chosen[index] |= sides
+            self._note_role(self._choosers, index, wg, mask, names)
+
+    @staticmethod
+    def _note_role(
+        roles: dict[int, set[str]], place: int, wg: Registers, mask: Mask, names: Names
+    ) -> None:
+        lanes = wg.lanes_of(mask)
+        role = names.of_threads(wg.thread(int(lanes[0])), wg.thread(int(lanes[-1])))
+        if role is not None:
+            roles.setdefault(place, set()).add(role)
 
     def _count_vote(self, vote: Vote, wg: Registers, mask: Mask, holds: Row) -> None:
         """Count the warps that do what a vote is about, and those whose vote failed."""
@@ -143,18 +166,26 @@ class Tally:
                 BarrierCoverage(offset, self._names[offset], *self._barriers[offset])
                 for offset in sorted(self._barriers)
             ),
-            tuple(
-                BranchCoverage(
-                    branch.guard.line,
-                    branch.guard.where,
-                    branch.guard.source.call if branch.guard.source else "",
-                    bool(self.sides[branch.step] & YES),
-                    bool(self.sides[branch.step] & NO),
-                    tuple(sorted(self._roles.get(branch.step, ()))),
-                    branch.expects,
-                    branch.skips,
-                )
-                for branch in points.branches
+            (
+                *(
+                    _decision(
+                        branch.guard,
+                        self.sides[branch.step],
+                        self._roles.get(branch.step, ()),
+                        expects=branch.expects,
+                        skips=branch.skips,
+                    )
+                    for branch in points.branches
+                ),
+                *(
+                    _decision(
+                        instructions[index],
+                        self.chosen[index],
+                        self._choosers.get(index, ()),
+                        choice=instructions[index].opcode,
+                    )
+                    for index in points.choices
+                ),
             ),
             tuple(
                 Unrun(one.line, one.where, one.source.call if one.source else "", count)
@@ -164,7 +195,7 @@ class Tally:
                     if not ran[index]
                 )
             ),
-            len(points.instructions),
+            tuple(instructions[index].line for index in points.instructions),
             self.clusters,
             self.ctas,
             self.cancelled,
@@ -180,3 +211,25 @@ class Tally:
             ),
             tuple(self._uses[ring] for ring in sorted(self._uses)),
         )
+
+
+def _decision(
+    at: Instruction,
+    sides: int,
+    roles: Iterable[str],
+    *,
+    expects: tuple[bool, bool] = (True, True),
+    skips: bool | None = None,
+    choice: str = "",
+) -> BranchCoverage:
+    return BranchCoverage(
+        at.line,
+        at.where,
+        at.source.call if at.source else "",
+        bool(sides & YES),
+        bool(sides & NO),
+        tuple(sorted(roles)),
+        expects,
+        skips,
+        choice,
+    )

@@ -8,7 +8,7 @@ whether a try_wait gives up is the hardware's choice, and only repeats the wait.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.emulator.coverage.points import Branch, Points
@@ -32,9 +32,15 @@ _NEAR: Final = 12
 
 
 def find_points(
-    steps: Sequence[Step], step_at: dict[int, int], instructions: Sequence[Instruction]
+    steps: Sequence[Step],
+    step_at: dict[int, int],
+    instructions: Sequence[Instruction],
+    choices: Collection[int],
 ) -> Points:
-    """The points of an entry that was cut into ``steps``; ``step_at`` as in ``Code``."""
+    """The points of an entry that was cut into ``steps``; ``step_at`` as in ``Code``.
+
+    ``choices`` are the indices of instructions that choose between two sizes.
+    """
     goals = [tuple(_ways(step, steps, step_at)) for step in steps]
     doomed = _doomed(steps, goals)
     entered = {step.start for step in steps if step.entered}
@@ -63,6 +69,7 @@ def find_points(
         tuple(one for one in branches.values() if one.step in wanted),
         tuple(alive),
         Counter(instructions[i].where for i in alive),
+        tuple(index for index in alive if index in choices),
     )
 
 

@@ -7,7 +7,7 @@ complete.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from fa4gen.emulator.coverage.points import Points, Vote
@@ -15,6 +15,7 @@ from fa4gen.emulator.ptx.syntax import Function, Instruction, Label, LabelTable
 from fa4gen.emulator.state.lanes import PARTIAL
 from fa4gen.emulator.state.layout import Layout
 from fa4gen.emulator.translate import batches, packed_f32
+from fa4gen.emulator.translate.choices import find_choices, note_choice
 from fa4gen.emulator.translate.coverage_points import find_points
 from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.generated_code import make_function
@@ -35,13 +36,14 @@ class Code:
         self.steps: list[Step] = []
         self.step_at: dict[int, int] = {}
         self._indices = {one: index for index, one in enumerate(self.instructions)}
+        self._choices = find_choices(self.instructions)
         self._cut()
         self.check()
 
     @cached_property
     def points(self) -> Points:
         """What a coverage counts."""
-        return find_points(self.steps, self.step_at, self.instructions)
+        return find_points(self.steps, self.step_at, self.instructions, self._choices)
 
     @cached_property
     def votes(self) -> tuple[Vote, ...]:
@@ -120,6 +122,7 @@ class Code:
         emitter.instruction = instruction
         guard = instruction.guard
         if guard is None:
+            self._note_choice(instruction, emitter)
             apply(translate, instruction, emitter)
             return
         condition = emitter.get(guard, "pred")
@@ -133,8 +136,14 @@ class Code:
         emitter.mask, emitter.masked, emitter.indent = "w", True, indent + "    "
         emitter.views.add("held")
         emitter.line(f"held[{self._indices[instruction]}] = 1")
+        self._note_choice(instruction, emitter)
         apply(translate, instruction, emitter)
         emitter.mask, emitter.masked, emitter.indent = mask, masked, indent
+
+    def _note_choice(self, instruction: Instruction, emitter: Emitter) -> None:
+        index = self._indices.get(instruction)
+        if index in self._choices:
+            emitter.call(apply(partial(note_choice, index), instruction, emitter))
 
     def _cut(self) -> None:
         instructions = self.instructions

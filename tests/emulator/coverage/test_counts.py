@@ -231,7 +231,7 @@ def coverages(draw: st.DrawFn) -> Coverage:
             for line in (1, 2, 3)
         ),
         tuple(Unrun(i, f"k.cu:{i // 2}", "", 2) for i in range(6) if i not in ran),
-        6,
+        tuple(range(6)),
         draw(COUNT),
         draw(COUNT),
         draw(COUNT),

@@ -1,0 +1,26 @@
+"""Code of a kernel that no problem of its config reaches, as the plan names it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True)
+class Unreachable:
+    """Instructions that cannot run: those from some lines of a function, and the reason.
+
+    An instruction is meant if one of the lines it was inlined through is in ``function``, by its
+    name without namespace and arguments, and contains ``text``.
+    """
+
+    function: str
+    text: str
+    reason: str
+
+    def means(self, lines: Iterable[tuple[str, str]]) -> bool:
+        """Return whether an instruction is meant, by function and text of each of its lines."""
+        return any(function == self.function and self.text in text for function, text in lines)
