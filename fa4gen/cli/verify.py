@@ -136,7 +136,7 @@ def command(
     paths = select_configs(configs, shipped=shipped)
     # all problems of configs are reported before anything is run
     planned = plan_configs(paths, settings)
-    options = VerifyOptions(new_seed() if seed is None else seed, patterns, large, strict)
+    options = VerifyOptions(new_seed() if seed is None else seed, patterns, large, strict=strict)
     check_cases(planned, options)
     if list_cases:
         _list_cases(planned, options, output_format)

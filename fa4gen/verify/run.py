@@ -228,7 +228,7 @@ def verify_kernel(
     proof = backend.proof
     problems: tuple[Problem, ...] = ()
     if exercise is not None and whole:
-        if unit is not None:
+        if unit is not None and all(one is not None and one.passed for one in verdicts):
             exercise = with_places(exercise, plan.unreachable, partial(_places, unit, compiled))
         proof = emulated_proof(len(exercise.not_run))
         problems = tuple(coverage_problems(plan.name, config, exercise, strict=options.strict))
