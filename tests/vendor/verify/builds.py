@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -13,14 +13,17 @@ from fa4gen.emulator import Program
 from fa4gen.errors import Fa4genError
 from fa4gen.vendor.binding import Binding
 from fa4gen.vendor.emulated import VendoredEmulatedKernel
+from fa4gen.vendor.folder import folder_files
 from fa4gen.vendor.host_build import INTERPOSER, compile_c, find_c_compiler
+from fa4gen.vendor.kernels import build_kernels
+from fa4gen.vendor.model import Request
 from fa4gen.vendor.standin import StandIn
 from fa4gen.verify.family import family_of
 from fa4gen.verify.judge import judge
 from tests.vendor.anchors import with_tabs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fa4gen.vendor.model import VendoredKernel
     from fa4gen.verify.verdict import NamedCase
@@ -29,6 +32,17 @@ SEED = 11
 PREFIX = "acme"
 FLAGS = ("-std=c99", "-O0", "-fPIC", "-w")
 STRESS = Path(__file__).parents[1] / "stranger" / "stress.c"
+
+
+class ChangesFile(Protocol):
+    """One change of one of a folder's C files."""
+
+    @property
+    def path(self) -> str:
+        """The file, from the folder on."""
+
+    def of(self, text: str) -> str:
+        """Return the file's text with the change."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +73,17 @@ class Builds:
     _programs: dict[str, Program] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
-    def library(self, edit: Edit | None = None) -> Path:
+    @classmethod
+    def of(cls, paths: Sequence[Path], folder: Path, scratch: Path) -> Builds:
+        """Vendor the kernels of configs into ``folder``."""
+        kernels = build_kernels(paths, PREFIX)
+        for path, text in folder_files(Request(PREFIX, tuple(map(str, paths))), kernels).items():
+            place = folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        return cls(folder, scratch, {kernel.name: kernel for kernel in kernels})
+
+    def library(self, edit: ChangesFile | None = None) -> Path:
         """Build the folder, with one edit if it is given."""
         interposer = self.scratch / "interposer.c"
         interposer.write_text(INTERPOSER)
@@ -68,7 +92,7 @@ class Builds:
         compile_c(find_c_compiler(), flags, [*self._built(edit), interposer], target)
         return target
 
-    def selftest(self, edit: Edit | None = None) -> Path:
+    def selftest(self, edit: ChangesFile | None = None) -> Path:
         """Build the folder's program that tests it, likewise."""
         return self._program(self.folder / "test" / "selftest.c", edit)
 
@@ -76,13 +100,13 @@ class Builds:
         """Build the program that launches from a graph and, so often each, from threads."""
         return self._program(STRESS, None, f"-DLAUNCHES_A_THREAD={launches}")
 
-    def _program(self, program: Path, edit: Edit | None, *options: str) -> Path:
+    def _program(self, program: Path, edit: ChangesFile | None, *options: str) -> Path:
         target = self.scratch / f"{program.stem}{next(self._numbers)}"
         flags = ["-O0", f"-I{self.folder}", "-pthread", *options]
         compile_c(find_c_compiler(), flags, [program, *self._built(edit), Path("-lm")], target)
         return target
 
-    def _built(self, edit: Edit | None) -> list[Path]:
+    def _built(self, edit: ChangesFile | None) -> list[Path]:
         objects = []
         for path in sorted([*self.folder.glob("src/*.c"), *self.folder.glob("cubins/*.c")]):
             name = path.relative_to(self.folder).as_posix()
@@ -96,7 +120,7 @@ class Builds:
                 objects.append(self._objects[name])
         return objects
 
-    def refusals(self, name: str, case: NamedCase, edit: Edit | None = None) -> list[str]:
+    def refusals(self, name: str, case: NamedCase, edit: ChangesFile | None = None) -> list[str]:
         """Return what verify finds wrong with a kernel on a case; [] where it passes."""
         kernel = self.kernels[name]
         if name not in self._programs:

@@ -9,11 +9,8 @@ import pytest
 
 from fa4gen.emulator.recorder import session
 from fa4gen.errors import MissingCapabilityError
-from fa4gen.vendor.folder import folder_files
 from fa4gen.vendor.host_build import find_c_compiler
-from fa4gen.vendor.kernels import build_kernels
-from fa4gen.vendor.model import Request
-from tests.vendor.verify.builds import PREFIX, Builds
+from tests.vendor.verify.builds import Builds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -259,15 +256,8 @@ def _build(texts: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -
     for name, text in texts.items():
         (configs / f"{name}.yaml").write_text(text)
     paths = [configs / f"{name}.yaml" for name in texts]
-    kernels = build_kernels(paths, PREFIX)
     folder = tmp_path_factory.mktemp("vendored") / "acme"
-    request = Request(PREFIX, tuple(map(str, paths)))
-    for path, text in folder_files(request, kernels).items():
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
-    scratch = tmp_path_factory.mktemp("objects")
-    return Builds(folder, scratch, {kernel.name: kernel for kernel in kernels})
+    return Builds.of(paths, folder, tmp_path_factory.mktemp("objects"))
 
 
 @pytest.fixture

@@ -1,0 +1,268 @@
+"""Whether verify reports mistakes: mutants of kernels made by rule, each verified without a GPU.
+
+python benchmarks/mutate.py --seed 1 [--count 400] [--design NAME ...] [--configs GLOB ...]
+                            [--features 8] [--rule NAME ...] [--launcher] [--verify-seeds 3]
+                            [--limit SECONDS] [-j N] [--out FILE.jsonl] [--list] [--show all]
+
+A mutant is a kernel with one change that one of the rules of ``mutation/rules.py`` makes to its
+source or its device header. For each design ``--features`` configs with different features are
+taken, and of their mutants a sample in which rules and kernels take turns; the sample follows from
+the seed. ``--launcher`` mutates the C launcher of vendored folders instead.
+
+discarded    it does not compile, or compiles to the same code: no mutant, another takes its place
+caught       what ``fa4gen verify`` does without a GPU reports it, for each seed of verify's
+survived     a seed passes; "partly emulated" counts as passed
+unfinished   the emulator did not end within ``--limit`` seconds; verify ends such runs later
+equivalent   it survived, and benchmarks/results/equivalent_mutants.yaml says why it may
+
+With ``--out`` each result is appended as a line of JSON as it is found, and results that are there
+already are not found again: use a new file after a change of verify. The exit status is 1 where a
+mutant survived or did not end, or an entry of the list of equivalents fits nothing any more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+ROOT = Path(__file__).resolve().parent.parent
+for place_of_code in (str(ROOT), str(ROOT / "benchmarks")):
+    if place_of_code not in sys.path:
+        sys.path.insert(0, place_of_code)
+
+from fa4gen.verify.blas import use_one_blas_thread  # noqa: E402
+
+use_one_blas_thread()  # before anything imports NumPy
+
+from mutation.equivalents import read_equivalents, stale  # noqa: E402
+from mutation.kinds import KERNELS, LAUNCHERS, Kind  # noqa: E402
+from mutation.mutants import different, in_order, shares  # noqa: E402
+from mutation.rules import RULE_NAMES  # noqa: E402
+from mutation.trial import Candidate, Record, Task  # noqa: E402
+
+from fa4gen.workers import Lost, map_tasks, run_tasks  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from mutation.equivalents import Equivalent
+    from mutation.mutants import Mutant
+
+STATUSES = ("discarded", "caught", "equivalent", "survived", "unfinished")
+BAD = ("survived", "unfinished")
+
+
+class Results:
+    """The records so far, and the file that they are appended to."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.records: dict[str, Record] = {}
+        if path is not None and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                record = Record.read(json.loads(line))
+                self.records[record.key] = record
+
+    def add(self, record: Record) -> None:
+        """Keep a record, in the file as well."""
+        self.records[record.key] = record
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record.data()) + "\n")
+
+
+class Progress:
+    """A line on stderr: what is being done, and how much of it is done."""
+
+    def __init__(self, words: str, total: int) -> None:
+        self._words, self._total, self._done = words, total, 0
+        self._started = time.monotonic()
+        self._counts: Counter[str] = Counter()
+        self._show()
+
+    def advance(self, status: str = "") -> None:
+        """One more is done."""
+        self._done += 1
+        if status:
+            self._counts[status] += 1
+        self._show()
+
+    def _show(self) -> None:
+        counts = "".join(f", {count} {status}" for status, count in sorted(self._counts.items()))
+        seconds = time.monotonic() - self._started
+        line = f"{self._words} {self._done}/{self._total}{counts} ({seconds:.0f} s)"
+        last = self._done >= self._total
+        if sys.stderr.isatty():
+            print(f"\r{line:79}", end="\n" if last else "", file=sys.stderr, flush=True)
+        elif last or self._done % 20 == 0:
+            print(line, file=sys.stderr, flush=True)
+
+
+def sample(
+    kind: Kind,
+    orders: Mapping[str, Sequence[Mutant]],
+    wanted: Mapping[str, int],
+    results: Results,
+    jobs: int,
+) -> list[Candidate]:
+    """Compile mutants of each design in their order until ``wanted`` of each are real ones."""
+    taken = dict.fromkeys(orders, 0)
+    found: dict[str, list[Candidate]] = {design: [] for design in orders}
+    codes: set[tuple[str, str]] = set()
+    while True:
+        batch: list[Mutant] = []
+        for design, order in orders.items():
+            missing = wanted[design] - len(found[design])
+            batch += order[taken[design] : taken[design] + missing]
+            taken[design] += missing
+        if not batch:
+            return [candidate for design in orders for candidate in found[design]]
+        progress = Progress("compiled", len(batch))
+        for candidate in _compiled(kind, batch, results, jobs):
+            mutant, why = candidate.mutant, candidate.discarded
+            code = (mutant.subject, candidate.code)
+            if not why and candidate.code and code in codes:
+                why = "same code as another mutant"
+            codes.add(code)
+            if not why:
+                found[mutant.design].append(candidate)
+            elif mutant.key not in results.records:
+                results.add(Record.of(mutant, "discarded", why))
+            progress.advance("discarded" if why else "")
+
+
+def _compiled(
+    kind: Kind, batch: Sequence[Mutant], results: Results, jobs: int
+) -> Iterator[Candidate]:
+    """Yield the batch in its order; without compiling what a record says is discarded."""
+    known = {
+        mutant.key: Candidate(mutant, discarded=record.why)
+        for mutant in batch
+        if (record := results.records.get(mutant.key)) and record.status == "discarded"
+    }
+    unknown = [mutant for mutant in batch if mutant.key not in known]
+    made = {one.mutant.key: one for one in map_tasks(kind.compile, unknown, jobs=jobs)}
+    for mutant in batch:
+        yield known.get(mutant.key) or made[mutant.key]
+
+
+def verify(
+    kind: Kind,
+    candidates: Sequence[Candidate],
+    results: Results,
+    *,
+    seeds: int,
+    limit_s: float,
+    jobs: int,
+) -> None:
+    """Verify every candidate that has no record yet."""
+    left = [c.mutant for c in candidates if c.mutant.key not in results.records]
+    # those of a kernel together: a worker renders it once
+    tasks = [Task(mutant, seeds) for mutant in sorted(left, key=lambda one: one.kernel)]
+    progress = Progress("verified", len(tasks))
+    with closing(run_tasks(kind.verify, tasks, jobs=jobs, time_limit_s=limit_s)) as outcomes:
+        for task, outcome in outcomes:
+            if not isinstance(outcome, Lost):
+                record = outcome.result
+            elif outcome.reason.startswith("did not end"):
+                record = Record.of(task.mutant, "unfinished", outcome.reason)
+            else:
+                record = kind.lost(task.mutant, outcome)
+            results.add(record)
+            progress.advance(record.status)
+
+
+def status_of(record: Record, equivalents: Iterable[Equivalent]) -> str:
+    """Return a record's status; "equivalent" where the list has it."""
+    if record.status in BAD and any(entry.fits(record) for entry in equivalents):
+        return "equivalent"
+    return record.status
+
+
+def table(records: Iterable[tuple[Record, str]], title: str, key: str) -> str:
+    """Return a table of statuses by ``key``, a field of the records."""
+    counts: dict[str, Counter[str]] = {}
+    for record, status in records:
+        counts.setdefault(getattr(record, key), Counter())[status] += 1
+    rows = [(name, counts[name]) for name in sorted(counts)]
+    rows.append(("all", sum((count for _, count in rows), Counter())))
+    head = f"{title:28}{'made':>8}" + "".join(f"{status:>12}" for status in STATUSES)
+    lines = [
+        f"{name:28}{count.total():8}" + "".join(f"{count[status]:12}" for status in STATUSES)
+        for name, count in rows
+    ]
+    return "\n".join([head, *lines])
+
+
+def main() -> int:
+    """Make a sample, verify it, print what survived and the tables; return the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seed", type=int, required=True, help="of the sample")
+    parser.add_argument("--count", type=int, default=400, help="mutants in all (400)")
+    parser.add_argument("--design", action="append", default=[], help="only this; repeatable")
+    parser.add_argument("--configs", action="append", default=[], help="names or globs of configs")
+    parser.add_argument("--features", type=int, default=8, help="configs of each design (8)")
+    parser.add_argument("--rule", action="append", default=[], choices=RULE_NAMES)
+    parser.add_argument("--launcher", action="store_true", help="mutate C launchers instead")
+    parser.add_argument("--verify-seeds", type=int, default=3, help="seeds of verify (3)")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for a mutant (300)")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=Path, help="file of results, continued where it exists")
+    parser.add_argument("--list", action="store_true", help="show the sample, compile nothing")
+    parser.add_argument("--show", choices=("bad", "all"), default="bad", help="mutants to print")
+    arguments = parser.parse_args()
+    kind = LAUNCHERS if arguments.launcher else KERNELS
+    rng = random.Random(arguments.seed)
+    equivalents = read_equivalents()
+    chosen = {
+        design: different(configs, arguments.features, rng)
+        for design, configs in kind.subjects(arguments.configs, ROOT).items()
+        if not arguments.design or design in arguments.design
+    }
+    if not chosen:
+        parser.error("no config is of this name and design")
+    subjects = [subject for configs in chosen.values() for subject in configs]
+    mutants = []
+    progress = Progress("mutated", len(subjects))
+    for found in map_tasks(kind.find, subjects, jobs=arguments.jobs):
+        mutants += found
+        progress.advance()
+    old = stale(equivalents, mutants)
+    if arguments.rule:
+        mutants = [mutant for mutant in mutants if mutant.rule in arguments.rule]
+    orders = {
+        design: in_order((m for m in mutants if m.design == design), rng) for design in chosen
+    }
+    wanted = shares(arguments.count, list(orders))
+    if arguments.list:
+        for design, order in orders.items():
+            for mutant in order[: wanted[design]]:
+                print(mutant)
+        return 0
+    results = Results(arguments.out)
+    candidates = sample(kind, orders, wanted, results, arguments.jobs)
+    verify(
+        kind, candidates, results,
+        seeds=arguments.verify_seeds, limit_s=arguments.limit, jobs=arguments.jobs,
+    )  # fmt: skip
+    judged = [(record, status_of(record, equivalents)) for record in results.records.values()]
+    for record, status in judged:
+        if status in BAD or arguments.show == "all":
+            print(f"{status}: {record}\n")
+    for title, key in (("design", "design"), ("rule", "rule")):
+        print(table(judged, title, key) + "\n")
+    for entry in old:
+        print(f"{entry}: no kernel looked at has this line: take it off the list of equivalents")
+    return 1 if old or any(status in BAD for _, status in judged) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
