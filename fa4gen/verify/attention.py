@@ -27,6 +27,7 @@ from fa4gen.verify.cases import (
 )
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.inputs import make_inputs, make_rng
+from fa4gen.verify.intervals import element_shares
 from fa4gen.verify.memory import place, read_lse, read_out
 from fa4gen.verify.page_scales import page_scale_cases, with_page_scales
 from fa4gen.verify.precision import Precision
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from fa4gen.verify.tolerance import Errors
     from fa4gen.verify.wanted import Wanted
     from fa4gen.verify.work_done import Rescales, Tiles
+
+OUT_AXES = ("batch", "row", "head", "column")
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,8 @@ class AttentionFamily:
             has_sinks=plan.sinks,
             packed=drawn_rows(plan),
             tensors=plan.declared_tensors,
+            values_in_keys=plan.values_in_keys,
         )
-        if plan.values_in_keys:
-            inputs = replace(inputs, value=inputs.key[..., : plan.value_depth])
         if plan.lists_blocks:
             inputs = replace(inputs, tensors={**inputs.tensors, **_lists(plan, inputs)})
         tables = draw_tables(plan, case.sequences, rng, shared_pages=case.shared_pages)
@@ -267,6 +269,9 @@ def make_reference(
     problem = AttentionProblem.of(plan, inputs.softmax_scale)
     query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
     precision, sinks = Precision.of(plan), inputs.sinks
+    intervals = precision if inputs.counting else None
+    if inputs.counting:  # no maximum that a kernel may scale by leaves a rounding
+        precision = replace(precision, rescale_threshold=0.0)
     descales = inputs.key_descales if plan.has_page_scales else inputs.descales
     tensors = {name: xp.asarray(array) for name, array in inputs.tensors.items()}
     more: Any = {"descales": descales, "sinks": sinks, "tensors": tensors}
@@ -282,7 +287,7 @@ def make_reference(
             return {**more, "descales": scales, "first_batch": number}
 
         exact = by_sequence(
-            lambda i, q, k, v: exact_attention(problem, q, k, v, xp, **of(i)),
+            lambda i, q, k, v: exact_attention(problem, q, k, v, xp, **of(i), intervals=intervals),
             parts, query, key, value, xp,
         )  # fmt: skip
         rounded = by_sequence(
@@ -290,7 +295,7 @@ def make_reference(
             parts, query, key, value, xp,
         )  # fmt: skip
     else:
-        exact = exact_attention(problem, query, key, value, xp, **more)
+        exact = exact_attention(problem, query, key, value, xp, **more, intervals=intervals)
         rounded = rounded_attention(problem, query, key, value, precision, rng, xp, **more)
     own = tolerance.measure(rounded, exact, xp)
     bounds = tolerance.bounds(
@@ -310,7 +315,9 @@ def _wrong_numbers(
 ) -> Iterator[Failure]:
     exact, bounds = reference.exact, reference.bounds
     above = [name for name, error in errors if not error <= getattr(bounds, name)]
-    out_above = [name for name in above if name != "lse"]
+    if "share" in above:
+        yield Failure("numbers", _outside(got.out, exact, xp))
+    out_above = [name for name in above if name not in ("lse", "share")]
     if out_above:
         index = _worst_element(got.out, exact.out, row_first=out_above == ["row"], xp=xp)
         yield Failure(
@@ -321,6 +328,26 @@ def _wrong_numbers(
         yield Failure(
             "numbers", _comparison("lse", got.lse, exact.lse, index, ["lse"], errors, bounds)
         )
+
+
+def _outside(got: Any, exact: AttentionResult, xp: Any) -> str:
+    """Name the element farthest outside of its interval, and how many are."""
+    outside = element_shares(got, exact, xp) > 1
+    far = xp.abs(got - exact.out) / xp.where(exact.out > 0, exact.out, 1e-300)
+    far = xp.where(outside, xp.where(xp.isnan(far), xp.inf, far), 0.0)
+    index = tuple(int(i) for i in np.unravel_index(int(far.argmax()), far.shape))
+    expected, found = float(exact.out[index]), float(got[index])
+    low, high = float(exact.low[index]), float(exact.high[index])
+    place = words("out", OUT_AXES, index)
+    off = ""
+    if expected:
+        room = max(high - expected, expected - low) / expected
+        off = f" ({100 * abs(found / expected - 1):.3g} % off, {100 * room:.2g} % is rounding)"
+    count = f"{int(outside.sum())} of {outside.size} elements"
+    return (
+        f"{count} are outside of their rounding bounds; "
+        f"{place}: expected {expected:.6g}, from {low:.6g} to {high:.6g}, got {found:.6g}{off}"
+    )
 
 
 def _comparison(
@@ -336,7 +363,7 @@ def _comparison(
         f"{_MEANING[error]} {getattr(errors, error):.3g}, at most {getattr(bounds, error):.3g}"
         for error in above
     )
-    axes = ("batch", "head", "row") if name == "lse" else ("batch", "row", "head", "column")
+    axes = ("batch", "head", "row") if name == "lse" else OUT_AXES
     place = words(name, axes, index)
     expected, found = float(exact[index]), float(got[index])
     return f"{limits}; {place}: expected {expected:.6g}, got {found:.6g}"

@@ -25,6 +25,10 @@ AnyCase = TypeVar("AnyCase", bound="NamedCase")
 
 Layout = Literal["bshd", "bhsd", "transposed", "padded", "packed"]
 """The tensors' layout in memory; see ``memory``."""
+COUNTING = "counting"
+"""Data of which each key shows: for cases of geometry."""
+TURNS = (COUNTING, "normal")
+"""Data of cases that take turns: counting or random."""
 ANY_LAYOUT: tuple[Layout, ...] = ("bshd", "bhsd", "padded", "transposed")
 
 
@@ -118,23 +122,32 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         Case("size/1", 1, 2, 2, 1, 1),
         Case("size/64", 1, 1, 1, 64, 64),
         Case(f"tile/{m}x{n}", 1, 1, 1, m, n, "bhsd"),
-        Case(f"tile/{m + 1}x{n - 1}", 1, 1, 1, m + 1, n - 1, "padded"),
-        Case(f"tile/{m - 1}x{2 * n + 1}", 1, 1, 1, m - 1, 2 * n + 1, "transposed"),
-        Case(f"ring/{ring + 7}", 1, 1, 1, 65, ring + 7),
-        Case(f"more_keys/5x{3 * n}", 1, 2, 1, 5, 3 * n),
-        Case(f"more_queries/{m + 33}x17", 1, 2, 1, m + 33, 17, "padded"),
+        Case(f"tile/{m + 1}x{n - 1}", 1, 1, 1, m + 1, n - 1, "padded", COUNTING),
+        Case(f"tile/{m - 1}x{2 * n + 1}", 1, 1, 1, m - 1, 2 * n + 1, "transposed", COUNTING),
+        Case(f"ring/{ring + 7}", 1, 1, 1, 65, ring + 7, data=COUNTING),
+        Case(f"more_keys/5x{3 * n}", 1, 2, 1, 5, 3 * n, data=COUNTING),
+        Case(f"more_queries/{m + 33}x17", 1, 2, 1, m + 33, 17, "padded", COUNTING),
         Case("more_queries/200x1", 1, 1, 1, 200, 1),
         Case("empty/no_queries", 2, 2, 1, 0, 100),
         Case("empty/no_keys", 2, 2, 1, m + 100, 0),
-        Case("gqa/3", 1, 6, 2, 70, n + 3),
-        Case("batch/5", 5, 1, 1, 33, 40),
-        Case("layout/packed", 2, 2, 2, 100, 100, "packed"),
+        Case("gqa/3", 1, 6, 2, 70, n + 3, data=COUNTING),
+        Case("batch/5", 5, 1, 1, 33, 40, data=COUNTING),
+        Case("layout/packed", 2, 2, 2, 100, 100, "packed", COUNTING),
         Case("data/rising", 1, 1, 1, 77, 3 * n, data="rising"),
         Case("data/falling", 1, 1, 1, 77, 3 * n, data="falling"),
         Case("data/all_logits_low", 1, 1, 1, 64, 2 * n + 7, data="all_logits_low"),
         Case("scale/1", 1, 1, 1, 100, 150, softmax_scale=1.0),
+        Case("data/counting_rising", 1, 2, 1, 77, 3 * n + 5, data="counting_rising"),
         # At least three tiles per CTA, where the emulator has four CTAs.
-        Case("tiles/many", 1 if plan.BM >= 256 or plan.cta_group == 2 else 2, 6, 3, m + 1, n + 40),
+        Case(
+            "tiles/many",
+            1 if plan.BM >= 256 or plan.cta_group == 2 else 2,
+            6,
+            3,
+            m + 1,
+            n + 40,
+            data=COUNTING,
+        ),
         Case("tiles/square", 1, 1, 1, 2 * m + 33, 2 * m + 33),
     ]
     if plan.has_descales:
@@ -143,9 +156,9 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     if span is not None:
         if span <= 4 * n:
             cases += [Case(f"{word}/{span + n}", 1, 1, 1, span + n, span + n)]
-        cases += [Case(f"{word}/70x{span + n + 9}", 1, 1, 1, 70, span + n + 9)]
+        cases += [Case(f"{word}/70x{span + n + 9}", 1, 1, 1, 70, span + n + 9, data=COUNTING)]
     for rows, keys in plan.mask.small_sizes():
-        cases += [Case(f"{word}/{rows}x{keys}", 1, 1, 1, rows, keys)]
+        cases += [Case(f"{word}/{rows}x{keys}", 1, 1, 1, rows, keys, data=COUNTING)]
     cases += [*_lists(plan)][:1]
     return unique([*cases, *small_ragged_cases(plan)])
 
@@ -167,18 +180,21 @@ def large_cases() -> tuple[Case, ...]:
 def ragged_cases(plan: AttentionPlan) -> Iterable[Case]:
     """Yield batches of sequences of hard lengths, for kernels that take such."""
     for index, (name, lengths) in enumerate(hard_sequences(plan).items()):
-        yield _of_sequences(name, lengths, ANY_LAYOUT[index % 4])
+        yield _of_sequences(name, lengths, index)
 
 
 def small_ragged_cases(plan: AttentionPlan) -> Iterable[Case]:
     """Yield fewer and shorter ones, for the emulator."""
     for index, (name, lengths) in enumerate(small_sequences(plan).items()):
-        yield _of_sequences(name, lengths, ANY_LAYOUT[index % 4])
+        yield _of_sequences(name, lengths, index)
 
 
-def _of_sequences(name: str, lengths: tuple[tuple[int, int], ...], layout: Layout) -> Case:
+def _of_sequences(name: str, lengths: tuple[tuple[int, int], ...], index: int) -> Case:
     rows, keys = (max((pair[i] for pair in lengths), default=0) for i in (0, 1))
-    return Case(f"ragged/{name}", len(lengths), 4, 2, rows, keys, layout, lengths=lengths)
+    return Case(
+        f"ragged/{name}", len(lengths), 4, 2, rows, keys, ANY_LAYOUT[index % 4],
+        TURNS[index % 2], lengths=lengths,
+    )  # fmt: skip
 
 
 def select_cases(cases: Iterable[AnyCase], patterns: Sequence[str]) -> tuple[AnyCase, ...]:
@@ -233,7 +249,8 @@ def _tile_edges(plan: AttentionPlan) -> Iterable[Case]:
     for index, (m, n) in enumerate(pairs):
         if m > 0:
             layout = ANY_LAYOUT[index % len(ANY_LAYOUT)]
-            yield Case(f"tile/{m}x{n}", 1, 2, 1 + index % 2, m, n, layout)
+            data = TURNS[index // 2 % 2]  # layouts have turns of their own
+            yield Case(f"tile/{m}x{n}", 1, 2, 1 + index % 2, m, n, layout, data)
 
 
 def _around(length: int) -> tuple[int, int, int]:
@@ -244,7 +261,8 @@ def _unequal_lengths(plan: AttentionPlan) -> Iterable[Case]:
     """More keys than queries, and the reverse: with a causal mask, rows that see no key."""
     pairs = [(1, 777), (1, 2048), (1, plan.BN), (5, 3000), (77, 1000), (193, 500), (64, 640)]
     for index, (m, n) in enumerate(pairs):
-        yield Case(f"more_keys/{m}x{n}", 2, 4, 2, m, n, ANY_LAYOUT[index % 4])
+        layout, data = ANY_LAYOUT[index % 4], TURNS[index % 2]
+        yield Case(f"more_keys/{m}x{n}", 2, 4, 2, m, n, layout, data)
     pairs = [
         (200, 1),
         (640, 64),
@@ -255,7 +273,8 @@ def _unequal_lengths(plan: AttentionPlan) -> Iterable[Case]:
     ]
     pairs += [(plan.tile_queries + 1, 1), (3 * plan.tile_queries, plan.tile_queries)]
     for index, (m, n) in enumerate(pairs):
-        yield Case(f"more_queries/{m}x{n}", 2, 2, 1, m, n, ANY_LAYOUT[index % 4])
+        layout, data = ANY_LAYOUT[index % 4], TURNS[index % 2]
+        yield Case(f"more_queries/{m}x{n}", 2, 2, 1, m, n, layout, data)
 
 
 def _empty() -> Iterable[Case]:
@@ -268,13 +287,13 @@ def _empty() -> Iterable[Case]:
 
 def _heads() -> Iterable[Case]:
     for ratio in (1, 2, 3, 4, 8):
-        yield Case(f"gqa/{ratio}", 2, 2 * ratio, 2, 200, 300)
-    yield Case("gqa/mqa_7", 2, 7, 1, 200, 300)
-    yield Case("gqa/3_of_15", 1, 15, 3, 130, 257, "bhsd")
+        yield Case(f"gqa/{ratio}", 2, 2 * ratio, 2, 200, 300, data=TURNS[ratio % 2])
+    yield Case("gqa/mqa_7", 2, 7, 1, 200, 300, data=COUNTING)
+    yield Case("gqa/3_of_15", 1, 15, 3, 130, 257, "bhsd", COUNTING)
     yield Case("batch/7", 7, 2, 2, 100, 150)
-    yield Case("batch/33", 33, 1, 1, 65, 65)
+    yield Case("batch/33", 33, 1, 1, 65, 65, data=COUNTING)
     yield Case("heads/1", 1, 1, 1, 300, 300)
-    yield Case("heads/5", 3, 5, 5, 222, 222)
+    yield Case("heads/5", 3, 5, 5, 222, 222, data=COUNTING)
     yield Case("heads/32", 1, 32, 32, 64, 200)
 
 
@@ -282,7 +301,7 @@ def _layouts() -> Iterable[Case]:
     layouts: tuple[Layout, ...] = (*ANY_LAYOUT, "packed")
     for layout in layouts:
         yield Case(f"layout/{layout}", 2, 4, 4, 257, 257, layout)
-        yield Case(f"layout/{layout}_gqa", 3, 6, 2, 100, 100, layout)
+        yield Case(f"layout/{layout}_gqa", 3, 6, 2, 100, 100, layout, COUNTING)
         yield Case(f"layout/{layout}_one_row", 2, 2, 1, 1, 1, layout)
 
 
@@ -304,17 +323,17 @@ def _data(plan: AttentionPlan) -> Iterable[Case]:
 def _mask_edges(plan: AttentionPlan) -> Iterable[Case]:
     """Lengths around the most keys that a row sees, and far beyond; then the mask's own."""
     word, width = plan.mask.WORD, plan.mask.span
-    for rows, keys in plan.mask.sizes():
-        yield Case(f"{word}/{rows}x{keys}", 1, 2, 1, rows, keys)
+    for index, (rows, keys) in enumerate(plan.mask.sizes()):
+        yield Case(f"{word}/{rows}x{keys}", 1, 2, 1, rows, keys, data=TURNS[index % 2])
     if width is None:
         return
-    for length in (*_around(width), width + plan.BN, width + plan.BM + 1):
+    for index, length in enumerate((*_around(width), width + plan.BN, width + plan.BM + 1)):
         if 0 < length <= 3000:
-            yield Case(f"{word}/{length}", 1, 2, 1, length, length)
+            yield Case(f"{word}/{length}", 1, 2, 1, length, length, data=TURNS[index % 2])
     square = min(4 * width + 77, 2500)
     yield Case(f"{word}/long_{square}", 1, 2, 2, square, square)
     keys = min(4 * width + 77, 40_000)
-    yield Case(f"{word}/300x{keys}", 1, 2, 1, 300, keys)
+    yield Case(f"{word}/300x{keys}", 1, 2, 1, 300, keys, data=COUNTING)
     yield Case(f"{word}/{keys}x300", 1, 1, 1, min(keys, 5000), 300)
     for kind in ("rising", "falling", "all_logits_low"):
         yield Case(f"{word}/{kind}", 1, 2, 1, 400, min(2 * width + 400, 5000), data=kind)
@@ -324,11 +343,12 @@ def _many_tiles(plan: AttentionPlan) -> Iterable[Case]:
     """More tiles than three waves of CTAs: the order of work, and a counter that resets."""
     many = 3 * ARCHITECTURES[plan.arch].most_multiprocessors + 4
     heads = -(-many * plan.cta_group // 4)
-    yield Case("tiles/two_per_head", 2, heads, heads, plan.tile_queries + 1, plan.BN + 40)
+    rows, keys = plan.tile_queries + 1, plan.BN + 40
+    yield Case("tiles/two_per_head", 2, heads, heads, rows, keys, data=COUNTING)
     heads = -(-many * plan.cta_group // 3)
     yield Case("tiles/one_per_head", 3, heads, heads, 64, 70, "bhsd")
     # More heads than the launcher puts in a group, the last group not full.
-    yield Case("tiles/groups", 1, 150, 150, 200, 600)
+    yield Case("tiles/groups", 1, 150, 150, 200, 600, data=COUNTING)
     yield Case("tiles/long", 1, 24, 8, 4 * plan.tile_queries + 33, 4 * plan.tile_queries + 33)
 
 
@@ -343,7 +363,7 @@ def _lists(plan: AttentionPlan) -> Iterable[Case]:
     """Blocks that a tile sees as a whole, in part and not at all, beside each other."""
     m, n = plan.BM, plan.BN
     if plan.lists_blocks:
-        yield Case("lists/blocks", 3, 1, 1, m + 65, 7 * n + 20)
+        yield Case("lists/blocks", 3, 1, 1, m + 65, 7 * n + 20, data=COUNTING)
         yield Case("lists/square", 3, 4, 2, 3 * m + 65, 3 * m + 65, "padded")
         yield Case("lists/long", 2, 3, 1, 2500, 2500, "bhsd")
         yield Case("lists/more_queries", 2, 2, 2, 3 * m, 4 * n + 1, data="rising_and_falling")

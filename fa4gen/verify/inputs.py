@@ -10,18 +10,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fa4gen.verify.input_kinds import KINDS, Draft
+from fa4gen.verify.counting_kinds import COUNTING_KINDS, LN2, SCALES
+from fa4gen.verify.draft import Draft, Floats
+from fa4gen.verify.input_kinds import KINDS
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from fa4gen.expressions.tensors import Tensor
     from fa4gen.verify.cases import Case
 
-Floats = NDArray[np.float32]
 DESCALE_RANGE = (0.5, 2.0)
 SINK_ROWS = 15
 """Rows, about, whose log-sum-exp places the sinks."""
@@ -48,6 +50,16 @@ class Inputs:
     """(query heads); None for a kernel without them."""
     tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """Those that mask and score function read, float32 or int32."""
+    counting: bool = False
+    """No value is negative, logits are whole multiples of ln 2; see ``counting_kinds``."""
+
+
+def draw_scales(
+    name: str, shape: tuple[int, ...], rng: np.random.Generator, *, counting: bool
+) -> Floats:
+    """Draw the scales of query, key or value; of data that count those that keep logits whole."""
+    drawn = rng.choice(SCALES[name], shape) if counting else rng.uniform(*DESCALE_RANGE, shape)
+    return drawn.astype(np.float32)
 
 
 def draw_sinks(draft: Draft) -> Floats:
@@ -92,6 +104,7 @@ def make_inputs(
     has_sinks: bool = False,
     packed: tuple[bool, bool] = (False, False),
     tensors: Sequence[Tensor] = (),
+    values_in_keys: bool = False,
 ) -> Inputs:
     """Draw the inputs of ``case`` for a kernel of this depth and element type.
 
@@ -99,6 +112,7 @@ def make_inputs(
     type of the query unless ``kv_dtype`` does. Of the tensors in ``descaled`` the scales are drawn
     that the case names; with ``has_sinks`` a logit for each query head.
     ``packed``: whether the rows of all sequences are one batch, of queries and of keys.
+    ``values_in_keys``: the first columns of the keys are the values.
     """
     batches, rows = _rows(case, 0, packed[0])
     key_batches, keys = _rows(case, 1, packed[1])
@@ -111,22 +125,28 @@ def make_inputs(
     )
     default = depth**-0.5
     scale = default if case.softmax_scale is None else case.softmax_scale
-    draft = Draft(rng, dtype, kv_dtype or dtype, query, key, value, scale)
+    draft = Draft(rng, dtype, kv_dtype or dtype, query, key, value, scale, values_in_keys)
     KINDS[case.data](draft)
     draft.clip()
+    counting = case.data in COUNTING_KINDS
+    key = round_to(draft.key, draft.kv_dtype)
+    sinks = draw_sinks(draft) if has_sinks else None
+    if counting and sinks is not None:
+        sinks = (np.rint(sinks / LN2) * LN2).astype(np.float32)
     return Inputs(
         round_to(draft.query, dtype),
-        round_to(draft.key, draft.kv_dtype),
-        round_to(draft.value, draft.kv_dtype),
+        key,
+        key[..., : value.shape[3]] if values_in_keys else round_to(draft.value, draft.kv_dtype),
         draft.scale,
         scale_is_default=draft.scale == default,
         descales={
-            name: rng.uniform(*DESCALE_RANGE, (case.batch, case.key_heads)).astype(np.float32)
+            name: draw_scales(name, (case.batch, case.key_heads), rng, counting=counting)
             for name in case.descales
             if name in descaled
         },
-        sinks=draw_sinks(draft) if has_sinks else None,
+        sinks=sinks,
         tensors={tensor.name: draw_tensor(tensor, case, rng) for tensor in tensors},
+        counting=counting,
     )
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.verify.cases import Case
-from fa4gen.verify.inputs import DESCALE_RANGE
+from fa4gen.verify.inputs import draw_scales
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.verify.inputs import Floats, Inputs
+    from fa4gen.verify.draft import Floats
+    from fa4gen.verify.inputs import Inputs
 
 FAR_APART = {"key": (-19.0, 1.0), "value": (-10.0, 10.0)}
 """Powers of two: of keys so that every page has a share of the softmax."""
@@ -56,7 +57,7 @@ def with_page_scales(
     used, heads = _used_pages(plan, case, tables), inputs.key.shape[2]
     scales: dict[str, Floats] = {}
     for name in (name for name in case.descales if name in plan.descaled):
-        drawn = rng.uniform(*DESCALE_RANGE, (pages, heads))
+        drawn: Any = draw_scales(name, (pages, heads), rng, counting=inputs.counting)
         if case.far_scales:
             drawn = 2.0 ** rng.uniform(*FAR_APART[name], drawn.shape)
             if name == "value":

@@ -17,6 +17,7 @@ import numpy as np
 
 from fa4gen.expressions.places import Places
 from fa4gen.verify.rounding import round_to
+from fa4gen.verify.weight_ends import WeightedSums, output_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
-    from fa4gen.verify.inputs import Floats
+    from fa4gen.verify.draft import Floats
     from fa4gen.verify.precision import Precision
 
     Descales = Mapping[str, Any]
@@ -75,6 +76,16 @@ class AttentionResult:
     shift: Any = None
     """(batch, heads, rows): how far float32 may move a row's log-sum-exp through its scores; None
     where the score function's own bound says it."""
+    low: Any = None
+    """The least that each element of the output may be, rounded to its type; None where values may
+    be negative, so that they cancel."""
+    high: Any = None
+    """The most."""
+
+    @property
+    def exact(self) -> Any:
+        """The output, as intervals know it."""
+        return self.out
 
 
 def exact_attention(
@@ -88,16 +99,20 @@ def exact_attention(
     sinks: Floats | None = None,
     tensors: Mapping[str, Any] | None = None,
     first_batch: int = 0,
+    intervals: Precision | None = None,
 ) -> AttentionResult:
     """Compute in float64. Rows that see no key give zeros and -inf.
 
     ``tensors``: those that mask and score function read; ``first_batch``: number of the first one.
 
     ``sinks``: a logit for each query head, one more term of the softmax's sum.
+    ``intervals``: of values that are not negative, what elements may be with these roundings.
     """
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float64)
     lse = _lse_of_no_key(query, sinks, xp, xp.float64)
     shift = xp.zeros(_lse_shape(query)) if problem.score.IS_EXPRESSION else None
+    low: Any = None if intervals is None else xp.zeros_like(out, xp.float32)
+    high: Any = None if intervals is None else xp.zeros_like(out, xp.float32)
     for block in _blocks(problem, query, key, value, descales or {}, xp, tensors, first_batch):
         q, k, v = (x.astype(xp.float64) for x in (block.query, block.key, block.value))
         scores = _times(q @ k.T, block.key_scales) * (problem.softmax_scale * block.score_descale)
@@ -112,6 +127,16 @@ def exact_attention(
         out[block.out_index] = sums / _nonzero(total, xp) * block.value_descale
         with np.errstate(divide="ignore"):  # -inf of rows that see no key
             lse[block.lse_index] = (largest + xp.log(total))[:, 0]
+        if intervals is not None:
+            errors = problem.score.error
+            if shift is not None:  # the sums of these logits make no error
+                errors = problem.score.errors(logits, xp.zeros_like(logits), xp, block.places)
+                errors = xp.where(block.hidden, 0.0, xp.minimum(errors, LARGEST_SHIFT))
+            found = WeightedSums(weights, block.value_scales, v, sums, total)
+            ends = output_ends(found, errors, intervals, xp)
+            for array, end in zip((low, high), ends, strict=True):
+                end = (end * block.value_descale).astype(xp.float32)
+                array[block.out_index] = round_to(end, intervals.out_dtype, xp)
         if shift is not None:
             scale = abs(problem.softmax_scale * block.score_descale)
             sums = _lengths(q)[:, None] * _lengths(k)[None] * scale * problem.sum_error
@@ -119,7 +144,7 @@ def exact_attention(
             errors = xp.minimum(xp.where(block.hidden, 0.0, errors), LARGEST_SHIFT)
             shifted = (weights * xp.expm1(errors)).sum(axis=1, keepdims=True)
             shift[block.lse_index] = (shifted / _nonzero(total, xp))[:, 0]
-    return AttentionResult(out, lse, shift)
+    return AttentionResult(out, lse, shift, low, high)
 
 
 def rounded_attention(

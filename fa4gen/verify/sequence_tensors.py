@@ -144,9 +144,10 @@ def by_sequence(
     It is given a sequence's number, and its own rows of query, key and value.
     """
     batch, rows, heads, _ = query.shape
-    out: Any = None
-    lse: Any = None
-    shift: Any = None
+    of_rows, of_columns = (batch, heads, rows), (batch, rows, heads, value.shape[3])
+    shapes: dict[str, tuple[int, ...]] = {"lse": of_rows, "shift": of_rows}
+    shapes |= dict.fromkeys(("out", "low", "high"), of_columns)
+    whole: dict[str, Any] = {name: xp.zeros(shapes[name]) for name in ("out", "lse")}
     for number, part in enumerate(parts):
         (query_batch, of_queries), (key_batch, of_keys) = part.query, part.key
         result = compute(
@@ -155,15 +156,13 @@ def by_sequence(
             key[key_batch : key_batch + 1, of_keys],
             value[key_batch : key_batch + 1, of_keys],
         )
-        if out is None:
-            out = xp.zeros((batch, rows, heads, value.shape[3]), result.out.dtype)
-            lse = xp.full((batch, heads, rows), -xp.inf, result.lse.dtype)
-            shift = None if result.shift is None else xp.zeros((batch, heads, rows))
-        if shift is not None:
-            shift[query_batch, :, of_queries] = result.shift[0]
-        out[query_batch, of_queries] = result.out[0]
-        lse[query_batch, :, of_queries] = result.lse[0]
-    if out is None:
-        out = xp.zeros((batch, rows, heads, value.shape[3]))
-        lse = xp.zeros((batch, heads, rows))
-    return AttentionResult(out, lse, shift)
+        found = {name: array for name, array in vars(result).items() if array is not None}
+        if number == 0:
+            whole = {name: xp.zeros(shapes[name], array.dtype) for name, array in found.items()}
+            whole["lse"] -= xp.inf
+        for name, array in found.items():
+            if shapes[name] is of_columns:
+                whole[name][query_batch, of_queries] = array[0]
+            else:
+                whole[name][query_batch, :, of_queries] = array[0]
+    return AttentionResult(**whole)

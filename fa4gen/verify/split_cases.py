@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.verify.cases import Case
+from fa4gen.verify.cases import COUNTING, TURNS, Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,10 @@ PIECES = 14
 """Of a tile: more than a thread loads at once."""
 GROUPED = 26
 """Pieces that are combined group by group."""
+
+HARD = (
+    "far_apart", "rising", "falling", "rising_and_falling", "all_logits_low", "counting_rising",
+)  # fmt: skip
 
 
 def empty_workspace(plan: AttentionPlan, schedule: Schedule) -> dict[str, Any]:
@@ -53,12 +57,13 @@ def split_cases(plan: AttentionPlan) -> Iterator[Case]:
         )
     ):
         keys = 1000 * (index + 1) + 77 * index
-        yield Case(f"split/{group}x{rows}", 1 + index % 4, 2 * group, 2, rows, keys)
+        batch, data = 1 + index % 4, TURNS[index % 2]
+        yield Case(f"split/{group}x{rows}", batch, 2 * group, 2, rows, keys, data=data)
     yield Case("split/long", 1, 8, 2, 1, 70_001)
     yield Case("split/long_one_key_head", 1, 8, 1, 1, 40_003)
-    yield Case("split/wide_batch", 300, 4, 1, 1, 333)
+    yield Case("split/wide_batch", 300, 4, 1, 1, 333, data=COUNTING)
     yield Case("split/line_of_tiles", 7, 12, 3, 3, 5 * n + 1, "bhsd")
-    for kind in ("far_apart", "rising", "falling", "rising_and_falling", "all_logits_low"):
+    for kind in HARD:
         yield Case(f"split/{kind}", 2, 8, 2, 1, 9001, data=kind)
         yield Case(f"split/{kind}_rows", 1, 4, 2, 4, 3001, data=kind)
 
@@ -85,5 +90,6 @@ def small_split_cases(plan: AttentionPlan) -> Iterator[Case]:
     )  # fmt: skip
     # Enough pieces for groups of them.
     yield Case("split/groups", 1, 2, 1, 1, GROUPED * n, data="far_apart", multiprocessors=GROUPED)
-    yield Case("split/rows_and_heads", 1, 4, 2, 3, 3 * n + 9, "bhsd")
-    yield Case("split/batch", 3, 6, 2, 1, n + 1, multiprocessors=5)
+    yield Case("split/rows_and_heads", 1, 4, 2, 3, 3 * n + 9, "bhsd", "counting_rising")
+    yield Case("split/pieces_and_heads", 2, 4, 2, 3, 5 * n + 9, data=COUNTING)
+    yield Case("split/batch", 3, 6, 2, 1, n + 1, data=COUNTING, multiprocessors=5)

@@ -3,7 +3,7 @@
 The standard is ``rounded_attention``: the same inputs, the same roundings, done in NumPy. Its
 errors against the float64 result are measured for each case, and a kernel may exceed them by a
 factor for chance, plus a floor for cases so small or so special (one key, constant inputs) that
-NumPy happens to make no error at all. Four errors are looked at, because each detects errors that
+NumPy happens to make no error at all. Five errors are looked at, because each detects errors that
 the others average out:
 
 * ``frobenius``: all of the output, ||out - exact|| / ||exact||. Rounding errors average out here,
@@ -15,6 +15,11 @@ the others average out:
 * ``element``: the largest error of an element.
 * ``lse``: the largest error of a log-sum-exp. It is never rounded to 16 bits, so that it shows one
   key too many among thousands.
+* ``share``: of data that count, the distance of an element as a share of what rounding may do to
+  it, the worst of all: at most 1. Values are not negative there, so that nothing cancels, and each
+  element has an interval of its own; see ``weight_ends``. Where the score function leaves logits
+  as they are, weights are powers of two, which no type rounds: an element must then be the
+  exact one, rounded once. 0 for other data.
 
 u is the unit roundoff of a type: 2^-8 for bf16, 2^-11 for fp16, 2^-4 for fp8 e4m3; u_p is that of
 the probabilities, which have the type of the values, and u_o that of the output. The floors:
@@ -48,6 +53,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.verify.errors import ErrorSet
+from fa4gen.verify.intervals import element_shares
 from fa4gen.verify.reference import MMA_BYTES
 from fa4gen.verify.rounding import UNIT_ROUNDOFF, numpy_dtype
 
@@ -67,12 +73,13 @@ OUTPUT_ROUNDING = 0.5
 
 @dataclass(frozen=True)
 class Errors(ErrorSet):
-    """The four errors of a result, or the bounds on them; see the module. 0 for empty outputs."""
+    """The five errors of a result, or the bounds on them; see the module. 0 for empty outputs."""
 
     frobenius: float
     row: float
     element: float
     lse: float
+    share: float = 0.0
 
 
 def measure(got: AttentionResult, exact: AttentionResult, xp: Any = np) -> Errors:
@@ -92,6 +99,7 @@ def measure(got: AttentionResult, exact: AttentionResult, xp: Any = np) -> Error
         row=_worst_ratio(error_squares, squares, xp),
         element=float(distance.max()) if distance.size else 0.0,
         lse=_lse_error(got.lse, exact.lse, xp),
+        share=_share(got.out, exact, xp),
     )
 
 
@@ -120,6 +128,7 @@ def bounds(
         element=ELEMENT_FACTOR * own.element + element_floor * largest + of_element,
         lse=LSE_FACTOR * own.lse
         + _lse_floor(exact, problem, query, key, precision, descales or {}, xp),
+        share=1.0,
     )
 
 
@@ -182,6 +191,13 @@ def _through_scores(
     largest = float(xp.abs(value).max()) * scale if value.size else 0.0
     of_all = float(xp.sqrt((moved**2).sum())) / whole if whole else 0.0
     return of_all, of_row, 2 * float(shift.max()) * largest
+
+
+def _share(got: Any, exact: AttentionResult, xp: Any) -> float:
+    """Return the largest share of its interval that an element takes; 0 where there are none."""
+    if exact.low is None or not exact.out.size:
+        return 0.0
+    return float(element_shares(got, exact, xp).max())
 
 
 def _longest_row(array: Any, xp: Any) -> float:

@@ -17,6 +17,7 @@ from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
 from fa4gen.verify.gemm.reference import GemmProblem, compute
 from fa4gen.verify.inputs import make_rng
+from fa4gen.verify.intervals import element_shares
 from fa4gen.verify.ring_cases import gemm_further, gemm_rings
 from fa4gen.verify.verdict import Failure
 from fa4gen.verify.work_done import gemm_tiles
@@ -174,7 +175,7 @@ class GemmReference:
         ]
         if not above:
             return
-        shares = tolerance.element_shares(got, self.result, xp)
+        shares = element_shares(got, self.result, xp)
         outside = int((shares > 1).sum())
         worst = tuple(int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
         shown = worst[3 - len(memory.views["out"].shape) :]

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.verify.errors import ErrorSet
+from fa4gen.verify.intervals import element_shares, shares_of
 from fa4gen.verify.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def measure(got: Any, result: GemmResult, out_dtype: str, xp: Any = np) -> GemmE
     rows = _norms(distance / unit, xp)
     return GemmErrors(
         frobenius=_ratio(_norm(distance / unit), _norm(exact / unit)),
-        row=float(_shares(rows, _row_bounds(result, exact, out_dtype, unit, xp), xp).max()),
+        row=float(shares_of(rows, _row_bounds(result, exact, out_dtype, unit, xp), xp).max()),
         element=float(element_shares(got, result, xp).max()),
     )
 
@@ -125,22 +126,6 @@ def bounds(result: GemmResult, out_dtype: str, xp: Any = np) -> GemmErrors:
     floor = ROUNDOFF[out_dtype] if slack or own else 0.0
     bound = FROBENIUS_FACTOR * own + slack + floor
     return GemmErrors(_ratio(bound, _norm(exact / unit)), 1.0, 1.0)
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def element_shares(got: Any, result: GemmResult, xp: Any = np) -> Any:
-    """Return each element's distance as a share of what it may be: at most 1 inside its interval.
-
-    NaN where the exact result is a number, or infinity where it must be finite, is infinitely far.
-    """
-    found, exact = got.astype(xp.float64), result.exact
-    low, high = result.low.astype(xp.float64), result.high.astype(xp.float64)
-    inside = ((found >= low) & (found <= high)) | (xp.isnan(exact) & xp.isnan(found))
-    far = xp.where(found > exact, found - exact, exact - found)
-    room = xp.where(found > exact, high - exact, exact - low)
-    shares = _shares(far, xp.where(room > 0, room, 0.0), xp)
-    inside_shares = xp.where(xp.isfinite(shares), xp.minimum(shares, 1.0), 1.0)
-    return xp.where(inside, inside_shares, xp.where(shares > 1, shares, xp.inf))
 
 
 def _distance(got: Any, result: GemmResult, xp: Any) -> Any:
@@ -177,9 +162,3 @@ def _ratio(error: float, size: float) -> float:
     if size:
         return error / size
     return math.inf if error else 0.0
-
-
-def _shares(errors: Any, limits: Any, xp: Any) -> Any:
-    """Divide; 0 / 0 is 0, anything else over 0 is infinite."""
-    none = limits <= 0
-    return xp.where(none, xp.where(errors > 0, xp.inf, 0.0), errors / xp.where(none, 1.0, limits))

@@ -1,0 +1,73 @@
+"""Rounding of the weights of a softmax, and how far it may move a sum of values that they weigh.
+
+Of values that are not negative nothing cancels: where each weight is off by some share of itself,
+so are the sums. Data that count (see ``counting_kinds``) have logits that are whole multiples of
+ln 2, so that all weights of a row are powers of two by any of its maxima, and are not rounded at
+all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.verify.rounding import UNIT_ROUNDOFF
+
+if TYPE_CHECKING:
+    from fa4gen.verify.precision import Precision
+
+LEAST = {"bf16": 2.0**-126, "fp16": 2.0**-24, "fp8_e4m3": 2.0**-9}
+"""What the types of probabilities hold at least: less may become zero."""
+OWN_ERROR = 2.0**-20
+"""Of a weight: of 2^x, of the factor that turns logits into x, and of x where it is large."""
+DIVISION_ERROR = 2.0**-20
+"""Of the division by the sum, and of its scale."""
+SUM_ERROR = 2.0**-24
+"""For each key: what is cut off or rounded when it is added."""
+
+
+@dataclass(frozen=True)
+class WeightedSums:
+    """Sums of some rows before they are divided, and what they are made of, in float64."""
+
+    weights: Any
+    """(rows, keys)."""
+    scales: Any
+    """Of values, key by key, or None; kernels round weights that are multiplied by them."""
+    values: Any
+    """(keys, columns)."""
+    sums: Any
+    """(rows, columns)."""
+    total: Any
+    """(rows, 1): what divides; it has the sink's weight, too."""
+
+
+def weight_room(weights: Any, errors: Any, precision: Precision, xp: Any) -> tuple[Any, Any]:
+    """Return how far each of the weights (rows, keys) may be off after rounding, and before.
+
+    ``errors``: of the scores. What weights are off before rounding is a share of each.
+    """
+    own = xp.expm1(xp.asarray(errors)) + precision.exp2_error + OWN_ERROR
+    unit = weights.max(axis=1, keepdims=True)
+    relative = weights / xp.where(unit > 0, unit, 1.0)
+    roundoff = UNIT_ROUNDOFF[precision.dtype]
+    mantissa, _ = xp.frexp(relative)  # 0, or from 1/2 to 1
+    power = (mantissa - 0.5 <= own / 2) | (1 - mantissa <= own / 2)
+    exact = (power & (own < roundoff / 4)).all(axis=1, keepdims=True)
+    least = LEAST[precision.dtype] * 2.0**-precision.probability_shift
+    room = xp.where(exact, 0.0, own * relative + xp.maximum(roundoff * relative, least / 2))
+    # Below the least number it is either that one or zero.
+    room = xp.where(relative < least, relative, room)
+    return xp.where(relative > 0, room, 0.0) * unit, own
+
+
+def output_ends(block: WeightedSums, errors: Any, precision: Precision, xp: Any) -> tuple[Any, Any]:
+    """Return the least and the most of each element of ``block`` before it is rounded."""
+    weights, total = block.weights, xp.where(block.total > 0, block.total, 1.0)
+    scaled = weights if block.scales is None else weights * block.scales
+    room, own = weight_room(scaled, errors, precision, xp)
+    moved = room @ block.values if room.any() else 0.0
+    rest = weights.shape[1] * SUM_ERROR + DIVISION_ERROR
+    of_total = 1 + (weights * own).sum(axis=1, keepdims=True) / total + rest
+    low = xp.maximum(block.sums - moved, 0.0) / total / of_total * (1 - rest)
+    return low, (block.sums + moved) / total * of_total * (1 + rest)
