@@ -47,9 +47,8 @@ def _counting(draft: Draft) -> None:
     first = 0
     if draft.values_in_keys:
         most, first = LATENT_MOST, draft.value.shape[3]
-        draft.query[..., :first] = -(
-            rng.random(draft.query[..., :first].shape) < LATENT_QUERY_SHARE
-        )
+        chosen = rng.random(draft.query[..., :first].shape) < LATENT_QUERY_SHARE
+        draft.query[..., :first] = np.where(chosen, -1, 0)
     draft.value[:] = rng.integers(1, most + 1, draft.value.shape)
     draft.value *= rng.random(draft.value.shape, np.float32) < VALUE_SHARE
     draft.key[:] = 0

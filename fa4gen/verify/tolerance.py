@@ -19,7 +19,8 @@ the others average out:
   it, the worst of all: at most 1. Values are not negative there, so that nothing cancels, and each
   element has an interval of its own; see ``weight_ends``. Where the score function leaves logits
   as they are, weights are powers of two, which no type rounds: an element must then be the
-  exact one, rounded once. 0 for other data.
+  exact one, rounded once. Of these data, the bounds on the first three follow from the intervals.
+  0 for other data.
 
 u is the unit roundoff of a type: 2^-8 for bf16, 2^-11 for fp16, 2^-4 for fp8 e4m3; u_p is that of
 the probabilities, which have the type of the values, and u_o that of the output. The floors:
@@ -89,17 +90,21 @@ def measure(got: AttentionResult, exact: AttentionResult, xp: Any = np) -> Error
     """
     distance = xp.abs(got.out.astype(xp.float64) - exact.out)
     distance = xp.where(xp.isnan(distance), xp.inf, distance)
+    lse = _lse_error(got.lse, exact.lse, xp)
+    return Errors(*_of_distances(distance, exact, xp), lse, _share(got.out, exact, xp))
+
+
+def _of_distances(distance: Any, exact: AttentionResult, xp: Any) -> tuple[float, float, float]:
+    """Return the errors of an output whose elements are so far from the exact ones."""
     # By the largest element, so that squares stay inside float64.
     unit = float(xp.abs(exact.out).max()) if exact.out.size else 0.0
     unit = unit or 1.0
     error_squares = ((distance / unit) ** 2).sum(axis=3)
     squares = ((exact.out / unit) ** 2).sum(axis=3)
-    return Errors(
-        frobenius=_ratio(float(error_squares.sum()), float(squares.sum())),
-        row=_worst_ratio(error_squares, squares, xp),
-        element=float(distance.max()) if distance.size else 0.0,
-        lse=_lse_error(got.lse, exact.lse, xp),
-        share=_share(got.out, exact, xp),
+    return (
+        _ratio(float(error_squares.sum()), float(squares.sum())),
+        _worst_ratio(error_squares, squares, xp),
+        float(distance.max()) if distance.size else 0.0,
     )
 
 
@@ -115,7 +120,15 @@ def bounds(
     descales: Descales | None = None,
     value: Any = None,
 ) -> Errors:
-    """Return what a kernel's errors may be, given those of the same computation in NumPy."""
+    """Return what a kernel's errors may be, given those of the same computation in NumPy.
+
+    Where elements have intervals, errors of the output are those of its farthest ends.
+    """
+    lse = LSE_FACTOR * own.lse
+    lse += _lse_floor(exact, problem, query, key, precision, descales or {}, xp)
+    if exact.low is not None:
+        distance = xp.maximum(exact.high - exact.out, exact.out - exact.low)
+        return Errors(*_of_distances(distance, exact, xp), lse, 1.0)
     probability, output = UNIT_ROUNDOFF[precision.dtype], UNIT_ROUNDOFF[precision.out_dtype]
     floor = probability + OUTPUT_ROUNDING * output + precision.exp2_error
     element_floor = max(probability, output) + precision.exp2_error
@@ -126,8 +139,7 @@ def bounds(
         frobenius=FROBENIUS_FACTOR * own.frobenius + floor / math.sqrt(rows) + of_all,
         row=ROW_FACTOR * own.row + floor + of_row,
         element=ELEMENT_FACTOR * own.element + element_floor * largest + of_element,
-        lse=LSE_FACTOR * own.lse
-        + _lse_floor(exact, problem, query, key, precision, descales or {}, xp),
+        lse=lse,
         share=1.0,
     )
 

@@ -147,6 +147,8 @@ class NumpyKernel:
             grown = np.where(keep, largest, grown)
             offset = np.where(np.isneginf(grown), 0, grown)
             shrink = np.where(np.isneginf(grown), 1, np.exp2(largest - offset))
+            if wrong == "exponent_of_row_0":
+                shrink[1::2] = shrink[: len(shrink) - 1 : 2]
             if wrong != "no_rescale":
                 total, o = total * shrink, o * shrink
             largest = grown
@@ -160,7 +162,12 @@ class NumpyKernel:
             if wrong == "stale_value" and block == 1:
                 values = v[: plan.BN][: len(j)]
             p = round_to(p, plan.dtype)
-            o = o + p @ values
+            if wrong in ("dropped_key", "doubled_key") and block == 0:
+                p[-1, 0] *= 2 * (wrong == "doubled_key")
+            partial = p @ values
+            if wrong == "narrow_partials":
+                partial = round_to(partial, "bf16")
+            o = o + partial
             if wrong == "narrow_sum":
                 o = round_to(o, plan.out_dtype)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fa4gen.verify.cases import default_cases
+from fa4gen.verify.cases import default_cases, emulated_cases
+from fa4gen.verify.family import family_of
 from fa4gen.verify.run import VerifyOptions, verify_kernel
 
 pytestmark = pytest.mark.numbers
@@ -135,3 +137,44 @@ def test_a_mutant_is_reported(
     found = failing(wrong)
     assert len(found) == len(wrong.cases) > 0, "the case alone must show the error"
     assert all(check in checks for checks in found.values())
+
+
+# mutant, config, kind of data: every case of the emulator with it must show the mutant by its
+# output alone
+COUNTED = [
+    ("dropped_key", {"lse": False}, "counting"),
+    ("dropped_key", {"lse": False, "depth": 128, "dtype": "fp16"}, "counting"),
+    ("dropped_key", {**FP8, "lse": False}, "counting"),
+    ("doubled_key", {"lse": False}, "counting"),
+    ("doubled_key", {**FP8, "lse": False, "out_dtype": "fp16"}, "counting"),
+    ("narrow_partials", {"lse": False}, "counting"),
+    ("narrow_partials", {"lse": False, "dtype": "fp16"}, "counting"),
+    ("narrow_partials", {**FP8, "lse": False}, "counting"),
+    ("exponent_of_row_0", {"lse": False}, "counting_rising"),
+    ("exponent_of_row_0", {**FP8, "lse": False}, "counting_rising"),
+    ("no_rescale", {"lse": False}, "counting_rising"),
+    ("no_rescale", {**FP8, "lse": False}, "counting_rising"),
+]
+
+
+@pytest.mark.parametrize(("mutant", "keys", "kind"), COUNTED)
+def test_data_that_count_show_single_keys_and_roundings(
+    make_plan, numpy_backend, mutant, keys, kind
+) -> None:
+    plan = make_plan(**keys)
+    family = family_of(plan)
+    cases = [case for case in emulated_cases(plan) if shows(case, mutant, kind)]
+    assert cases
+    for case in cases:
+        problem = family.draw(case, 1)
+        reference = problem.reference(np)
+        for name in ("", mutant):
+            after = numpy_backend(name).load(plan, None).run(problem.memory)
+            _, failures = reference.compare(problem.memory, after, np)
+            assert bool(failures) == bool(name), (case.name, failures)
+
+
+def shows(case: Any, mutant: str, kind: str) -> bool:
+    """Whether the mutant does anything wrong in the case."""
+    sums_of_many = case.key_rows > 16 or mutant != "narrow_partials"
+    return case.data == kind and case.key_rows > 1 and case.query_rows > 1 and sums_of_many

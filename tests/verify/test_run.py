@@ -87,7 +87,7 @@ def test_a_failure_names_the_kernel_the_case_the_seed_and_the_command(
     assert verdict_word(verdict) == "FAILED"
     problem = next(p for p in problems(verdict) if "gqa/2" in p.message)
     assert problem.message.startswith(
-        "probe, gqa/2: batch 2, heads 4/2, rows 200/300, bshd, normal"
+        "probe, gqa/2: batch 2, heads 4/2, rows 200/300, bshd, counting"
     )
     assert "expected" in problem.message
     assert problem.remedy == (

@@ -42,7 +42,7 @@ def test_measures() -> None:
     assert errors.element == 0.5
     assert errors.lse == 0.125
     assert dict(errors) == dict(
-        zip(Errors.names(), (*map(float, (errors.frobenius, errors.row)), 0.5, 0.125), strict=True)
+        zip(Errors.names(), (errors.frobenius, errors.row, 0.5, 0.125, 0.0), strict=True)
     )
 
 

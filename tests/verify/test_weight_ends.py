@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fa4gen.verify.precision import Precision
+from fa4gen.verify.rounding import round_to
+from fa4gen.verify.weight_ends import WeightedSums, output_ends, weight_room
+
+BF16 = Precision("bf16", "bf16")
+FP8 = Precision("fp8_e4m3", "bf16", 0.0, 8)
+
+
+def room(weights, precision=BF16, errors=0.0):
+    return weight_room(np.array([weights], np.float64), errors, precision, np)[0][0]
+
+
+def test_powers_of_two_are_not_rounded() -> None:
+    assert (room([1.0, 0.5, 2.0**-30, 0.0]) == 0).all()
+    assert (room([3.0, 1.5, 12.0 * 2.0**-9]) == 0).all(), "but for their largest"
+
+
+def test_one_other_weight_makes_all_of_its_row_rounded() -> None:
+    """The maximum that a kernel scales by may be any of the row's."""
+    found = room([1.0, 0.7, 0.0])
+    assert found == pytest.approx([2.0**-8, 0.7 * 2.0**-8, 0.0], rel=1e-3)
+
+
+@pytest.mark.parametrize("precision", [FP8, Precision("fp16", "fp16")])
+def test_weights_below_the_least_number_may_vanish(precision) -> None:
+    least = 2.0**-17 if precision is FP8 else 2.0**-24
+    assert room([1.0, least, least / 2], precision) == pytest.approx([0, 0, least / 2])
+    # Between two subnormal numbers by half of their distance, and a float32's own error.
+    found = room([1.0, 1.4 * least, 0.3 * least], precision)
+    assert found[1:] == pytest.approx([0.5 * least, 0.3 * least], rel=0.2)
+
+
+def test_rounded_weights_are_within_their_room() -> None:
+    rng = np.random.default_rng(1)
+    weights = np.exp2(rng.uniform(-30, 0, 1000))
+    weights[0] = 1
+    for precision in (BF16, FP8, Precision("fp16", "fp16")):
+        scale = np.float32(2.0**precision.probability_shift)
+        rounded = round_to(weights.astype(np.float32) * scale, precision.dtype) / scale
+        found = room(weights, precision)
+        assert (np.abs(rounded - weights) <= found).all()
+        assert (found <= np.maximum(0.07 * weights, 2.0**-17)).all()
+
+
+def test_errors_of_scores_move_the_ends() -> None:
+    weights = np.array([[1.0, 0.5]])
+    values = np.array([[3.0], [1.0]])
+    sums = WeightedSums(weights, None, values, weights @ values, np.array([[1.5]]))
+    low, high = output_ends(sums, 0.0, BF16, np)
+    exact = 3.5 / 1.5
+    assert exact * (1 - 1e-5) < low[0, 0] < exact < high[0, 0] < exact * (1 + 1e-5)
+    low, high = output_ends(sums, 0.01, BF16, np)
+    assert low[0, 0] == pytest.approx(exact * (1 - 0.01 - 2.0**-8) / 1.01, rel=1e-3)
+    assert high[0, 0] == pytest.approx(exact * (1 + 0.01 + 2.0**-8) * 1.01, rel=1e-3)
