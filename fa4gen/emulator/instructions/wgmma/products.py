@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.instructions.mma.descriptors import Descriptor
-from fa4gen.emulator.instructions.mma.operand_tiles import read_tiles
+from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES, read_tiles
 from fa4gen.emulator.instructions.mma.products import (
     added,
     significant_bits,
     sums_of_products,
     whole_sums,
 )
+from fa4gen.emulator.instructions.mma.sparsity import expanded
 from fa4gen.emulator.ptx.syntax import Operand, Register, Vector
 from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.memory import SharedMemory
@@ -33,7 +34,10 @@ _EXACT_INTEGERS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the opcode says: types, n and k of the product."""
+    """What the opcode says: types, n and k of the product.
+
+    ``threads`` of each four lanes have metadata of a sparse A; 0 for a dense one.
+    """
 
     n: int
     k: int
@@ -41,6 +45,26 @@ class Shape:
     b: str
     d: str
     saturate: bool
+    threads: int = 0
+
+    @property
+    def a_stored(self) -> tuple[str, int]:
+        """The type and number of elements along K that A has in memory."""
+        return ("u8", self.k // 8) if self.a == "b1" else (self.a, self.k // (1 + self.sparse))
+
+    @property
+    def b_stored(self) -> tuple[str, int]:
+        """The type and number of elements along K that B has in memory."""
+        return ("u8", self.k // 8) if self.b == "b1" else (self.b, self.k)
+
+    @property
+    def b_bytes(self) -> int:
+        """Bytes of K from each row of B."""
+        return ELEMENT_BYTES[self.b_stored[0]] * self.b_stored[1]
+
+    @property
+    def sparse(self) -> bool:
+        return self.threads > 0
 
     @property
     def integer(self) -> bool:
@@ -123,7 +147,10 @@ class Tile:
 
 @dataclass(slots=True)
 class Product:
-    """One product: A (64, k) in shared memory or already read from registers, B (n, k)."""
+    """One product: A (64, k) in shared memory or already read from registers, B (n, k).
+
+    ``codes`` are the metadata of a sparse A.
+    """
 
     shape: Shape
     accumulators: Accumulators
@@ -131,6 +158,7 @@ class Product:
     b: Tile
     adds: bool
     sign: int
+    codes: NDArray[np.uint8] | None = None
     done: bool = False
 
     def joins(self, chain: list[Product]) -> bool:
@@ -157,12 +185,25 @@ def _side(a: Tile | NDArray[Any]) -> bool | None:
 
 
 def _left(shared: SharedMemory, parts: list[Product], shape: Shape) -> NDArray[Any]:
-    """A of products side by side."""
+    """A of products side by side, with its zeros."""
     first = parts[0].a
     if isinstance(first, Tile):
         tiles = [part.a.descriptor for part in parts if isinstance(part.a, Tile)]
-        return read_tiles(shared, tiles, first.k_major, ROWS, shape.k, shape.a)
-    return np.concatenate([part.a for part in parts if not isinstance(part.a, Tile)], axis=1)
+        kind, k = shape.a_stored
+        left = _numbers(read_tiles(shared, tiles, first.k_major, ROWS, k, kind), shape.a)
+    else:
+        left = np.concatenate([part.a for part in parts if not isinstance(part.a, Tile)], axis=1)
+    if not shape.sparse:
+        return left
+    codes = np.concatenate([part.codes for part in parts if part.codes is not None], axis=1)
+    return expanded(left, codes, shape.a != "tf32")
+
+
+def _numbers(tile: NDArray[Any], kind: str) -> NDArray[Any]:
+    """A tile's numbers; single bits are taken out of their bytes."""
+    if kind != "b1":
+        return tile
+    return np.unpackbits(tile.astype(np.uint8), axis=1, bitorder="little")
 
 
 def run_chain(wg: Warpgroup, chain: list[Product], position: int) -> None:
@@ -176,7 +217,8 @@ def run_chain(wg: Warpgroup, chain: list[Product], position: int) -> None:
     shape, shared = first.shape, wg.cta.shared
     left = _left(shared, parts, shape)
     tiles = [part.b.descriptor for part in parts]
-    right = read_tiles(shared, tiles, first.b.k_major, shape.n, shape.k, shape.b)
+    kind, k = shape.b_stored
+    right = _numbers(read_tiles(shared, tiles, first.b.k_major, shape.n, k, kind), shape.b)
     if shape.integer:
         total = whole_sums(left, right)
         if first.adds:

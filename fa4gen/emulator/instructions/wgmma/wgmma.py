@@ -15,6 +15,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.emulator.errors import UnsupportedError
+from fa4gen.emulator.instructions.mma import sparsity
 from fa4gen.emulator.instructions.mma.descriptors import Descriptor, DescriptorError, decode
 from fa4gen.emulator.instructions.mma.operand_tiles import (
     ELEMENT_BYTES,
@@ -22,23 +24,22 @@ from fa4gen.emulator.instructions.mma.operand_tiles import (
     tile_ranges,
     values_of,
 )
+from fa4gen.emulator.instructions.wgmma.forms import Form, read_form
 from fa4gen.emulator.instructions.wgmma.products import (
     ROWS,
     Accumulators,
     Product,
-    Shape,
     Tile,
     run_chain,
 )
 from fa4gen.emulator.ptx.flow.wgmma_registers import find_flights
-from fa4gen.emulator.ptx.syntax import Immediate, Instruction, Operand, Vector
+from fa4gen.emulator.ptx.syntax import Immediate, Instruction
 from fa4gen.emulator.state.attached import Attached
 from fa4gen.emulator.state.machine import AsyncOp, Cta, SharedRange, Warpgroup
-from fa4gen.emulator.state.registers import WARPGROUP_LANES, Mask, as_row
+from fa4gen.emulator.state.registers import WARP_LANES, WARPGROUP_LANES, Mask, as_row
 from fa4gen.emulator.translate.emit import Emitter, Reader
 from fa4gen.emulator.translate.registry import Translate
 
-_DEPTH: Final = {"bf16": 16, "f16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32}
 _MAC_PER_CYCLE: Final = {1: 4096, 2: 2048, 4: 1024}
 
 
@@ -65,29 +66,6 @@ _READS: Final = Attached[Cta, "dict[tuple[TileKey, ...], tuple[SharedRange, ...]
 """The ranges of shared memory that a list of tiles takes, once they have been worked out."""
 
 
-def _shape(i: Instruction, e: Emitter) -> Shape:
-    words = list(i.modifiers)
-    if words[:3] != ["mma_async", "sync", "aligned"] or len(words) < 7:
-        raise e.refuse("only the dense .mma_async.sync.aligned forms are known")
-    saturate = words[-1] == "satfinite"
-    size, *types = words[3:-1] if saturate else words[3:]
-    if not size.startswith("m64n") or "k" not in size or len(types) != 3:
-        raise e.refuse(f".{size}")
-    n, k = (int(part) for part in size.removeprefix("m64n").split("k"))
-    d, a, b = types
-    same = a == b or {a, b} <= {"e4m3", "e5m2"} or {a, b} <= {"s8", "u8"}
-    if a not in _DEPTH or b not in _DEPTH or not same or k != _DEPTH[a]:
-        raise e.refuse(f".{size}.{d}.{a}.{b}")
-    integer = a in ("s8", "u8")
-    if d not in (("s32",) if integer else ("f32",) if a in ("bf16", "tf32") else ("f32", "f16")):
-        raise e.refuse(f".{d} accumulators of .{a}")
-    if not 8 <= n <= 256 or n % 8 or (integer and n > 32 and n % 16) or (integer and n == 40):
-        raise e.refuse(f"n = {n}")
-    if saturate and not integer:
-        raise e.refuse(".satfinite")
-    return Shape(n, k, a, b, d, saturate)
-
-
 @lru_cache(maxsize=8)
 def _operand_map(size: int) -> NDArray[np.int64]:
     """Flat index into (register, lane, element of the register) for A: shape (64, k)."""
@@ -102,68 +80,36 @@ def _operand_map(size: int) -> NDArray[np.int64]:
     return at
 
 
-def _flag(operand: Operand, e: Emitter, allowed: tuple[int, ...]) -> int:
-    if not isinstance(operand, Immediate) or operand.bits not in allowed:
-        raise e.refuse(f"an operand is none of {allowed}")
-    return operand.bits
-
-
 def _product(i: Instruction, e: Emitter) -> None:
-    shape = _shape(i, e)
-    d, a, b, scale_d, *rest = i.operands
-    from_registers = isinstance(a, Vector)
-    sixteen = shape.a in ("bf16", "f16")
-    expected = 0 if shape.integer else 2 + (0 if not sixteen else 1 if from_registers else 2)
-    if len(rest) != expected:
-        raise e.refuse(f"{4 + expected} operands were expected")
-    sign = 1
-    transpose_a = transpose_b = 0
-    if not shape.integer:
-        sign = _flag(rest[0], e, (1, -1)) * _flag(rest[1], e, (1, -1))
-        if sixteen:
-            transpose_b = _flag(rest[-1], e, (0, 1))
-            transpose_a = 0 if from_registers else _flag(rest[2], e, (0, 1))
-    accumulators = Accumulators(d, shape, e)
-    read_b = e.reader(b, "b64")
-    if isinstance(scale_d, Immediate):
-        _flag(scale_d, e, (0, 1))
-    accumulate = e.reader(scale_d, "pred")
-    if isinstance(a, Vector):
-        if len(a.items) != 4:
-            raise e.refuse("A takes four registers")
-        fragments = [e.reader(item, "b32") for item in a.items]
-        read_a = None
-    else:
-        fragments = []
-        read_a = e.reader(a, "b64")
-    size = ELEMENT_BYTES[shape.a]
-    cycles = 2.0 * ROWS * shape.n * shape.k / (_MAC_PER_CYCLE[size] * 2)
-    rows = shape.n + (ROWS if read_a is not None else 0)
+    form = read_form(i, e)
+    shape, read_a = form.shape, form.a
+    accumulators = Accumulators(i.operands[0], shape, e)
+    size = ELEMENT_BYTES[shape.a_stored[0]]
+    early = i in _copied(e)
     facts = {
         "a": "registers" if read_a is None else "shared memory",
         "rows": ROWS,
         "columns": shape.n,
-        "shared": float(rows * shape.k * size),
+        "shared": float(shape.n * shape.b_bytes + (ROWS * 32 if read_a is not None else 0)),
     }
-    early = i in _copied(e)
+    cycles = 2.0 * ROWS * shape.n * shape.a_stored[1] / (_MAC_PER_CYCLE[size] * 2)
 
     def handler(wg: Warpgroup, mask: Mask) -> None:
         machine = wg.machine
         _whole(wg, mask, i)
-        b_tile = _tile(wg, read_b, i, shape.n, transpose_b == 0, shape, shape.b)
-        tiles: list[TileKey] = [(b_tile, transpose_b == 0, shape.n, shape.k, size)]
+        right, b_key = _tile(wg, form.b, i, shape.n, not form.transpose_b, shape.b_stored)
+        tiles: list[TileKey] = [b_key]
         left: Tile | NDArray[Any]
         if read_a is not None:
-            a_tile = _tile(wg, read_a, i, ROWS, transpose_a == 0, shape, shape.a)
-            tiles.append((a_tile, transpose_a == 0, ROWS, shape.k, size))
-            left = Tile(a_tile, transpose_a == 0)
+            left, a_key = _tile(wg, read_a, i, ROWS, not form.transpose_a, shape.a_stored)
+            tiles.append(a_key)
         else:
-            left = _fragment(wg, fragments, shape.a)
-        adds = as_row(accumulate(wg), wg.lanes)
+            left = _fragment(wg, form.fragments, shape.a)
+        adds = as_row(form.accumulate(wg), wg.lanes)
         if adds.any() != adds.all():
             machine.find("illegal-instruction", "scale-d differs between lanes", i, wg, mask)
-        right = Tile(b_tile, transpose_b == 0)
-        product = Product(shape, accumulators, left, right, bool(adds[0]), sign)
+        codes = None if form.metadata is None else _codes(wg, i, form)
+        product = Product(shape, accumulators, left, right, bool(adds[0]), form.sign, codes)
         groups = _GROUPS.of(wg)
         if not groups.chain or not product.joins(groups.chain):
             groups.chain = []
@@ -188,6 +134,18 @@ def _product(i: Instruction, e: Emitter) -> None:
             machine.complete(op)
 
     e.call(handler)
+
+
+def _codes(wg: Warpgroup, i: Instruction, form: Form) -> NDArray[np.uint8]:
+    """The metadata of a sparse A: (64, chunks)."""
+    assert form.metadata is not None
+    words = as_row(form.metadata(wg), wg.lanes).reshape(-1, WARP_LANES)
+    codes = sparsity.lanes_codes(words, form.shape.threads, form.selector).reshape(ROWS, -1)
+    valid = sparsity.valid_codes(form.shape.a != "tf32", False)
+    wrong = sparsity.first_wrong(codes, valid)
+    if wrong:
+        wg.machine.find("illegal-instruction", wrong, i, wg, None)
+    return codes
 
 
 @lru_cache(maxsize=4096)
@@ -245,10 +203,12 @@ def _whole(wg: Warpgroup, mask: Mask, i: Instruction) -> None:
 
 
 def _tile(
-    wg: Warpgroup, reader: Reader, i: Instruction, mn: int, k_major: bool, shape: Shape, kind: str
-) -> Descriptor:
-    """The descriptor that all lanes agree on, checked."""
+    wg: Warpgroup, reader: Reader, i: Instruction, mn: int, k_major: bool, stored: tuple[str, int]
+) -> tuple[Tile, TileKey]:
+    """The operand that all lanes agree on, checked."""
     machine = wg.machine
+    kind, k = stored
+    size = ELEMENT_BYTES[kind]
     values = as_row(reader(wg), wg.lanes)
     if (values != values[0]).any():
         machine.find("descriptor", "the lanes have different matrix descriptors", i, wg, None)
@@ -256,7 +216,11 @@ def _tile(
         descriptor = decode(int(values[0]), 90)
     except DescriptorError as error:
         machine.fault("descriptor", str(error), i, wg, None)
-    if not inside(wg.cta.shared, descriptor, k_major, mn, shape.k, ELEMENT_BYTES[kind]):
+    if k_major and 0 < descriptor.span < size * k:
+        raise UnsupportedError(
+            i, f"where the second half of K is with a swizzle of {descriptor.span} bytes"
+        )
+    if not inside(wg.cta.shared, descriptor, k_major, mn, k, size):
         machine.fault(
             "out-of-bounds",
             f"an operand tile at shared offset {descriptor.address} is "
@@ -265,7 +229,7 @@ def _tile(
             wg,
             None,
         )
-    return descriptor
+    return Tile(descriptor, k_major), (descriptor, k_major, mn, k, size)
 
 
 def _fragment(wg: Warpgroup, fragments: list[Reader], kind: str) -> NDArray[Any]:
