@@ -28,6 +28,7 @@ class Form:
     group: int
     kind: str
     ws: bool
+    sparse: bool
     factors: int
 
 
@@ -35,7 +36,7 @@ class Form:
 class Operands:
     """Readers of the operands; ``a_tensor`` says that A is in tensor memory.
 
-    ``zero_columns`` is the mask descriptor of .ws.
+    ``zero_columns`` is the mask descriptor of .ws, ``metadata`` the address of those of a sparse A.
     """
 
     d: Reader
@@ -48,16 +49,18 @@ class Operands:
     shift: int
     scales: tuple[Reader, ...]
     zero_columns: Reader | None
+    metadata: Reader | None
 
 
 def read_form(i: Instruction, e: Emitter) -> Form:
     """Take the modifiers apart; refuses what is not modelled."""
     words = list(i.modifiers[1:])
-    if "sp" in words:
-        raise e.refuse("sparse A")
     if "ashift" in words:
-        raise e.refuse(".ashift: which way rows move is not known for sure")
-    ws = "ws" in words
+        raise e.refuse(
+            ".ashift: which row of A the first row of D gets, when the others move down by one, is "
+            "not documented"
+        )
+    ws, sparse = "ws" in words, "sp" in words
     group = cta_group(i, e)
     kinds = [word.removeprefix("kind::") for word in words if word.startswith("kind::")]
     if len(kinds) != 1 or kinds[0] not in instruction_descriptor.KINDS:
@@ -66,7 +69,7 @@ def read_form(i: Instruction, e: Emitter) -> Form:
         raise e.refuse(".ws with .cta_group::2")
     operands = [f"b{number}" for number in range(4)] if ws else ["a"]
     hints = {f"collector::{name}::{hint}" for name in operands for hint in _HINTS}
-    rest = [word for word in words if word not in ("ws", f"cta_group::{group}")]
+    rest = [word for word in words if word not in ("ws", "sp", f"cta_group::{group}")]
     rest.remove(f"kind::{kinds[0]}")
     count = 0
     if kinds[0] in BLOCK_SCALED:
@@ -78,16 +81,17 @@ def read_form(i: Instruction, e: Emitter) -> Form:
         rest.remove("block_scale")
     if len(rest) > 1 or not set(rest) <= hints:
         raise e.refuse("." + ".".join(rest))
-    if i.modifiers[0] != "mma" or i.modifiers.count("ws") > 1:
+    if i.modifiers[0] != "mma" or max(words.count("ws"), words.count("sp")) > 1:
         raise e.refuse("modifiers")
-    return Form(group, kinds[0], ws, count)
+    return Form(group, kinds[0], ws, sparse, count)
 
 
 def read_operands(i: Instruction, e: Emitter, form: Form) -> Operands:
     """Make readers of the operands."""
     items = list(i.operands)
-    if len(items) < 5:
+    if len(items) < 5 + form.sparse:
         raise e.refuse("operands are missing")
+    metadata = e.address(items.pop(3), "u32") if form.sparse else None
     d, a, b, kind, *rest = items
     a_tensor = isinstance(a, Address)
     masks: tuple[Reader, ...] = ()
@@ -129,6 +133,7 @@ def read_operands(i: Instruction, e: Emitter, form: Form) -> Operands:
         shift,
         scales,
         zero_columns,
+        metadata,
     )
 
 

@@ -41,11 +41,12 @@ _DEPTH: Final = {
 class InstructionDescriptor:
     """A decoded descriptor.
 
-    m, n, k        the whole instruction's, over both CTAs of a pair
+    m, n, k        the whole instruction's, over both CTAs of a pair; k with the zeros of a sparse A
     a, b, d        element types: f16, bf16, tf32, e4m3, e5m2, e2m3, e3m2, e2m1, u8, s8; d: f16,
                    f32, s32
     packed         two elements of A and B in each byte, without padding
     transpose_a/b  stored MN-major
+    selector       which column the metadata of a sparse A are in
     scale          type of the block scale factors, ``ue8m0`` or ``ue4m3``, or None
     scale_a/b      which byte or half of its column a scale factor is taken from
     problems       what is wrong with it, for people
@@ -65,6 +66,7 @@ class InstructionDescriptor:
     transpose_b: bool
     saturate: bool
     sparse: bool
+    selector: int
     scale: str | None
     scale_a: int
     scale_b: int
@@ -105,7 +107,7 @@ def decode(value: int, kind: str, group: int, ws: bool) -> InstructionDescriptor
         zero(0, 2)
         zero(3, 1)
         zero(24, 3)
-    elif not sparse:
+    elif not sparse or kind in ("f8f6f4", "i8"):
         zero(0, 2)
     if four:
         zero(12, 1)
@@ -123,7 +125,7 @@ def decode(value: int, kind: str, group: int, ws: bool) -> InstructionDescriptor
         zero(31, 1)
     m = _bits(value, 24, 5) << 4
     n = _bits(value, 17, 6) << 3
-    problems += _shape_problems(kind, group, ws, m, n)
+    problems += _shape_problems(kind, group, ws, sparse, m, n)
     if not problems and not ws and not scaled and group == 1 and m == 128 and n % 16:
         remarks.append(f"N = {n} with M = 128: the PTX ISA allows multiples of 8, CUTLASS only 16")
     depth = _DEPTH[kind]
@@ -142,29 +144,32 @@ def decode(value: int, kind: str, group: int, ws: bool) -> InstructionDescriptor
         if kind != "mxf4nvf4" and scale != "ue8m0":
             problems.append(f"scale factors in ue4m3 with .kind::{kind}")
     return InstructionDescriptor(
-        m, n, depth, a, b, d, four,
+        m, n, depth * (1 + sparse), a, b, d, four,
         bool(_bits(value, 13, 1)), bool(_bits(value, 14, 1)),
         bool(_bits(value, 15, 1)), transpose_b,
-        not scaled and bool(_bits(value, 3, 1)), sparse,
+        not scaled and bool(_bits(value, 3, 1)), sparse, _bits(value, 0, 2),
         scale, bits_a if scaled else 0, bits_b if scaled else 0,
         tuple(problems), tuple(remarks),
     )  # fmt: skip
 
 
-def _shape_problems(kind: str, group: int, ws: bool, m: int, n: int) -> list[str]:
+def _shape_problems(
+    kind: str, group: int, ws: bool, sparse: bool, m: int, n: int
+) -> list[str]:  # fmt: skip
     """What is wrong with M and N."""
     problems = []
     if ws:
         rows: tuple[int, ...] = (32, 64, 128)
-    elif kind in BLOCK_SCALED and group == 1:
-        rows = (128,)
+    elif kind in BLOCK_SCALED and (group == 1 or sparse):
+        rows = (128 * group,)
     else:
         rows = (64 * group, 128 * group)
     if m not in rows:
         problems.append(f"M = {m}; {' or '.join(map(str, rows))}")
     if ws:
-        if n not in (64, 128, 256):
-            problems.append(f"N = {n}; 64, 128 or 256")
+        widths = (64, 128) if sparse else (64, 128, 256)
+        if n not in widths:
+            problems.append(f"N = {n}; {' or '.join(map(str, widths))}")
         return problems
     if kind == "i8" and group == 1:
         fits = n in (8, 24) or (n % 16 == 0 and n >= 16)

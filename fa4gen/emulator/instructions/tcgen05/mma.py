@@ -1,9 +1,9 @@
-"""Matrix products of tensor memory (PTX ISA, "tcgen05.mma"), dense ones.
+"""Matrix products of tensor memory (PTX ISA, "tcgen05.mma").
 
 Chosen where the sources are silent [?]: of the eight words of a disable-output-lane mask with
-``.cta_group::2`` the first four are the even CTA's. Sparse A, ``.ashift`` and zero-column masks of
-``.ws`` that mask a column are not modelled, nor are 4-bit and 6-bit elements of f8f6f4 and of
-mxf8f6f4 in tensor memory.
+``.cta_group::2`` the first four are the even CTA's. Not modelled are ``.ashift``, zero-column masks
+of ``.ws`` that mask a column, 4-bit and 6-bit elements of f8f6f4 and of mxf8f6f4 in tensor memory,
+and a sparse A of 64 rows in a CTA without ``.ws``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fa4gen.emulator.instructions.copy.endpoints import only, pick
 from fa4gen.emulator.instructions.mma import descriptors
 from fa4gen.emulator.instructions.mma.descriptors import Descriptor, DescriptorError
 from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES, NARROW
-from fa4gen.emulator.instructions.tcgen05 import instruction_descriptor
+from fa4gen.emulator.instructions.tcgen05 import instruction_descriptor, sparsity
 from fa4gen.emulator.instructions.tcgen05.commit import commit, remember
 from fa4gen.emulator.instructions.tcgen05.common import (
     check_columns,
@@ -34,14 +34,16 @@ from fa4gen.emulator.instructions.tcgen05.forms import (
     read_form,
     read_operands,
 )
+from fa4gen.emulator.instructions.tcgen05.inputs import A_COLUMNS
 from fa4gen.emulator.instructions.tcgen05.instruction_descriptor import (
     InstructionDescriptor,
 )
 from fa4gen.emulator.instructions.tcgen05.layouts import Piece, pieces
 from fa4gen.emulator.instructions.tcgen05.operands import extent, stored
-from fa4gen.emulator.instructions.tcgen05.product import A_COLUMNS, Product
+from fa4gen.emulator.instructions.tcgen05.product import Product
 from fa4gen.emulator.instructions.tcgen05.queue import queue_of
 from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns
+from fa4gen.emulator.instructions.tcgen05.sparsity import Metadata
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.attached import Attached
@@ -70,8 +72,9 @@ class _Issue:
         if kind.problems:
             self.fault("descriptor", f"instruction descriptor {bits:#010x}: "
                        + "; ".join(kind.problems))  # fmt: skip
-        if kind.sparse:
-            self.fault("descriptor", f"instruction descriptor {bits:#010x}: sparse, which the "
+        if kind.sparse != self.form.sparse:
+            which = "sparse, which" if kind.sparse else "dense, which"
+            self.fault("descriptor", f"instruction descriptor {bits:#010x}: {which} the "
                        "instruction is not")  # fmt: skip
         for remark in kind.remarks:
             self.wg.machine.find(
@@ -99,6 +102,11 @@ class _Issue:
         if size == 4 and not k_major and not narrow:
             self.fault("descriptor", f"{what}: MN-major tf32 needs the 128-byte swizzle with "
                        "atoms of 32 bytes")  # fmt: skip
+        if k_major and 0 < descriptor.span < size * k:
+            raise UnsupportedError(
+                self.site,
+                f"where the second half of K is with a swizzle of {descriptor.span} bytes",
+            )
         start, stop = extent(descriptor, k_major, mn, k, element)
         for cta in self.ctas:
             if start < RESERVED_SHARED or stop > cta.shared.size:
@@ -123,6 +131,23 @@ class _Issue:
                 self.wg, self.mask, self.site, cta, f"{what} in", column, column + columns
             )
         return lane, column
+
+    def metadata(self, address: int, kind: InstructionDescriptor) -> Metadata:
+        """Check where the metadata of a sparse A are."""
+        if kind.m // self.form.group == 64 and not self.form.ws:
+            raise UnsupportedError(
+                self.site,
+                "where the metadata of 64 rows are: the PTX ISA says that in figures only",
+            )
+        if kind.selector > 1:
+            raise UnsupportedError(
+                self.site, f"sparsity selector {kind.selector}: which column it selects is in "
+                "figures only"
+            )  # fmt: skip
+        _, column = self.column(address, "sparsity metadata", 2, 0)
+        if column % 2:
+            self.fault("tensor-memory", f"sparsity metadata at column {column}, which is odd")
+        return sparsity.place(kind, column)
 
     def scales(self, places: list[int], kind: InstructionDescriptor) -> Scales:
         """Check where the block scale factors are."""
@@ -167,6 +192,7 @@ def _issue(
     before: AsyncOp | None,
 ) -> None:
     d, a, b, bits, accumulate, *places = values
+    meta = places.pop() if form.sparse else 0
     key = site, lane, *values, *words
     known = _PRODUCTS.of(wg)
     if key in known and known[key].has_columns():
@@ -192,14 +218,15 @@ def _issue(
             )
         _, a_column = issue.column(a, "A", A_COLUMNS, base)
     else:
-        element, k = stored(kind, kind.a)
+        element, k = stored(kind, True)
         tile = issue.tile(a, "A", not kind.transpose_a, kind.m // share, k, element)
-    element, k = stored(kind, kind.b)
+    element, k = stored(kind, False)
     b_tile = issue.tile(b, "B", not kind.transpose_b, kind.n // share, k, element)
     product = Product(
         wg, lane, site, issue.ctas, kind, layout, column, tile, a_column, b_tile,
         bool(accumulate), operands.shift if accumulate else 0, _enabled(words, share),
         issue.scales(places, kind) if places else None,
+        issue.metadata(meta, kind) if form.sparse else None,
     )  # fmt: skip
     if not kind.remarks:
         known[key] = product
@@ -247,7 +274,7 @@ def _just_before(wg: Warpgroup, lane: int, site: Instruction | None) -> AsyncOp 
 
 
 def mma(i: Instruction, e: Emitter) -> None:
-    """``tcgen05.mma`` and ``tcgen05.mma.ws`` of the dense kinds."""
+    """``tcgen05.mma``, with ``.ws``, ``.sp`` or both."""
     form = read_form(i, e)
     operands = read_operands(i, e, form)
     follows = e.previous
@@ -258,7 +285,7 @@ def mma(i: Instruction, e: Emitter) -> None:
             read(wg)
             for read in (
                 operands.d, operands.a, operands.b, operands.kind, operands.accumulate,
-                *operands.scales,
+                *operands.scales, *([] if operands.metadata is None else [operands.metadata]),
             )
         ]  # fmt: skip
         masks = [read(wg) for read in operands.masks]

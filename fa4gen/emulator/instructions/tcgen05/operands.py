@@ -13,12 +13,13 @@ from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES, tile_r
 from fa4gen.emulator.instructions.tcgen05.instruction_descriptor import InstructionDescriptor
 
 
-def stored(kind: InstructionDescriptor, element: str) -> tuple[str, int]:
-    """The layout of an operand in memory: the type and number of elements along K.
+def stored(kind: InstructionDescriptor, of_a: bool) -> tuple[str, int]:
+    """The layout of A or B in memory: the type and number of elements along K.
 
-    Packed 4-bit elements are looked at as bytes.
+    Packed 4-bit elements are looked at as bytes; a sparse A has half of the elements.
     """
-    return ("u8", kind.k // 2) if kind.packed else (element, kind.k)
+    element, k = (kind.a, kind.k // (1 + kind.sparse)) if of_a else (kind.b, kind.k)
+    return ("u8", k // 2) if kind.packed else (element, k)
 
 
 def numbers(tile: NDArray[Any], kind: InstructionDescriptor) -> NDArray[np.float32]:

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.instructions.copy.endpoints import only
-from fa4gen.emulator.instructions.mma.descriptors import Descriptor
-from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES, read_tiles, values_of
 from fa4gen.emulator.instructions.mma.products import (
     MOST_BITS,
     added,
@@ -24,18 +22,14 @@ from fa4gen.emulator.instructions.mma.products import (
     sums_of_products,
     whole_sums,
 )
-from fa4gen.emulator.instructions.tcgen05.common import report_uninitialised, wants_uninitialised
-from fa4gen.emulator.instructions.tcgen05.instruction_descriptor import InstructionDescriptor
+from fa4gen.emulator.instructions.tcgen05.inputs import A_COLUMNS, Inputs, join
 from fa4gen.emulator.instructions.tcgen05.layouts import Piece
-from fa4gen.emulator.instructions.tcgen05.operands import numbers, ranges, stored
+from fa4gen.emulator.instructions.tcgen05.operands import ranges, stored
 from fa4gen.emulator.instructions.tcgen05.queue import Action
-from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns, repeated
-from fa4gen.emulator.ptx.syntax import Instruction
-from fa4gen.emulator.state.machine import Cta, SharedRange, TensorRange, Warpgroup
+from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns
+from fa4gen.emulator.state.machine import SharedRange, TensorRange
 from fa4gen.emulator.state.tensor_memory import LANES, TensorMemory
 
-# Every kind takes 32 bytes of K from each row of A: so many columns of tensor memory.
-A_COLUMNS: Final = 8
 _LOW: Final = np.uint32(0xFFFF)
 # Steps of K that are summed together; sums of so many 8-bit products are exact in float32.
 _STEPS: Final = 64
@@ -55,32 +49,9 @@ class Touched:
 
 
 @dataclass(slots=True, eq=False)
-class Product(Action):
-    """One tcgen05.mma; the same object each time that a thread issues it with the same operands.
+class Product(Inputs):
+    """One tcgen05.mma; the same object each time that a thread issues it with the same operands."""
 
-    ctas        those that work together, the one of even rank first
-    kind        the decoded instruction descriptor
-    layout      the rectangles of D; ``column`` is D's first column in each CTA
-    a           A in shared memory, or None when it is in tensor memory at ``a_column``
-    accumulate  D = A B + D 2^-shift; without it D = A B
-    enabled     for each CTA the lanes of D that are written, or None for all
-    scales      block scale factors, or None
-    """
-
-    wg: Warpgroup
-    lane: int
-    site: Instruction
-    ctas: tuple[Cta, ...]
-    kind: InstructionDescriptor
-    layout: tuple[Piece, ...]
-    column: int
-    a: Descriptor | None
-    a_column: int
-    b: Descriptor
-    accumulate: bool
-    shift: int
-    enabled: tuple[NDArray[np.bool_], ...] | None
-    scales: Scales | None = None
     _touched: Touched | None = None
 
     def joins(self, later: Action) -> bool:
@@ -110,8 +81,8 @@ class Product(Action):
     # ---- one accumulation over several steps of K
 
     def _sum(self, steps: list[Product]) -> None:
-        plain = [] if self.scales is None else [one._read_b([one]) for one in steps]
-        b: Any = self._read_b(steps) if self.scales is None else None
+        plain = [] if self.scales is None else [one.read_b([one]) for one in steps]
+        b: Any = self.read_b(steps) if self.scales is None else None
         sums = self._shared_sums(steps, b) if self.a is not None and self.scales is None else None
         for index, cta in enumerate(self.ctas):
             memory = cta.tensor_memory
@@ -119,15 +90,15 @@ class Product(Action):
             whole = None if sums is None else sums[index]
             if self.scales is not None:
                 scaled = zip(steps, plain, strict=True)
-                b = _join([one._scaled(memory, tile, False) for one, tile in scaled])
+                b = join([one.scaled(memory, tile, False) for one, tile in scaled])
                 if self.a is not None:
-                    whole = self._sums(_join([one._read_a(cta, memory, [one]) for one in steps]), b)
+                    whole = self._sums(join([one.read_a(cta, memory, [one]) for one in steps]), b)
             for piece in self.layout:
                 if piece.cta != index or not self._usable(memory, piece):
                     continue
                 columns = slice(piece.first, piece.first + piece.columns)
                 if whole is None:
-                    a = self._read_all_tensor_a(memory, piece, steps)
+                    a = self.read_all_tensor_a(memory, piece, steps)
                     part = self._sums(a, b[columns])
                 else:
                     part = whole[piece.row : piece.row + piece.rows, columns]
@@ -138,7 +109,7 @@ class Product(Action):
         tiles = []
         for cta in self.ctas:
             assert cta.tensor_memory is not None
-            tiles.append(self._read_a(cta, cta.tensor_memory, steps))
+            tiles.append(self.read_a(cta, cta.tensor_memory, steps))
         if len(tiles) == 1:
             return self._sums(tiles[0], b)[None]
         return self._sums(np.concatenate(tiles), b).reshape(len(tiles), len(tiles[0]), -1)
@@ -161,83 +132,6 @@ class Product(Action):
         )  # fmt: skip
         return False
 
-    def _read_a(self, cta: Cta, memory: TensorMemory, steps: list[Product]) -> NDArray[np.float32]:
-        """A of steps that follow each other along K."""
-        kind = self.kind
-        element, k = stored(kind, kind.a)
-        rows = kind.m // len(self.ctas)
-        places = [one.a for one in steps if one.a is not None]
-        tile = read_tiles(cta.shared, places, not kind.transpose_a, rows, k, element)
-        return self._scaled(memory, numbers(tile, kind), True)
-
-    def _read_b(self, steps: list[Product]) -> NDArray[np.float32]:
-        """B of all CTAs for such steps, with the sign of the product."""
-        kind = self.kind
-        element, k = stored(kind, kind.b)
-        rows = kind.n // len(self.ctas)
-        places = [one.b for one in steps]
-        tiles = [
-            read_tiles(cta.shared, places, not kind.transpose_b, rows, k, element)
-            for cta in self.ctas
-        ]
-        tile = numbers(tiles[0] if len(tiles) == 1 else np.concatenate(tiles), kind)
-        return -tile if kind.negate_a != kind.negate_b else tile
-
-    def _read_all_tensor_a(
-        self, memory: TensorMemory, piece: Piece, steps: list[Product]
-    ) -> NDArray[np.float32]:
-        """A of steps along K; at once where one begins at the end of the other."""
-        last = self.a_column + A_COLUMNS * len(steps)
-        columns = range(self.a_column, last, A_COLUMNS)
-        if (
-            self.scales is None
-            and all(one.a_column == column for one, column in zip(steps, columns, strict=True))
-            and memory.full(self.a_column, last)
-        ):
-            return self._read_tensor_a(memory, piece, len(steps))
-        return np.asarray(_join([one._read_tensor_a(memory, piece) for one in steps]))
-
-    def _read_tensor_a(
-        self, memory: TensorMemory, piece: Piece, steps: int = 1
-    ) -> NDArray[np.float32]:
-        lanes = slice(piece.lane, piece.lane + piece.rows)
-        span = slice(self.a_column, self.a_column + A_COLUMNS * steps)
-        self._check_written(memory, lanes, span, "A from")
-        raw = np.ascontiguousarray(memory.cells[lanes, span])
-        element, _ = stored(self.kind, self.kind.a)
-        values = values_of(raw.view(np.dtype(f"u{ELEMENT_BYTES[element]}")), element)
-        return self._scaled(memory, numbers(values, self.kind), True, piece.row)
-
-    def _scaled(
-        self, memory: TensorMemory, tile: NDArray[np.float32], of_a: bool, row: int = 0
-    ) -> NDArray[np.float32]:
-        """Rows of A (from ``row`` on) or B times their block scale factors."""
-        if self.scales is None:
-            return tile
-        first = self.scales.a if of_a else self.scales.b
-        rows, k = tile.shape
-        width = columns(row + rows)
-        what = "scale factors from"
-        self._check_written(memory, slice(0, LANES), slice(first, first + width), what)
-        if not repeated(memory, first, width):
-            self.wg.machine.find(
-                "tensor-memory",
-                f"the scale factors of {'A' if of_a else 'B'} in columns {first} to "
-                f"{first + width - 1} are not the same in all four quarters of the lanes",
-                self.site, self.wg, only(self.wg, self.lane),
-            )  # fmt: skip
-        return tile * self.scales.read(memory, row + rows, k, of_a)[row:]
-
-    def _check_written(
-        self, memory: TensorMemory, lanes: slice | NDArray[np.int64], columns: slice, what: str
-    ) -> None:
-        if memory.initialised(lanes, columns) or not wants_uninitialised(self.wg.machine):
-            return
-        mask = only(self.wg, self.lane)
-        report_uninitialised(
-            self.wg, mask, self.site, memory, f"{self.site.text} reads {what}", lanes, columns
-        )
-
     def _write(self, memory: TensorMemory, piece: Piece, part: NDArray[np.float32]) -> None:
         """Add to or replace a rectangle of D."""
         lanes = slice(piece.lane, piece.lane + piece.rows)
@@ -247,7 +141,7 @@ class Product(Action):
             used: slice | NDArray[np.int64] = lanes
             if self.enabled is not None:
                 used = np.flatnonzero(self.enabled[piece.cta][lanes]) + piece.lane
-            self._check_written(memory, used, columns, "D from")
+            self.check_written(memory, used, columns, "D from")
         if self.kind.d == "f32" and self.enabled is None:
             target = cells.view(np.float32)
             if not self.accumulate:
@@ -293,6 +187,8 @@ class Product(Action):
             spans.append((self.a_column, A_COLUMNS))
         if self.scales is not None:
             spans += self._scale_columns(self.scales)
+        if self.metadata is not None:
+            spans.append((self.metadata.first, self.metadata.columns))
         for cta in self.ctas:
             memory = cta.tensor_memory
             assert memory is not None
@@ -323,10 +219,10 @@ class Product(Action):
     def shared_reads(self) -> tuple[SharedRange, ...]:
         """The operands in shared memory, of all CTAs of the group."""
         kind, share = self.kind, len(self.ctas)
-        element, k = stored(kind, kind.b)
+        element, k = stored(kind, False)
         tiles = [ranges(self.b, not kind.transpose_b, kind.n // share, k, element)]
         if self.a is not None:
-            element, k = stored(kind, kind.a)
+            element, k = stored(kind, True)
             tiles.append(ranges(self.a, not kind.transpose_a, kind.m // share, k, element))
         return tuple(
             SharedRange(cta, start, stop)
@@ -344,12 +240,14 @@ class Product(Action):
         reads = self._rectangles(self.column, None) if self.accumulate else ()
         if self.a is None:
             reads += self._rectangles(self.a_column, A_COLUMNS)
-        if self.scales is not None:
-            for first, count in self._scale_columns(self.scales):
-                reads += tuple(
-                    TensorRange(cta, 0, LANES, first, first + count) for cta in self.ctas
-                )
-        return reads
+        spans = [] if self.scales is None else self._scale_columns(self.scales)
+        if self.metadata is not None:
+            spans.append((self.metadata.first, self.metadata.columns))
+        return reads + tuple(
+            TensorRange(cta, 0, LANES, first, first + count)
+            for first, count in spans
+            for cta in self.ctas
+        )
 
     def _rectangles(self, column: int, width: int | None) -> tuple[TensorRange, ...]:
         return tuple(
@@ -370,8 +268,8 @@ class Product(Action):
         return max(kind.m * kind.n * 16 / rate, self._operand_bytes() / 128)
 
     def _operand_bytes(self) -> float:
-        """What each CTA's shared memory gives: 32 bytes of K from every row of the operands."""
-        rows = (0 if self.a is None else self.kind.m) + self.kind.n
+        """Bytes from each CTA's shared memory: 32 of each row of A, and of B if A is dense."""
+        rows = (0 if self.a is None else self.kind.m) + self.kind.n * (1 + self.kind.sparse)
         return rows * 32 / len(self.ctas)
 
     def facts(self) -> dict[str, Any]:
@@ -383,8 +281,3 @@ class Product(Action):
             "columns": self.kind.n,
             "shared": self._operand_bytes(),
         }
-
-
-def _join(steps: list[Any]) -> Any:
-    """Operands of several steps side by side along K."""
-    return steps[0] if len(steps) == 1 else np.concatenate(steps, axis=1)

@@ -329,7 +329,7 @@ def test_columns_given_back_too_early() -> None:
     "text",
     [
         one().replace(".kind::f16", ".kind::f16.ashift"),
-        one().replace("tcgen05.mma", "tcgen05.mma.sp"),
+        one().replace("tcgen05.mma", "tcgen05.mma.sp.sp"),
         one().replace(".kind::f16", ".kind::f64"),
         one().replace(".kind::f16", ".kind::f16.collector::a::keep"),
         one(tail=", 16"),
