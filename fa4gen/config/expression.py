@@ -46,6 +46,16 @@ class Expression:
         """
         return _cuda(_body(self.text))
 
+    @property
+    def rounds(self) -> bool:
+        """Whether its results may be other numbers than x, -x, |x| and its float32 constants."""
+        return any(
+            isinstance(node, ast.BinOp)
+            or (isinstance(node, ast.Name) and node.id in _FUNCTIONS and node.id not in _CHOICES)
+            or (isinstance(node, ast.Constant) and not _is_exact(node.value))
+            for node in ast.walk(_body(self.text))
+        )
+
     def evaluate(self, x: Any, xp: Any) -> Any:
         """Compute it on an array, in the array's type; ``xp`` is numpy or cupy."""
         import numpy as np  # not with the module: rendering does without
@@ -129,9 +139,16 @@ _FUNCTIONS = {
     "sqrt": _Function(1, "sqrtf({0})", lambda xp, x: xp.sqrt(x)),
     "abs": _Function(1, "fabsf({0})", lambda xp, x: xp.abs(x)),
 }
+_CHOICES = ("relu", "max", "min", "abs")
+"""Functions whose results are one of their arguments, or its negative."""
 FUNCTIONS = tuple(_FUNCTIONS)
 """Names of the functions that an activation may call."""
 _EXAMPLE = "write it over x, such as max(x, 0) or gelu(x)"
+
+
+def _is_exact(value: object) -> bool:
+    """Whether float32 holds the constant as it is."""
+    return isinstance(value, int | float) and as_float32(value) == value
 
 
 def _body(text: str) -> ast.expr:

@@ -66,6 +66,7 @@ def gemm_rings(plan: GemmPlan, times: int = 1) -> GemmCase:
         plan.tile_rows + 5,
         (tiles // 2 - 1) * plan.tile_columns + 9,
         k,
+        data="counting",
         multiprocessors=plan.launch.cluster,
     )
 

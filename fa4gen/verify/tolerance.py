@@ -19,8 +19,7 @@ the others average out:
   it, the worst of all: at most 1. Values are not negative there, so that nothing cancels, and each
   element has an interval of its own; see ``weight_ends``. Where the score function leaves logits
   as they are, weights are powers of two, which no type rounds: an element must then be the
-  exact one, rounded once. Of these data, the bounds on the first three follow from the intervals.
-  0 for other data.
+  exact one, rounded once. 0 for other data.
 
 u is the unit roundoff of a type: 2^-8 for bf16, 2^-11 for fp16, 2^-4 for fp8 e4m3; u_p is that of
 the probabilities, which have the type of the values, and u_o that of the output. The floors:
@@ -122,23 +121,28 @@ def bounds(
 ) -> Errors:
     """Return what a kernel's errors may be, given those of the same computation in NumPy.
 
-    Where elements have intervals, errors of the output are those of its farthest ends.
+    Where elements have intervals, the ends of all are allowed: data that count have few different
+    weights, whose roundings do not average out.
     """
     lse = LSE_FACTOR * own.lse
     lse += _lse_floor(exact, problem, query, key, precision, descales or {}, xp)
+    least = (0.0, 0.0, 0.0)
     if exact.low is not None:
         distance = xp.maximum(exact.high - exact.out, exact.out - exact.low)
-        return Errors(*_of_distances(distance, exact, xp), lse, 1.0)
+        least = _of_distances(distance, exact, xp)
     probability, output = UNIT_ROUNDOFF[precision.dtype], UNIT_ROUNDOFF[precision.out_dtype]
     floor = probability + OUTPUT_ROUNDING * output + precision.exp2_error
     element_floor = max(probability, output) + precision.exp2_error
     largest = float(xp.abs(exact.out).max()) if exact.out.size else 0.0
     rows = max(1, _different_rows(exact, largest, xp))
     of_all, of_row, of_element = _through_scores(exact, value, descales or {}, xp)
+    frobenius = FROBENIUS_FACTOR * own.frobenius + floor / math.sqrt(rows) + of_all
+    row = ROW_FACTOR * own.row + floor + of_row
+    element = ELEMENT_FACTOR * own.element + element_floor * largest + of_element
     return Errors(
-        frobenius=FROBENIUS_FACTOR * own.frobenius + floor / math.sqrt(rows) + of_all,
-        row=ROW_FACTOR * own.row + floor + of_row,
-        element=ELEMENT_FACTOR * own.element + element_floor * largest + of_element,
+        frobenius=max(frobenius, least[0]),
+        row=max(row, least[1]),
+        element=max(element, least[2]),
         lse=lse,
         share=1.0,
     )

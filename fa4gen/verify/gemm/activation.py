@@ -42,6 +42,8 @@ class ActivationError:
         own = self._float32_error(x, xp) + LEAST_ERROR * xp.where(
             xp.isfinite(exact), xp.abs(exact), 0.0
         )
+        if not self.expression.rounds:
+            own = xp.where(error == 0, 0.0, own)
         return exact, lowest - own, highest + own
 
     def _evaluate(self, x: Any, xp: Any) -> Any:

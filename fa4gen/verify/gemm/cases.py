@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.designs.shared.hardware import ARCHITECTURES
-from fa4gen.verify.cases import unique
+from fa4gen.verify.cases import COUNTING, TURNS, unique
 from fa4gen.verify.gemm.input_kinds import KINDS, kind_meaning
 
 if TYPE_CHECKING:
@@ -97,18 +97,29 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
     ring = (plan.num_stages + 1) * k
     cases = [
         GemmCase("size/1x1x1", 1, 1, 1),
-        GemmCase("size/33x24x40", 33, 24, 40, padded=True),
+        GemmCase("size/33x24x40", 33, 24, 40, padded=True, data=COUNTING),
         GemmCase(f"tile/{rows}x{n}x{k}", rows, n, k),
-        GemmCase(f"tile/{rows + 1}x{n - 1}x{k + 1}", rows + 1, n - 1, k + 1, alpha=-1.5),
-        GemmCase(f"tile/{rows - 1}x{n + 1}x{k - 1}", rows - 1, n + 1, k - 1, beta=-2.0),
+        GemmCase(
+            f"tile/{rows + 1}x{n - 1}x{k + 1}", rows + 1, n - 1, k + 1, alpha=-1.5, data=COUNTING
+        ),
+        GemmCase(
+            f"tile/{rows - 1}x{n + 1}x{k - 1}", rows - 1, n + 1, k - 1, beta=-2.0, data=COUNTING
+        ),
         GemmCase("depth/0", 40, 72, 0),
-        GemmCase(f"depth/{ring + 8}", 40, 40, ring + 8, padded=True),
+        GemmCase(f"depth/{ring + 8}", 40, 40, ring + 8, padded=True, data=COUNTING),
         GemmCase("empty/no_rows", 0, 40, 40),
-        GemmCase("batch/shared", 20, 40, 24, batch=3, shared=("b", "c")),
+        GemmCase("batch/shared", 20, 40, 24, batch=3, shared=("b", "c"), data=COUNTING),
         GemmCase("factor/alpha_0", 40, 40, 40, alpha=0.0),
         GemmCase("data/scaled", 70, 72, k + 16, data="scaled"),
         # At least three tiles per CTA, where the emulator has four CTAs.
-        GemmCase("tiles/many", rows + 5, 2 * n + 9, k + 8, batch=2 if plan.cta_group == 2 else 3),
+        GemmCase(
+            "tiles/many",
+            rows + 5,
+            2 * n + 9,
+            k + 8,
+            batch=2 if plan.cta_group == 2 else 3,
+            data=COUNTING,
+        ),
     ]
     if plan.c.exists:
         cases += [
@@ -142,7 +153,7 @@ def _sizes() -> Iterable[GemmCase]:
     for size in (1, 2, 8, 64, 128, 256, 520):
         yield GemmCase(f"size/{size}", size, size, size)
     for m, n, k in ((1, 777, 129), (777, 1, 129), (333, 555, 1), (77, 193, 1000), (129, 257, 65)):
-        yield GemmCase(f"odd/{m}x{n}x{k}", m, n, k, padded=m % 4 == 1)
+        yield GemmCase(f"odd/{m}x{n}x{k}", m, n, k, padded=m % 4 == 1, data=COUNTING)
     yield GemmCase("empty/no_rows", 0, 100, 64)
     yield GemmCase("empty/no_columns", 100, 0, 64)
     yield GemmCase("empty/no_batch", 100, 64, 64, batch=0)
@@ -156,7 +167,8 @@ def _tile_edges(plan: GemmPlan) -> Iterable[GemmCase]:
     pairs += [(2 * rows + 1, n) for n in _around(2 * plan.tile_columns)]
     for index, (m, n) in enumerate(pairs):
         k = 2 * plan.BK + (-8, 0, 8, 3)[index % 4]
-        yield GemmCase(f"tile/{m}x{n}", m, n, k, padded=index % 2 == 1)
+        data = TURNS[index // 2 % 2]  # padding has turns of its own
+        yield GemmCase(f"tile/{m}x{n}", m, n, k, padded=index % 2 == 1, data=data)
 
 
 def _depths(plan: GemmPlan) -> Iterable[GemmCase]:
@@ -164,7 +176,8 @@ def _depths(plan: GemmPlan) -> Iterable[GemmCase]:
     ring = plan.num_stages * plan.BK
     depths = [0, 1, plan.mma_k, *_around(plan.BK), *_around(ring), 2 * ring + plan.BK + 8]
     for index, k in enumerate(depths):
-        yield GemmCase(f"depth/{k}", plan.BM + 9, plan.BN + 16, k, padded=index % 2 == 1)
+        rows, columns, data = plan.BM + 9, plan.BN + 16, TURNS[index // 2 % 2]
+        yield GemmCase(f"depth/{k}", rows, columns, k, padded=index % 2 == 1, data=data)
     yield GemmCase("depth/long", 200, 264, ACCURATE_K)
     yield GemmCase("depth/longer", 65, 40, 3 * ACCURATE_K + 24)
 
@@ -173,12 +186,13 @@ def _batches(plan: GemmPlan) -> Iterable[GemmCase]:
     yield GemmCase("batch/1", 100, 136, 72, batch=1)
     yield GemmCase("batch/5", 130, 72, 200, batch=5)
     yield GemmCase("batch/3_padded", plan.BM + 1, 99, 77, batch=3, padded=True)
-    yield GemmCase("batch/33", 40, 40, 40, batch=33)
+    yield GemmCase("batch/33", 40, 40, 40, batch=33, data=COUNTING)
     yield GemmCase("batch/no_k", 40, 48, 0, batch=3)
-    yield GemmCase("batch/shared_b", 130, 136, 100, batch=4, shared=("b",))
+    yield GemmCase("batch/shared_b", 130, 136, 100, batch=4, shared=("b",), data=COUNTING)
     if plan.c.exists:
         yield GemmCase("batch/shared_c", 130, 136, 100, batch=4, shared=("c",))
-        yield GemmCase("batch/shared_b_c", 65, 100, 100, batch=3, shared=("b", "c"), padded=True)
+        both = GemmCase("batch/shared_b_c", 65, 100, 100, batch=3, shared=("b", "c"), padded=True)
+        yield replace(both, data=COUNTING)
 
 
 def _factors(plan: GemmPlan) -> Iterable[GemmCase]:
@@ -223,9 +237,10 @@ def _many_tiles(plan: GemmPlan, multiprocessors: int) -> Iterable[GemmCase]:
     """More tiles than three waves of CTAs: the order of work, and state left by earlier tiles."""
     rows = plan.tile_rows
     tiles = 3 * multiprocessors // plan.cta_group + 5
-    yield GemmCase("tiles/batch", rows + 1, plan.tile_columns + 8, 40, batch=-(-tiles // 4))
-    yield GemmCase("tiles/tall", tiles * rows // 3 + 1, 2 * plan.tile_columns + 8, plan.BK)
-    yield GemmCase("tiles/wide", 2 * rows + 8, tiles * plan.tile_columns // 3 + 1, 40)
+    columns, batch = plan.tile_columns, -(-tiles // 4)
+    yield GemmCase("tiles/batch", rows + 1, columns + 8, 40, batch=batch, data=COUNTING)
+    yield GemmCase("tiles/tall", tiles * rows // 3 + 1, 2 * columns + 8, plan.BK, data=COUNTING)
+    yield GemmCase("tiles/wide", 2 * rows + 8, tiles * columns // 3 + 1, 40, data=COUNTING)
     yield GemmCase("tiles/no_k", rows + 1, plan.tile_columns + 8, 0, batch=-(-tiles // 4))
     if plan.c.exists:
         side = (2 * rows + 8, tiles * plan.tile_columns // 3 + 8)

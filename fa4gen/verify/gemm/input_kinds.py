@@ -18,6 +18,12 @@ NUM_POSITIONS = 3067
 """Values that identify positions in 16 bits. Prime: equal values are never a power of two of rows
 or columns apart."""
 
+COUNTED = 48
+"""Products of each sum that are not zero, about, of data that count: sums then have more bits than
+bf16, and a single product is not far below a unit of theirs."""
+COUNTED_SIZE = 40.0
+"""Of such a product, about."""
+
 
 @dataclass
 class Draft:
@@ -103,6 +109,24 @@ def _positions(draft: Draft) -> None:
         draft.c[:] = _from_bits(bits, draft.out_dtype)
 
 
+def _counting(draft: Draft) -> None:
+    """Small whole numbers, whose sums are exact: each product counts."""
+    rng, k = draft.rng, draft.a.shape[2]
+    share = min(1.0, COUNTED / max(k, 1))
+    draft.a[:] = _whole(rng, 7, draft.a.shape)
+    draft.a *= rng.random(draft.a.shape, np.float32) < share
+    draft.b[:] = _whole(rng, 15, draft.b.shape)
+    draft.c[:] = _whole(rng, 3 if draft.steep else 15, draft.c.shape)
+    if draft.steep:  # sums are as large as those of other data
+        draft.alpha *= 2.0 ** round(-np.log2(COUNTED_SIZE * share**0.5))
+
+
+def _whole(rng: np.random.Generator, most: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Draw whole numbers from -most to most, but no zeros."""
+    signs: NDArray[np.float64] = rng.choice((-1.0, 1.0), shape)
+    return signs * rng.integers(1, most + 1, shape)
+
+
 def _from_bits(bits: NDArray[np.uint16], dtype: str) -> Floats:
     from fa4gen.verify.rounding import from_bits
 
@@ -117,6 +141,7 @@ KINDS: dict[str, Callable[[Draft], None]] = {
     "positive": _positive,
     "scaled": _scaled,
     "positions": _positions,
+    "counting": _counting,
 }
 
 

@@ -71,23 +71,27 @@ def _before_activation(
     """Return alpha * A . B + beta * C in float64, and how far float32 may be from it.
 
     Each of the two products, and their sum, is rounded to float32 once where it is not exact: a
-    factor that is a power of two, or a zero beside it, makes no error.
+    factor that is a power of two, or a zero beside it, makes no error; nor does what float32 holds.
     """
     total, error = sum_products(problem.accumulation, a, b, xp)
     scaled = inputs.alpha * total
     error = abs(inputs.alpha) * error
     if not _is_power_of_two(inputs.alpha):
-        error += FLOAT32_ROUNDOFF * xp.abs(scaled)
+        error += _rounding(scaled, error, xp)
     if c is None:
         return scaled, error
     added = inputs.beta * c.astype(xp.float64)
     if not _is_power_of_two(inputs.beta):
-        error += FLOAT32_ROUNDOFF * xp.abs(added)
+        error += _rounding(added, xp.zeros_like(added), xp)
     x = scaled + added
-    # Before the sum is rounded, its terms have tiny errors already.
-    rounding = FLOAT32_ROUNDOFF * (xp.abs(x) + error)
-    error += xp.where((scaled == 0) | (added == 0), 0.0, rounding)
+    error += xp.where((scaled == 0) | (added == 0), 0.0, _rounding(x, error, xp))
     return x, error
+
+
+def _rounding(x: Any, error: Any, xp: Any) -> Any:
+    """Return how far rounding to float32 moves ``x``, which may be off by ``error`` already."""
+    exact = (error == 0) & (x.astype(xp.float32) == x)
+    return xp.where(exact, 0.0, FLOAT32_ROUNDOFF * (xp.abs(x) + error))
 
 
 def _rounded_block(

@@ -60,11 +60,19 @@ class NumpyGemm:
         if plan.c.exists and memory.beta != 0:
             c = self._matrix(bits, "c", batch, len(plan.c.axes))
             c = np.broadcast_to(plan.c.beside(c, slice(None)), out.shape).copy()
+        if wrong == "next_row" and len(a) > 1:
+            a[-1] = a[-2]
+        if wrong == "lost_product" and a.size:
+            a = a.copy()
+            a[-1, np.flatnonzero(a[-1])[-1:]] = 0  # the last that is not zero
         total = np.zeros(out.shape, np.float32)
         for start in range(0, a.shape[1], plan.BK):
             if wrong == "lost_block" and start == plan.BK:
                 continue
-            total += a[:, start : start + plan.BK] @ b[start : start + plan.BK]
+            partial = a[:, start : start + plan.BK] @ b[start : start + plan.BK]
+            if wrong == "narrow_partials":
+                partial = round_to(partial, "bf16")
+            total += partial
         alpha = np.float32(1 if wrong == "no_alpha" else memory.alpha)
         if wrong == "narrow_sum":
             total = round_to(total, "bf16")

@@ -64,3 +64,21 @@ def test_cancelling_sums_are_small_beside_their_terms(make_plan) -> None:
     inputs = draw(make_plan(), data="cancelling")
     total = np.abs(inputs.a[0].astype(np.float64) @ inputs.b[0]).mean()
     assert total < 0.02 * (np.abs(inputs.a[0]) @ np.abs(inputs.b[0])).mean()
+
+
+@pytest.mark.parametrize(("dtype", "out_dtype"), TYPES)
+def test_data_that_count_are_whole_and_need_more_bits_than_bf16(
+    make_plan, dtype, out_dtype
+) -> None:
+    for k in (1, 40, 90, 3000):
+        plan = make_plan(dtype=dtype, out_dtype=out_dtype, residual="matrix")
+        case = GemmCase("c", 70, 50, k, batch=2, data="counting")
+        inputs = make_inputs(case, plan, make_rng(1, "c"))
+        for array in (inputs.a, inputs.b, inputs.c):
+            np.testing.assert_array_equal(array, np.rint(array))
+            for axis in range(3):
+                if array.shape[axis] > 1:
+                    assert (np.diff(array, axis=axis) != 0).mean() > (0.02 if k > 100 else 0.7)
+        sums = np.abs(inputs.a @ inputs.b)
+        assert 256 < sums.max() < 2000 or k == 1
+        assert (sums != round_to(sums, "bf16")).mean() > 0.1 or k == 1

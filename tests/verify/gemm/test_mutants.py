@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fa4gen.toolchain.model import Resources
 from fa4gen.verify import run as run_module
+from fa4gen.verify.family import family_of
 from fa4gen.verify.report import error_cell, problems, verdict_data
 from fa4gen.verify.run import VerifyOptions, verify_kernel
 
@@ -71,6 +73,34 @@ def test_a_mutant_is_reported(make_plan, numpy_backend, mutant: str) -> None:
     assert verify(plan, numpy_backend(), case).passed
     verdict = verify(plan, numpy_backend(mutant), case)
     assert check in {failure.check for case in verdict.cases for failure in case.failures}
+
+
+COUNTED = [
+    ({"residual": "matrix"}, "next_row"),
+    ({"residual": "matrix"}, "lost_product"),
+    ({"residual": "matrix"}, "narrow_partials"),
+    ({"dtype": "fp8_e4m3"}, "lost_product"),
+    ({"dtype": "fp16"}, "narrow_partials"),
+    ({"activation": "silu(x)", "dtype": "fp16"}, "lost_product"),
+]
+
+
+@pytest.mark.parametrize(("keys", "mutant"), COUNTED)
+def test_data_that_count_show_single_products_and_roundings(
+    make_plan, numpy_backend, keys, mutant
+) -> None:
+    """In every case of the emulator that has them."""
+    plan = make_plan(**keys)
+    family = family_of(plan)
+    cases = [case for case in family.emulated_cases() if case.data == "counting" and case.k > 30]
+    assert len(cases) > 4
+    for case in cases:
+        problem = family.draw(case, 1)
+        reference = problem.reference(np)
+        for name in ("", mutant):
+            after = numpy_backend(name).load(plan, None).run(problem.memory)
+            _, failures = reference.compare(problem.memory, after, np)
+            assert bool(failures) == bool(name), (case.name, failures)
 
 
 def test_a_sum_that_is_too_narrow_is_reported_in_float32(make_plan, numpy_backend) -> None:

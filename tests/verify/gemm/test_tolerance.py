@@ -8,7 +8,8 @@ import pytest
 from fa4gen.config.expression import parse_expression
 from fa4gen.epilogues import residual_of
 from fa4gen.verify.gemm.activation import ActivationError
-from fa4gen.verify.gemm.inputs import GemmInputs
+from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.inputs import GemmInputs, make_inputs
 from fa4gen.verify.gemm.reference import GemmProblem, compute
 from fa4gen.verify.gemm.tolerance import (
     Accumulation,
@@ -18,6 +19,7 @@ from fa4gen.verify.gemm.tolerance import (
     measure,
     sum_products,
 )
+from fa4gen.verify.inputs import make_rng
 from fa4gen.verify.rounding import round_to
 
 HOW = {"bf16": Accumulation(16, 25), "fp8_e4m3": Accumulation(32, 13)}
@@ -158,3 +160,44 @@ def test_results_that_are_no_numbers_are_expected() -> None:
         assert np.isnan(result.own).any()
         assert measure(result.own, result, "bf16").element <= 1
         assert measure(np.nan_to_num(result.own), result, "bf16").element == np.inf
+
+
+WHOLE = [
+    {},
+    {"residual": "matrix"},
+    {"residual": "row", "out_dtype": "fp32"},
+    {"dtype": "fp8_e4m3", "residual": "column"},
+    {"dtype": "fp16", "activation": "relu(x)"},
+    {"activation": "max(x, -0.5)", "residual": "matrix"},
+]
+
+
+@pytest.mark.parametrize("keys", WHOLE, ids=str)
+@pytest.mark.parametrize("factors", [(1.0, 0.5), (-1.5, -2.0), (0.25, 1.0)])
+def test_whole_numbers_leave_no_choice_but_the_right_bits(make_plan, keys, factors) -> None:
+    plan = make_plan(**keys)
+    alpha, beta = factors
+    case = GemmCase("c", 60, 50, 300, batch=2, alpha=alpha, beta=beta, data="counting")
+    inputs = make_inputs(case, plan, make_rng(1, "c"))
+    found = compute(GemmProblem.of(plan), inputs)
+    np.testing.assert_array_equal(found.low, found.high)
+    np.testing.assert_array_equal(found.own, found.low)
+    assert (found.slack == 0).all()
+
+
+def test_an_activation_that_rounds_leaves_its_own_error(make_plan) -> None:
+    plan = make_plan(activation="silu(x)", out_dtype="fp32")
+    inputs = make_inputs(GemmCase("c", 60, 50, 300, data="counting"), plan, make_rng(1, "c"))
+    found = compute(GemmProblem.of(plan), inputs)
+    assert (found.low < found.high).mean() > 0.9
+    assert found.slack.max() < 1e-4
+
+
+@pytest.mark.parametrize("power", [4, 12])
+def test_large_whole_numbers_are_cut_by_few_alignment_bits(power) -> None:
+    """Hopper's fp8 keeps 13 bits of the largest product: sums of 2^12 and more may be cut."""
+    coarse = Accumulation(32, 13)
+    a = np.ones((3, 64), np.float32)
+    b = np.full((64, 2), 2.0 ** (power - 6), np.float32)
+    _, error = sum_products(coarse, a, np.rint(b), np)
+    assert (error > 0).all() == (power == 12)
