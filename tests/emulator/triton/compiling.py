@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
 
 from fa4gen.emulator import Program, Report, Severity, TensorMap
 
@@ -56,15 +57,20 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A tensor descriptor made on the host: an array, and the tile that a load or store moves."""
+    """A tensor descriptor made on the host: an array, and the tile that a load or store moves.
+
+    ``layout`` is that of the tile in shared memory, which Gluon asks for.
+    """
 
     array: NDArray[Any]
     tile: tuple[int, ...]
+    layout: Any = None
 
     @property
     def kind(self) -> str:
         sizes = ",".join(map(str, self.tile))
-        return f"tensordesc<{_TYPES[self.array.dtype]}[{sizes}]>"
+        layout = "" if self.layout is None else f",{self.layout!r}"
+        return f"tensordesc<{_TYPES[self.array.dtype]}[{sizes}]{layout}>"
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,8 @@ def compile_kernel(
         if whole and value == 1:
             signature[name] = "constexpr"
             constexprs[name] = 1
-    source = ASTSource(fn=kernel, signature=signature, constexprs=constexprs, attrs=attributes)
+    language = GluonASTSource if isinstance(kernel, GluonJITFunction) else ASTSource
+    source = language(fn=kernel, signature=signature, constexprs=constexprs, attrs=attributes)
     with _until_ptx():
         built = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
     metadata = built.metadata
