@@ -17,8 +17,10 @@ import pytest
 from tests.compat.recordings import Recording, load
 
 _RECORD = Path(__file__).parent / "cute" / "record.py"
+_ATTENTION = ("torch", "cutlass", "flash_attn.cute", "quack", "triton")
 _NEEDED = {
-    "attention": ("torch", "cutlass", "flash_attn.cute", "quack", "triton"),
+    "attention": _ATTENTION,
+    "backward": _ATTENTION,
     "gemm": ("torch", "cutlass", "quack", "triton"),
 }
 

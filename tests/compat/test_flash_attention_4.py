@@ -1,4 +1,4 @@
-"""FlashAttention-4's forward, as its own host code launches it, in the emulator."""
+"""FlashAttention-4's forward and backward, as its own host code launches it, in the emulator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.compat.judging import CuteRecorder, judge
-from tests.compat.references import attention
+from tests.compat.references import attention, gradients
 
 pytestmark = pytest.mark.compat
 
@@ -62,3 +62,40 @@ def test_forward(cute: CuteRecorder, problem: dict[str, Any]) -> None:
         bounds={"out": precision, "lse": 1e-5},
         known=KNOWN[problem["arch"]],
     )
+
+
+BACKWARD = {
+    "sm_90a": KNOWN["sm_90a"] | {"race"},
+    "sm_100a": KNOWN["sm_100a"] | {"barrier-misuse", "early-exit"},
+}
+# of pairs of CTAs; 256 has kernels of its own
+DEFECTS = {128: {"early-exit", "race"}, 256: {"race"}}
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        case("sm_100a", 64, 256, 256, "causal"),
+        case("sm_100a", 64, 200, 300, "none", dtype="float16"),
+        case("sm_100a", 128, 256, 256, "causal"),
+        case("sm_100a", 128, 128, 200, "none", heads=2, key_heads=1),
+        case("sm_100a", 256, 128, 256, "causal"),
+        case("sm_90a", 64, 256, 256, "causal", deterministic=True),
+        case("sm_90a", 128, 200, 300, "none", dtype="float16"),
+        case("sm_90a", 128, 128, 128, "causal", heads=2, key_heads=1),
+    ],
+)
+def test_backward(cute: CuteRecorder, problem: dict[str, Any]) -> None:
+    recording = cute(what="backward", **problem)
+    given = (recording.values(name) for name in ("q", "k", "v", "dout"))
+    dq, dk, dv = gradients(*given, mask=problem["mask"])
+    precision = 2**-7 if problem["dtype"] == "bfloat16" else 2**-10
+    defects = DEFECTS.get(problem["depth"], set()) if problem["arch"] == "sm_100a" else set()
+    errors = judge(
+        recording,
+        {"dq": dq, "dk": dk, "dv": dv},
+        bounds=dict.fromkeys(("dq", "dk", "dv"), precision),
+        known=BACKWARD[problem["arch"]],
+        defects=defects,
+    )
+    assert errors == defects

@@ -57,6 +57,44 @@ def attention(
     return tensors
 
 
+def backward(
+    *,
+    depth: int,
+    rows: int,
+    keys: int,
+    mask: str,
+    dtype: str,
+    heads: int = 1,
+    key_heads: int = 1,
+    deterministic: bool = False,
+) -> dict[str, Any]:
+    """FlashAttention-4's backward: dq, dk, dv of q, k, v, out, dout and lse."""
+    import torch
+    from flash_attn.cute.interface import _flash_attn_bwd
+    from tensors import Allocations, on_device
+
+    torch.manual_seed(0)
+    kind = getattr(torch, dtype)
+    of_q, of_k = (1, rows, heads, depth), (1, keys, key_heads, depth)
+    tensors = {name: torch.randn(of_q if name in ("q", "dout") else of_k).to(kind)
+               for name in ("q", "k", "v", "dout")}  # fmt: skip
+    q, k, v = (tensors[name].double() for name in "qkv")
+    k, v = (one.repeat_interleave(heads // key_heads, 2) for one in (k, v))
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, k) * depth**-0.5
+    if mask == "causal":
+        hidden = torch.ones(rows, keys, dtype=torch.bool).triu(keys - rows + 1)
+        scores = scores.masked_fill(hidden, -torch.inf)
+    weights = torch.softmax(scores, -1)
+    tensors["out"] = torch.einsum("bhqk,bkhd->bqhd", weights, v).to(kind).contiguous()
+    tensors["lse"] = torch.logsumexp(scores, -1).float()
+    for name in "qkv":
+        tensors[f"d{name}"] = torch.full_like(tensors[name], torch.nan)
+    placed = {name: on_device(tensor) for name, tensor in tensors.items()}
+    with Allocations() as allocations:
+        _flash_attn_bwd(**placed, causal=mask == "causal", deterministic=deterministic)
+    return tensors | {f"made {index}": one for index, one in enumerate(allocations.made)}
+
+
 def gemm(
     *, m: int, n: int, k: int, tile: tuple[int, int], cluster: tuple[int, int], dtype: str
 ) -> dict[str, Any]:
@@ -77,7 +115,11 @@ def gemm(
     return tensors
 
 
-CASES: dict[str, Callable[..., dict[str, Any]]] = {"attention": attention, "gemm": gemm}
+CASES: dict[str, Callable[..., dict[str, Any]]] = {
+    "attention": attention,
+    "backward": backward,
+    "gemm": gemm,
+}
 
 
 def main(case: dict[str, Any], output: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import tvm_ffi
+from torch.overrides import TorchFunctionMode
 
 _CUDA = 2  # kDLCUDA
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -45,3 +46,23 @@ class DeviceTensor(torch.Tensor):
 
 def on_device(tensor: torch.Tensor) -> DeviceTensor:
     return tensor.as_subclass(DeviceTensor)
+
+
+class Allocations(TorchFunctionMode):
+    """Tensors that host code creates on the GPU, which are as those of on_device, full of NaN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[torch.Tensor] = []
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func not in (torch.empty, torch.zeros) or str(kwargs.get("device")) != "cuda:0":
+            return func(*args, **kwargs)
+        made = func(*args, **kwargs | {"device": "cpu"})
+        if func is torch.empty and made.is_floating_point():
+            made.fill_(torch.nan)
+        self.made.append(made)
+        return on_device(made)
