@@ -147,7 +147,7 @@ class Program:
                   arrays of their size without pointers; afterwards what they hold then
         grid, block, cluster  in CTAs, threads, CTAs; the cluster's default is the entry's own
         dynamic_shared  bytes
-        seed, schedule  the interleaving: uniform, priority, starve, eager or lazy
+        seed, schedule  the interleaving; schedule is one of SCHEDULES
         checks    all, none, or the names of those to make
         names     names of barriers, buffers and roles
         trace     a file for the timeline (Chrome/Perfetto JSON)

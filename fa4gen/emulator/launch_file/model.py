@@ -38,7 +38,7 @@ from fa4gen.emulator.scheduling.residents import MAX_RESIDENT
 Positive = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Natural = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Schedule = Literal["uniform", "priority", "starve", "eager", "lazy"]
+Schedule = Literal["uniform", "priority", "starve", "eager", "lazy", "starve_warp"]
 Extent = Positive | Annotated[list[Positive], Field(min_length=1, max_length=3)]
 
 

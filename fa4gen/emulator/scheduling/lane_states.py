@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from fa4gen.emulator.scheduling.starving import STARVING, Starved
 from fa4gen.emulator.state.lanes import Lanes
 from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.translate.outcome import Wait
@@ -33,7 +34,7 @@ class LaneStates:
     """All lanes of the resident CTAs, by what they wait for.
 
     ``ready`` lanes may run; ``joint`` ones are at an instruction that the rest of their warp has
-    yet to reach; ``parked`` ones wait under a key.
+    yet to reach; ``parked`` ones wait under a key. Starved ones may run when no others are ready.
     """
 
     def __init__(self, random: Random, policy: str, timeline: Timeline | None) -> None:
@@ -44,16 +45,17 @@ class LaneStates:
         self._policy = policy
         self._timeline = timeline
         self._priority: dict[Warpgroup, float] = {}
-        self._starved: Warpgroup | None = None
+        self._starved: Starved | None = None
         self._timed_out: set[tuple[int, int]] = set()
 
     def add(self, warpgroups: list[Warpgroup]) -> None:
         """Put the warpgroups of a new cluster at the entry."""
         for wg in warpgroups:
             self._priority[wg] = self._random.random()
+        if self._policy in STARVING and self._timeline is None:
+            self._starve(warpgroups)
+        for wg in warpgroups:
             self.put(wg, 0, Lanes(None))
-        if self._policy == "starve":
-            self._starved = self._random.choice(warpgroups)
 
     def remove(self, warpgroups: list[Warpgroup]) -> None:
         """Forget the warpgroups of a cluster that has ended."""
@@ -62,6 +64,14 @@ class LaneStates:
 
     def put(self, wg: Warpgroup, step: int, lanes: Lanes) -> None:
         """Let lanes go on at a step, together with those that stand there."""
+        if self._starved is not None and wg is self._starved.wg:
+            rest = self._starved.hold(step, lanes)
+            if rest is None:
+                return
+            lanes = rest
+        self._ready(wg, step, lanes)
+
+    def _ready(self, wg: Warpgroup, step: int, lanes: Lanes) -> None:
         places = self.ready.setdefault(wg, {})
         known = places.get(step)
         places[step] = lanes if known is None else known.join(lanes)
@@ -96,13 +106,32 @@ class LaneStates:
             if self._random.random() < _CHANGE:
                 self._priority[self._random.choice(warpgroups)] = self._random.random()
             return max(warpgroups, key=self._priority.__getitem__)
-        if self._starved in self.ready:
-            warpgroups.remove(self._starved)
         return warpgroups[int(self._random.random() * len(warpgroups))]
 
     def _behind(self, wg: Warpgroup, lanes: Lanes) -> float:
         assert self._timeline is not None
         return self._timeline.behind(wg, lanes)
+
+    # ---- starving
+
+    def feed(self) -> bool:
+        """Let starved lanes run that could; False if there are none."""
+        if self._starved is None or not self._starved.places:
+            return False
+        for step, lanes in self._starved.places.items():
+            self._ready(self._starved.wg, step, lanes)
+        self._starved.places.clear()
+        return True
+
+    def starve_others(self) -> None:
+        """Let the starved lanes go on as the others do, which may poll for what they do."""
+        if self._starved is not None:
+            self._starve(list(self._priority))
+
+    def _starve(self, warpgroups: list[Warpgroup]) -> None:
+        """Choose who is starved from now on, in one of ``warpgroups``."""
+        self.feed()
+        self._starved = Starved.choose(self._policy, warpgroups, self._random)
 
     # ---- partners
 

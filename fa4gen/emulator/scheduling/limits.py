@@ -11,7 +11,7 @@ from fa4gen.emulator.report import FindingLog, Severity
 from fa4gen.emulator.state.budget import Budget
 from fa4gen.emulator.state.findings import Stop
 
-SCHEDULES: Final = ("uniform", "priority", "starve", "eager", "lazy")
+SCHEDULES: Final = ("uniform", "priority", "starve", "eager", "lazy", "starve_warp")
 
 
 @dataclass(frozen=True, slots=True)

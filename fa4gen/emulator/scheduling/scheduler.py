@@ -127,7 +127,7 @@ class Scheduler:
                     self._watch.look(self.finished_ctas)
             elif len(engine):
                 engine.complete_random()
-            elif not self._start_or_finish():
+            elif not self.lanes.feed() and not self._start_or_finish():
                 return
 
     def _start_or_finish(self) -> bool:
@@ -154,6 +154,8 @@ class Scheduler:
             self.machine.engine.complete_random()
         elif self.residents.can_start():
             self._start_cluster()
+        else:
+            self.lanes.starve_others()
 
     def _check_limits(self, idle: int) -> None:
         """End a run that has taken all its steps, or too many without an effect."""
