@@ -64,12 +64,20 @@ class LaneStates:
 
     def put(self, wg: Warpgroup, step: int, lanes: Lanes) -> None:
         """Let lanes go on at a step, together with those that stand there."""
-        if self._starved is not None and wg is self._starved.wg:
-            rest = self._starved.hold(step, lanes)
-            if rest is None:
-                return
-            lanes = rest
-        self._ready(wg, step, lanes)
+        starved = self._starved
+        if starved is None:
+            self._ready(wg, step, lanes)
+            return
+        held, rest = starved.split(wg, lanes)
+        if rest is not None:
+            if starved.fed:
+                self._hold_back(starved)
+            self._ready(wg, step, rest)
+        if held is not None:
+            if starved.fed:
+                self._ready(wg, step, held)
+            else:
+                starved.hold(step, held)
 
     def _ready(self, wg: Warpgroup, step: int, lanes: Lanes) -> None:
         places = self.ready.setdefault(wg, {})
@@ -115,13 +123,20 @@ class LaneStates:
     # ---- starving
 
     def feed(self) -> bool:
-        """Let starved lanes run that could; False if there are none."""
+        """Let starved lanes run until others are ready; False if no starved ones could run."""
         if self._starved is None or not self._starved.places:
             return False
         for step, lanes in self._starved.places.items():
             self._ready(self._starved.wg, step, lanes)
         self._starved.places.clear()
+        self._starved.fed = True
         return True
+
+    def _hold_back(self, starved: Starved) -> None:
+        """Stop feeding: others are about to be ready."""
+        starved.fed = False
+        for step, lanes in self.ready.pop(starved.wg, {}).items():
+            starved.hold(step, lanes)
 
     def starve_others(self) -> None:
         """Let the starved lanes go on as the others do, which may poll for what they do."""

@@ -18,11 +18,16 @@ STARVING: Final = ("starve", "starve_warp")
 
 
 class Starved:
-    """Ready lanes that are held back, by the step at which they stand."""
+    """Ready lanes that are held back, by the step at which they stand.
+
+    While they are ``fed`` they run until others are ready, with those of their own warp that are
+    behind first: lanes of a warp stay together, as they do in hardware.
+    """
 
     def __init__(self, wg: Warpgroup, mask: NDArray[np.bool_]) -> None:
         self.wg = wg
         self.places: dict[int, Lanes] = {}
+        self.fed = False
         self._mask = mask
 
     @staticmethod
@@ -41,13 +46,19 @@ class Starved:
                 mask = ~mask
         return Starved(wg, mask)
 
-    def hold(self, step: int, lanes: Lanes) -> Lanes | None:
-        """Hold back the starved ones of lanes that could go on at a step; return the others."""
-        here = lanes.array(self.wg)
+    def split(self, wg: Warpgroup, lanes: Lanes) -> tuple[Lanes | None, Lanes | None]:
+        """Split lanes of a warpgroup into starved ones and others."""
+        if wg is not self.wg:
+            return None, lanes
+        here = lanes.array(wg)
         held = here & self._mask
-        if not held.any():
-            return lanes
-        known = self.places.get(step)
-        self.places[step] = Lanes.of(held) if known is None else known.join(Lanes(held))
         rest = here & ~held
-        return Lanes(rest) if rest.any() else None
+        return (
+            Lanes.of(held) if held.any() else None,
+            Lanes.of(rest) if rest.any() else None,
+        )
+
+    def hold(self, step: int, lanes: Lanes) -> None:
+        """Hold starved lanes back, together with those that stand at the same step."""
+        known = self.places.get(step)
+        self.places[step] = lanes if known is None else known.join(lanes)
