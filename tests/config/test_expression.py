@@ -225,3 +225,13 @@ def test_every_function_is_named_in_the_refusal() -> None:
     with pytest.raises(ValueError, match="is not known") as refusal:
         parse_expression("zzzzzz(x)")
     assert all(name in str(refusal.value) for name in FUNCTIONS)
+
+
+@pytest.mark.parametrize("text", ["relu(x)", "max(x, -0.5)", "-x", "abs(min(x, 4))", "x"])
+def test_choices_round_nothing(text) -> None:
+    assert not parse_expression(text).rounds
+
+
+@pytest.mark.parametrize("text", ["gelu(x)", "max(x, 0.1)", "x * 0.5", "relu(x) + 1", "exp(x)"])
+def test_what_is_computed_may_round(text) -> None:
+    assert parse_expression(text).rounds
