@@ -65,7 +65,7 @@ class World:
         ]
         for cluster in self.clusters:
             self.observer.cluster_starts(cluster)
-        self._line = 0
+        self.line = 0
 
     @property
     def cta(self) -> Cta:
@@ -75,9 +75,9 @@ class World:
         return self.clusters[cluster].ctas[rank].warpgroups[index]
 
     def site(self, text: str) -> Instruction:
-        self._line += 1
+        self.line += 1
         opcode, *modifiers = text.split(".")
-        return Instruction(text, opcode, tuple(modifiers), (), self._line)
+        return Instruction(text, opcode, tuple(modifiers), (), self.line)
 
     # ---- what threads do
 

@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 _WARP: Final = 32
 
 
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Who of a CTA has seen a phase complete.
+
+    epochs  per thread, in which; 0 of those that have not
+    sites   where each warpgroup did so last
+    """
+
+    epochs: NDArray[np.uint32]
+    sites: dict[Warpgroup, Instruction]
+
+
 @dataclass(slots=True)
 class BarrierClock:
     """The checks' part of an mbarrier.
@@ -31,7 +43,7 @@ class BarrierClock:
               CTAs are not in it. None until there is a difference
     maker, made, fenced   who initialised it, in which epoch, and whether a fence followed
     trusted   sets of threads that all know of the initialisation
-    waits     phase -> epoch at which each thread of the CTA saw that phase complete
+    waits     phase -> who saw that phase complete
     """
 
     pending: Vector
@@ -42,7 +54,7 @@ class BarrierClock:
     near: tuple[Vector, Vector] | None = None
     fenced: bool = False
     trusted: set[ActiveLanes] = field(default_factory=set)
-    waits: dict[int, NDArray[np.uint32]] = field(default_factory=dict)
+    waits: dict[int, Waits] = field(default_factory=dict)
 
     def pending_near(self) -> Vector:
         """``near`` of ``pending``, from now on apart."""
@@ -61,7 +73,6 @@ class BarrierChecks:
         self._unfenced: dict[int, list[BarrierClock]] = {}
         # thread -> what it knew at its last fence.release, and what it has seen without acquiring
         self._released: dict[int, Vector] = {}
-        self._last_waits: dict[Warpgroup, Instruction] = {}
         self._seen: dict[int, Vector] = {}
 
     # ---- initialisation
@@ -234,27 +245,28 @@ class BarrierChecks:
         if waits is not None and self.options.phase_lap:
             base = barrier.cta.rank * self.threads.stride
             seen = clock.pending[EXEC, base : base + self.threads.stride]
-            late = (seen < waits).reshape(-1, _WARP)
+            late = (seen < waits.epochs).reshape(-1, _WARP)
             if late.any():
                 # lanes of a warp go on together: one that was heard of speaks for the others
-                heard = ((waits > 0).reshape(-1, _WARP) & ~late).any(axis=1)
+                heard = ((waits.epochs > 0).reshape(-1, _WARP) & ~late).any(axis=1)
                 silent = late.any(axis=1) & ~heard
                 if silent.any():
-                    self._lapped(barrier, phase, int(silent.argmax()), late)
+                    self._lapped(barrier, phase, int(silent.argmax()), late, waits)
         np.copyto(clock.done, clock.pending)
         if clock.near is not None:
             np.copyto(clock.near[1], clock.near[0])
 
-    def _lapped(self, barrier: Mbarrier, phase: int, warp: int, late: NDArray[np.bool_]) -> None:
+    def _lapped(
+        self, barrier: Mbarrier, phase: int, warp: int, late: NDArray[np.bool_], waits: Waits
+    ) -> None:
         thread = barrier.cta.rank * self.threads.stride + warp * _WARP + int(late[warp].argmax())
         wg, mask = self.threads.one(thread)
-        site = self._last_waits[wg]
         self.threads.sites.find(
             "phase-lap",
             f"phase {phase} of {barrier.name} completes though nothing says that "
             f"{self.threads.who(thread)} has seen phase {phase - 1} complete: a thread that waits "
             f"slowly would miss it (last arrival: {barrier.last})",
-            site,
+            waits.sites[wg],
             wg,
             mask,
         )
@@ -267,13 +279,13 @@ class BarrierChecks:
         if self.options.phase_lap:
             waits = clock.waits.get(phase)
             if waits is None:
-                waits = clock.waits[phase] = np.zeros(self.threads.stride, np.uint32)
+                waits = clock.waits[phase] = Waits(np.zeros(self.threads.stride, np.uint32), {})
                 if len(clock.waits) > 2:
                     for old in [one for one in clock.waits if one < phase - 1]:
                         del clock.waits[old]
             base = barrier.cta.rank * self.threads.stride
-            waits[active.ids - base] = self.clocks.epochs[active.threads]
-            self._last_waits[active.wg] = site
+            waits.epochs[active.ids - base] = self.clocks.epochs[active.threads]
+            waits.sites[active.wg] = site
             if barrier.phase > phase + 1:
                 self.threads.sites.find(
                     "phase-lap",

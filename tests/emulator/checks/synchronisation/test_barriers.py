@@ -41,6 +41,21 @@ def test_nobody_says_that_the_phase_was_seen():
     assert "thread 128" in world.text()
 
 
+def test_the_wait_that_is_lapped_is_named_not_the_last_one():
+    world = World()
+    producer, consumer = world.wg(0), world.wg(1)
+    full, other = world.barrier(producer, 1024, 1), world.barrier(producer, 1032, 1)
+    world.sync(producer, consumer)
+    world.arrive(producer, full, [0])
+    world.arrive(producer, other, [0])
+    world.wait(consumer, full)
+    line = world.line
+    world.wait(consumer, other)
+    world.arrive(producer, full, [0])
+    [finding] = world.machine.log.findings()
+    assert (finding.kind, finding.line) == ("phase-lap", line)
+
+
 def test_one_lane_speaks_for_its_warp_only():
     for lanes, expected in (([0, 32, 64, 96], []), ([0], LAP)):
         world = World()
