@@ -140,6 +140,7 @@ def _print(
     output_format: OutputFormat,
 ) -> None:
     from fa4gen.cli.output import print_json, print_table
+    from fa4gen.emulator.ptx.mangled import shown_name
 
     if output_format == "json":
         print_json(
@@ -156,7 +157,7 @@ def _print(
     lines: dict[str, None] = {}
     for one in launches:
         for finding in one.report.findings if one.report else ():
-            lines.setdefault(f"{one.launch.entry}: {finding}")
+            lines.setdefault(f"{shown_name(one.launch.entry)}: {finding}")
     for line in lines:
         click.echo(line)
     if status:
@@ -164,10 +165,12 @@ def _print(
 
 
 def _row(one: Recorded) -> tuple[object, ...]:
+    from fa4gen.emulator.ptx.mangled import shown_name
+
     launch, report = one.launch, one.report
     return (
         launch.number,
-        launch.entry,
+        shown_name(launch.entry),
         " x ".join(map(str, launch.grid)),
         " x ".join(map(str, launch.block)),
         report.verdict.value if report else "not run",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.emulator.ptx.mangled import shown_name
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
@@ -18,4 +19,4 @@ def report_static(machine: Machine, function: Function) -> None:
     flights = find_flights(function)
     for severity, found in ((Severity.ERROR, flights.wrong), (Severity.REVIEW, flights.doubtful)):
         for kind, message, site in found:
-            machine.log.add(kind, severity, message, site, function.name)
+            machine.log.add(kind, severity, message, site, shown_name(function.name))

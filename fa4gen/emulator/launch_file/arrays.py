@@ -68,6 +68,10 @@ class LaunchArrays:
             for name, one in self.file.variables.items()
         }
 
+    def _named(self, name: str, one: ArrayFile | MadeArray) -> bool:
+        """Whether the file gives an array its name, which the parameter's would be otherwise."""
+        return name in self.file.arrays or one.name is not None
+
     def arguments(self) -> tuple[list[Any], dict[str, NDArray[Any]], list[Memory]]:
         """Arguments for ``Program.launch``, the arrays they are or point to, and its ``memory``."""
         arrays = {name: array.copy() for name, array in self.arrays.items()}
@@ -82,7 +86,7 @@ class LaunchArrays:
             )
             for name, one in self.described.items()
             if name not in self.file.variables
-            if one.address is not None or one.pointers or one.tensor_maps
+            if one.address is not None or one.pointers or one.tensor_maps or self._named(name, one)
         ]
         for one in memory:
             _check_places(one, one.array.nbytes, self.places[one.name])

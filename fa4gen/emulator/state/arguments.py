@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import LaunchError
+from fa4gen.emulator.ptx.mangled import shown_name
 from fa4gen.emulator.ptx.syntax import Function, Variable
 from fa4gen.emulator.state.global_arrays import GlobalArrays
 from fa4gen.emulator.state.layout import Layout
@@ -44,14 +45,14 @@ def bind_arguments(
     """
     parameters = function.parameters
     if len(args) != len(parameters):
-        expected = ", ".join(f"{p.name} ({p.size} bytes)" for p in parameters) or "none"
+        expected = ", ".join(f"{_name(function, p)} ({p.size} bytes)" for p in parameters) or "none"
         raise LaunchError(
-            f"{function.name} has {len(parameters)} parameters, {len(args)} arguments"
+            f"{shown_name(function.name)} has {len(parameters)} parameters, {len(args)} arguments"
             f" were given; the parameters are: {expected}"
         )
     arrays = GlobalArrays()
     for parameter, argument in zip(parameters, args, strict=True):
-        arrays.add(argument, parameter.name.removeprefix(function.name + "_"))
+        arrays.add(argument, _name(function, parameter))
     for one in more:
         if not isinstance(one, Memory):
             raise LaunchError(f"memory lists Memory objects, not {type(one).__name__}")
@@ -60,14 +61,19 @@ def bind_arguments(
     buffer = np.zeros(max(layout.parameter_bytes, 1) + 128, np.uint8)
     for index, (parameter, argument) in enumerate(zip(parameters, args, strict=True)):
         at = layout.parameter_offsets[index]
-        raw = _raw(index, parameter, argument, arrays.addresses)
+        what = f"argument {index} ({_name(function, parameter)})"
+        raw = _raw(what, parameter, argument, arrays.addresses)
         buffer[at : at + len(raw)] = np.frombuffer(raw, np.uint8)
     arrays.fill(memory)
     return Bound(buffer, arrays)
 
 
-def _raw(index: int, parameter: Variable, argument: Any, addresses: dict[int, int]) -> bytes:
-    what = f"argument {index} ({parameter.name})"
+def _name(function: Function, parameter: Variable) -> str:
+    """A parameter without the entry's name, which compilers put before it."""
+    return shown_name(parameter.name.removeprefix(function.name + "_"))
+
+
+def _raw(what: str, parameter: Variable, argument: Any, addresses: dict[int, int]) -> bytes:
     if isinstance(argument, TensorMap):
         if parameter.size != MAP_BYTES:
             raise LaunchError(f"{what} has {parameter.size} bytes; a tensor map has {MAP_BYTES}")

@@ -153,7 +153,7 @@ class GlobalArrays:
     def _array(self, array: NDArray[Any], name: str, *, known: bool = False) -> None:
         names = self._arrays.setdefault(id(array), (array, []))[1]
         if known:
-            names.insert(0, name)
+            names[:] = [name]
         elif name not in names:
             names.append(name)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import EmulatorError, LaunchError
+from fa4gen.emulator.ptx.mangled import shown_name
 from fa4gen.emulator.state.memory import GLOBAL_BASE, RESERVED_SHARED, GlobalMemory
 
 if TYPE_CHECKING:
@@ -52,13 +53,12 @@ class Layout:
         for variable in variables:
             if variable.space in ("global", "const"):
                 size, writable = max(variable.size, 1), variable.space == "global"
+                name = shown_name(variable.name)
                 start = placed.get(variable.name)
                 if start is None:
-                    start = memory.reserve(
-                        size, variable.name, align=variable.align, writable=writable
-                    )
+                    start = memory.reserve(size, name, align=variable.align, writable=writable)
                 else:
-                    memory.reserve_at(start, size, variable.name, writable=writable)
+                    memory.reserve_at(start, size, name, writable=writable)
                 self._addresses[id(variable)] = start
             elif variable.space == "local":
                 at = align_up(self.local_bytes, max(variable.align, 8))
@@ -113,7 +113,7 @@ class Layout:
             if not variable.extern:
                 at = align_up(at, variable.align)
                 self._addresses[id(variable)] = at
-                self.shared_names.append((at, at + variable.size, variable.name))
+                self.shared_names.append((at, at + variable.size, shown_name(variable.name)))
                 at += variable.size
         extern = [variable for variable in variables if variable.extern]
         if extern:
