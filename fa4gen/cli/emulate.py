@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.launch_file.model import LaunchFile
     from fa4gen.emulator.launch_file.problems import Places
     from fa4gen.emulator.launch_file.run import Run
+    from fa4gen.emulator.report import Finding
 
 SCHEMA_VERSION = 1
 COLUMNS = ("seed", "schedule", "verdict", "findings", "results", "ctas", "instructions", "seconds")
@@ -286,6 +287,7 @@ def _run_data(run: Run) -> dict[str, object]:
                 "severity": finding.severity.value,
                 "message": finding.message,
                 "where": finding.where,
+                "inlined_at": [str(one) for one in finding.source.calls] if finding.source else [],
                 "line": finding.line,
                 "earlier_line": finding.earlier,
                 "who": finding.who,
@@ -339,9 +341,28 @@ def _print(
         for finding in {
             (one.line, one.kind, one.earlier): one for run in runs for one in run.report.findings
         }.values():
-            problem = Problem(str(finding), file=shown_path(ptx), line=finding.line, column=1)
+            file, number = _annotated(ptx, finding)
+            problem = Problem(str(finding), file=file, line=number, column=1)
             error = finding.severity.value == "error"
             note(annotation("error" if error else "warning", problem))
+
+
+def _annotated(ptx: Path, finding: Finding) -> tuple[str, int]:
+    """Return the place to annotate: in the user's CUDA source, if it is here, else in the PTX.
+
+    That is the innermost place in a ``.cu`` file below the current folder, or in any file there:
+    the line in a library's header says less.
+    """
+    places = [finding.source, *finding.source.calls] if finding.source else []
+    here = [one for one in places if one.path and _is_below(Path(one.path), Path.cwd())]
+    best = next((one for one in here if one.path.endswith(".cu")), here[0] if here else None)
+    if best is None:
+        return shown_path(ptx), finding.line
+    return shown_path(Path(best.path)), best.line
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return path.is_file() and path.resolve().is_relative_to(folder.resolve())
 
 
 def _results(run: Run) -> str:

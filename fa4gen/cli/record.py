@@ -201,6 +201,7 @@ def _data(one: Recorded) -> dict[str, object]:
                 "severity": finding.severity.value,
                 "message": finding.message,
                 "where": finding.where,
+                "inlined_at": [str(one) for one in finding.source.calls] if finding.source else [],
                 "line": finding.line,
                 "who": finding.who,
                 "count": finding.count,

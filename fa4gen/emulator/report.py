@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from fa4gen.emulator.coverage.counts import Coverage
 
 if TYPE_CHECKING:
-    from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.ptx.syntax import Instruction, SourceLine
 
 Text: TypeAlias = "str | Callable[[], str]"
 """A message, or what makes one: it is called for the first finding of a group only."""
@@ -54,6 +54,7 @@ class Finding:
     who       the role or the threads of the first
     count     how often it was seen, ``ctas`` in how many CTAs
     earlier   the PTX line of the other instruction, 0 where there is none
+    source    the source line with the places where it was inlined, None where it is not known
     """
 
     kind: str
@@ -65,14 +66,14 @@ class Finding:
     count: int = 1
     earlier: int = 0
     ctas: int = 1
+    source: SourceLine | None = None
 
     def __str__(self) -> str:
         times = f" ({self.count} times" if self.count > 1 else ""
         if times:
             times += f", in {self.ctas} CTAs)" if self.ctas > 1 else ")"
-        return (
-            f"{self.severity.value}: {self.kind} at {self.where}, {self.who}: {self.message}{times}"
-        )
+        where = f"{self.where}{self.source.inlined if self.source else ''}"
+        return f"{self.severity.value}: {self.kind} at {where}, {self.who}: {self.message}{times}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,7 @@ class FindingLog:
             site.line if site else 0,
             person,
             earlier=earlier.line if earlier else 0,
+            source=site.source if site else None,
         )
         self._groups[key] = _Group(first, 1, {cta})
 

@@ -76,6 +76,28 @@ def test_annotations_stand_at_lines_of_the_ptx(work, capsys) -> None:
     )
 
 
+@pytest.mark.parametrize(("below", "place"), [
+    (("reverse.cu", "ring.h"), "file=reverse.cu,line=12"),
+    (("ring.h",), "file=ring.h,line=7"),
+    ((), r"file=reverse.ptx,line=2\d"),
+])  # fmt: skip
+def test_annotations_stand_in_the_source_where_it_is_here(below, place, work, capsys) -> None:
+    without_barrier()
+    for name in below:
+        Path(name).write_text("")
+    ptx = Path("reverse.ptx").read_text()
+    inlined = ".loc 2 7 3, function_name $L_info0, inlined_at 1 12 5\nld.shared.f32"
+    files = "".join(
+        f'.file {number} "{Path(name).absolute()}"\n'
+        for number, name in enumerate(("reverse.cu", "ring.h"), 1)
+    )
+    Path("reverse.ptx").write_text(ptx.replace("ld.shared.f32", inlined) + files)
+    assert main([*COMMAND, "--format", "github"]) == 1
+    said = capsys.readouterr().err
+    message = r"::error: race at ring\.h:7 \(inlined at reverse\.cu:12\), "
+    assert re.search(f"(?m)^::error {place},col=1{message}", said), said
+
+
 def test_what_is_against_the_letter_of_the_isa_fails_with_strict(work, capsys) -> None:
     """Lanes of one warp exchange values without bar.warp.sync."""
     within = (

@@ -94,7 +94,9 @@ ret;
 .section .debug_str { $L_info0: .b8 95, 0 }
 """
     first, last = parse_module(text).functions["k"].instructions
-    assert first.source == SourceLine("a.cu", 7, "a.cu:40:5")
+    path = "/some/where/a.cu"
+    calls = (SourceLine("a.cu", 40, path=path),)
+    assert first.source == SourceLine("a.cu", 7, "a.cu:40:5", path, calls)
     assert (first.where, first.place) == ("a.cu:7", "a.cu:7 a.cu:40:5")
     assert (last.where, last.place) == ("a.cu:8", "a.cu:8")
 

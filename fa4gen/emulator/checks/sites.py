@@ -88,9 +88,10 @@ class Sites:
     def earlier(self, number: int, who: str) -> str:
         """An earlier access: ``the write by thread 5 at kernel.cu:12``."""
         site = self.get(number)
+        where = f"{site.instruction.where}{site.instruction.inlined}"
         if site.issuer:
-            return f"the {site.what} issued by {site.issuer} at {site.instruction.where}"
-        return f"the {site.what} by {who} at {site.instruction.where}"
+            return f"the {site.what} issued by {site.issuer} at {where}"
+        return f"the {site.what} by {who} at {where}"
 
     def find(
         self,

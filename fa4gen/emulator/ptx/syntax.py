@@ -7,7 +7,7 @@ to read them: ``p`` predicates, ``h`` 16 bits (8-bit registers too), ``r`` 32, `
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 RegisterClass: TypeAlias = Literal["p", "h", "r", "d", "q"]
 Space: TypeAlias = Literal["param", "shared", "global", "const", "local"]
@@ -140,19 +140,37 @@ Operand: TypeAlias = (
 )
 
 
+_INNER_CALLS: Final = 3
+"""Of the places where code was inlined, those next to it that are shown; the last one is, too."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceLine:
     """Where ``.loc`` says an instruction comes from.
 
-    ``call`` is the place ``inlined_at`` which the code was inlined, "" for code of its own.
+    ``call`` is the place ``inlined_at`` which the code was inlined, "" for code of its own;
+    ``calls`` are that and those around it, out to the kernel. ``path`` is the whole path of the
+    file.
     """
 
     file: str
     line: int
     call: str = ""
+    path: str = ""
+    calls: tuple[SourceLine, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    @property
+    def inlined(self) -> str:
+        """Where it was inlined, from the inside to the outside, in words; "" for no place."""
+        if not self.calls:
+            return ""
+        inner, last = self.calls[:_INNER_CALLS], self.calls[-1]
+        cut = ("...",) if len(self.calls) > _INNER_CALLS + 1 else ()
+        outer = (last,) if len(self.calls) > _INNER_CALLS else ()
+        return f" (inlined at {', '.join(map(str, (*inner, *cut, *outer)))})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,6 +195,11 @@ class Instruction:
     def where(self) -> str:
         """The source line if known, else the PTX line."""
         return str(self.source) if self.source else f"PTX line {self.line}"
+
+    @property
+    def inlined(self) -> str:
+        """Where the source line was inlined, in words; see SourceLine."""
+        return self.source.inlined if self.source else ""
 
     @property
     def place(self) -> str:

@@ -251,6 +251,32 @@ def test_names_for_findings() -> None:
     assert names.of_threads(32, 63) == "loader"
 
 
+NAMED = """
+block: 32
+arguments:
+- {name: source, make: ones, shape: [4], dtype: uint32}
+- {make: ones, shape: [4], dtype: uint32}
+- {tensor_map: other, box: [16]}
+- {use: source}
+- {bytes: '0000 0000 0000 0000', pointers: {0: other}}
+arrays:
+  other: {make: ones, shape: [16], dtype: uint32}
+"""
+
+
+@pytest.mark.parametrize(("word", "name"), [
+    ("mov.u64 %d9, %d0;", "source"), ("mov.u64 %d9, %d1;", "p1"), ("mov.u64 %d9, %d3;", "source"),
+    ("mov.u64 %d9, %d4;", "other"),
+])  # fmt: skip
+def test_findings_have_the_names_of_the_file(word: str, name: str, tmp_path) -> None:
+    body = f"{word} ld.global.u32 %r1, [%d9+64];"
+    kinds = ("u64", "u64", "tensor_map", "u64", "u64")
+    launched = prepare(parse_launch_file(NAMED), tmp_path)
+    (done,) = run_launch(Program(kernel(body, kinds)), launched)
+    [finding] = done.report.findings
+    assert f"bytes past the end of {name} (" in finding.message
+
+
 def test_defaults() -> None:
     file = LaunchFile(block=32)
     assert [*file.runs()] == [(0, "uniform")]

@@ -250,7 +250,51 @@ def test_source_lines() -> None:
         .section .debug_str { $L__info_string0: .b8 95, 0 }
     """)
     sources = [each.source for each in module.functions["k"].instructions]
-    assert sources[:4] == [None, SourceLine("a.cu", 7), SourceLine("b.h", 9, "a.cu:7:3"), None]
+    assert sources[:4] == [
+        None,
+        SourceLine("a.cu", 7, path="/dir//a.cu"),
+        SourceLine(
+            "b.h", 9, "a.cu:7:3", "C:\\dir\\b.h", (SourceLine("a.cu", 7, path="/dir//a.cu"),)
+        ),
+        None,
+    ]
+
+
+def test_calls_that_were_inlined_into_each_other() -> None:
+    """A helper of a helper, called twice: each place is followed to the one named last."""
+    module = module_of("""
+        .visible .entry k() {
+        .loc 1 8 3
+        .loc 1 3 3, function_name $L__info_string0, inlined_at 1 8 3
+        .loc 2 8 5, function_name $L__info_string1, inlined_at 1 3 3
+        trap;
+        .loc 1 10 3
+        .loc 1 3 3, function_name $L__info_string0, inlined_at 1 10 3
+        .loc 2 8 5, function_name $L__info_string1, inlined_at 1 3 3
+        .loc 2 5 5, function_name $L__info_string2, inlined_at 2 8 5
+        trap;
+        }
+        .visible .entry other() {
+        .loc 2 8 5, function_name $L__info_string1, inlined_at 1 3 3
+        trap;
+        }
+        .file 1 "k.cu"
+        .file 2 "in.h"
+    """)
+    first, second, *_ = module.functions["k"].instructions
+    assert first.inlined == " (inlined at k.cu:3, k.cu:8)"
+    assert second.inlined == " (inlined at in.h:8, k.cu:3, k.cu:10)"
+    assert second.place == "in.h:5 in.h:8:5"
+    assert module.functions["other"].instructions[0].inlined == " (inlined at k.cu:3)"
+
+
+def test_calls_without_end_are_cut() -> None:
+    again = ".loc 1 5 1, function_name $L__info_string0, inlined_at 1 5 1\n"
+    module = module_of(f'.visible .entry k() {{ {again * 1000} trap; }} .file 1 "k.cu"')
+    last = module.functions["k"].instructions[0]
+    assert last.source is not None
+    assert len(last.source.calls) == 32
+    assert last.inlined == " (inlined at k.cu:5, k.cu:5, k.cu:5, ..., k.cu:5)"
 
 
 @pytest.mark.parametrize(
