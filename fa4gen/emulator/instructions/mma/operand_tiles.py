@@ -158,14 +158,14 @@ def read_tiles(
     per = _CHUNK // size
     raw = chunks.view(np.dtype(f"u{size}"))
     if kind in NARROW:
-        raw = _taken_apart(raw, NARROW[kind])
+        raw = taken_apart(raw, NARROW[kind])
     if not k_major:
         depth = at.shape[1]
         raw = raw.reshape(mn // per, depth, per).transpose(0, 2, 1).reshape(mn, depth)
     return values_of(raw, kind)
 
 
-def _taken_apart(raw: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+def taken_apart(raw: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     """The elements of narrow types, one in each byte, from rows of chunks."""
     count = len(raw)
     groups = np.unpackbits(raw.reshape(count, -1, _CHUNK)[:, :, : 2 * bits], -1, bitorder="little")

@@ -236,8 +236,11 @@ def test_tf32_ignores_the_low_bits() -> None:
     [
         "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];",
         "ldmatrix.sync.aligned.m8n8.x1.shared::cluster.b16 {%r1}, [%r2];",
-        "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r3}, [%r2];",
-        "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r2], {%r1};",
+        "ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r1, %r3}, [%r2];",
+        "ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8 {%r1,%r3,%r4,%r5,%r6,%r7,%r8,%r9}, [%r2];",
+        "ldmatrix.sync.aligned.m8n16.x1.shared.b8 {%r1}, [%r2];",
+        "stmatrix.sync.aligned.m16n8.x1.shared.b8 [%r2], {%r1};",
+        "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8x16.b4x16_p64 [%r2], {%r1};",
         "movmatrix.sync.aligned.m8n8.b16 %r1, %r2;",
         "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
         "{%r1,%r2}, {%r1,%r2,%r3,%r4};",
