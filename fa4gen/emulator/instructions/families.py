@@ -20,6 +20,7 @@ _FAMILIES: Final = (
     "scalar.moves",
     "memory.loads_and_stores",
     "memory.atomics",
+    "memory.multimem",
     "sync.warp",
     "mma.ldmatrix",
     "copy.cp_async",
