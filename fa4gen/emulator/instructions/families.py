@@ -36,6 +36,7 @@ _FAMILIES: Final = (
     "tcgen05.memory",
     "tcgen05.mma",
     "sync.control",
+    "refused",
 )
 
 # Those that also have instructions at which lanes may wait, in WAITING.

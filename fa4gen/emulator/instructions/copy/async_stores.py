@@ -175,8 +175,13 @@ def _handle(
     e.call(handler)
 
 
+_MMIO: Final = "there are no devices here whose registers are in memory"
+
+
 def _store(i: Instruction, e: Emitter) -> None:
     words = list(i.modifiers[1:])
+    if "mmio" in words:
+        raise e.refuse(_MMIO)
     element = words.pop()
     width = 1
     if words and words[-1] in ("v2", "v4"):
@@ -195,6 +200,8 @@ def _store(i: Instruction, e: Emitter) -> None:
 
 def _reduce(i: Instruction, e: Emitter) -> None:
     words = list(i.modifiers[1:])
+    if "mmio" in words:
+        raise e.refuse(_MMIO)
     element = words.pop()
     operation = words.pop()
     if set(words) - {"relaxed", "cluster", "shared::cluster", _COMPLETES}:

@@ -111,7 +111,7 @@ def place_pixels(
     if chunked and 0 < last < count:
         each = CHUNK // size
         last = min(count, -(-last // each) * each)
-    starts = m.address + (channel + first) * size + places[numbers] @ np.array(m.strides[1:])
+    starts = m.address + (channel + first) * size + (places[numbers] * m.strides[1:]).sum(axis=1)
     return Pixels(m, numbers, starts, first, last)
 
 

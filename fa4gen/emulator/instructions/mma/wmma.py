@@ -182,6 +182,8 @@ def _store(i: Instruction, e: Emitter) -> None:
 
 
 def _product(i: Instruction, e: Emitter) -> None:
+    if "f64" in i.modifiers:
+        raise e.refuse("fragments of .f64; mma.sync has products of that type")
     words = Words(i, e)
     words.kind("mma")
     words.kind("sync")

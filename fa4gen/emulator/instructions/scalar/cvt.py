@@ -30,8 +30,16 @@ _KINDS: Final = (*_INTEGERS, *_FLOATS, *_HALVES, *_SMALL, "ue8m0x2", "tf32")
 _BITS: Final = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 
 
+_FOUR: Final = tuple(f"{name}x4" for name in small_floats.FORMATS)
+
+
 def _cvt(i: Instruction, e: Emitter) -> None:
     words = Words(i, e)
+    if "rs" in i.modifiers and set(i.modifiers) & {"f16x2", *_FOUR}:
+        raise e.refuse(
+            "where the random bits of .rs are added if more bits are dropped than there are random "
+            "ones: the PTX ISA says that in figures only"
+        )
     result, source = words.kind(*_KINDS), words.kind(*_KINDS)
     if result in _HALVES and source == "f32":
         _pair(i, e, words, result.removesuffix("x2"))
@@ -148,8 +156,12 @@ def _floats(i: Instruction, e: Emitter, words: Words, result: str, source: str) 
 
 def _pair(i: Instruction, e: Emitter, words: Words, kind: str) -> None:
     """Two float32 to a pair: the first operand becomes the upper half."""
-    mode = words.kind("rn", "rz")
+    mode = words.kind("rn", "rz", "rs") if kind == "bf16" else words.kind("rn", "rz")
     relu, finite = words.has("relu"), words.has("satfinite")
+    if mode == "rs":
+        words.end(4)
+        _pair_by_chance(i, e, relu, finite)
+        return
     words.end(3)
     d, a, b = i.operands
     registers = isinstance(a, Register) and isinstance(b, Register)
@@ -171,6 +183,22 @@ def _pair(i: Instruction, e: Emitter, words: Words, kind: str) -> None:
         (a, b),
         ("f32", "f32"),
     )
+
+
+def _pair_by_chance(i: Instruction, e: Emitter, relu: bool, finite: bool) -> None:
+    """Stochastic rounding to bf16: the upper half of the random bits is for the first operand."""
+
+    def narrow(x: Any, random: Any) -> Any:
+        value = conversions.to_bf16_by_chance(x, random)
+        if finite:
+            value = conversions.clamp_finite(value, "bf16")
+        return ieee.clamp_positive(value, "bf16") if relu else value
+
+    def apply(high: Any, low: Any, random: Any) -> Any:
+        upper = narrow(high, random >> np.uint32(16))
+        return conversions.pack_halves(upper, narrow(low, random))
+
+    compute(e, apply, "b32", i.operands[0], i.operands[1:], ("f32", "f32", "b32"))
 
 
 def _tf32(i: Instruction, e: Emitter, words: Words) -> None:

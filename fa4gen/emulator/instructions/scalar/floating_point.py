@@ -72,6 +72,8 @@ def _binary(i: Instruction, e: Emitter) -> None:
 
 def _fma(i: Instruction, e: Emitter) -> None:
     """fma, and mad of floating-point types, which is the same."""
+    if "oob" in i.modifiers:
+        raise e.refuse("which NaNs .oob takes for that of the fill mode is not documented")
     words = Words(i, e)
     kinds = _KINDS if i.opcode == "fma" else ("f32", "f64")
     style = _style(words, e, *kinds, relu=i.opcode == "fma")

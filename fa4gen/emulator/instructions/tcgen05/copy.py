@@ -108,6 +108,11 @@ def copy(i: Instruction, e: Emitter) -> None:
     """All shapes, without decompression."""
     group = cta_group(i, e)
     words = [word for word in i.modifiers[1:] if word != f"cta_group::{group}"]
+    if words[-1:] == ["b6x16_p32"] or words[-1:] == ["b4x16_p64"]:
+        raise e.refuse(
+            "which bits of its byte an element of 4 or 6 bits gets: the PTX ISA says that in "
+            "figures only"
+        )
     shape = SHAPES.get(".".join(words))
     if shape is None:
         raise e.refuse("." + ".".join(words))
@@ -162,4 +167,4 @@ def copy(i: Instruction, e: Emitter) -> None:
 
 def shift(i: Instruction, e: Emitter) -> None:
     """Refused."""
-    raise e.refuse("which way rows move is not known for sure")
+    raise e.refuse("whether row i moves to lane i + 1 or i - 1 is not documented")

@@ -57,8 +57,7 @@ def read_form(i: Instruction, e: Emitter) -> Form:
     words = list(i.modifiers[1:])
     if "ashift" in words:
         raise e.refuse(
-            ".ashift: which row of A the first row of D gets, when the others move down by one, is "
-            "not documented"
+            "whether .ashift gives row i of D the row i + 1 or i - 1 of A is not documented"
         )
     ws, sparse = "ws" in words, "sp" in words
     group = cta_group(i, e)

@@ -374,3 +374,42 @@ def test_formats_know_themselves():
             value = decode(bits, kind)
             if isinstance(value, Fraction):
                 assert encode(value, kind) == bits
+
+
+def by_chance(bits: int, random: int, relu: bool, finite: bool) -> int:
+    """A float32 rounded to bf16: away from zero where the dropped bits and the random ones carry.
+
+    Worked out on magnitudes, as fractions of the last place.
+    """
+    sign, size = bits >> 31, bits & 0x7FFFFFFF
+    if size > 0x7F800000:
+        return NAN["bf16"]
+    kept, dropped = divmod(size, 1 << 16)
+    if size < 0x7F800000 and Fraction(dropped, 1 << 16) + Fraction(random, 1 << 16) >= 1:
+        kept += 1
+    if finite and kept == 0x7F80:
+        kept = 0x7F7F
+    return 0 if relu and sign else kept | sign << 15
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("finite", [False, True])
+def test_stochastic_rounding_to_bf16(relu: bool, finite: bool) -> None:
+    """The upper half of the random bits is for the first operand, which is the upper half."""
+    rng = np.random.default_rng(1)
+    special = [0, 1, 0x8000, 0x7F7FFFFF, 0x7F7F0001, 0x7F800000, 0x7F800001, 0x7FC00000, 0x3F800000]
+    special += [one | 0x80000000 for one in special]
+    values = np.array(special * 40, np.uint32)
+    a = np.concatenate([values, rng.integers(0, 1 << 32, 2000, np.uint32)])
+    b, random = rng.permutation(a), rng.integers(0, 1 << 32, len(a), np.uint32)
+    words = ".relu" * relu + ".satfinite" * finite
+    found = execute(f"cvt.rs{words}.bf16x2.f32 %r4, %r1, %r2, %r3;", "r4", r1=a, r2=b, r3=random)
+    for x, y, bits, pair in zip(*(row.tolist() for row in (a, b, random, found)), strict=True):
+        assert pair >> 16 == by_chance(x, bits >> 16, relu, finite), hex(x)
+        assert pair & 0xFFFF == by_chance(y, bits & 0xFFFF, relu, finite), hex(y)
+
+
+@pytest.mark.parametrize("kind", ["f16x2", "e4m3x4", "e2m1x4"])
+def test_stochastic_rounding_that_drops_more_bits_is_refused(kind: str) -> None:
+    operands = "%r1, %r2" if kind == "f16x2" else "{%r1, %r2, %r3, %r4}"
+    assert refused(f"cvt.rs.satfinite.{kind}.f32 %r5, {operands}, %r6;")

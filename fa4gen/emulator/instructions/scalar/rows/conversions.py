@@ -62,6 +62,14 @@ def integer_to_float(x: Any, kind: str, mode: str) -> Any:
     return np.where(wrong, np.nextafter(total, towards), total)
 
 
+def to_bf16_by_chance(x: Any, random: Any) -> Any:
+    """Float32 to bf16: away from zero where 16 random bits and those dropped carry."""
+    bits = x.view(np.uint32)
+    rounded = (bits + (random & np.uint32(0xFFFF))) >> np.uint32(16)
+    kept = np.where(np.isfinite(x), rounded, bits >> np.uint32(16)).astype(np.uint16)
+    return ieee.canonical(np.where(np.isnan(x), np.uint16(0x7FFF), kept).view(BF16), "bf16")
+
+
 def float_to_float(x: Any, kind: str, mode: str) -> Any:
     """Another type, or the same.
 
