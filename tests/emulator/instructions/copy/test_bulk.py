@@ -319,7 +319,7 @@ def test_a_prefetch_is_checked() -> None:
         "[%r1], %r2, [bar];",
         "st.async.release.sys.global.b32 [%d0], %r4;",
         "st.bulk.weak.shared::cta [tile], %d5, 1;",
-        "multimem.red.relaxed.gpu.global.add.f32 [%d0], %r1;",
+        "multimem.red.weak.global.add.f32 [%d0], %r1;",
     ],
 )
 def test_forms_that_are_refused(text: str) -> None:
