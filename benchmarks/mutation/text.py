@@ -33,6 +33,7 @@ SUM_BOUNDARIES = LOGIC_BOUNDARIES | {
 }
 """What a term of a sum does not reach across."""
 _OPERAND = re.compile(r"[\w)\]]")
+_SIZES = r"\[[^\]]*\]"
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,11 @@ class CText:
     @cached_property
     def floats(self) -> frozenset[str]:
         """Names of variables, arrays and members of type float."""
-        declared = re.findall(r"\bfloat\s*(?:\(?[&*]\s*)?((?:\w+[^;(){]*?, )*\w+)", self.code)
-        return frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(declared)))
+        declared = re.finditer(
+            r"\bfloat\s*\(?[&*]?\s*(\w+)((?:\)?\[[^\]]*\])*(?:, \w+(?:\[[^\]]*\])*)*;)?", self.code
+        )
+        text = " ".join(f"{match[1]} {re.sub(_SIZES, '', match[2] or '')}" for match in declared)
+        return frozenset(re.findall(r"[A-Za-z_]\w*", text))
 
     def closing(self, opening: int) -> int:
         """Return the place of the bracket that closes the one at ``opening``; -1 without one."""
