@@ -22,8 +22,8 @@ from fa4gen.vendor.call import (
     workspace_bytes,
 )
 from fa4gen.vendor.standin import SimulatedDevice, StandIn
+from fa4gen.verify.cases import MULTIPROCESSORS
 from fa4gen.verify.emulator import (
-    MULTIPROCESSORS,
     EmulatedCall,
     EmulatedKernel,
     EmulatorBackend,

@@ -25,6 +25,7 @@ from fa4gen.verify.cases import (
     unique,
     with_heads_of,
 )
+from fa4gen.verify.edges.attention import edge_cases, edges, reached
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.intervals import element_shares
@@ -49,9 +50,10 @@ from fa4gen.verify.sequence_tensors import (
     read_back,
     sequence_parts,
 )
-from fa4gen.verify.split_cases import empty_workspace, small_split_cases, split_cases
+from fa4gen.verify.split_cases import small_split_cases, split_cases
 from fa4gen.verify.verdict import Failure
 from fa4gen.verify.work_done import attention_tiles, rescales_of
+from fa4gen.verify.workspace import COUNTERS, Kept, workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import Image
+    from fa4gen.verify.edges.edge import Edge
     from fa4gen.verify.inputs import Inputs
     from fa4gen.verify.memory import AttentionMemory
     from fa4gen.verify.tolerance import Errors
@@ -84,12 +87,21 @@ class AttentionFamily:
     def emulated_cases(self) -> tuple[Case, ...]:
         """Return the cases for the emulator."""
         plan = self.plan
-        own = (*small_split_cases(plan), *page_scale_cases(plan))
-        return with_heads_of(plan, (*emulated_cases(plan), *own, *attention_rings(plan)))
+        own = (*small_split_cases(plan), *page_scale_cases(plan), *attention_rings(plan))
+        cases = with_heads_of(plan, (*emulated_cases(plan), *own))
+        return (*cases, *with_heads_of(plan, edge_cases(plan, cases)))
 
     def further_cases(self, wanted: Wanted) -> tuple[Case, ...]:
         """Return further cases for what the emulator's did not reach."""
         return with_heads_of(self.plan, attention_further(self.plan, wanted))
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Return the edges of the plan."""
+        return edges(self.plan)
+
+    def reached(self, case: Case) -> frozenset[str]:
+        """Return the names of the edges that a case is at."""
+        return reached(self.plan, case)
 
     def cost(self, case: Case) -> float:
         """Return how long the emulator takes, about."""
@@ -161,7 +173,9 @@ class AttentionFamily:
             tables=tables,
             values_in_keys=plan.values_in_keys,
         )
-        memory = replace(memory, multiprocessors=case.multiprocessors)
+        memory = replace(
+            memory, multiprocessors=case.multiprocessors, group=case.group, far=case.far
+        )
         return DrawnAttention(plan, inputs, rng, memory, case.sequences)
 
     def gpu_kernel(self, cubin: bytes) -> Any:
@@ -203,20 +217,24 @@ class AttentionFamily:
         schedule = plan_schedule(plan, checked.size, multiprocessors)
         if not schedule.grid:
             return None
+        if memory.group is not None:
+            heads = min(memory.group, checked.size.all_heads // plan.tile_heads)
+            schedule = replace(schedule, heads_per_group=heads)
         maps = {
             row.parameter: describe(
                 row, checked.tensor(row.tensor), fallback_pointer=checked.query.pointer
             )
             for row in plan.tensor_maps
         }
-        values = {**scalar_values(checked, schedule), "tile_counter": np.zeros(2, np.int32)}
+        values: dict[str, Any] = {**scalar_values(checked, schedule)}
+        kept = {"tile_counter": Kept(COUNTERS)}
         if plan.splits_keys:
-            values |= empty_workspace(plan, schedule)
+            kept |= workspace(plan, schedule)
         if plan.tile_list is not None:
             words = ENTRY_BYTES // 4 * (1 + schedule.tiles_per_head)
             values["tile_list"] = np.full(words, -1, np.int32)
         pointers = ("query", "out", "lse", *OPTIONAL, *plan.given_names)
-        return EmulatedLaunch(schedule.grid, values, maps, pointers)
+        return EmulatedLaunch(schedule.grid, values, maps, pointers, kept)
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,10 @@ class CaseMemory(ABC):
     views: Mapping[str, View]
     multiprocessors: int | None = field(default=None, kw_only=True)
     """The launcher's argument where the case is emulated; None: the backend's choice."""
+    group: int | None = field(default=None, kw_only=True)
+    """What the kernel works on together where the case is emulated; None: the launcher's choice."""
+    far: bool = field(default=False, kw_only=True)
+    """Tensors' rows, heads and batches are 2^31 elements apart where the case is emulated."""
 
     @property
     def outputs(self) -> dict[str, View]:

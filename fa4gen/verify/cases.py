@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.verify.verdict import NamedCase
 
+MULTIPROCESSORS = 4
+"""Of the chip that is assumed where cases are emulated: few, so that CTAs take several tiles."""
 AnyCase = TypeVar("AnyCase", bound="NamedCase")
 
-Layout = Literal["bshd", "bhsd", "transposed", "padded", "packed"]
+Layout = Literal["bshd", "bhsd", "transposed", "padded", "apart", "packed"]
 """The tensors' layout in memory; see ``memory``."""
 COUNTING = "counting"
 """Data of which each key shows: for cases of geometry."""
@@ -49,10 +51,16 @@ class Case:
     """The tensors whose scales a kernel for fp8 is given."""
     far_scales: bool = False
     """Scales of pages that differ by 2^20, and some that are zero."""
+    tensors: Literal["drawn", "wild"] = "drawn"
+    """Numbers of declared tensors: such as calls have, or of any size and sign."""
     shared_pages: bool = False
     """Sequences begin with the same pages."""
     multiprocessors: int | None = None
     """Of the chip that the launcher assumes where the case is emulated; None: the backend's."""
+    group: int | None = None
+    """Heads worked on together where the case is emulated; None: the launcher's choice."""
+    far: bool = False
+    """Rows, heads and batches are 2^31 elements apart where the case is emulated."""
     lengths: tuple[tuple[int, int], ...] = ()
     """Query rows and keys of each sequence, for kernels that take sequences of any lengths; where
     there are none, every sequence has ``query_rows`` and ``key_rows``."""

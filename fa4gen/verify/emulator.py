@@ -18,8 +18,11 @@ from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
 from fa4gen.runtime.parameters import to_bytes
 from fa4gen.runtime.tensor_view import TensorView
+from fa4gen.verify.cases import MULTIPROCESSORS
 from fa4gen.verify.family import family_of
+from fa4gen.verify.far_memory import far_memory
 from fa4gen.verify.rounding import numpy_dtype
+from fa4gen.verify.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,10 +35,8 @@ if TYPE_CHECKING:
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_map import TensorMapSpec
     from fa4gen.toolchain.model import CompiledKernel
-    from fa4gen.verify.buffers import CaseMemory, Image
+    from fa4gen.verify.buffers import CaseMemory, Image, View
 
-MULTIPROCESSORS = 4
-"""Multiprocessors of the assumed chip: few, so that CTAs process several tiles in turn."""
 DEVICE = 0
 WORDS = {**DTYPE_NAMES, "fp32": "float32", "int32": "int32"}
 MAX_SHOWN = 8
@@ -107,13 +108,15 @@ class EmulatedKernel:
         self._names = plan_names(plan)
         self._runs: Counter[int] = Counter()
         self._coverages: list[Coverage] = []
+        self._kept = Workspace()
 
     def run(self, memory: CaseMemory) -> dict[str, Image]:
         """Run on copies of the buffers; FindingsError unless the emulator's verdict is clean."""
         from fa4gen.emulator import SCHEDULES, EmulatorError
 
         buffers = {name: image.copy() for name, image in memory.buffers.items()}
-        calls = self._calls(memory, buffers)
+        far = far_memory(memory, buffers) if memory.far else None
+        calls = self._calls(memory, buffers) if far is None else self._calls(*far.of_launch)
         number = self._number(memory) if calls else 0
         for call in calls:
             try:
@@ -136,6 +139,11 @@ class EmulatedKernel:
             if call is calls[-1]:  # what is exercised is counted of the kernel itself
                 self._coverages.append(report.coverage)
             _refuse_findings(report)
+        left = [Problem(text, "") for text in self._kept.take_back()]
+        if left:
+            raise FindingsError(*left)
+        if far is not None:
+            far.bring_back(buffers)
         return buffers
 
     def take_coverage(self) -> Coverage | None:
@@ -158,6 +166,8 @@ class EmulatedKernel:
 
     def _calls(self, memory: CaseMemory, buffers: dict[str, Image]) -> Sequence[EmulatedCall]:
         """Return the launches on ``buffers``, the kernel's last; none where nothing is to do."""
+        from fa4gen.emulator import Memory
+
         plan = self._plan
         views = {
             name: TensorView(
@@ -174,18 +184,12 @@ class EmulatedKernel:
         )
         if launch is None:
             return ()
-        values = dict(launch.values)
-        values |= {name: _tensor_map(spec, buffers) for name, spec in launch.maps.items()}
+        values = {**launch.values, **self._kept.give(launch.kept)}
+        maps = launch.maps.items()
+        values |= {name: _tensor_map(spec, buffers, far=memory.far) for name, spec in maps}
         for name in launch.pointers:
             if name in memory.views:
-                view = memory.views[name]
-                values[name] = np.ndarray(
-                    view.shape,
-                    numpy_dtype(view.dtype),
-                    buffer=buffers[view.buffer].data,
-                    offset=view.offset,
-                    strides=view.strides,
-                )
+                values[name] = _array(memory.views[name], buffers)
         kernel = EmulatedCall(
             plan.entry_point,
             launch.grid,
@@ -193,12 +197,26 @@ class EmulatedKernel:
             plan.launch.cluster,
             plan.launch.dynamic_shared_bytes,
             [_argument(row.c_type, values[row.name]) for row in plan.parameters],
+            # maps of far tensors lead to their first elements alone
+            [Memory(_array(view, buffers), name=name) for name, view in memory.views.items()]
+            if memory.far
+            else (),
         )
         listing = plan.tile_list
         if listing is None:
             return (kernel,)
         arguments = [_argument(row.c_type, values[row.name]) for row in listing.parameters]
         return EmulatedCall(listing.entry_point, 1, listing.threads, None, 0, arguments), kernel
+
+
+def _array(view: View, buffers: dict[str, Image]) -> NDArray[Any]:
+    return np.ndarray(
+        view.shape,
+        numpy_dtype(view.dtype),
+        buffer=buffers[view.buffer].data,
+        offset=view.offset,
+        strides=view.strides,
+    )
 
 
 def _refuse_findings(report: Report) -> None:
@@ -241,7 +259,7 @@ def plan_names(plan: KernelPlan) -> Names:
     return Names(tuple(ranges), tuple(roles), base_align=plan.shared[0].alignment)
 
 
-def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image]) -> TensorMap:
+def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image], *, far: bool = False) -> TensorMap:
     """Return the emulator's tensor map for what the launcher would have the driver encode."""
     from fa4gen.emulator import TensorMap
 
@@ -251,7 +269,7 @@ def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image]) -> TensorMap:
     # by its strides, not as an array: those of maps that clip rows wrap around the address space
     start = spec.pointer - image.__array_interface__["data"][0]
     return TensorMap(
-        image[start:],
+        image[start : start + dtype.itemsize] if far else image[start:],
         box=spec.box[::-1],
         swizzle=spec.swizzle,
         dtype=dtype,

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from fa4gen.runtime.tensor_map import TensorMapSpec
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import CaseMemory
+    from fa4gen.verify.edges.edge import Edge
     from fa4gen.verify.verdict import NamedCase, Reference
     from fa4gen.verify.wanted import Wanted
     from fa4gen.verify.work_done import Rescales, Tiles
+    from fa4gen.verify.workspace import Kept
 
 
 class Problem(Protocol):
@@ -41,6 +43,8 @@ class EmulatedLaunch:
     maps: Mapping[str, TensorMapSpec]
     pointers: tuple[str, ...] = field(default=())
     """Parameters that are the address of the tensor of the same name, where the case has one."""
+    kept: Mapping[str, Kept] = field(default_factory=dict)
+    """Memory that all launches of the kernel use in turn."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,12 @@ class Family(Protocol):
 
     def further_cases(self, wanted: Wanted) -> tuple[NamedCase, ...]:
         """Return cases for the emulator, likely ones first, for what its own did not reach."""
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Return the edges of the plan, those that no case reaches among them."""
+
+    def reached(self, case: Any) -> frozenset[str]:
+        """Return the names of the edges that a case is at."""
 
     def cost(self, case: Any) -> float:
         """Return how long the emulator takes for a case, in blocks of keys or of K, about."""

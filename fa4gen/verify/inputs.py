@@ -165,6 +165,8 @@ def draw_tensor(tensor: Tensor, case: Case, rng: np.random.Generator) -> NDArray
         "keys": case.key_rows,
     }
     shape = tuple(extents[one] if isinstance(one, str) else one for one in tensor.shape)
+    if case.tensors == "wild":
+        return _wild(tensor, shape, rng)
     if tensor.dtype == "fp32":
         return rng.normal(0.0, 0.5, shape).astype(np.float32)
     if tensor.shape[-1] in ("rows", "keys"):
@@ -176,6 +178,25 @@ def draw_tensor(tensor: Tensor, case: Case, rng: np.random.Generator) -> NDArray
     if len(shape) > 1 and isinstance(tensor.shape[-1], int):
         drawn *= rng.random(shape) < 0.5
     return drawn.astype(np.int32)
+
+
+WILD = (4.0, -0.25, 0.0, 2.0**-10, 0.4, -2.0)
+"""Slopes, say: so large that all but near keys vanish, so that a dominant key far away does not,
+none, tiny, and some of the other sign."""
+
+
+def _wild(tensor: Tensor, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
+    """Return numbers of any size and sign, which differ from batch to batch.
+
+    Along rows or keys whole numbers are few, in no order, so that each is there again and again.
+    """
+    if tensor.dtype == "fp32":
+        return np.resize(np.array(WILD, np.float32), shape)
+    if tensor.shape[-1] in ("rows", "keys") and "batch" not in tensor.shape[1:]:
+        few = rng.integers(-3, 3, shape)
+        few[: len(few) // 2] += 1 << 30
+        return few.astype(np.int32)
+    return rng.integers(-(1 << 31), 1 << 31, shape).astype(np.int32)
 
 
 def _rows(case: Case, which: int, packed: bool) -> tuple[int, int]:

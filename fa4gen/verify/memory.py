@@ -7,6 +7,8 @@ Layouts, by the caller's axes (``layout`` of the launcher) and the order in memo
 * ``transposed``: memory as in bhsd, passed as a (batch, rows, heads, depth) view.
 * ``padded``: as bshd, with 16 unused elements after each row of heads, 48 after each batch, and an
   address that is an odd multiple of 16 bytes.
+* ``apart``: unused elements after each head, row and batch, other numbers of them for each tensor,
+  and keys and output with heads before rows in memory; passed as bshd.
 * ``packed``: query, key and value are slices of one (batch, rows, columns of all heads) tensor; the
   output is padded.
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.inputs import Inputs
 
 ROW_PADDING = 16
+APART = ("query", "key", "value", "out")
 BATCH_PADDING = 48
 
 
@@ -181,7 +184,9 @@ class _Maker:
         batch, rows, heads, depth = shape
         offset = GUARD_BYTES
         row = heads * depth
-        if layout in ("bhsd", "transposed"):
+        if layout == "apart":
+            strides, size = self._apart(name, shape)
+        elif layout in ("bhsd", "transposed"):
             strides = (heads * rows * depth, depth, rows * depth, 1)
             size = math.prod(shape)
         elif layout == "padded":
@@ -199,6 +204,22 @@ class _Maker:
         self._new_buffer(name, size, dtype)
         element = numpy_dtype(dtype).itemsize
         self.views[name] = View(name, offset, shape, tuple(element * s for s in strides), dtype)
+
+    def _apart(self, name: str, shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+        """Return strides that no other tensor and no other axis has, and the elements in all."""
+        batch, rows, heads, depth = shape
+        number = APART.index(name)
+        step = depth + ROW_PADDING * (1 + number)
+        if name in ("key", "out"):
+            row, head = step, step * rows + ROW_PADDING * (7 + number)
+            end = head * heads
+        else:
+            head, row = step, step * heads + ROW_PADDING * (7 + number)
+            end = row * rows
+        end += ROW_PADDING * (13 + number)
+        if self.whole_rows and name in ("key", "value"):
+            end = -(-end // row) * row
+        return (end, row, head, 1), end * batch
 
     def add_contiguous(self, name: str, shape: tuple[int, ...], dtype: str = "fp32") -> None:
         """Add a contiguous array of elements of 4 bytes."""

@@ -19,12 +19,14 @@ def small_sequences(plan: AttentionPlan) -> Mapping[str, Lengths]:
     m, n = plan.BM, plan.BN
     page = plan.page_size or 64
     return {
-        "none_and_one": _of(plan, (0, 0), (1, 1), (0, 5), (3, 0), (1, n + 1), (0, 0)),
-        "edges": _of(plan, (m, n), (m + 1, n + 1), (m - 1, n - 1), (64, 2 * n), (65, 1)),
-        "giant": _of(plan, *((1 + i % 3, 2 + i) for i in range(9)), (2 * m + 5, 3 * n + 7), (2, 3)),
-        "pages": _of(plan, (5, page), (9, page + 1), (7, page - 1), (3, 2 * n), (m, 3 * page)),
-        "all_empty": _of(plan, (0, 0), (0, 7), (0, 0)),
-        "more_than_a_warp": _of(plan, *((i % 4, 1 + i % 7) for i in range(40))),
+        "none_and_one": batch_of(plan, (0, 0), (1, 1), (0, 5), (3, 0), (1, n + 1), (0, 0)),
+        "edges": batch_of(plan, (m, n), (m + 1, n + 1), (m - 1, n - 1), (64, 2 * n), (65, 1)),
+        "giant": batch_of(
+            plan, *((1 + i % 3, 2 + i) for i in range(9)), (2 * m + 5, 3 * n + 7), (2, 3)
+        ),
+        "pages": batch_of(plan, (5, page), (9, page + 1), (7, page - 1), (3, 2 * n), (m, 3 * page)),
+        "all_empty": batch_of(plan, (0, 0), (0, 7), (0, 0)),
+        "more_than_a_warp": batch_of(plan, *((i % 4, 1 + i % 7) for i in range(40))),
     }
 
 
@@ -37,19 +39,19 @@ def hard_sequences(plan: AttentionPlan) -> Mapping[str, Lengths]:
     halves = [(64 * i + d, 2 * n + d) for i in range(1, 5) for d in (-1, 0, 1)]
     return {
         **small_sequences(plan),
-        "around": _of(plan, *around, *halves),
-        "thousands": _of(plan, *((i * 7 % 5, 1 + i * 5 % 11) for i in range(3000))),
-        "giant_among_dwarfs": _of(
+        "around": batch_of(plan, *around, *halves),
+        "thousands": batch_of(plan, *((i * 7 % 5, 1 + i * 5 % 11) for i in range(3000))),
+        "giant_among_dwarfs": batch_of(
             plan, *((1 + i % 9, 1 + i % 70) for i in range(50)), (5000, 5100), (1, 4000), (700, 700)
         ),
-        "growing": _of(plan, *((17 * i, 17 * i) for i in range(1, 40))),
-        "prefill_and_decode": _of(
+        "growing": batch_of(plan, *((17 * i, 17 * i) for i in range(1, 40))),
+        "prefill_and_decode": batch_of(
             plan, (512, 3000), *((1, 200 * i) for i in range(20)), (300, 300)
         ),
     }
 
 
-def _of(plan: AttentionPlan, *pairs: tuple[int, int]) -> Lengths:
+def batch_of(plan: AttentionPlan, *pairs: tuple[int, int]) -> Lengths:
     """Return the pairs, with the same rows in each where queries are dense, and so with keys."""
     rows, keys = (max(pair[i] for pair in pairs) for i in (0, 1))
     return tuple(

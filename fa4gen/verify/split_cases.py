@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from fa4gen.verify.cases import COUNTING, TURNS, Case
 
@@ -12,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.runtime.schedule import Schedule
 
 PIECES = 14
 """Of a tile: more than a thread loads at once."""
@@ -22,15 +19,6 @@ GROUPED = 26
 HARD = (
     "far_apart", "rising", "falling", "rising_and_falling", "all_logits_low", "counting_rising",
 )  # fmt: skip
-
-
-def empty_workspace(plan: AttentionPlan, schedule: Schedule) -> dict[str, Any]:
-    """Return a workspace by parameter: tickets are zero, partial results NaN."""
-    size = plan.workspace_bytes(schedule.grid, schedule.num_tiles) - plan.ticket_bytes
-    partials = np.full(size // 4, np.nan, np.float32)
-    rows = partials.reshape(-1, plan.partial_stride)
-    rows[:, plan.value_depth + 2 :] = 0  # where splits of a fixed number of keys have tickets
-    return {"tickets": np.zeros(plan.ticket_bytes // 4, np.int32), "partials": partials}
 
 
 def split_cases(plan: AttentionPlan) -> Iterator[Case]:

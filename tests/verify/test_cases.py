@@ -5,6 +5,7 @@ import pytest
 from fa4gen.errors import ConfigError
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.verify.cases import (
+    MULTIPROCESSORS,
     Case,
     check_patterns,
     default_cases,
@@ -12,7 +13,6 @@ from fa4gen.verify.cases import (
     large_cases,
     select_cases,
 )
-from fa4gen.verify.emulator import MULTIPROCESSORS
 from fa4gen.verify.input_kinds import KINDS
 
 PLANS = [

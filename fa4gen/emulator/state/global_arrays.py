@@ -202,18 +202,20 @@ def _place(group: Sequence[_Span], memory: GlobalMemory, addresses: dict[int, in
     low = group[0].low
     size = max(one.high for one in group) - low
     writable = any(one.array.flags.writeable for one in group)
+    elements = sum(one.array.nbytes for one in group)
     names = "/".join(dict.fromkeys(name for one in group for name in one.names))
     starts = {one.fixed - (_first(one) - low) for one in group if one.fixed is not None}
     if len(starts) > 1:
         raise LaunchError(f"{names} share memory, so their addresses cannot be chosen freely")
     if starts:
         start = starts.pop()
-        memory.reserve_at(start, size, names, writable=writable)
+        memory.reserve_at(start, size, names, writable=writable, elements=elements)
     else:
         # an allocation starts on a wide boundary, as the GPU's allocator gives it; what is
         # inside one keeps its distance from there
         lead = (low - _allocation(group[0].array)) % _ALLOCATION_ALIGN
-        start = memory.reserve(size + lead, names, writable=writable) + lead
+        room = size + lead
+        start = memory.reserve(room, names, writable=writable, elements=elements + lead) + lead
     for one in group:
         addresses[id(one.array)] = start + _first(one) - low
 

@@ -7,6 +7,8 @@ CTA's shared memory belongs to the system.
 
 from __future__ import annotations
 
+import mmap
+import sys
 from bisect import bisect_right, insort
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,8 +21,8 @@ from fa4gen.emulator.state.budget import REMEDY, Budget, shown_bytes
 
 GLOBAL_BASE: Final = 0x10_0000_0000
 FIXED_BASE: Final = GLOBAL_BASE + (64 << 20)  # from here on, arrays may be given an address
-FIXED_END: Final = GLOBAL_BASE + (1 << 38)
 SHARED_WINDOW: Final = 0x7F10_0000_0000
+FIXED_END: Final = SHARED_WINDOW - (1 << 32)
 LOCAL_WINDOW: Final = 0x7F20_0000_0000
 PARAM_WINDOW: Final = 0x7F30_0000_0000
 WINDOW_BYTES: Final = 1 << 32
@@ -31,6 +33,9 @@ OFFSET_MASK: Final = (1 << RANK_SHIFT) - 1
 # Between two arrays is at least this much that belongs to nobody.
 _GUARD: Final = 4096
 _ALIGN: Final = 512
+# From this size on, an arena of which little is used is mapped: only touched pages take memory.
+_SPARSE: Final = 1 << 30
+_MAP_NORESERVE: Final = 0x4000  # of Linux; Python has the name from 3.13 on
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,7 @@ class GlobalMemory:
         self.regions: list[Region] = []
         self._starts: list[int] = []
         self._next = GLOBAL_BASE + _GUARD
+        self._elements = 0
         self.data: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self.budget: Budget | None = None
 
@@ -63,10 +69,23 @@ class GlobalMemory:
         other.regions = list(self.regions)
         other._starts = list(self._starts)
         other._next = self._next
+        other._elements = self._elements
         return other
 
-    def reserve(self, size: int, name: str, *, align: int = _ALIGN, writable: bool = True) -> int:
-        """Add a region of ``size`` bytes and return its address."""
+    def reserve(
+        self,
+        size: int,
+        name: str,
+        *,
+        align: int = _ALIGN,
+        writable: bool = True,
+        elements: int | None = None,
+    ) -> int:
+        """Add a region of ``size`` bytes and return its address.
+
+        ``elements``: the bytes of it that are used, where arrays in it have gaps.
+        """
+        self._elements += size if elements is None else min(size, elements)
         align = max(align, _ALIGN)
         start = -(-self._next // align) * align
         self.regions.append(Region(start, start + size, name, writable))
@@ -74,8 +93,17 @@ class GlobalMemory:
         self._next = start + size + _GUARD
         return start
 
-    def reserve_at(self, start: int, size: int, name: str, *, writable: bool = True) -> None:
+    def reserve_at(
+        self,
+        start: int,
+        size: int,
+        name: str,
+        *,
+        writable: bool = True,
+        elements: int | None = None,
+    ) -> None:
         """Add a region at an address. Raises LaunchError where that cannot be."""
+        self._elements += size if elements is None else min(size, elements)
         stop = start + size
         if start < FIXED_BASE or stop > FIXED_END:
             raise LaunchError(
@@ -100,11 +128,12 @@ class GlobalMemory:
         what = f"global memory of {shown_bytes(used)} in {len(self.regions)} arrays and variables"
         if size > 2 * used + FIXED_BASE - GLOBAL_BASE:
             what += f", far apart: give them addresses near {FIXED_BASE:#x}"
+        is_sparse = used > 2 * self._elements + _SPARSE and sys.platform == "linux"
         if self.budget is not None:
-            self.budget.need(size, what)
+            self.budget.need(size - used + self._elements if is_sparse else size, what)
         try:
-            grown = np.zeros(size, np.uint8)
-        except (MemoryError, ValueError):
+            grown = _sparse_zeros(size) if is_sparse else np.zeros(size, np.uint8)
+        except (MemoryError, OSError, ValueError):
             raise LaunchError(f"{what}: {shown_bytes(size)} cannot be had", "", REMEDY) from None
         grown[: len(self.data)] = self.data
         self.data = grown
@@ -155,6 +184,11 @@ class GlobalMemory:
             offset=address - GLOBAL_BASE,
             strides=array.strides,
         )
+
+
+def _sparse_zeros(size: int) -> NDArray[np.uint8]:
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+    return np.frombuffer(mmap.mmap(-1, size, flags=flags), np.uint8)
 
 
 class SharedMemory:

@@ -44,6 +44,8 @@ class GemmCase:
     """C is NaN throughout; for beta of 0."""
     multiprocessors: int | None = None
     """Of the chip that the launcher assumes where the case is emulated; None: the backend's."""
+    group: int | None = None
+    """Row tiles worked on together where the case is emulated; None: the launcher's choice."""
 
     def __str__(self) -> str:
         batch = "" if self.batch is None else f"batch {self.batch}, "

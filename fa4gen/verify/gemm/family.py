@@ -10,6 +10,7 @@ import numpy as np
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.tensor_map import describe_axes
+from fa4gen.verify.edges.products import edge_cases, edges, reached
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.gemm import tolerance
 from fa4gen.verify.gemm.cases import GemmCase, default_cases, emulated_cases, large_cases
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import Image
+    from fa4gen.verify.edges.edge import Edge
     from fa4gen.verify.gemm.inputs import GemmInputs
     from fa4gen.verify.gemm.memory import GemmMemory
     from fa4gen.verify.gemm.result import GemmResult
@@ -49,7 +51,8 @@ class GemmFamily:
 
     def emulated_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases for the emulator."""
-        return (*emulated_cases(self.plan), gemm_rings(self.plan))
+        cases = (*emulated_cases(self.plan), gemm_rings(self.plan))
+        return (*cases, *edge_cases(self.plan, cases))
 
     def further_cases(self, wanted: Wanted) -> tuple[GemmCase, ...]:
         """Return further cases for what the emulator's did not reach."""
@@ -62,6 +65,14 @@ class GemmFamily:
     def rescales(self, coverages: Iterable[Coverage]) -> None:
         """Return None: there is no softmax."""
         del coverages
+
+    def edges(self) -> tuple[Edge, ...]:
+        """Return the edges of the plan."""
+        return edges(self.plan)
+
+    def reached(self, case: GemmCase) -> frozenset[str]:
+        """Return the names of the edges that a case is at."""
+        return reached(self.plan, case)
 
     def cost(self, case: GemmCase) -> float:
         """Return how long the emulator takes, about."""
@@ -89,7 +100,7 @@ class GemmFamily:
         """Draw A, B and C."""
         inputs = make_inputs(case, self.plan, make_rng(seed, case.name))
         memory = place(case, inputs, self.plan)
-        memory = replace(memory, multiprocessors=case.multiprocessors)
+        memory = replace(memory, multiprocessors=case.multiprocessors, group=case.group)
         return DrawnGemm(self.plan, inputs, memory)
 
     def gpu_kernel(self, cubin: bytes) -> Any:
@@ -119,6 +130,8 @@ class GemmFamily:
         schedule = plan_gemm_schedule(plan, checked.size, multiprocessors)
         if not schedule.grid:
             return None
+        if memory.group is not None:
+            schedule = replace(schedule, group_rows=min(memory.group, schedule.row_tiles))
         maps = {
             row.parameter: describe_axes(
                 row,

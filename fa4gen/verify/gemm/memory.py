@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 16
 """Bytes: strides are multiples of it, and TMA writes in units of it."""
+TENSORS = ("a", "b", "c", "out")
 ROW_PADDING_BYTES = 48
 MATRIX_PADDING_BYTES = 112
 
@@ -102,7 +103,7 @@ class _Maker:
         strides = [element] * values.ndim
         step = element
         for axis, inner in zip(axes[-2::-1], axes[:0:-1], strict=True):
-            step = _rounded_up(step * values.shape[inner]) + self._padding(axis)
+            step = _rounded_up(step * values.shape[inner]) + self._padding(name, axis)
             strides[axis] = step
         offset = GUARD_BYTES + (LEAST_ALIGNMENT if self.case.padded else 0)
         total = max(1, values.shape[0]) * strides[0]
@@ -113,10 +114,12 @@ class _Maker:
             view = replace(view, shape=view.shape[1:], strides=view.strides[1:])
         self.views[name] = view
 
-    def _padding(self, axis: int) -> int:
+    def _padding(self, name: str, axis: int) -> int:
+        """Return unused bytes, of each tensor another number of them."""
         if not self.case.padded:
             return 0
-        return ROW_PADDING_BYTES if axis else MATRIX_PADDING_BYTES
+        own = CHUNK_BYTES * TENSORS.index(name)
+        return own + (ROW_PADDING_BYTES if axis else MATRIX_PADDING_BYTES)
 
 
 def _rounded_up(size: int) -> int:

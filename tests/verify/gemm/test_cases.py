@@ -4,7 +4,7 @@ import pytest
 
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
-from fa4gen.verify.emulator import MULTIPROCESSORS as EMULATED
+from fa4gen.verify.cases import MULTIPROCESSORS as EMULATED
 from fa4gen.verify.gemm.cases import default_cases, emulated_cases, large_cases
 from fa4gen.verify.gemm.input_kinds import KINDS
 

@@ -1,0 +1,167 @@
+"""The edges of matrix products, and the emulator's cases that reach those not reached before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
+from fa4gen.runtime.schedule import ceil_div
+from fa4gen.verify.cases import MULTIPROCESSORS
+from fa4gen.verify.edges.edge import Edge, Special
+from fa4gen.verify.gemm.cases import GemmCase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fa4gen.designs.shared.gemm_model import GemmPlan
+
+RELATIONS: Final = {0: "on a boundary", 1: "one past a boundary", -1: "one before a boundary"}
+
+
+def edges(plan: GemmPlan) -> tuple[Edge, ...]:
+    """Return the edges of a plan."""
+    return tuple(one.edge(plan) for one in specials(plan))
+
+
+def reached(plan: GemmPlan, case: GemmCase) -> frozenset[str]:
+    """Return the names of the edges that a case reaches."""
+    if 0 in (case.m, case.n, case.batch):
+        return frozenset()
+    return frozenset(one.name for one in specials(plan) if one.has(plan, case))
+
+
+def edge_cases(plan: GemmPlan, others: Iterable[GemmCase]) -> tuple[GemmCase, ...]:
+    """Return cases for the edges that ``others`` do not reach."""
+    left = {edge.name for edge in edges(plan) if not edge.impossible}
+    for case in others:
+        left -= reached(plan, case)
+    made = []
+    for one in specials(plan):
+        if one.name in left:
+            made.append(one.make(plan))
+            left -= reached(plan, made[-1])
+    return tuple(made)
+
+
+def specials(plan: GemmPlan) -> Iterator[Special[GemmPlan, GemmCase]]:
+    """Yield the edges of a plan, each with a case that is at it."""
+    for one in (*SPECIALS, *_ends("rows", "m"), *_ends("columns", "n"), *_ends("k", "k")):
+        if one.concerns(plan):
+            yield one
+
+
+def extent(plan: GemmPlan, axis: str) -> int:
+    """Return rows or columns of a tile, or the extent of a block along k."""
+    return {"m": plan.tile_rows, "n": plan.tile_columns, "k": plan.BK}[axis]
+
+
+def _ends(words: str, axis: str) -> Iterator[Special[GemmPlan, GemmCase]]:
+    """Yield the edges of an extent that ends on the boundary of a tile or block, or near it."""
+    for relation, where in RELATIONS.items():
+
+        def has(plan: GemmPlan, case: GemmCase, relation: int = relation) -> bool:
+            step = extent(plan, axis)
+            return int(getattr(case, axis)) % step == relation % step
+
+        def make(plan: GemmPlan, relation: int = relation) -> GemmCase:
+            sizes = {"m": 9, "n": 9, "k": 8, axis: extent(plan, axis) + relation}
+            return GemmCase(f"edges/{axis}{sizes[axis]}", sizes["m"], sizes["n"], sizes["k"])
+
+        why = f"{words} past the last one count, or the last ones do not"
+        yield Special(f"{words} end {where}", why, lambda _: True, has, make)
+
+
+def _group(plan: GemmPlan) -> GemmCase:
+    """Three rows of tiles in groups of two."""
+    rows, columns = 2 * plan.tile_rows + 1, plan.tile_columns + 9
+    return GemmCase("groups/rows", rows, columns, 24, batch=2, group=2)
+
+
+def _has_groups(plan: GemmPlan, case: GemmCase) -> bool:
+    tiles = ceil_div(case.m, plan.tile_rows)
+    several = case.n > plan.tile_columns and (case.batch or 1) > 1
+    return several and case.group is not None and case.group < tiles and tiles % case.group > 0
+
+
+def _has_waves(plan: GemmPlan, case: GemmCase) -> bool:
+    count = case.multiprocessors or MULTIPROCESSORS
+    size = GemmSize(case.batch or 1, case.m, case.n, case.k)
+    tiles = plan_gemm_schedule(plan, size, count).num_tiles
+    return tiles * plan.launch.cluster > 2 * count
+
+
+def _waves(plan: GemmPlan) -> GemmCase:
+    """Six tiles for each cluster of the chip."""
+    rows, columns = plan.tile_rows + 5, 2 * plan.tile_columns + 9
+    return GemmCase("edges/waves", rows, columns, 24, multiprocessors=plan.launch.cluster)
+
+
+def _parts(plan: GemmPlan) -> int:
+    """Return how many CTAs divide k of a tile."""
+    return int(getattr(plan, "split_k", 1))
+
+
+def _has_unequal_parts(plan: GemmPlan, case: GemmCase) -> bool:
+    blocks, parts = ceil_div(case.k, plan.BK), _parts(plan)
+    return blocks > parts and blocks % parts > 0
+
+
+def _unequal_parts(plan: GemmPlan) -> GemmCase:
+    return GemmCase("edges/unequal_parts", 9, 24, _parts(plan) * plan.BK + 8)
+
+
+def _has_idle_parts(plan: GemmPlan, case: GemmCase) -> bool:
+    return 0 < ceil_div(case.k, plan.BK) < _parts(plan)
+
+
+SPECIALS: Final[tuple[Special[GemmPlan, GemmCase], ...]] = (
+    Special(
+        "several groups of row tiles, the last not full",
+        "rows past the last full group are left out, or others are computed twice",
+        lambda _: True,
+        _has_groups,
+        _group,
+    ),
+    Special(
+        "strides that no other matrix and axis has",
+        "a matrix is read or written with the strides of another, or with those of another axis",
+        lambda _: True,
+        lambda _, case: case.padded and (case.batch or 1) > 1 and case.m > 1 and not case.shared,
+        lambda _: GemmCase("strides/apart", 33, 40, 24, batch=2, padded=True),
+    ),
+    Special(
+        "more tiles than two waves",
+        "state of one tile is left for the next, or tiles are taken twice",
+        lambda _: True,
+        _has_waves,
+        _waves,
+    ),
+    Special(
+        "CTAs of a cluster without rows",
+        "a CTA past the last row does not take part, and others wait for it",
+        lambda plan: plan.tile_rows > plan.BM,
+        lambda plan, case: 0 < case.m % plan.tile_rows <= plan.tile_rows - plan.BM,
+        lambda plan: GemmCase("edges/rows_of_one", 9, plan.BN + 9, plan.BK + 8),
+    ),
+    Special(
+        "CTAs of a cluster without columns",
+        "a CTA past the last column does not take part, and others wait for it",
+        lambda plan: plan.tile_columns > plan.BN,
+        lambda plan, case: 0 < case.n % plan.tile_columns <= plan.tile_columns - plan.BN,
+        lambda plan: GemmCase("edges/columns_of_one", plan.tile_rows + 9, 9, plan.BK + 8),
+    ),
+    Special(
+        "parts of k of different lengths",
+        "a CTA takes blocks of k of another, or none takes the last",
+        lambda plan: _parts(plan) > 1,
+        _has_unequal_parts,
+        _unequal_parts,
+    ),
+    Special(
+        "a part of k without blocks",
+        "what such a CTA adds is not zero",
+        lambda plan: _parts(plan) > 1,
+        _has_idle_parts,
+        lambda _: GemmCase("edges/idle_part", 9, 24, 8),
+    ),
+)

@@ -1,0 +1,133 @@
+"""The edges of kernels whose CTAs share keys: units, and shares of the line of all units.
+
+The units of all tiles are a line, of which each CTA takes an even share; or each tile is cut into
+splits of a fixed number of keys. See ``decode/line.cuh.j2``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fa4gen.runtime.schedule import ProblemSize, ceil_div, plan_schedule
+from fa4gen.verify.cases import MULTIPROCESSORS, Case
+from fa4gen.verify.edges.edge import Edge
+from fa4gen.verify.edges.row_ends import RELATIONS
+from fa4gen.verify.sequences import batch_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.shared.decode_model import SharedKeysPlan
+
+SHARES: Final = {
+    "a tile of one piece": "what needs no combining is combined, or not written",
+    "a tile of two pieces": "one of them is left out",
+    "a tile of three pieces and more": "those between the first and the last are left out",
+    "a share that ends inside of a tile": "the next share begins a unit too early or too late",
+    "a share of several tiles": "the second one's rows are those of the first",
+    "shares of different lengths": "those that are a unit longer begin where others do",
+    "more sequences than a warp has lanes": "sums of lengths are those of one warp",
+}
+
+OF_EVEN_SHARES: Final = ("a share of several tiles", "shares of different lengths")
+
+
+def share_edges(plan: SharedKeysPlan) -> Iterator[Edge]:
+    """Yield the edges of units and shares."""
+    ends = ["keys end"]
+    if plan.mask.LAST is not None and plan.mask.TEST is None:
+        ends.append("the keys that all rows see end")
+    for name in ends:
+        for words in RELATIONS.values():
+            yield Edge(f"{name} {words} of a unit", "a unit is left out, or not masked")
+    for name, why in SHARES.items():
+        none = ""
+        if name.startswith("more sequences") and not plan.key_lengths:
+            none = "lengths are the same for all sequences"
+        if plan.split_blocks and name in OF_EVEN_SHARES:
+            none = "a tile's splits have a fixed number of keys"
+        yield Edge(name, why, none)
+
+
+def reached(plan: SharedKeysPlan, case: Case) -> Iterator[str]:
+    """Yield the names of the edges that a case is at."""
+    if not case.query_heads or not case.batch or not case.query_rows:
+        return
+    for rows, keys in set(case.sequences):
+        for relation, words in RELATIONS.items():
+            if keys and keys % plan.unit_keys == relation % plan.unit_keys:
+                yield f"keys end {words} of a unit"
+            if plan.mask.LAST is not None and plan.mask.TEST is None and keys >= rows:
+                end = min(keys, plan.mask.last(keys - rows) + 1)
+                if 0 < end < keys and end % plan.unit_keys == relation % plan.unit_keys:
+                    yield f"the keys that all rows see end {words} of a unit"
+    if plan.key_lengths and len(case.sequences) > 32:
+        yield "more sequences than a warp has lanes"
+    yield from _pieces(plan, case)
+
+
+def _pieces(plan: SharedKeysPlan, case: Case) -> Iterator[str]:
+    """Yield the edges of how the line is cut."""
+    heads = case.query_heads // case.key_heads
+    size = ProblemSize(len(case.sequences), case.query_heads, heads, case.query_rows, case.key_rows)
+    schedule = plan_schedule(plan, size, case.multiprocessors or MULTIPROCESSORS)
+    tiles = [
+        units
+        for _, keys in case.sequences
+        for units in [max(1, ceil_div(keys, plan.unit_keys))]
+        * (case.key_heads * schedule.tiles_per_head)
+    ]
+    if plan.split_blocks:
+        pieces = [ceil_div(units, plan.split_units) for units in tiles]
+        if any(units % plan.split_units and units > plan.split_units for units in tiles):
+            yield "a share that ends inside of a tile"
+    else:
+        pieces = []
+        line, ctas = sum(tiles), max(1, schedule.grid // plan.ctas_per_tile)
+        ctas = min(ctas, line)
+        share, longer = divmod(line, ctas)
+        begins = [i * share + min(i, longer) for i in range(ctas + 1)]
+        if longer:
+            yield "shares of different lengths"
+        at = 0
+        for units in tiles:
+            inside = [begin for begin in begins if at < begin < at + units]
+            pieces.append(1 + len(inside))
+            if inside:
+                yield "a share that ends inside of a tile"
+            at += units
+        if ctas < len(tiles):
+            yield "a share of several tiles"
+    for count, words in ((1, "one piece"), (2, "two pieces")):
+        if count in pieces:
+            yield f"a tile of {words}"
+    if max(pieces, default=0) > 2:
+        yield "a tile of three pieces and more"
+
+
+def share_problems(plan: SharedKeysPlan) -> Iterator[Case]:
+    """Yield small problems around a unit, with one row and several."""
+    unit = plan.unit_keys
+    for rows in (1, 3):
+        for keys in (unit - 1, unit, unit + 1, 2 * unit - 1, 2 * unit + 1):
+            for past in {0, rows - 1}:
+                yield _case(plan, (rows, keys + past))
+    for count in (2, 3, 5):
+        several = plan.line_step * plan.BN * count
+        yield _case(plan, (2, several + 9), multiprocessors=count * plan.ctas_per_tile)
+        yield _case(plan, (1, several + 9), (1, 5), multiprocessors=2 * plan.ctas_per_tile)
+    if plan.key_lengths:
+        yield _case(plan, *((1, 1 + i % 7) for i in range(40)))
+
+
+def _case(
+    plan: SharedKeysPlan, *pairs: tuple[int, int], multiprocessors: int | None = None
+) -> Case:
+    rows, keys = (max(pair[i] for pair in pairs) for i in (0, 1))
+    lengths = batch_of(plan, *pairs) if plan.has_tile_lengths else ()
+    name = f"edges/{len(pairs)}x{rows}x{keys}"
+    if multiprocessors:
+        name += f"_{multiprocessors}"
+    return Case(
+        name, len(pairs), 1, 1, rows, keys, lengths=lengths, multiprocessors=multiprocessors
+    )

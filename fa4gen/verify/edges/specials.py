@@ -1,0 +1,122 @@
+"""Edges of attention that one case reaches each: strides, groups, sequences, declared tensors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from fa4gen.verify.cases import Case
+from fa4gen.verify.edges.edge import Special
+from fa4gen.verify.sequences import batch_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+
+WILD_HEADS: Final = 6
+"""As many as ``inputs`` has wild numbers."""
+
+
+def specials(plan: AttentionPlan) -> Iterator[Special[AttentionPlan, Case]]:
+    """Yield those of a plan."""
+    return (one for one in SPECIALS if one.concerns(plan))
+
+
+def _apart(plan: AttentionPlan) -> Case:
+    return _of_sequences(plan, "strides/apart", (5, plan.BN + 6), (3, 20), layout="apart")
+
+
+def _far(plan: AttentionPlan) -> Case:
+    return _of_sequences(plan, "strides/far", (5, 70), (3, 20), far=True)
+
+
+def _of_sequences(plan: AttentionPlan, name: str, *pairs: tuple[int, int], **more: object) -> Case:
+    """Return a case of two heads; of the longest sequence's lengths for each in a dense batch."""
+    rows, keys = (max(pair[i] for pair in pairs) for i in (0, 1))
+    lengths = batch_of(plan, *pairs) if plan.has_tile_lengths else ()
+    values = {"lengths": lengths, **more}
+    return Case(name, len(pairs), 2 * plan.tile_heads, 2, rows, keys, **values)  # type: ignore[arg-type]
+
+
+def _group(plan: AttentionPlan) -> Case:
+    """Three heads in groups of two, or their multiple where tiles have several."""
+    return Case("groups/heads", 1, 3 * plan.tile_heads, 3, plan.tile_queries + 1, 20, group=2)
+
+
+def _has_groups(plan: AttentionPlan, case: Case) -> bool:
+    heads = case.batch * case.query_heads // plan.tile_heads
+    return case.group is not None and case.group < heads and heads % case.group > 0
+
+
+def _no_groups(plan: AttentionPlan) -> str:
+    if not plan.is_ragged:
+        return ""
+    return f"a group has {plan.group_keys} keys of a head: too many to emulate"
+
+
+def _many_sequences(plan: AttentionPlan) -> Case:
+    """Return more sequences than threads, of which few have rows: in the first round, and later."""
+    assert plan.tile_list is not None
+    threads = plan.tile_list.threads
+    some = {0: (1, 3), 40: (2, 1), threads - 1: (3, 2), threads: (1, 5), threads + 33: (2, 4)}
+    pairs = [some.get(i, (0, i % 2)) for i in range(threads + 40)]
+    return _of_sequences(plan, "ragged/more_than_threads", *pairs)
+
+
+def _has_many_sequences(plan: AttentionPlan, case: Case) -> bool:
+    listing = plan.tile_list
+    return listing is not None and len(case.sequences) > listing.threads
+
+
+def _wild(plan: AttentionPlan) -> Case:
+    """Return several tiles for one CTA: of two batches, and of a head for each wild number."""
+    axes = {axis for tensor in plan.declared_tensors for axis in tensor.shape}
+    heads = WILD_HEADS if "query_heads" in axes else 1
+    rows = 3 if plan.splits_keys else 70 if heads > 1 else 2 * plan.tile_queries + 1
+    pairs = ((rows, 5 * plan.BN + 9),) * (1 + ("batch" in axes))
+    data = "dominant_first" if heads > 1 else "normal"  # one key counts however far it is
+    case = _of_sequences(plan, "tensors/wild", *pairs, tensors="wild", data=data)
+    count = plan.launch.cluster
+    queries = heads * plan.tile_heads
+    return replace(case, query_heads=queries, key_heads=heads, multiprocessors=count)
+
+
+SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
+    Special(
+        "strides that no other tensor and axis has",
+        "a tensor is read or written with the strides of another, or with those of another axis",
+        lambda _: True,
+        lambda _, case: case.layout == "apart" and min(case.batch, case.key_heads) > 1,
+        _apart,
+    ),
+    Special(
+        "strides of 2^31 elements",
+        "an offset is computed in 32 bits",
+        lambda _: True,
+        lambda _, case: case.far and min(case.batch, case.key_heads) > 1,
+        _far,
+    ),
+    Special(
+        "several groups of heads, the last not full",
+        "heads past the last full group are left out, or others are computed twice",
+        lambda plan: plan.longest_first or plan.is_ragged,
+        _has_groups,
+        _group,
+        _no_groups,
+    ),
+    Special(
+        "more sequences than threads list",
+        "the launch that lists tiles leaves out the sequences of a thread's second round",
+        lambda plan: plan.tile_list is not None,
+        _has_many_sequences,
+        _many_sequences,
+    ),
+    Special(
+        "declared tensors with numbers of any size and sign",
+        "documents in order, slopes of one sign and bits in few places hide what is not read",
+        lambda plan: bool(plan.declared_tensors),
+        lambda _, case: case.tensors == "wild",
+        _wild,
+    ),
+)

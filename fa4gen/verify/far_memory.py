@@ -1,0 +1,113 @@
+"""Tensors whose rows, heads and batches are 2^31 elements apart, over memory that costs nothing.
+
+A case has its tensors near each other, where they are cheap to draw, to copy and to look at. For a
+launch their elements go to addresses far apart, in mappings of which only touched pages exist, and
+come back after it: offsets that a kernel or a launcher computes in 32 bits are wrong there.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fa4gen.verify.buffers import GUARD_BYTES, View
+from fa4gen.verify.memory import AttentionMemory
+from fa4gen.verify.rounding import numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.verify.buffers import CaseMemory, Image
+
+TENSORS = ("query", "key", "value", "out")
+FAR_ELEMENTS = 1 << 31
+OWN_BYTES = 4096
+"""By which each tensor's strides differ from those of the one before."""
+MAP_NORESERVE = 0x4000
+"""Of Linux; the module has the name from Python 3.13 on."""
+
+
+@dataclass(frozen=True)
+class FarMemory:
+    """The memory of a case with its tensors far apart, and the buffers that a launch works on."""
+
+    near: AttentionMemory
+    memory: AttentionMemory
+    buffers: dict[str, Image]
+
+    @property
+    def of_launch(self) -> tuple[AttentionMemory, dict[str, Image]]:
+        """What a launch works on: where the tensors are, and in which buffers."""
+        return self.memory, self.buffers
+
+    def bring_back(self, buffers: Mapping[str, Image]) -> None:
+        """Write what the launch left in the tensors to ``buffers``, which are those of the case."""
+        for name in TENSORS:
+            near, far = self.near.views[name], self.memory.views[name]
+            near.bits(buffers[near.buffer])[...] = far.bits(self.buffers[far.buffer])
+
+
+def far_memory(memory: CaseMemory, buffers: Mapping[str, Image]) -> FarMemory:
+    """Copy the tensors in ``buffers`` to places far apart; other arrays stay as they are.
+
+    Only of attention: products have no strides, their tensor maps do.
+    """
+    assert isinstance(memory, AttentionMemory)
+    views, images = dict(memory.views), dict(buffers)
+    for number, name in enumerate(TENSORS):
+        view = memory.views[name]
+        if name == "value" and view.buffer == "key":  # they are the first columns of the keys
+            views[name] = replace(views["key"], shape=view.shape)
+            continue
+        strides = _far_strides(memory, view, number)
+        views[name] = replace(view, offset=GUARD_BYTES, strides=strides)
+        images[view.buffer] = _sparse(_reach(views[name]) + 2 * GUARD_BYTES)
+        views[name].bits(images[view.buffer])[...] = view.bits(buffers[view.buffer])
+    return FarMemory(memory, replace(memory, buffers=images, views=views), images)
+
+
+def _far_strides(memory: AttentionMemory, view: View, number: int) -> tuple[int, ...]:
+    """Return strides in bytes: batches are nearest, then heads, then rows.
+
+    Where a map ends at any row, strides are below 2^34 bytes, and batches, or pages, whole rows
+    apart: then rows are near each other.
+    """
+    named = ("batch", "heads", "rows") if memory.layout == "bhsd" else ("batch", "rows", "heads")
+    axes = named[4 - len(view.shape) :]
+    extent = dict(zip(axes, view.shape, strict=False))
+    element = numpy_dtype(view.dtype).itemsize
+    far = element * FAR_ELEMENTS + number * OWN_BYTES
+    of_keys = view.buffer in ("key", "value")
+    if of_keys and "batch" in axes and {"key_lengths", "page_table"} & set(memory.views):
+        row = element * (view.shape[-1] + 16 * number)
+        a_batch = row * max(1, extent["rows"])
+        strides = {"rows": row, "heads": -(-far // row) * row + -(-a_batch // row) * row}
+        strides["batch"] = 2 * -(-far // row) * row
+    else:
+        step, strides = far, {}
+        for axis in ("batch", "heads", "rows"):
+            if axis in axes:
+                strides[axis] = step
+                step *= max(1, extent[axis])
+    return (*(strides[axis] for axis in axes), element)
+
+
+def _reach(view: View) -> int:
+    """Return the bytes from the first element of ``view`` to past its last."""
+    if 0 in view.shape:
+        return 0
+    last = sum(
+        (extent - 1) * stride for extent, stride in zip(view.shape, view.strides, strict=True)
+    )
+    return last + numpy_dtype(view.dtype).itemsize
+
+
+def _sparse(size: int) -> Image:
+    """Return zeros of which only touched pages take memory."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
+    size = math.ceil(size / mmap.PAGESIZE) * mmap.PAGESIZE
+    return np.frombuffer(mmap.mmap(-1, size, flags=flags), np.uint8)

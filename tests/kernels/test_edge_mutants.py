@@ -1,0 +1,177 @@
+"""Mutants of shipped kernels that show only at an edge of their plans: geometry, strides, state.
+
+Each is tried on the cheapest of the emulator's cases that is at its edge, under one schedule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config
+from fa4gen.designs.build import build_plan
+from fa4gen.render.render import render
+from fa4gen.verify.family import family_of
+from tests.kernels.source_mutation import Change, Kernel, mutated, verify
+
+if TYPE_CHECKING:
+    from fa4gen.verify.verdict import Verdict
+
+WINDOW, CAUSAL, DECODE = "d64_window_sinks_bf16", "d128_causal_pingpong_bf16", "decode_d128_bf16"
+SPLITS, DOCUMENTS, ALIBI = (
+    "decode_d128_splits_bf16",
+    "d128_documents_bf16",
+    "d128_alibi_causal_bf16",
+)
+GROUP = "several groups of {}, the last not full"
+APART = "strides that no other {} and axis has"
+WILD = "declared tensors with numbers of any size and sign"
+
+
+@dataclass(frozen=True)
+class EdgeMutant:
+    """A changed kernel of ``config``, and the edge whose case has to fail in words that say why."""
+
+    config: str
+    edge: str
+    changes: tuple[Change, ...]
+    says: str = "numbers: "
+    in_header: bool = False
+
+
+def _one(config: str, edge: str, pattern: str, new: str, says: str = "numbers: ") -> EdgeMutant:
+    return EdgeMutant(config, edge, (Change(pattern, new),), says)
+
+
+MUTANTS = {
+    "a_window_begins_a_key_late": _one(
+        WINDOW, "begin of the inner tile one before a boundary",
+        r"(begin_key = max\(0, first_row \+ diagonal - kWindowLeft)\)", r"\1 + 1)",
+    ),
+    "the_left_edge_is_not_masked_by_a_key": _one(
+        WINDOW, "left mask of a part one past a boundary",
+        r"(cuts_left =\s+block \* kBN < .*? - kWindowLeft)", r"\1 - 1",
+    ),
+    "the_right_edge_is_not_masked_by_a_key": _one(
+        CAUSAL, "right mask of a part one before a boundary",
+        r"(cuts_right = block \* kBN \+ kBN - 1 > [^;]*)", r"\1 + 1",
+    ),
+    "what_inner_tiles_see_ends_a_key_early": _one(
+        CAUSAL, "end of the inner tile one past a boundary",
+        r"end = \(end_key \+ kBN - 1\) / kBN;",
+        "end = (end_key - (last_row + 1 < problem.query_rows) + kBN - 1) / kBN;",
+    ),
+    "a_last_group_of_heads_is_taken_as_full": _one(
+        CAUSAL, GROUP.format("heads"),
+        r"min\(problem\.heads_per_group, (.*) - first_head\)", "problem.heads_per_group", "",
+    ),
+    "a_last_group_of_rows_is_taken_as_full": _one(
+        "gemm_bf16_sm90", GROUP.format("row tiles"),
+        r"min\(problem\.group_rows, problem\.row_tiles - first_row\)", "problem.group_rows", "",
+    ),
+    "a_last_group_of_rows_is_taken_as_full_on_sm100": _one(
+        "gemm_bf16_pair", GROUP.format("row tiles"),
+        r"min\(problem\.group_rows, problem\.row_tiles - first_row\)", "problem.group_rows", "",
+    ),
+    "a_counter_is_not_reset": _one(
+        CAUSAL, APART.format("tensor"), r"tile_counter\[0\] = 0;", "",
+        "tile_counter[0] is",
+    ),
+    "the_other_counter_is_not_reset": _one(
+        CAUSAL, APART.format("tensor"), r"tile_counter\[1\] = 0;", "",
+        "tile_counter[1] is",
+    ),
+    "a_ticket_is_not_reset": _one(
+        SPLITS, "a tile of two pieces", r"\*ticket = 0;", "", "partials[",
+    ),
+    "an_offset_of_a_row_has_32_bits": _one(
+        CAUSAL, "strides of 2^31 elements",
+        r"row \* out\.row_stride \+", "static_cast<int32>(row * out.row_stride) +", "",
+    ),
+    "an_offset_of_a_head_has_32_bits": _one(
+        CAUSAL, "strides of 2^31 elements",
+        r"tile\.head \* out\.head_stride", "static_cast<int32>(tile.head * out.head_stride)", "",
+    ),
+    "heads_are_written_with_the_strides_of_rows": _one(
+        CAUSAL, APART.format("tensor"), r"tile\.head \* out\.head_stride",
+        "tile.head * out.row_stride", "",
+    ),
+    "all_batches_have_the_documents_of_the_first": _one(
+        DOCUMENTS, WILD, r"terms\.batch = tile\.batch;", "terms.batch = 0;",
+    ),
+    "a_far_block_always_vanishes": _one(
+        ALIBI, WILD, r"128, exponent < kVanishing\)", "128, true)",
+    ),
+    "few_sequences_are_listed": _one(
+        "d128_ragged_causal_bf16", "more sequences than threads list",
+        r"first < batch; first \+=", "first < min(batch, kListThreads); first +=",
+        "",
+    ),
+}  # fmt: skip
+ALWAYS = {
+    "a_window_begins_a_key_late",
+    "what_inner_tiles_see_ends_a_key_early",
+    "a_last_group_of_heads_is_taken_as_full",
+    "a_last_group_of_rows_is_taken_as_full",
+    "a_counter_is_not_reset",
+    "a_ticket_is_not_reset",
+    "an_offset_of_a_row_has_32_bits",
+    "all_batches_have_the_documents_of_the_first",
+    "few_sequences_are_listed",
+}
+"""Made in every run; all of them with --many-seeds."""
+
+
+@cache
+def original(config: str) -> Kernel:
+    loaded = load_config(find_configs([config])[0])
+    plan = build_plan(loaded.config)
+    return Kernel.of(plan, render(plan, loaded))
+
+
+@cache
+def case_at(config: str, edge: str) -> str:
+    """Return the cheapest of the emulator's cases at an edge."""
+    plan = original(config).plan
+    family = family_of(plan)
+    found = [case for case in family.emulated_cases() if edge in family.reached(case)]
+    assert found, f"no case of {config} is at the edge: {edge}"
+    return min(found, key=family.cost).name
+
+
+def messages(verdict: Verdict) -> str:
+    failures = [failure for case in verdict.cases for failure in case.failures]
+    return "\n".join(f"{failure.check}: {failure.message}" for failure in failures)
+
+
+def check_reported(name: str, seed: int) -> None:
+    mutant = MUTANTS[name]
+    kernel = mutated(original(mutant.config), mutant)
+    verdict, _ = verify(kernel, case_at(mutant.config, mutant.edge), seed)
+    assert verdict.num_cases == 1
+    assert not verdict.passed, f"{name} passes under seed {seed}"
+    assert mutant.says in messages(verdict)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ALWAYS else [pytest.mark.seeds]) for name in MUTANTS],
+)
+def test_a_mutant_is_reported(name: str) -> None:
+    check_reported(name, 0)
+
+
+@pytest.mark.compile
+def test_what_is_not_mutated_passes() -> None:
+    unlike: dict[str, Any] = {}
+    for mutant in MUTANTS.values():
+        unlike.setdefault(mutant.config, set()).add(case_at(mutant.config, mutant.edge))
+    for config in (CAUSAL, SPLITS):
+        for case in unlike[config]:
+            verdict, _ = verify(original(config), case, 0)
+            assert verdict.passed, messages(verdict)
