@@ -47,6 +47,8 @@ GAP: Final = 1 << 13
 """Between allocations: memory of nobody."""
 STREAM: Final = 0x57EA_0010
 WORKSPACE_POISON: Final = 0xA5
+COOPERATIVE: Final = 2
+"""CU_LAUNCH_ATTRIBUTE_COOPERATIVE."""
 CLUSTER_DIMENSION: Final = 4
 """CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION."""
 
@@ -78,11 +80,13 @@ class VendoredEmulatedKernel(EmulatedKernel):
         self._kernel = kernel
         self._stand_in = stand_in
         self._memory: CaseMemory | None = None
+        self._again = False
         self._workspace: Image | None = None
         self._counter_bytes = counter_bytes(plan)
 
     def run(self, memory: CaseMemory) -> dict[str, Image]:
         """Run on copies of the buffers; FindingsError, CallError where something is wrong."""
+        self._again, self._memory = memory is self._memory, memory
         buffers = super().run(memory)
         counter = () if self._workspace is None else self._workspace[: self._counter_bytes]
         if any(counter):
@@ -96,7 +100,7 @@ class VendoredEmulatedKernel(EmulatedKernel):
         return buffers
 
     def _calls(self, memory: CaseMemory, buffers: dict[str, Image]) -> Sequence[EmulatedCall]:
-        again, self._memory = memory is self._memory, memory
+        again = self._again
         places, end = _places(buffers)
         addresses = {name: places[view.buffer] + view.offset for name, view in memory.views.items()}
         args = make_args(self._plan, memory, addresses)
@@ -107,6 +111,7 @@ class VendoredEmulatedKernel(EmulatedKernel):
         call(self._kernel, args, STREAM, prepared=again)
         launches = self._stand_in.launches
         _check_launches(launches, most=1 if self._plan.tile_list is None else 2)
+        _check_cooperative(launches, expected=self._plan.launch.cooperative)
         return [_emulated_call(launch, arrays) for launch in launches]
 
     def _give_workspace(self, args: Any, end: int, again: bool) -> Sequence[Memory]:
@@ -184,6 +189,20 @@ def _check_launches(launches: Sequence[Launch], most: int) -> None:
             "",
         )
     )
+
+
+def _check_cooperative(launches: Sequence[Launch], *, expected: bool) -> None:
+    """Raise CallError unless the kernel's launch is cooperative where its CTAs need that.
+
+    Those that wait for one another have to run at the same time, as all do in the emulator; a GPU
+    gives no other promise of it.
+    """
+    for launch in launches[-1:]:
+        found = any(number == COOPERATIVE and any(value[:4]) for number, value in launch.attributes)
+        if found != expected:
+            was = "a cooperative one" if found else "no cooperative one"
+            wanted = "one, since its CTAs wait for one another" if expected else "none"
+            raise CallError(Problem(f"the launch is {was}, the kernel needs {wanted}", ""))
 
 
 def _emulated_call(launch: Launch, arrays: Sequence[Memory]) -> EmulatedCall:

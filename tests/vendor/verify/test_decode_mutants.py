@@ -46,6 +46,13 @@ MUTANTS = (
         SPLITS,
         "",
     ),
+    Mutant(
+        "a launch that is not cooperative",
+        "decode",
+        Edit(LAUNCHER, "config.attribute_count = 1;", "config.attribute_count = 0;"),
+        PIECES,
+        "no cooperative one",
+    ),
     decode(
         "partial results over the tickets",
         "(char *)args->workspace + kernel->workspace_bytes",

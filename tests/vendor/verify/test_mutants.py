@@ -20,6 +20,8 @@ pytestmark = pytest.mark.compile
 TINY = Case("tiny", 1, 1, 1, 40, 40)
 HEADS = Case("heads", 1, 2, 1, 5, 70, "padded")
 BATCHES = Case("batches", 2, 1, 1, 33, 40, "padded")
+APART = Case("apart", 2, 4, 2, 5, 70, "apart")
+FAR = Case("far", 2, 2, 2, 5, 40, far=True)
 TILES = Case("tiles", 1, 1, 1, 225, 20)
 PAIRS = Case("pairs", 1, 2, 1, 193, 20)
 FULL = Case("full", 1, 1, 1, 192, 40)
@@ -74,6 +76,41 @@ MUTANTS = (
         "extents.stride[dim] = of->strides[dim ? 3 - dim : 0]; ",
         HEADS,
         "numbers",
+    ),
+    attention(
+        "values with the strides of the keys",
+        "extents.stride[dim] = of->strides[dim]; ",
+        "extents.stride[dim] = tensors[i == 2 ? 1 : i].strides[dim]; ",
+        APART,
+        "numbers",
+    ),
+    attention(
+        "the output with the row stride of the query",
+        "values->out_row_stride = args->out.row_stride;",
+        "values->out_row_stride = args->query.row_stride;",
+        APART,
+        "",
+    ),
+    attention(
+        "the output with the head stride of the query",
+        "values->out_head_stride = args->out.head_stride;",
+        "values->out_head_stride = args->query.head_stride;",
+        APART,
+        "",
+    ),
+    attention(
+        "a stride of the output of 32 bits",
+        "values->out_row_stride = args->out.row_stride;",
+        "values->out_row_stride = (int32_t)args->out.row_stride;",
+        FAR,
+        "",
+    ),
+    launch(
+        "strides of tensor maps of 32 bits",
+        "view->strides[i] = strides[i] * element_bytes;",
+        "view->strides[i] = (int32_t)(strides[i] * element_bytes);",
+        FAR,
+        "",
     ),
     attention(
         "a tensor map one row short",
