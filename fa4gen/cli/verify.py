@@ -176,7 +176,7 @@ def check_cases(planned: Sequence[tuple[LoadedConfig, Plan]], options: VerifyOpt
     """Refuse patterns that name no case; ConfigError."""
     from dataclasses import replace
 
-    from fa4gen.verify.cases import check_patterns
+    from fa4gen.verify.choose import check_patterns
     from fa4gen.verify.family import family_of
     from fa4gen.verify.run import choose_cases
 

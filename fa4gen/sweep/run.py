@@ -108,7 +108,7 @@ def check_patterns(sweep: Sweep, patterns: tuple[str, ...]) -> None:
         return
     from fa4gen.config.load import config_from_data
     from fa4gen.designs.build import build_plan
-    from fa4gen.verify.cases import check_patterns as check
+    from fa4gen.verify.choose import check_patterns as check
     from fa4gen.verify.family import family_of
 
     known: list[NamedCase] = []

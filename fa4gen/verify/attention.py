@@ -16,7 +16,6 @@ from fa4gen.runtime.schedule import plan_schedule
 from fa4gen.runtime.tensor_map import describe
 from fa4gen.runtime.tile_list import ENTRY_BYTES
 from fa4gen.verify import tolerance
-from fa4gen.verify.buffers import words
 from fa4gen.verify.cases import (
     Case,
     default_cases,
@@ -28,7 +27,6 @@ from fa4gen.verify.cases import (
 from fa4gen.verify.edges.attention import edge_cases, edges, reached
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.inputs import make_inputs, make_rng
-from fa4gen.verify.intervals import element_shares
 from fa4gen.verify.memory import place, read_lse, read_out
 from fa4gen.verify.page_scales import page_scale_cases, with_page_scales
 from fa4gen.verify.precision import Precision
@@ -51,12 +49,12 @@ from fa4gen.verify.sequence_tensors import (
     sequence_parts,
 )
 from fa4gen.verify.split_cases import small_split_cases, split_cases
-from fa4gen.verify.verdict import Failure
 from fa4gen.verify.work_done import attention_tiles, rescales_of
 from fa4gen.verify.workspace import COUNTERS, Kept, workspace
+from fa4gen.verify.wrong_numbers import wrong_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.emulator.coverage.counts import Coverage
@@ -66,10 +64,9 @@ if TYPE_CHECKING:
     from fa4gen.verify.inputs import Inputs
     from fa4gen.verify.memory import AttentionMemory
     from fa4gen.verify.tolerance import Errors
+    from fa4gen.verify.verdict import Failure
     from fa4gen.verify.wanted import Wanted
     from fa4gen.verify.work_done import Rescales, Tiles
-
-OUT_AXES = ("batch", "row", "head", "column")
 
 
 @dataclass(frozen=True)
@@ -270,7 +267,7 @@ class AttentionReference:
             xp.asarray(read_out(memory, after)), None if lse is None else xp.asarray(lse)
         )
         errors = tolerance.measure(got, self.exact, xp)
-        return errors, tuple(_wrong_numbers(got, self, errors, xp))
+        return errors, tuple(wrong_numbers(got, self.exact, errors, self.bounds, xp))
 
 
 def make_reference(
@@ -326,84 +323,3 @@ def _lists(plan: AttentionPlan, inputs: Inputs) -> dict[str, Any]:
     """Return the lists of blocks that the call gets, by name."""
     sizes = list_sizes(plan, inputs.query.shape, inputs.key.shape)
     return list_blocks(plan.mask, sizes, inputs.tensors, np)
-
-
-def _wrong_numbers(
-    got: AttentionResult, reference: AttentionReference, errors: Errors, xp: Any
-) -> Iterator[Failure]:
-    exact, bounds = reference.exact, reference.bounds
-    above = [name for name, error in errors if not error <= getattr(bounds, name)]
-    if "share" in above:
-        yield Failure("numbers", _outside(got.out, exact, xp))
-    out_above = [name for name in above if name not in ("lse", "share")]
-    if out_above:
-        index = _worst_element(got.out, exact.out, row_first=out_above == ["row"], xp=xp)
-        yield Failure(
-            "numbers", _comparison("out", got.out, exact.out, index, out_above, errors, bounds)
-        )
-    if "lse" in above:
-        index = _worst_element(got.lse, exact.lse, row_first=False, xp=xp)
-        yield Failure(
-            "numbers", _comparison("lse", got.lse, exact.lse, index, ["lse"], errors, bounds)
-        )
-
-
-def _outside(got: Any, exact: AttentionResult, xp: Any) -> str:
-    """Name the element farthest outside of its interval, and how many are."""
-    outside = element_shares(got, exact, xp) > 1
-    far = xp.abs(got - exact.out) / xp.where(exact.out > 0, exact.out, 1e-300)
-    far = xp.where(outside, xp.where(xp.isnan(far), xp.inf, far), 0.0)
-    index = tuple(int(i) for i in np.unravel_index(int(far.argmax()), far.shape))
-    expected, found = float(exact.out[index]), float(got[index])
-    low, high = float(exact.low[index]), float(exact.high[index])
-    place = words("out", OUT_AXES, index)
-    off = ""
-    if expected:
-        room = max(high - expected, expected - low) / expected
-        off = f" ({100 * abs(found / expected - 1):.3g} % off, {100 * room:.2g} % is rounding)"
-    count = f"{int(outside.sum())} of {outside.size} elements"
-    return (
-        f"{count} are outside of their rounding bounds; "
-        f"{place}: expected {expected:.6g}, from {low:.6g} to {high:.6g}, got {found:.6g}{off}"
-    )
-
-
-def _comparison(
-    name: str,
-    got: Any,
-    exact: Any,
-    index: tuple[int, ...],
-    above: list[str],
-    errors: Errors,
-    bounds: Errors,
-) -> str:
-    limits = ", ".join(
-        f"{_MEANING[error]} {getattr(errors, error):.3g}, at most {getattr(bounds, error):.3g}"
-        for error in above
-    )
-    axes = ("batch", "head", "row") if name == "lse" else OUT_AXES
-    place = words(name, axes, index)
-    expected, found = float(exact[index]), float(got[index])
-    return f"{limits}; {place}: expected {expected:.6g}, got {found:.6g}"
-
-
-_MEANING = {
-    "frobenius": "relative Frobenius error",
-    "row": "relative error of the worst row",
-    "element": "largest error",
-    "lse": "largest error of the log-sum-exp",
-}
-
-
-def _worst_element(got: Any, exact: Any, *, row_first: bool, xp: Any) -> tuple[int, ...]:
-    """Find the largest distance; with ``row_first``, in the row of largest relative error."""
-    # Where both are -inf, or got is NaN, the difference is NaN: decide these first.
-    same = (got == exact) | (xp.isneginf(exact) & xp.isneginf(got))
-    distance = xp.abs(xp.where(same, 0.0, got.astype(xp.float64) - xp.where(same, 0.0, exact)))
-    distance = xp.where(xp.isnan(distance), xp.inf, distance)
-    if row_first:
-        squares = (exact**2).sum(axis=3)
-        ratio = (distance**2).sum(axis=3) / xp.where(squares > 0, squares, 1e-300)
-        b, s, h = np.unravel_index(int(ratio.argmax()), ratio.shape)
-        return int(b), int(s), int(h), int(distance[b, s, h].argmax())
-    return tuple(int(i) for i in np.unravel_index(int(distance.argmax()), distance.shape))

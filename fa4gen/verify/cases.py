@@ -7,16 +7,14 @@ enough for float64 on a CPU; ``large_cases`` are for a reference on the GPU.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from fa4gen.designs.shared.hardware import ARCHITECTURES
-from fa4gen.errors import ConfigError, Problem
 from fa4gen.verify.input_kinds import KINDS, kind_meaning
 from fa4gen.verify.sequences import hard_sequences, small_sequences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.verify.verdict import NamedCase
@@ -203,30 +201,6 @@ def _of_sequences(name: str, lengths: tuple[tuple[int, int], ...], index: int) -
         f"ragged/{name}", len(lengths), 4, 2, rows, keys, ANY_LAYOUT[index % 4],
         TURNS[index % 2], lengths=lengths,
     )  # fmt: skip
-
-
-def select_cases(cases: Iterable[AnyCase], patterns: Sequence[str]) -> tuple[AnyCase, ...]:
-    """Return the cases whose name matches one of the globs; all without any."""
-    return tuple(
-        case
-        for case in cases
-        if not patterns or any(fnmatchcase(case.name, pattern) for pattern in patterns)
-    )
-
-
-def check_patterns(cases: Iterable[NamedCase], patterns: Sequence[str]) -> None:
-    """Raise ConfigError for globs that match none of ``cases``."""
-    names = {case.name for case in cases}
-    problems = [
-        Problem(
-            f"no case is named {pattern}",
-            "--list-cases shows the names; a pattern may hold * and ?, as in 'gqa/*'.",
-        )
-        for pattern in patterns
-        if not any(fnmatchcase(name, pattern) for name in names)
-    ]
-    if problems:
-        raise ConfigError(*problems)
 
 
 def _lengths() -> Iterable[Case]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.errors import Fa4genError
 from fa4gen.verify.backend import StoppedError
-from fa4gen.verify.cases import select_cases
+from fa4gen.verify.choose import select_cases
 from fa4gen.verify.family import family_of
 from fa4gen.verify.further import exercise_of, run_further, with_places
 from fa4gen.verify.judge import judge
