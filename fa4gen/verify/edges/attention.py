@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
-from fa4gen.verify.cases import MULTIPROCESSORS, Case
+from fa4gen.verify.cases import COUNTING, MULTIPROCESSORS, Case
 from fa4gen.verify.edges import shares
 from fa4gen.verify.edges.edge import Candidate, Edge, cover
 from fa4gen.verify.edges.row_ends import reached as reached_by_rows
@@ -74,7 +74,8 @@ def _candidates(plan: AttentionPlan) -> tuple[Candidate[Case], ...]:
 
 def _candidate(plan: AttentionPlan, rows: int, keys: int) -> Candidate[Case]:
     lengths = ((rows, keys),) if plan.has_tile_lengths else ()
-    case = Case(f"edges/{rows}x{keys}", 1, plan.tile_heads, 1, rows, keys, lengths=lengths)
+    name, heads = f"edges/{rows}x{keys}", plan.tile_heads
+    case = Case(name, 1, heads, 1, rows, keys, data=COUNTING, lengths=lengths)
     return Candidate(case, reached(plan, case), _cost(plan, case))
 
 

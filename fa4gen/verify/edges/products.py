@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ceil_div
-from fa4gen.verify.cases import MULTIPROCESSORS
+from fa4gen.verify.cases import COUNTING, MULTIPROCESSORS
 from fa4gen.verify.edges.edge import Edge, Special
 from fa4gen.verify.gemm.cases import GemmCase
 
@@ -65,7 +65,9 @@ def _ends(words: str, axis: str) -> Iterator[Special[GemmPlan, GemmCase]]:
 
         def make(plan: GemmPlan, relation: int = relation) -> GemmCase:
             sizes = {"m": 9, "n": 9, "k": 8, axis: extent(plan, axis) + relation}
-            return GemmCase(f"edges/{axis}{sizes[axis]}", sizes["m"], sizes["n"], sizes["k"])
+            return GemmCase(
+                f"edges/{axis}{sizes[axis]}", sizes["m"], sizes["n"], sizes["k"], data=COUNTING
+            )
 
         why = f"{words} past the last one count, or the last ones do not"
         yield Special(f"{words} end {where}", why, lambda _: True, has, make)
@@ -74,7 +76,7 @@ def _ends(words: str, axis: str) -> Iterator[Special[GemmPlan, GemmCase]]:
 def _group(plan: GemmPlan) -> GemmCase:
     """Three rows of tiles in groups of two."""
     rows, columns = 2 * plan.tile_rows + 1, plan.tile_columns + 9
-    return GemmCase("groups/rows", rows, columns, 24, batch=2, group=2)
+    return GemmCase("groups/rows", rows, columns, 24, batch=2, data=COUNTING, group=2)
 
 
 def _has_groups(plan: GemmPlan, case: GemmCase) -> bool:
@@ -107,7 +109,7 @@ def _has_unequal_parts(plan: GemmPlan, case: GemmCase) -> bool:
 
 
 def _unequal_parts(plan: GemmPlan) -> GemmCase:
-    return GemmCase("edges/unequal_parts", 9, 24, _parts(plan) * plan.BK + 8)
+    return GemmCase("edges/unequal_parts", 9, 24, _parts(plan) * plan.BK + 8, data=COUNTING)
 
 
 def _has_idle_parts(plan: GemmPlan, case: GemmCase) -> bool:
@@ -127,7 +129,7 @@ SPECIALS: Final[tuple[Special[GemmPlan, GemmCase], ...]] = (
         "a matrix is read or written with the strides of another, or with those of another axis",
         lambda _: True,
         lambda _, case: case.padded and (case.batch or 1) > 1 and case.m > 1 and not case.shared,
-        lambda _: GemmCase("strides/apart", 33, 40, 24, batch=2, padded=True),
+        lambda _: GemmCase("strides/apart", 33, 40, 24, batch=2, data=COUNTING, padded=True),
     ),
     Special(
         "more tiles than two waves",
@@ -141,14 +143,16 @@ SPECIALS: Final[tuple[Special[GemmPlan, GemmCase], ...]] = (
         "a CTA past the last row does not take part, and others wait for it",
         lambda plan: plan.tile_rows > plan.BM,
         lambda plan, case: 0 < case.m % plan.tile_rows <= plan.tile_rows - plan.BM,
-        lambda plan: GemmCase("edges/rows_of_one", 9, plan.BN + 9, plan.BK + 8),
+        lambda plan: GemmCase("edges/rows_of_one", 9, plan.BN + 9, plan.BK + 8, data=COUNTING),
     ),
     Special(
         "CTAs of a cluster without columns",
         "a CTA past the last column does not take part, and others wait for it",
         lambda plan: plan.tile_columns > plan.BN,
         lambda plan, case: 0 < case.n % plan.tile_columns <= plan.tile_columns - plan.BN,
-        lambda plan: GemmCase("edges/columns_of_one", plan.tile_rows + 9, 9, plan.BK + 8),
+        lambda plan: GemmCase(
+            "edges/columns_of_one", plan.tile_rows + 9, 9, plan.BK + 8, data=COUNTING
+        ),
     ),
     Special(
         "parts of k of different lengths",
@@ -162,6 +166,6 @@ SPECIALS: Final[tuple[Special[GemmPlan, GemmCase], ...]] = (
         "what such a CTA adds is not zero",
         lambda plan: _parts(plan) > 1,
         _has_idle_parts,
-        lambda _: GemmCase("edges/idle_part", 9, 24, 8),
+        lambda _: GemmCase("edges/idle_part", 9, 24, 8, data=COUNTING),
     ),
 )

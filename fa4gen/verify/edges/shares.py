@@ -6,10 +6,11 @@ splits of a fixed number of keys. See ``decode/line.cuh.j2``.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.runtime.schedule import ProblemSize, ceil_div, plan_schedule
-from fa4gen.verify.cases import MULTIPROCESSORS, Case
+from fa4gen.verify.cases import COUNTING, MULTIPROCESSORS, Case
 from fa4gen.verify.edges.edge import Edge
 from fa4gen.verify.edges.row_ends import RELATIONS
 from fa4gen.verify.sequences import batch_of
@@ -128,6 +129,5 @@ def _case(
     name = f"edges/{len(pairs)}x{rows}x{keys}"
     if multiprocessors:
         name += f"_{multiprocessors}"
-    return Case(
-        name, len(pairs), 1, 1, rows, keys, lengths=lengths, multiprocessors=multiprocessors
-    )
+    case = Case(name, len(pairs), 1, 1, rows, keys, data=COUNTING, lengths=lengths)
+    return replace(case, multiprocessors=multiprocessors)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.verify.cases import Case
+from fa4gen.verify.cases import COUNTING, Case
 from fa4gen.verify.edges.edge import Special
 from fa4gen.verify.sequences import batch_of
 
@@ -35,13 +35,15 @@ def _of_sequences(plan: AttentionPlan, name: str, *pairs: tuple[int, int], **mor
     """Return a case of two heads; of the longest sequence's lengths for each in a dense batch."""
     rows, keys = (max(pair[i] for pair in pairs) for i in (0, 1))
     lengths = batch_of(plan, *pairs) if plan.has_tile_lengths else ()
-    values = {"lengths": lengths, **more}
+    values = {"data": COUNTING, "lengths": lengths, **more}
     return Case(name, len(pairs), 2 * plan.tile_heads, 2, rows, keys, **values)  # type: ignore[arg-type]
 
 
 def _group(plan: AttentionPlan) -> Case:
     """Three heads in groups of two, or their multiple where tiles have several."""
-    return Case("groups/heads", 1, 3 * plan.tile_heads, 3, plan.tile_queries + 1, 20, group=2)
+    return Case(
+        "groups/heads", 1, 3 * plan.tile_heads, 3, plan.tile_queries + 1, 20, data=COUNTING, group=2
+    )
 
 
 def _has_groups(plan: AttentionPlan, case: Case) -> bool:
@@ -75,7 +77,7 @@ def _wild(plan: AttentionPlan) -> Case:
     heads = WILD_HEADS if "query_heads" in axes else 1
     rows = 3 if plan.splits_keys else 70 if heads > 1 else 2 * plan.tile_queries + 1
     pairs = ((rows, 5 * plan.BN + 9),) * (1 + ("batch" in axes))
-    data = "dominant_first" if heads > 1 else "normal"  # one key counts however far it is
+    data = "dominant_first" if heads > 1 else COUNTING  # one key counts however far it is
     case = _of_sequences(plan, "tensors/wild", *pairs, tensors="wild", data=data)
     count = plan.launch.cluster
     queries = heads * plan.tile_heads
