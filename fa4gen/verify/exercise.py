@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fa4gen.counts import counted
 from fa4gen.emulator.coverage.counts import WRAPPED_TWICE
+from fa4gen.verify.excuses import judge_unreachable
 from fa4gen.verify.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.unreachable import Unreachable
     from fa4gen.emulator.coverage.counts import BranchCoverage, Coverage
     from fa4gen.toolchain.ptx_places import Place
+    from fa4gen.verify.excuses import Judged
     from fa4gen.verify.work_done import Rescales, Tiles
 
 
@@ -77,17 +79,26 @@ class Exercise:
         """Branches that no thread reached, or that all threads took the same way."""
         return tuple(one for one in self.coverage.branches if not one.covered)
 
-    @cached_property
+    @property
     def not_run(self) -> tuple[int, ...]:
         """Lines of PTX of the instructions that no thread executed, without the unreachable."""
-        lines = (one.line for one in self.coverage.unrun)
-        return tuple(line for line in lines if not self._excuses(line))
+        return self._judged.not_run
 
     @property
     def reasons(self) -> dict[str, int]:
         """Instructions that no problem reaches, by the reason that the plan gives."""
-        lines = (one.line for one in self.coverage.unrun)
-        return dict(Counter(found[0].reason for line in lines if (found := self._excuses(line))))
+        return dict(self._judged.reasons)
+
+    @property
+    def refuted(self) -> tuple[str, ...]:
+        """Sentences on what ran and should not, as the plan says that no problem reaches it."""
+        return self._judged.refuted
+
+    @cached_property
+    def _judged(self) -> Judged:
+        coverage = self.coverage
+        never = [one.line for one in coverage.unrun]
+        return judge_unreachable(coverage.lines, never, self.places, self.unreachable)
 
     @property
     def complete(self) -> bool:
@@ -160,17 +171,6 @@ class Exercise:
         if wanted.single_tile:
             yield "every CTA took more than one tile"
 
-    def refuted(self) -> Iterator[str]:
-        """Say which instructions ran that the plan says no problem reaches."""
-        never = {one.line for one in self.coverage.unrun}
-        for line in dict.fromkeys(self.coverage.lines):
-            if line not in never:
-                for one in self._excuses(line):
-                    yield (
-                        f"the plan says that no problem reaches {one.function} "
-                        f"({one.reason}), and it ran: {self.place_of(line)}"
-                    )
-
     def instruction_gaps(self) -> Iterator[str]:
         """Say which instructions did not run, those of one place together."""
         for place, count in Counter(map(self.place_of, self.not_run)).items():
@@ -233,12 +233,6 @@ class Exercise:
         """Write the source of a line of PTX; ``where`` it is not known."""
         place = self.places.get(line)
         return where or f"PTX line {line}" if place is None else str(place)
-
-    def _excuses(self, line: int) -> tuple[Unreachable, ...]:
-        place = self.places.get(line)
-        if place is None:
-            return ()
-        return tuple(one for one in self.unreachable if one.means(place.lines))
 
 
 def rings_of(plan: KernelPlan, coverage: Coverage) -> tuple[Ring, ...]:

@@ -71,7 +71,7 @@ def coverage_problems(
 
     Instructions that the plan says cannot run and that did; with ``strict``, those that did not.
     """
-    for text in exercise.refuted():
+    for text in exercise.refuted:
         yield Problem(f"{name}: {text}", file=config, line=1, column=1)
     if strict and exercise.not_run:
         yield Problem(

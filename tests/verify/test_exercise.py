@@ -336,7 +336,7 @@ def test_code_that_the_plan_calls_unreachable_is_not_asked_for(make_plan) -> Non
     named = with_places(found, (Unreachable("f", "y8()", "x is 0"),), places)
     assert named.not_run == (9,)
     assert named.reasons == {"x is 0": 1}
-    assert not list(named.refuted())
+    assert not named.refuted
     elsewhere = with_places(found, (Unreachable("g", "y8()", "x is 0"),), places)
     assert elsewhere.not_run == (8, 9)
     whole = with_places(
@@ -352,14 +352,35 @@ def test_an_unreachable_entry_whose_code_ran_is_refused(make_plan) -> None:
     named = with_places(found, (Unreachable("f", "y7()", "x is 0"),), places)
     (problem,) = coverage_problems("k", "k.yaml", named, strict=False)
     assert problem.message == (
-        "k: the plan says that no problem reaches f (x is 0), and it ran: k.cu:7 (f): if (x) y7();"
+        "k: the plan says that no problem reaches f (x is 0), and 1 of these 1 instructions ran: "
+        "k.cu:7 (f): if (x) y7();"
     )
     # an entry for a whole function, a part of which ran
     named = with_places(found, (Unreachable("f", "", "x is 0"),), places)
-    assert len(list(named.refuted())) == 9
+    assert len(named.refuted) == 9
     # the line where the function was called counts as one of its lines
     named = with_places(found, (Unreachable("", "f();", "x is 0"),), places)
-    assert len(list(named.refuted())) == 9
+    assert len(named.refuted) == 9
+
+
+def test_of_copies_of_a_line_the_last_ones_may_be_unreachable(make_plan) -> None:
+    plan = make_plan()
+
+    def copies(lines: Iterable[int]) -> dict[int, Place]:
+        """Lines 1 to 8 are four copies of two lines."""
+        return {line: places([line % 2])[line % 2] for line in lines if line <= 8}
+
+    def exercise(*not_run: int) -> Exercise:
+        found = exercise_of(plan, verdicts(plan, seen(plan, 3, not_run=not_run)), whole=True)
+        assert found is not None
+        return with_places(found, (Unreachable("f", "", "few parts", (2, 4)),), copies)
+
+    right = exercise(5, 6, 7, 8)
+    assert (right.not_run, right.reasons, right.refuted) == ((), {"few parts": 4}, ())
+    more = exercise(3, 4, 5, 6, 7, 8, 9)
+    assert (more.not_run, more.refuted) == ((3, 4, 9), ())
+    (refuted,) = exercise(5, 6, 8).refuted
+    assert refuted.endswith("1 of these 2 instructions ran: k.cu:1 (f): if (x) y1();")
 
 
 def test_only_strict_fails_for_code_that_did_not_run(make_plan) -> None:

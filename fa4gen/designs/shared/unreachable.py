@@ -11,16 +11,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Unreachable:
-    """Instructions that cannot run: those from some lines of a function, and the reason.
+    """Instructions that cannot run, or in no problem that can be emulated: lines, and the reason.
 
     An instruction is meant if one of the lines it was inlined through is in ``function``, by its
-    name without namespace and arguments, and contains ``text``.
+    name without namespace and arguments, and contains ``text``. Of lines that the compiler copies,
+    as when it unrolls a loop, the last copies may be meant: ``copies`` are those, and how many
+    there are in all.
     """
 
     function: str
     text: str
     reason: str
+    copies: tuple[int, int] = (1, 1)
 
     def means(self, lines: Iterable[tuple[str, str]]) -> bool:
         """Return whether an instruction is meant, by function and text of each of its lines."""
         return any(function == self.function and self.text in text for function, text in lines)
+
+    def share_of(self, count: int) -> int:
+        """Return how many of ``count`` instructions of a line cannot run."""
+        never, of = self.copies
+        return count * never // of

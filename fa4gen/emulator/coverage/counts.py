@@ -165,7 +165,7 @@ class Coverage:
 
     barriers      in the order of shared memory
     branches      in the order of the PTX, then the choices of sizes in that order
-    lines         of PTX, of the kernel's instructions, without those that lead to ``trap`` only
+    lines         of PTX, of its instructions, without jumps and what leads to ``trap`` only
     unrun         those of them that no thread executed
     clusters      started; ``cancelled`` by clusterlaunchcontrol; ``ctas`` started
     named         the ids of the named barriers that were completed

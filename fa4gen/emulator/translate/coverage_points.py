@@ -2,7 +2,7 @@
 
 Not counted is what correct code never does: code from which every way leads to ``trap``, and the
 side of a branch that goes there. The failing side of an mbarrier wait is not asked for either:
-whether a try_wait gives up is the hardware's choice, and only repeats the wait.
+whether a try_wait gives up is the hardware's choice, and only repeats the wait. Nor are jumps.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def find_points(
         for step in steps
         if step.index in wanted and step.guard is None
         for index in range(step.start, step.stop + (step.end is not None))
+        if not _only_leads_on(instructions[index])
     ]
     return Points(
         tuple(one for one in branches.values() if one.step in wanted),
@@ -71,6 +72,11 @@ def find_points(
         Counter(instructions[i].where for i in alive),
         tuple(index for index in alive if index in choices),
     )
+
+
+def _only_leads_on(one: Instruction) -> bool:
+    """Whether an instruction computes nothing: a jump, which the branch to it has a side for."""
+    return one.opcode == "bra" and one.guard is None
 
 
 def _reachable(
