@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fa4gen.toolchain.ptx_places import Place
     from fa4gen.verify.verdict import CaseVerdict, NamedCase
 
-MAX_FURTHER: Final = 3
+MAX_FURTHER: Final = 5
 """At most so many cases are added: what they do not reach either is reported."""
 
 

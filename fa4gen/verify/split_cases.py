@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.shared.decode_model import SharedKeysPlan
 from fa4gen.verify.cases import COUNTING, TURNS, Case
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def split_cases(plan: AttentionPlan) -> Iterator[Case]:
 
 def small_split_cases(plan: AttentionPlan) -> Iterator[Case]:
     """Yield fewer and smaller ones, for the emulator."""
-    if not plan.splits_keys:
+    if not isinstance(plan, SharedKeysPlan):
         return
     n = plan.BN
     # One row, and as many rows as a tile has: threads share columns, or not.
@@ -81,3 +82,26 @@ def small_split_cases(plan: AttentionPlan) -> Iterator[Case]:
     yield Case("split/rows_and_heads", 1, 4, 2, 3, 3 * n + 9, "bhsd", "counting_rising")
     yield Case("split/pieces_and_heads", 2, 4, 2, 3, 5 * n + 9, data=COUNTING)
     yield Case("split/batch", 3, 6, 2, 1, n + 1, data=COUNTING, multiprocessors=5)
+    yield from _joins(plan)
+
+
+def _joins(plan: SharedKeysPlan) -> Iterator[Case]:
+    """Yield cases whose threads join the most pieces, and whose shares differ in length."""
+    n, rows, ctas = plan.BN, plan.BM, plan.ctas_per_tile
+    if plan.split_blocks:  # of which a thread joins all, where a tile has all of its rows
+        keys = (plan.partials_at_once + 1) * plan.split_blocks * n
+        yield Case("split/joined", 1, rows, 1, 1, keys)
+        return
+    # 3 tiles of 5 places for 4 CTAs: places of all tiles but the last are in the longer shares.
+    yield Case("split/longer", 1, 3 * rows, 3, 1, 4 * n + 1, multiprocessors=4 * ctas)
+    if plan.key_lengths:  # a CTA has slices of a tile of two pieces, and of one of many
+        many = plan.pieces_to_join
+        keys = (2 * many - 1) * n
+        yield Case(
+            "split/joined", 2, rows, 1, 1, keys, lengths=((1, 3 * n), (1, keys)),
+            multiprocessors=(many + 1) * ctas,
+        )  # fmt: skip
+    elif plan.quads_at_once == 1:
+        _, pieces = plan.neighbours_joined
+        blocks = 3 * pieces - 1  # of a tile; so many CTAs have three blocks each
+        yield Case("split/joined", 1, 3 * rows, 3, 1, blocks * n, multiprocessors=blocks * ctas)

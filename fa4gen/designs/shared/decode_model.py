@@ -6,8 +6,14 @@ from dataclasses import dataclass
 
 from fa4gen.designs.shared.attention_model import AttentionPlan
 from fa4gen.designs.shared.decode_cost import cost_lines
+from fa4gen.designs.shared.decode_joins import (
+    MOST_SHARING,
+    most_joined_by_neighbours,
+    pieces_to_join,
+)
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.designs.shared.score_text import Names
+from fa4gen.designs.shared.unreachable import Unreachable
 
 EXTENTS = {
     "batch": "problem.batch",
@@ -117,8 +123,42 @@ class SharedKeysPlan(AttentionPlan):
 
     @property
     def partials_at_once(self) -> int:
-        """Partial results of each of several quads that a thread loads before it joins them."""
-        return 4
+        """Partial results of a quad that a thread loads before it joins the first."""
+        if self.quads_at_once > 1:
+            return 4
+        return 12 if self.split_blocks else 8
+
+    @property
+    def neighbours_joined(self) -> tuple[int, int]:
+        """See ``most_joined_by_neighbours``."""
+        return most_joined_by_neighbours(self._quads, self._threads, self.partials_at_once)
+
+    @property
+    def pieces_to_join(self) -> int:
+        """See ``pieces_to_join``."""
+        return pieces_to_join(self._quads, self._threads, self.partials_at_once)
+
+    @property
+    def _quads(self) -> int:
+        return self.packed_rows * self.value_depth // 4
+
+    @property
+    def _threads(self) -> int:
+        return 1 << self.log_consumer_threads
+
+    @property
+    def unreachable(self) -> tuple[Unreachable, ...]:
+        """See KernelPlan."""
+        if self.key_lengths or self.split_blocks or self.quads_at_once > 1:
+            return ()
+        of, (joined, _) = self.partials_at_once, self.neighbours_joined
+        if joined == of:
+            return ()
+        reason = (
+            f"of tiles of one length a thread joins no more than {joined} pieces, but where more "
+            f"than {MOST_SHARING * joined} CTAs share a tile, too many to emulate"
+        )
+        return (Unreachable("join_partials", "partial", reason, (of - joined, of)),)
 
     @property
     def partials_per_cta(self) -> int:

@@ -1000,6 +1000,7 @@ __device__ __forceinline__ void sum_lengths(uint32 base, const Problem& problem)
   if (problem.batch <= 32) return;
   for (int32 first = threadIdx.x / 32 * 32; first < problem.batch; first += kNumThreads) {
     int32 before = 0;
+#pragma unroll 1
     for (int32 other = 32 * lane; other < first; other += 32 * 32)
       before += load_shared(base + kLineSumsOffset + other / 8);
 #pragma unroll
