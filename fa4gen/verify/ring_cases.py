@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.verify.cases import Case
 from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.score_tiles import score_tiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 USES = 3
 """Of every slot."""
+MOST_BLOCKS = 100
+"""Of a further case: a window may show more than can be emulated."""
 TILES = 6
 """Per CTA: three uses of both slots of the rings that are used once per tile."""
 
@@ -96,7 +99,9 @@ def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
         # larger logits than those of the blocks before, so that they are rescaled there, too.
         if plan.mask.span is not None:
             keys = plan.mask.span + 4 * n + 9
-            cases.append(Case("further/past_span", 1, 1, 1, 70, keys, data="falling"))
+            past = Case("further/past_span", 1, 1, 1, 70, keys, data="falling")
+            blocks = score_tiles(plan, past)
+            cases += [past] * (blocks["full"] + blocks["partial"] <= MOST_BLOCKS)
     return tuple(cases)
 
 
