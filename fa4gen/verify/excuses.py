@@ -46,7 +46,7 @@ def judge_unreachable(
                     f"the plan says that no problem reaches {entry.function} ({entry.reason}), and "
                     f"{share - len(left)} of these {share} instructions ran: {place}"
                 )
-            reasons[entry.reason] += len(left)
+            reasons[entry.reason] += sum(line not in excused for line in left)
             excused.update(left)
     return Judged(
         tuple(line for line in never if not excused[line]), dict(+reasons), tuple(refuted)

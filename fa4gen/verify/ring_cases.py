@@ -95,11 +95,11 @@ def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
         # blocks before, inside and after what the mask shows, for rows of two tiles
         keys = min(plan.mask.span or 0, 4 * n) + 3 * n
         cases.append(Case("further/long", 1, 1, 1, m + 1, keys, data="falling"))
-        # Of a tile that is far from key 0, blocks where what its rows see begins, and before: with
-        # larger logits than those of the blocks before, so that they are rescaled there, too.
+        # Of rows far from key 0, several blocks after that in which what they see begins: logits
+        # differ by so much that rows are rescaled in each.
         if plan.mask.span is not None:
             keys = plan.mask.span + 4 * n + 9
-            past = Case("further/past_span", 1, 1, 1, 70, keys, data="falling")
+            past = Case("further/past_span", 1, 1, 1, 70, keys, data="large_logits")
             blocks = score_tiles(plan, past)
             cases += [past] * (blocks["full"] + blocks["partial"] <= MOST_BLOCKS)
     return tuple(cases)
