@@ -1,11 +1,18 @@
-"""cuTensorMapEncodeTiled: the driver's rules and numbers, as an H100's driver 580 has them."""
+"""cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col, as the driver 580 of an H100 has them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from fa4gen.emulator.state.decoded_map import ATOMS, ELEMENTS, SPANS, check_packed
+from fa4gen.emulator.state.decoded_map import (
+    ATOMS,
+    ELEMENTS,
+    SPANS,
+    Corners,
+    check_corners,
+    check_packed,
+)
 from fa4gen.emulator.state.map_bits import MAX_RANK, MapError, MapFields, pack
 
 # CUtensorMapDataType -> number in PTX, bits
@@ -38,7 +45,7 @@ _STRIDE_BITS: Final = 40
 _MOST_BOX_BYTES: Final = 227 * 1024
 
 
-def encode_tiled(
+def encode(
     *,
     data_type: int,
     address: int,
@@ -51,11 +58,13 @@ def encode_tiled(
     l2: int,
     fill: int,
     sm: int,
+    corners: Corners | None = None,
 ) -> bytes:
     """The map that the driver makes; numbers are those of the driver's enumerations.
 
-    ``dims`` and ``box`` in elements, ``strides`` in bytes from dimension 1 on. Raises MapError for
-    what the driver refuses with CUDA_ERROR_INVALID_VALUE.
+    ``dims`` and ``box`` in elements, ``strides`` in bytes from dimension 1 on; with ``corners`` an
+    im2col map, whose box is channels and pixels. Raises MapError for what the driver refuses with
+    CUDA_ERROR_INVALID_VALUE.
     """
     rank = len(dims)
     if not 1 <= rank <= MAX_RANK:
@@ -83,11 +92,13 @@ def encode_tiled(
     for axis in range(rank):
         if not 1 <= dims[axis] <= 1 << 32:
             raise MapError(f"globalDim[{axis}] is {dims[axis]}; 1 to 2^32 are possible")
-        if not 1 <= box[axis] <= 256:
-            raise MapError(f"boxDim[{axis}] is {box[axis]}; 1 to 256 are possible")
         if not 1 <= steps[axis] <= 8:
             raise MapError(f"elementStrides[{axis}] is {steps[axis]}; 1 to 8 are possible")
-        total *= box[axis] // steps[axis]
+    if corners is not None:
+        check_corners(corners, dims, box)
+        total *= box[0] * box[1]
+    else:
+        total *= _box_elements(box, steps)
     span, atomicity = _SWIZZLES[swizzle]
     if data_type >= _PACKED_FROM:
         check_packed(ELEMENTS[element], dims[0], box[0], SPANS[span], ATOMS[atomicity])
@@ -111,5 +122,17 @@ def encode_tiled(
         atomicity,
         fill,
         l2,
+        corners.lower if corners else (),
+        corners.upper if corners else (),
     )
     return pack(fields, bits)
+
+
+def _box_elements(box: Sequence[int], steps: Sequence[int]) -> int:
+    """The elements of the box of a tiled map."""
+    count = 1
+    for axis, (size, step) in enumerate(zip(box, steps, strict=True)):
+        if not 1 <= size <= 256:
+            raise MapError(f"boxDim[{axis}] is {size}; 1 to 256 are possible")
+        count *= size // step
+    return count

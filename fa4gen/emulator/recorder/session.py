@@ -17,12 +17,13 @@ from fa4gen.emulator.errors import EmulatorError, UnsupportedError
 from fa4gen.emulator.program import Program
 from fa4gen.emulator.recorder.contents import global_variables, initial_bytes, kernels
 from fa4gen.emulator.recorder.devices import DRIVER_VERSION, Device
-from fa4gen.emulator.recorder.driver_maps import encode_tiled
+from fa4gen.emulator.recorder.driver_maps import encode
 from fa4gen.emulator.recorder.folders import Launch
 from fa4gen.emulator.recorder.images import ImageError, find_ptx
 from fa4gen.emulator.recorder.messages import Reader, Request, Result, numbers, text, wide
 from fa4gen.emulator.recorder.snapshots import Snapshot, take
 from fa4gen.emulator.report import Report
+from fa4gen.emulator.state.decoded_map import Corners
 from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.emulator.state.memory import FIXED_BASE
 
@@ -138,13 +139,16 @@ class Session:
         return numbers(Result.SUCCESS)
 
     def _encode(self, reader: Reader) -> bytes:
-        data_type, rank = reader.numbers(2)
+        data_type, rank, im2col = reader.numbers(3)
         address = reader.number("Q")
         dims, strides = reader.numbers(rank, "Q"), reader.numbers(rank - 1, "Q")
-        box, steps = reader.numbers(rank), reader.numbers(rank)
+        corners = None
+        if im2col:
+            corners = Corners(reader.numbers(rank - 2, "i"), reader.numbers(rank - 2, "i"))
+        box, steps = reader.numbers(2 if im2col else rank), reader.numbers(rank)
         interleave, swizzle, l2, fill = reader.numbers(4)
         try:
-            raw = encode_tiled(
+            raw = encode(
                 data_type=data_type,
                 address=address,
                 dims=dims,
@@ -156,9 +160,10 @@ class Session:
                 l2=l2,
                 fill=fill,
                 sm=self.device.sm,
+                corners=corners,
             )
         except MapError as error:
-            self.say(f"cuTensorMapEncodeTiled: {error}")
+            self.say(f"cuTensorMapEncode{'Im2col' if im2col else 'Tiled'}: {error}")
             return numbers(Result.INVALID_VALUE)
         return numbers(Result.SUCCESS) + raw
 

@@ -174,7 +174,7 @@ def check_map(
     if nan_fill and not element.is_float:
         raise MapError(f"NaN fill needs a floating-point type, not {element.name}")
     if corners is not None:
-        _check_corners(corners, dims, box)
+        check_corners(corners, dims, box)
     if interleave != "none":
         _check_interleave(interleave, len(dims), span)
         return
@@ -187,7 +187,7 @@ def check_map(
         raise MapError(f"the box is {inner} bytes wide, more than the swizzle's {span}")
 
 
-def _check_corners(corners: Corners, dims: Sequence[int], box: Sequence[int]) -> None:
+def check_corners(corners: Corners, dims: Sequence[int], box: Sequence[int]) -> None:
     """Check the bounding box of an im2col map, and its channels and pixels."""
     rank, most = len(dims), (256, 1024)
     if not 3 <= rank <= MAX_RANK or {len(corners.lower), len(corners.upper)} != {rank - 2}:

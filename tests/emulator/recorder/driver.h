@@ -48,6 +48,9 @@ CUresult cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned
 CUresult cuLaunchKernelEx(const CUlaunchConfig *, void *, void **, void **);
 CUresult cuTensorMapEncodeTiled(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,
                                 const uint32_t *, const uint32_t *, int, int, int, int);
+CUresult cuTensorMapEncodeIm2col(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,
+                                 const int *, const int *, uint32_t, uint32_t, const uint32_t *, int, int,
+                                 int, int);
 CUresult cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 CUresult cuGetErrorName(CUresult, const char **);
 CUresult cuStreamCreate(void **, unsigned);

@@ -72,6 +72,15 @@ int main(int count, char **arguments)
     EXPECT(1, cuTensorMapEncodeTiled(NULL, 7, 2, (void *)memory, dims, strides, box, steps, 0, 0, 0, 0));
     EXPECT(1, cuTensorMapEncodeTiled(map, 7, 2, (void *)(memory + 8), dims, strides, box, steps, 0, 0, 0, 0));
     CHECK(cuTensorMapEncodeTiled(map, 7, 2, (void *)memory, dims, strides, box, steps, 0, 3, 0, 0));
+    uint64_t sizes[] = {32, 6, 4}, apart[] = {128, 768};
+    uint32_t every[] = {1, 1, 1};
+    int low[] = {-1}, high[] = {-2}, beyond[] = {-8};
+    CHECK(cuTensorMapEncodeIm2col(map, 7, 3, (void *)memory, sizes, apart, low, high, 32, 16, every, 0, 3, 0, 0));
+    HOLDS(map[8] & 1); /* the mark of an im2col map; fifteen pixels more than one */
+    HOLDS(map[60] == 15 && map[56] == 0xff && map[58] == 0xfe);
+    EXPECT(1, cuTensorMapEncodeIm2col(map, 7, 3, (void *)memory, sizes, apart, low, beyond, 32, 16, every, 0, 3, 0, 0));
+    EXPECT(1, cuTensorMapEncodeIm2col(map, 7, 2, (void *)memory, sizes, apart, low, high, 32, 16, every, 0, 3, 0, 0));
+    EXPECT(1, cuTensorMapEncodeIm2col(map, 7, 3, (void *)memory, sizes, apart, NULL, high, 32, 16, every, 0, 3, 0, 0));
 
     EXPECT(500, cuGetProcAddress_v2("cuNothing", &pointer, 13000, 0, &status));
     HOLDS(status == 1 && !pointer);

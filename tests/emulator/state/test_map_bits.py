@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fa4gen.emulator.recorder.driver_maps import encode_tiled
+from fa4gen.emulator.recorder.driver_maps import encode
 from fa4gen.emulator.state.map_bits import MAP_BYTES, MapError, MapFields, pack, replace, unpack
 
 RECORDED = json.loads((Path(__file__).parent / "driver_maps.json").read_text())
@@ -50,11 +50,11 @@ def test_the_driver_function_makes_and_refuses_what_the_driver_does() -> None:
     for row in RECORDED["maps"]:
         given = dict(zip(RECORDED["columns"][:-1], row, strict=False))
         if isinstance(row[-1], str):
-            raw = encode_tiled(**given, sm=90)
+            raw = encode(**given, sm=90)
             assert raw.hex().startswith(row[-1])
         else:
             with pytest.raises(MapError):
-                encode_tiled(**given, sm=90)
+                encode(**given, sm=90)
 
 
 def test_every_field_is_replaced_as_the_gpu_does() -> None:
@@ -118,11 +118,11 @@ def test_what_cute_dsl_writes_is_read() -> None:
 def test_swizzles_with_other_atoms_are_those_of_blackwell(swizzle, span, atomicity) -> None:
     given = made()[0][0] | {"swizzle": swizzle, "box": [8] * len(made()[0][0]["dims"])}
     given |= {"data_type": 6, "interleave": 0, "fill": 0, "steps": [1] * len(given["dims"])}
-    found = unpack(encode_tiled(**given, sm=100))
+    found = unpack(encode(**given, sm=100))
     assert (found.swizzle, found.atomicity) == (span, atomicity)
     if atomicity:
         with pytest.raises(MapError, match="does not exist on sm_90"):
-            encode_tiled(**given, sm=90)
+            encode(**given, sm=90)
 
 
 def test_a_larger_swizzle_is_refused() -> None:

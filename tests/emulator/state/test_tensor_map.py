@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import LaunchError, TensorMap
-from fa4gen.emulator.recorder.driver_maps import encode_tiled
+from fa4gen.emulator.recorder.driver_maps import encode
 from fa4gen.emulator.state.decoded_map import decode
 from fa4gen.emulator.state.map_bits import (
     ARRAY_FIELDS,
@@ -65,12 +65,12 @@ def test_the_driver_function_makes_the_same_packed_maps(data_type, packed) -> No
         "box": (128, 4), "steps": (1, 1), "interleave": 0, "swizzle": 3, "l2": 0, "fill": 0,
     }  # fmt: skip
     made_one = TensorMap(rows, (4, 128), swizzle=128, packed=name)
-    assert encode_tiled(**given, sm=100) == made_one.encode(BASE)
+    assert encode(**given, sm=100) == made_one.encode(BASE)
     with pytest.raises(MapError, match="does not exist on sm_90"):
-        encode_tiled(**given, sm=90)
+        encode(**given, sm=90)
     for wrong in ({"fill": 1}, {"dims": (255, 8)}, {"box": (16, 4)}, {"address": BASE + 8}):
         with pytest.raises(MapError):
-            encode_tiled(**given | wrong, sm=100)
+            encode(**given | wrong, sm=100)
 
 
 def test_a_map_comes_back_as_it_was_encoded() -> None:

@@ -194,31 +194,65 @@ API CUresult cuOccupancyMaxActiveClusters(int *count, CUfunction function,
     return SUCCESS;
 }
 
+/* What both kinds of tensor maps begin with. */
+static void put_tensor(struct message *request, int type, uint32_t rank, int im2col, void *address,
+                       const uint64_t *dims, const uint64_t *strides)
+{
+    put_u32(request, (uint32_t)type);
+    put_u32(request, rank);
+    put_u32(request, (uint32_t)im2col);
+    put_u64(request, (uintptr_t)address);
+    put_bytes(request, dims, rank * sizeof *dims);
+    if (rank > 1) put_bytes(request, strides, (rank - 1) * sizeof *strides);
+}
+
+/* What they end with; asks for the map. */
+static CUresult ask_map(struct message *request, void *map, const uint32_t *steps, uint32_t rank,
+                        int interleave, int swizzle, int promotion, int fill)
+{
+    struct message reply;
+    CUresult result;
+    put_bytes(request, steps, rank * sizeof *steps);
+    put_u32(request, (uint32_t)interleave);
+    put_u32(request, (uint32_t)swizzle);
+    put_u32(request, (uint32_t)promotion);
+    put_u32(request, (uint32_t)fill);
+    result = ask(ENCODE, request, &reply);
+    if (!result && reply.size - reply.at == 128) memcpy(map, reply.data + reply.at, 128);
+    free(reply.data);
+    return result;
+}
+
 API CUresult cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address,
                                     const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
                                     const uint32_t *steps, int interleave, int swizzle, int promotion,
                                     int fill)
 {
-    struct message request = {0}, reply;
-    CUresult result;
+    struct message request = {0};
     TRY(ready());
     if (!map || rank < 1 || rank > 5 || !dims || (rank > 1 && !strides) || !box || !steps)
         return INVALID_VALUE;
-    put_u32(&request, (uint32_t)type);
-    put_u32(&request, rank);
-    put_u64(&request, (uintptr_t)address);
-    put_bytes(&request, dims, rank * sizeof *dims);
-    if (rank > 1) put_bytes(&request, strides, (rank - 1) * sizeof *strides);
+    put_tensor(&request, type, rank, 0, address, dims, strides);
     put_bytes(&request, box, rank * sizeof *box);
-    put_bytes(&request, steps, rank * sizeof *steps);
-    put_u32(&request, (uint32_t)interleave);
-    put_u32(&request, (uint32_t)swizzle);
-    put_u32(&request, (uint32_t)promotion);
-    put_u32(&request, (uint32_t)fill);
-    result = ask(ENCODE, &request, &reply);
-    if (!result && reply.size - reply.at == 128) memcpy(map, reply.data + reply.at, 128);
-    free(reply.data);
-    return result;
+    return ask_map(&request, map, steps, rank, interleave, swizzle, promotion, fill);
+}
+
+API CUresult cuTensorMapEncodeIm2col(void *map, int type, uint32_t rank, void *address,
+                                     const uint64_t *dims, const uint64_t *strides, const int *lower,
+                                     const int *upper, uint32_t channels, uint32_t pixels,
+                                     const uint32_t *steps, int interleave, int swizzle, int promotion,
+                                     int fill)
+{
+    struct message request = {0};
+    TRY(ready());
+    if (!map || rank < 3 || rank > 5 || !dims || !strides || !lower || !upper || !steps)
+        return INVALID_VALUE;
+    put_tensor(&request, type, rank, 1, address, dims, strides);
+    put_bytes(&request, lower, (rank - 2) * sizeof *lower);
+    put_bytes(&request, upper, (rank - 2) * sizeof *upper);
+    put_u32(&request, channels);
+    put_u32(&request, pixels);
+    return ask_map(&request, map, steps, rank, interleave, swizzle, promotion, fill);
 }
 
 API CUresult cuTensorMapReplaceAddress(void *map, void *address)
