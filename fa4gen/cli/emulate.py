@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fa4gen.cli.findings import finding_text, own_line
 from fa4gen.cli.launch_files import MAX_PTX_BYTES, load_launch_file, refusal
 from fa4gen.cli.options import FilePath, OutputFormat, format_option
 from fa4gen.cli.output import note
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from fa4gen.emulator.launch_file.model import LaunchFile
     from fa4gen.emulator.launch_file.problems import Places
     from fa4gen.emulator.launch_file.run import Run
-    from fa4gen.emulator.report import Finding
 
 SCHEMA_VERSION = 1
 COLUMNS = ("seed", "schedule", "verdict", "findings", "results", "ctas", "instructions", "seconds")
@@ -288,6 +288,7 @@ def _run_data(run: Run) -> dict[str, object]:
                 "message": finding.message,
                 "where": finding.where,
                 "inlined_at": [str(one) for one in finding.source.calls] if finding.source else [],
+                "source": own.text if (own := own_line(finding)) else None,
                 "line": finding.line,
                 "earlier_line": finding.earlier,
                 "who": finding.who,
@@ -341,28 +342,11 @@ def _print(
         for finding in {
             (one.line, one.kind, one.earlier): one for run in runs for one in run.report.findings
         }.values():
-            file, number = _annotated(ptx, finding)
-            problem = Problem(str(finding), file=file, line=number, column=1)
+            own = own_line(finding)
+            path, number = (own.path, own.line) if own else (ptx, finding.line)
+            problem = Problem(finding_text(finding), file=shown_path(path), line=number, column=1)
             error = finding.severity.value == "error"
             note(annotation("error" if error else "warning", problem))
-
-
-def _annotated(ptx: Path, finding: Finding) -> tuple[str, int]:
-    """Return the place to annotate: in the user's CUDA source, if it is here, else in the PTX.
-
-    That is the innermost place in a ``.cu`` file below the current folder, or in any file there:
-    the line in a library's header says less.
-    """
-    places = [finding.source, *finding.source.calls] if finding.source else []
-    here = [one for one in places if one.path and _is_below(Path(one.path), Path.cwd())]
-    best = next((one for one in here if one.path.endswith(".cu")), here[0] if here else None)
-    if best is None:
-        return shown_path(ptx), finding.line
-    return shown_path(Path(best.path)), best.line
-
-
-def _is_below(path: Path, folder: Path) -> bool:
-    return path.is_file() and path.resolve().is_relative_to(folder.resolve())
 
 
 def _results(run: Run) -> str:
@@ -379,7 +363,7 @@ def _details(runs: Sequence[Run]) -> list[str]:
         for finding in run.report.findings:
             apart = finding.who if finding.kind == "deadlock" else ""
             key = f"{finding.severity} {finding.kind} {finding.line} {finding.earlier} {apart}"
-            lines.setdefault(key, f"{finding} {how}")
+            lines.setdefault(key, finding_text(finding, f" {how}"))
         for one in run.comparisons:
             if not one.passed:
                 by = "NaN or infinity" if one.largest_error is None else f"{one.largest_error:.3g}"

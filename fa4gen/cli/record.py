@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fa4gen.cli.findings import finding_text, own_line
 from fa4gen.cli.options import FilePath, OutputFormat, format_option
 from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
 
@@ -157,7 +158,7 @@ def _print(
     lines: dict[str, None] = {}
     for one in launches:
         for finding in one.report.findings if one.report else ():
-            lines.setdefault(f"{shown_name(one.launch.entry)}: {finding}")
+            lines.setdefault(f"{shown_name(one.launch.entry)}: {finding_text(finding)}")
     for line in lines:
         click.echo(line)
     if status:
@@ -202,6 +203,7 @@ def _data(one: Recorded) -> dict[str, object]:
                 "message": finding.message,
                 "where": finding.where,
                 "inlined_at": [str(one) for one in finding.source.calls] if finding.source else [],
+                "source": own.text if (own := own_line(finding)) else None,
                 "line": finding.line,
                 "who": finding.who,
                 "count": finding.count,

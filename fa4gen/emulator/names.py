@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,14 @@ class NamedThreads:
 class Names:
     """Names for one kernel. ``base_align``: dynamic shared memory is used from the next multiple.
 
-    Raises nothing: a place without a name is described by its offset.
+    ``parameters`` are by place, "" for one without a name. Raises nothing: a place without a name
+    is described by its offset.
     """
 
     shared: tuple[NamedRange, ...] = ()
     roles: tuple[NamedThreads, ...] = ()
     base_align: int = 1
-    parameters: dict[str, str] = field(default_factory=dict)
+    parameters: tuple[str, ...] = ()
 
     def of_offset(self, offset: int, dynamic_start: int) -> str | None:
         """The name of a shared offset, such as ``key_full[1]``."""
@@ -50,6 +51,10 @@ class Names:
                     return f"{place.name}[{(at - place.start) // place.slot_bytes}]"
                 return place.name
         return None
+
+    def of_parameter(self, index: int) -> str | None:
+        """The name of the parameter at ``index``, if it has one."""
+        return self.parameters[index] or None if index < len(self.parameters) else None
 
     def of_threads(self, first: int, last: int) -> str | None:
         """The role of threads ``first`` to ``last`` (inclusive), if they all share one."""

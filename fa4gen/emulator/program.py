@@ -149,7 +149,7 @@ class Program:
         dynamic_shared  bytes
         seed, schedule  the interleaving; schedule is one of SCHEDULES
         checks    all, none, or the names of those to make
-        names     names of barriers, buffers and roles
+        names     names of barriers, buffers, roles and parameters
         trace     a file for the timeline (Chrome/Perfetto JSON)
         limits    where a kernel that spins is given up
         resident_clusters  how many run side by side at first; more start when those all wait
@@ -212,7 +212,7 @@ class Program:
         geometry.check_memory(
             budget, function.registers, layout.local_bytes, layout.static_shared_end
         )
-        bound = bind_arguments(function, layout, arena, request.args, request.memory)
+        bound = bind_arguments(function, layout, arena, request.args, request.memory, request.names)
         layout.initialise(arena)
         variables = [
             (one.array, layout.contents(arena, name)) for name, one in request.variables.items()

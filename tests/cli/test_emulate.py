@@ -84,7 +84,9 @@ def test_annotations_stand_at_lines_of_the_ptx(work, capsys) -> None:
 def test_annotations_stand_in_the_source_where_it_is_here(below, place, work, capsys) -> None:
     without_barrier()
     for name in below:
-        Path(name).write_text("")
+        Path(name).write_text(
+            f"{name} {{\n" * 6 + "  of the ring\n" + "\n" * 4 + "  of the kernel\n"
+        )
     ptx = Path("reverse.ptx").read_text()
     inlined = ".loc 2 7 3, function_name $L_info0, inlined_at 1 12 5\nld.shared.f32"
     files = "".join(
@@ -96,6 +98,49 @@ def test_annotations_stand_in_the_source_where_it_is_here(below, place, work, ca
     said = capsys.readouterr().err
     message = r"::error: race at ring\.h:7 \(inlined at reverse\.cu:12\), "
     assert re.search(f"(?m)^::error {place},col=1{message}", said), said
+    lines = {"reverse.cu": "reverse.cu:12: of the kernel", "ring.h": "ring.h:7: of the ring"}
+    text = lines[below[0]] if below else None
+    assert ("%0A    " in said) == (text is not None)
+    _, document = emulate(capsys)
+    races = [one for one in document["runs"][0]["findings"] if one["kind"] == "race"]
+    assert {one["source"] for one in races if one["where"] == "ring.h:7"} == {
+        text and text.split(": ")[1]
+    }
+    main(COMMAND)
+    assert (f"\n    {text}\n" in capsys.readouterr().out) == (text is not None)
+
+
+@pytest.mark.parametrize("name", ["secret.env", "../outside.cu", "link.cu", "short.cu"])
+def test_no_other_files_are_shown(name, work, capsys, monkeypatch) -> None:
+    """The PTX of a stranger may name any file as its source."""
+    without_barrier()
+    here = work / "here"
+    here.mkdir()
+    for path in ("here/secret.env", "outside.cu"):
+        (work / path).write_text("one\nTOKEN\n")
+    (here / "short.cu").write_text("one\n")
+    (here / "link.cu").symlink_to(work / "outside.cu")
+    for file in ("reverse.yaml", "reverse.ptx", "right.npy"):
+        (work / file).rename(here / file)
+    monkeypatch.chdir(here)
+    text = Path("reverse.ptx").read_text().replace("ld.shared.f32", ".loc 1 2 3\nld.shared.f32")
+    Path("reverse.ptx").write_text(f'{text}.file 1 "{name}"\n')
+    assert main([*COMMAND, "--format", "github"]) == 1
+    assert ":2, " in (said := "".join(capsys.readouterr()))
+    assert "TOKEN" not in said
+    assert "file=reverse.ptx" in said
+
+
+def test_addresses_and_arguments_have_the_names_of_the_launch_file(work, capsys) -> None:
+    beyond = BLOCKS["ptx"].replace("st.global.f32 [%d4]", "st.global.f32 [%d4+1024]")
+    Path("reverse.ptx").write_text(beyond)
+    assert main(COMMAND) == 1
+    assert "bytes past the end of target (1024 bytes)" in capsys.readouterr().out
+    renamed = BLOCKS["yaml"].replace("name: source", "name: numbers")
+    Path("reverse.yaml").write_text(renamed)
+    Path("reverse.ptx").write_text(BLOCKS["ptx"].replace("u64 source", "u32 source"))
+    assert main(COMMAND) == 2
+    assert "argument 0 (numbers) has 4 bytes" in capsys.readouterr().err
 
 
 def test_what_is_against_the_letter_of_the_isa_fails_with_strict(work, capsys) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 
 from fa4gen.emulator.launch_file.array_files import read_array
 from fa4gen.emulator.launch_file.arrays import LaunchArrays
-from fa4gen.emulator.launch_file.model import split_part
+from fa4gen.emulator.launch_file.model import (
+    Argument,
+    ArrayFile,
+    LaunchFile,
+    MadeArray,
+    MapArgument,
+    UsedArray,
+    split_part,
+)
 from fa4gen.emulator.launch_file.problems import LaunchFileError, LaunchProblem
+from fa4gen.emulator.names import Names
 from fa4gen.emulator.program import Program
 from fa4gen.emulator.report import Report, Verdict
 
@@ -99,6 +108,20 @@ def expectations(
     return tuple(found.values())
 
 
+def _names(file: LaunchFile) -> Names:
+    """The names for reports, with those of the arrays that arguments lead to."""
+    return replace(file.names.names(), parameters=tuple(map(_array_name, file.arguments)))
+
+
+def _array_name(argument: Argument) -> str:
+    """The array that an argument is called after, "" for others."""
+    if isinstance(argument, UsedArray):
+        return argument.use
+    if isinstance(argument, MapArgument):
+        return argument.tensor_map
+    return (argument.name or "") if isinstance(argument, (ArrayFile, MadeArray)) else ""
+
+
 def run_launch(
     program: Program,
     launch: LaunchArrays,
@@ -130,7 +153,7 @@ def run_launch(
             seed=seed,
             schedule=schedule,
             checks=file.checks,
-            names=file.names.names(),
+            names=_names(file),
             trace=trace,
             limits=file.limits(),
             resident_clusters=file.resident_clusters,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import LaunchError
+from fa4gen.emulator.names import Names
 from fa4gen.emulator.ptx.mangled import shown_name
 from fa4gen.emulator.ptx.syntax import Function, Variable
 from fa4gen.emulator.state.global_arrays import GlobalArrays
@@ -38,6 +39,7 @@ def bind_arguments(
     memory: GlobalMemory,
     args: Sequence[Any],
     more: Sequence[Memory] = (),
+    names: Names | None = None,
 ) -> Bound:
     """Fill the parameters of an entry; seals ``memory`` with the arrays in it.
 
@@ -61,7 +63,8 @@ def bind_arguments(
     buffer = np.zeros(max(layout.parameter_bytes, 1) + 128, np.uint8)
     for index, (parameter, argument) in enumerate(zip(parameters, args, strict=True)):
         at = layout.parameter_offsets[index]
-        what = f"argument {index} ({_name(function, parameter)})"
+        called = names.of_parameter(index) if names else None
+        what = f"argument {index} ({called or _name(function, parameter)})"
         raw = _raw(what, parameter, argument, arrays.addresses)
         buffer[at : at + len(raw)] = np.frombuffer(raw, np.uint8)
     arrays.fill(memory)
