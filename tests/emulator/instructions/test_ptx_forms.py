@@ -31,6 +31,7 @@ ENTRY = """.version 9.0
 }}
 """
 _LEAST_WORDS = 5
+DOCUMENT = Path(__file__).parents[3] / "docs" / "emulator.md"
 
 
 def answer(target: str, form: str) -> str:
@@ -53,3 +54,11 @@ def test_every_form_is_accepted_or_refused_as_listed(family: str) -> None:
 def test_every_refusal_is_a_sentence() -> None:
     reasons = {row[3] for row in ROWS} - {"accepted"}
     assert all(len(reason.split()) >= _LEAST_WORDS for reason in reasons), reasons
+
+
+def test_the_document_says_how_many() -> None:
+    accepted = sum(row[3] == "accepted" for row in ROWS)
+    text = " ".join(DOCUMENT.read_text().split())
+    assert (
+        f"Of {len(ROWS)} forms of instructions that ptxas 13.0 takes it takes {accepted};" in text
+    )
