@@ -177,7 +177,7 @@ def large_cases() -> tuple[Case, ...]:
         Case("large/16k", 1, 4, 4, 16384, 16384),
         Case("large/odd_16k", 1, 3, 1, 16001, 16003, "padded"),
         Case("large/64k_keys", 1, 2, 1, 200, 65536),
-        Case("large/64_heads", 4, 64, 8, 1024, 1024),
+        Case("large/64_heads", 4, 64, 8, 1024, 1024, data=COUNTING),
         Case("large/rising_and_falling_8k", 1, 2, 2, 8192, 8192, data="rising_and_falling"),
     ]
     return unique(cases)

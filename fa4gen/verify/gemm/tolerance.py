@@ -96,8 +96,9 @@ def _adds_exactly(how: Accumulation, a: Any, b: Any, xp: Any) -> bool:
     """Whether all sums are whole numbers of which no step cuts a bit."""
     if not all(bool((array == xp.rint(array)).all()) for array in (a[:1], b[:1], a, b)):
         return False
-    largest = (xp.abs(a) @ xp.abs(b)).max(initial=0.0)
-    return float(largest) < 2.0 ** (min(how.alignment_bits, MANTISSA_BITS) - 1)
+    sizes = xp.abs(a) @ xp.abs(b)
+    largest = float(sizes.max()) if sizes.size else 0.0
+    return largest < 2.0 ** (min(how.alignment_bits, MANTISSA_BITS) - 1)
 
 
 @dataclass(frozen=True)
