@@ -168,16 +168,19 @@ def draw_tensor(tensor: Tensor, case: Case, rng: np.random.Generator) -> NDArray
     if case.tensors == "wild":
         return _wild(tensor, shape, rng)
     if tensor.dtype == "fp32":
-        return rng.normal(0.0, 0.5, shape).astype(np.float32)
+        drawn = rng.normal(0.0, 0.5, shape)
+        if case.data in COUNTING_KINDS:  # such a bias leaves weights powers of two
+            drawn = np.rint(2 * drawn) * LN2
+        return drawn.astype(np.float32)
     if tensor.shape[-1] in ("rows", "keys"):
         is_long = rng.random((*shape[:-1], 1)) < 1 / 3
         length = np.where(is_long, shape[-1] // 2, min(100, shape[-1] // 4))
         begins = rng.random(shape) < 1 / np.maximum(2, length)
         return np.cumsum(begins, axis=-1).astype(np.int32)
-    drawn = rng.integers(0, case.key_rows + 20, shape)
+    lengths = rng.integers(0, case.key_rows + 20, shape)
     if len(shape) > 1 and isinstance(tensor.shape[-1], int):
-        drawn *= rng.random(shape) < 0.5
-    return drawn.astype(np.int32)
+        lengths *= rng.random(shape) < 0.5
+    return lengths.astype(np.int32)
 
 
 WILD = (4.0, -0.25, 0.0, 2.0**-10, 0.4, -2.0)

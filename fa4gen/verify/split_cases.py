@@ -80,7 +80,10 @@ def small_split_cases(plan: AttentionPlan) -> Iterator[Case]:
     # Enough pieces for groups of them.
     yield Case("split/groups", 1, 2, 1, 1, GROUPED * n, data="far_apart", multiprocessors=GROUPED)
     yield Case("split/rows_and_heads", 1, 4, 2, 3, 3 * n + 9, "bhsd", "counting_rising")
-    yield Case("split/pieces_and_heads", 2, 4, 2, 3, 5 * n + 9, data=COUNTING)
+    yield Case(
+        "split/pieces_and_heads", 1, 4, 2, 3, 5 * n + 9, data=COUNTING,
+        multiprocessors=7 * plan.ctas_per_tile,
+    )  # fmt: skip
     yield Case("split/batch", 3, 6, 2, 1, n + 1, data=COUNTING, multiprocessors=5)
     yield from _joins(plan)
 
