@@ -120,3 +120,31 @@ def test_a_zero_must_be_exact(make_plan) -> None:
     reference = make_reference(plan, replace(inputs, value=value), make_rng(1, "c"), np)
     assert (reference.exact.low[..., 7] == 0).all()
     assert (reference.exact.high[..., 7] == 0).all()
+
+
+@pytest.mark.parametrize(("dtype", "keys"), [("bf16", 64), ("bf16", 300), ("fp16", 1000)])
+def test_a_single_key_of_a_single_row_shows(dtype, keys) -> None:
+    """By the output alone: hidden, without its value, with its neighbour's, or there twice."""
+    case = Case("c", 1, 1, 1, 12, keys, data="counting")
+    inputs = make_inputs(case, 64, dtype, make_rng(1, "c"))
+    query, key, value = (
+        x[0, :, 0].astype(np.float64) for x in (inputs.query, inputs.key, inputs.value)
+    )
+    weights = np.exp2(query @ key.T)
+    sums, totals = weights @ value, weights.sum(axis=1, keepdims=True)
+
+    def rounded(of_sums, of_totals):
+        return round_to((of_sums / of_totals).astype(np.float32), dtype)
+
+    right, shown = rounded(sums, totals), []
+    for j in range(keys - 1):
+        weight = weights[:, j, None]
+        moved = weight * value[j]
+        wrong = (
+            rounded(sums - moved, totals - weight),
+            rounded(sums - moved, totals),
+            rounded(sums - moved + weight * value[j + 1], totals),
+            rounded(sums + moved, totals + weight),
+        )
+        shown += [(one != right).any(axis=1).mean() for one in wrong]
+    assert np.mean(shown) > 0.999, "all but a light key in a thousand"
