@@ -183,7 +183,7 @@ def draw_tensor(tensor: Tensor, case: Case, rng: np.random.Generator) -> NDArray
     return lengths.astype(np.int32)
 
 
-WILD = (4.0, -0.25, 0.0, 2.0**-10, 0.4, -2.0)
+WILD = (1.0, -0.25, 0.0, 2.0**-10, 0.4, -2.0)
 """Slopes, say: so large that all but near keys vanish, so that a dominant key far away does not,
 none, tiny, and some of the other sign."""
 

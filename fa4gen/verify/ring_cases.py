@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 USES = 3
 """Of every slot."""
+FAR = 90
+"""Keys after which a logit that is less by their number leaves no probability in float32."""
 MOST_BLOCKS = 100
 """Of a further case: a window may show more than can be emulated."""
 TILES = 6
@@ -102,6 +104,12 @@ def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
             past = Case("further/past_span", 1, 1, 1, 70, keys, data="large_logits")
             blocks = score_tiles(plan, past)
             cases += [past] * (blocks["full"] + blocks["partial"] <= MOST_BLOCKS)
+        if any(one.dtype == "fp32" for one in plan.declared_tensors):
+            # A slope of 1: key 0 has a logit of 200 less its distance, in a block of which nothing
+            # would count without it, and which is the first that all of 64 rows see.
+            heads = plan.tile_heads
+            far = Case("further/far", 1, heads, 1, 64, n + FAR + 64, data="dominant_first")
+            cases.append(replace(far, tensors="wild"))
     return tuple(cases)
 
 
