@@ -184,8 +184,8 @@ def draw_tensor(tensor: Tensor, case: Case, rng: np.random.Generator) -> NDArray
 
 
 WILD = (1.0, -0.25, 0.0, 2.0**-10, 0.4, -2.0)
-"""Slopes, say: so large that all but near keys vanish, so that a dominant key far away does not,
-none, tiny, and some of the other sign."""
+"""Slopes, say: so large that all but near keys vanish, of the other sign, none, tiny, so that a
+dominant key far away does not vanish."""
 
 
 def _wild(tensor: Tensor, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
