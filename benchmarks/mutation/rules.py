@@ -133,6 +133,25 @@ RULES = (
             Arguments(r"\b(?:if|while) \(", ("true", "false")),
             Choices(("true", "false"), LOGIC_BOUNDARIES - {"?"}),
             Words(r" [|&]= ", (" = ",)),
+            Expressions(r"\bbool \w+ = ", ("true", "false")),
+            Expressions(
+                r"\bbool \w+\([^;{}]*\)(?: const)? \{\s*return ", ("true", "false"), (";",)
+            ),
+        ),
+    ),
+    Rule(
+        "loop",  # its body once at most: an if with an initialiser
+        (
+            Words(r"\bfor (\([^;(){}]*; [^;{}]*?); [^;{}]*?\)(?= [\w{])", (r"if \1)",)),
+            Words(r"\bwhile (?=\()", ("if ",)),
+        ),
+    ),
+    Rule(
+        "width",
+        (
+            Words(r"\b(?<!unsigned )int64(?:_t)? (?=\w+(?: = |;))", ("int ",)),
+            Words(r"\bstatic_cast<int64>", ("static_cast<int32>",)),
+            Words(r"\((?:int64_t|uint64_t|size_t)\)(?=\w)", ("(int)",)),
         ),
     ),
     Rule(
@@ -158,5 +177,7 @@ RULES = (
 )
 """Every rule of kernels."""
 RULE_NAMES = tuple(rule.name for rule in RULES)
-LAUNCHER_RULES = tuple(rule for rule in RULES if rule.name not in ("bf16", "order", "phase"))
+LAUNCHER_RULES = tuple(
+    rule for rule in RULES if rule.name not in ("bf16", "order", "phase", "loop")
+)
 """Those that apply to C."""

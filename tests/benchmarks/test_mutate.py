@@ -29,6 +29,8 @@ __device__ __forceinline__ void work(int32 value_row, const Tensors& t) {
   phase ^= 1;
   t.count = 0;
   const bool far = t.last ? value_row < 3 : false;
+  while (*at) ++at;
+  const int64 far_row = static_cast<int64>(key_row);
 }
 """
 EDITS = {
@@ -38,18 +40,22 @@ EDITS = {
     "bound": {"i < (kSlots) - 1", "t.key_stride > (0) + 1", "value_row >= (t.value_stride) - 1",
               "value_row < (3) - 1"},
     "index": {"sums[(i) + 1]", "sums[(i) - 1]", "int32 i = (0) + 1", "int32 i = (0) - 1",
-              "t.count = (0) + 1", "t.count = (0) - 1"},
+              "t.count = (0) + 1", "t.count = (0) - 1",
+              "(static_cast<int64>(key_row)) + 1", "(static_cast<int64>(key_row)) - 1"},
     "term": {"min(t.key_row, value_row)", "min(t.key_row, -1)"},
     "stride": {"t.value_stride > 0", "value_row >= t.key_stride"},
     "offset": set(),
     "name": {"min(t.value_row, value_row", "key_row - 1", "if (t.key_stride > 0 && key_row",
-             "= t.last ? key_row"},
+             "= t.last ? key_row", "static_cast<int64>(value_row)"},
     "dropped": {"  ;\n  float", "t.last) ;", "  ;  // until"},
-    "reset": {"  ;\n  const bool"},
+    "reset": {"  ;\n  const bool", "while (*at) ;"},
     "phase": {"(phase) ^ 1", "  ;\n  t.count"},
     "mask": {"if (value_row >= t.value_stride || t.last)", "if (t.key_stride > 0 || t.last)",
              "if (t.last)", "if (t.key_stride > 0 && value_row >= t.value_stride) ring",
-             "if (true)", "if (false)", "= true ?", "= false ?"},
+             "if (true)", "if (false)", "= true ?", "= false ?",
+             "far = true;", "far = false;", "while (true)", "while (false)"},
+    "loop": {"if (int32 i = 0; i < kSlots) sums", "if (*at) ++at"},
+    "width": {"int far_row = static_cast<int64>", "= static_cast<int32>(key_row)"},
     "order": {"fence.relaxed.gpu", "fence.acquire.cta"},
     "bf16": {"rounded_to_bf16(sum * 2.f)", "= rounded_to_bf16(min("},
 }  # fmt: skip
