@@ -78,15 +78,16 @@ class AttentionFamily:
     def default_cases(self) -> tuple[Case, ...]:
         """Return the cases for a GPU."""
         plan = self.plan
-        cases = (*default_cases(plan), *split_cases(plan), *page_scale_cases(plan))
-        return unique(with_heads_of(plan, cases))
+        own = (*default_cases(plan), *split_cases(plan), *page_scale_cases(plan))
+        cases = unique(with_heads_of(plan, own))
+        return (*cases, *edge_cases(plan, cases))
 
     def emulated_cases(self) -> tuple[Case, ...]:
         """Return the cases for the emulator."""
         plan = self.plan
         own = (*small_split_cases(plan), *page_scale_cases(plan), *attention_rings(plan))
         cases = with_heads_of(plan, (*emulated_cases(plan), *own))
-        return (*cases, *with_heads_of(plan, edge_cases(plan, cases)))
+        return (*cases, *edge_cases(plan, cases))
 
     def further_cases(self, wanted: Wanted) -> tuple[Case, ...]:
         """Return further cases for what the emulator's did not reach."""

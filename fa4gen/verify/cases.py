@@ -49,8 +49,8 @@ class Case:
     """The tensors whose scales a kernel for fp8 is given."""
     far_scales: bool = False
     """Scales of pages that differ by 2^20, and some that are zero."""
-    tensors: Literal["drawn", "wild"] = "drawn"
-    """Numbers of declared tensors: such as calls have, or of any size and sign."""
+    tensors: Literal["drawn", "wild", "runs"] = "drawn"
+    """Numbers of declared tensors: such as calls have, of any size and sign, or in runs."""
     shared_pages: bool = False
     """Sequences begin with the same pages."""
     multiprocessors: int | None = None

@@ -165,7 +165,9 @@ def draw_tensor(tensor: Tensor, case: Case, rng: np.random.Generator) -> NDArray
         "keys": case.key_rows,
     }
     shape = tuple(extents[one] if isinstance(one, str) else one for one in tensor.shape)
-    if case.tensors == "wild":
+    if case.tensors == "runs" and tensor.dtype == "int32" and tensor.shape[-1] in ("rows", "keys"):
+        return _runs(shape)
+    if case.tensors != "drawn":
         return _wild(tensor, shape, rng)
     if tensor.dtype == "fp32":
         drawn = rng.normal(0.0, 0.5, shape)
@@ -200,6 +202,21 @@ def _wild(tensor: Tensor, shape: tuple[int, ...], rng: np.random.Generator) -> N
         few[: len(few) // 2] += 1 << 30
         return few.astype(np.int32)
     return rng.integers(-(1 << 31), 1 << 31, shape).astype(np.int32)
+
+
+RUNS = ((1, 192), (5, 192), (5, 128), (1, 128))
+"""Two documents, each with whole blocks of keys of any size, then with whole parts of a tile: one
+part sees a block that the other hides between blocks that it sees."""
+
+
+def _runs(shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return documents in runs; in every second batch the other one of both."""
+    runs = np.concatenate([np.full(length, number, np.int32) for number, length in RUNS])
+    found = np.empty(shape, np.int32)
+    found[...] = np.resize(runs, shape[-1])
+    if len(shape) > 1:
+        found[1::2] = 6 - found[1::2]
+    return found
 
 
 def _rows(case: Case, which: int, packed: bool) -> tuple[int, int]:

@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from fa4gen.verify.verdict import Verdict
 
 WINDOW, CAUSAL, DECODE = "d64_window_sinks_bf16", "d128_causal_pingpong_bf16", "decode_d128_bf16"
-SPLITS, DOCUMENTS, ALIBI = (
-    "decode_d128_splits_bf16",
-    "d128_documents_bf16",
-    "d128_alibi_causal_bf16",
-)
+SPLITS, ALIBI = "decode_d128_splits_bf16", "d128_alibi_causal_bf16"
+DOCUMENTS, LISTED = "d128_documents_bf16", "d128_documents_listed_bf16"
 GROUP = "several groups of {}, the last not full"
 APART = "strides that no other {} and axis has"
+PARTS = "a block that one part of a tile sees and another hides"
 WILD = "declared tensors with numbers of any size and sign"
 
 
@@ -105,6 +103,30 @@ MUTANTS = {
     ),
     "a_far_block_always_vanishes": _one(
         ALIBI, WILD, r"128, exponent < kVanishing\)", "128, true)",
+    ),
+    "a_unit_of_one_key_is_left_out": _one(
+        DECODE, "keys end one past a boundary of a unit",
+        r"end = \(end_key \+ kUnitKeys - 1\) / kUnitKeys;",
+        "end = max(1, (end_key + kUnitKeys - 2) / kUnitKeys);", "",
+    ),
+    "a_unit_is_plain_a_key_early": _one(
+        DECODE, "the keys that all rows see end one before a boundary of a block",
+        r"end = max\(0, end_key\) / kUnitKeys;", "end = (max(0, end_key) + 1) / kUnitKeys;",
+    ),
+    "longer_shares_begin_where_others_do": _one(
+        DECODE, "shares of different lengths",
+        r"cta \* share \+ min\(cta, longer\)", "cta * share", "",
+    ),
+    "a_bit_of_a_list_is_ignored": _one(
+        LISTED, PARTS, r"!\(entry >> part & 8\)", "!(entry & 8)",
+    ),
+    "the_other_bit_of_a_list_is_ignored": _one(
+        LISTED, PARTS, r"!\(entry >> part & 1\)", "!(entry & 1)",
+    ),
+    "a_left_masked_block_does_not_rescale": _one(
+        "d128_window_bf16", "maxima that grow in a block masked at the left",
+        r"if \(!__any_sync\(0xffffffffu, exceeds\)\) return;",
+        "if (kMasked || !__any_sync(0xffffffffu, exceeds)) return;",
     ),
     "few_sequences_are_listed": _one(
         "d128_ragged_causal_bf16", "more sequences than threads list",

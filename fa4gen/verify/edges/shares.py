@@ -41,6 +41,8 @@ def share_edges(plan: SharedKeysPlan) -> Iterator[Edge]:
     for name in ends:
         for words in RELATIONS.values():
             yield Edge(f"{name} {words} of a unit", "a unit is left out, or not masked")
+            if name != "keys end":
+                yield Edge(f"{name} {words} of a block", "a block is not masked, or needlessly")
     for name, why in SHARES.items():
         none = ""
         if name.startswith("more sequences") and not plan.key_lengths:
@@ -62,6 +64,9 @@ def reached(plan: SharedKeysPlan, case: Case) -> Iterator[str]:
                 end = min(keys, plan.mask.last(keys - rows) + 1)
                 if 0 < end < keys and end % plan.unit_keys == relation % plan.unit_keys:
                     yield f"the keys that all rows see end {words} of a unit"
+                whole = case.multiprocessors == plan.launch.cluster  # blocks begin with the keys
+                if whole and 0 < end < keys and end % plan.BN == relation % plan.BN:
+                    yield f"the keys that all rows see end {words} of a block"
     if plan.key_lengths and len(case.sequences) > 32:
         yield "more sequences than a warp has lanes"
     yield from _pieces(plan, case)
@@ -113,6 +118,9 @@ def share_problems(plan: SharedKeysPlan) -> Iterator[Case]:
         for keys in (unit - 1, unit, unit + 1, 2 * unit - 1, 2 * unit + 1):
             for past in {0, rows - 1}:
                 yield _case(plan, (rows, keys + past))
+    for relation in RELATIONS:
+        keys = plan.BN + relation + 2
+        yield _case(plan, (3, keys), multiprocessors=plan.launch.cluster)
     for count in (2, 3, 5):
         several = plan.line_step * plan.BN * count
         yield _case(plan, (2, several + 9), multiprocessors=count * plan.ctas_per_tile)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.verify.cases import COUNTING, Case
@@ -79,9 +80,38 @@ def _wild(plan: AttentionPlan) -> Case:
     pairs = ((rows, 5 * plan.BN + 9),) * (1 + ("batch" in axes))
     data = "dominant_first" if heads > 1 else COUNTING  # one key counts however far it is
     case = _of_sequences(plan, "tensors/wild", *pairs, tensors="wild", data=data)
-    count = plan.launch.cluster
+    chip = plan.launch.cluster
     queries = heads * plan.tile_heads
-    return replace(case, query_heads=queries, key_heads=heads, multiprocessors=count)
+    return replace(case, query_heads=queries, key_heads=heads, multiprocessors=chip)
+
+
+def _growing(plan: AttentionPlan) -> Case:
+    """Return rows of which the first ones see the first key, which has most weight; others do not.
+
+    Blocks are walked from the last to the first, so that the maxima grow in the last one walked.
+    """
+    rows = plan.tile_queries - 1
+    keys = next(keys for keys in count(rows) if plan.mask.first(keys - 1) > 0) + 4
+    case = _of_sequences(plan, "edges/growing", (rows, keys), data="dominant_first")
+    return replace(case, query_heads=plan.tile_heads, key_heads=1)
+
+
+def _grows(plan: AttentionPlan, case: Case) -> bool:
+    return case.data == "dominant_first" and any(
+        0 < rows <= keys and plan.mask.first(keys - rows) <= 0 < plan.mask.first(keys - 1)
+        for rows, keys in case.sequences
+    )
+
+
+def _has_documents(plan: AttentionPlan) -> bool:
+    along = {tensor.shape[-1] for tensor in plan.declared_tensors if tensor.dtype == "int32"}
+    return plan.lists_blocks and bool(along & {"rows", "keys"})
+
+
+def _runs(plan: AttentionPlan) -> Case:
+    """Return as many queries and keys as the runs of ``inputs`` are made for."""
+    case = _of_sequences(plan, "tensors/runs", (256, 640), (256, 640), tensors="runs")
+    return replace(case, query_heads=plan.tile_heads, key_heads=1)
 
 
 SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
@@ -115,10 +145,24 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         _many_sequences,
     ),
     Special(
+        "maxima that grow in a block masked at the left",
+        "sums and output are not rescaled there, or by what masked scores say",
+        lambda plan: plan.mask.FIRST is not None and plan.mask.span is not None,
+        _grows,
+        _growing,
+    ),
+    Special(
         "declared tensors with numbers of any size and sign",
         "documents in order, slopes of one sign and bits in few places hide what is not read",
         lambda plan: bool(plan.declared_tensors),
         lambda _, case: case.tensors == "wild",
         _wild,
+    ),
+    Special(
+        "a block that one part of a tile sees and another hides",
+        "an entry of a list says for all parts what it says for one",
+        _has_documents,
+        lambda _, case: case.tensors == "runs",
+        _runs,
     ),
 )

@@ -47,7 +47,8 @@ class GemmFamily:
 
     def default_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases for a GPU."""
-        return default_cases(self.plan)
+        cases = default_cases(self.plan)
+        return (*cases, *edge_cases(self.plan, cases))
 
     def emulated_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases for the emulator."""
