@@ -17,6 +17,7 @@ _FAMILIES: Final = (
     "scalar.floating_point",
     "scalar.packed",
     "scalar.cvt",
+    "scalar.video",
     "scalar.moves",
     "memory.loads_and_stores",
     "memory.atomics",

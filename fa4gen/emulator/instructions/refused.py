@@ -10,15 +10,9 @@ from fa4gen.emulator.translate.emit import Emitter
 from fa4gen.emulator.translate.registry import Translate
 
 _TEXTURES: Final = "textures and surfaces, which only a driver makes, do not exist here"
-_VIDEO: Final = "a video instruction, none of which is modelled"
 _STACK: Final = "memory of the stack has no addresses here"
 _REASONS: Final[dict[str, tuple[str, ...]]] = {
     _TEXTURES: ("tex", "tld4", "txq", "istypep", "suld", "sust", "sured", "suq"),
-    _VIDEO: (
-        "vadd", "vadd2", "vadd4", "vsub", "vsub2", "vsub4", "vabsdiff", "vabsdiff2", "vabsdiff4",
-        "vmin", "vmin2", "vmin4", "vmax", "vmax2", "vmax4", "vset", "vset2", "vset4", "vavrg2",
-        "vavrg4", "vshl", "vshr", "vmad",
-    ),
     _STACK: ("alloca", "stacksave", "stackrestore"),
     "it stops a kernel for a debugger, and there is none": ("brkpt",),
     "a copy to several devices by the copy engine, and there is one device": (
