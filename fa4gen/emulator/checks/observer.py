@@ -156,16 +156,7 @@ class RaceObserver(Observer):
             return
         threads = state.threads
         threads.assign_slot(op)
-        threads.issues(op)
-        first = threads.base(op.wg)
-        if op.kind.startswith("wgmma"):
-            op.clock = threads.clocks.snapshot_warps(first, first + op.wg.lanes)
-        elif "issuers" in op.notes:
-            # one operation for several lanes of a warp
-            start, stop = op.notes["issuers"]
-            op.clock = threads.clocks.snapshot_warps(first + start, first + stop)
-        else:
-            op.clock = threads.clocks.snapshot(first + op.lane)
+        op.clock = threads.issues(op)
         if not (op.reads or op.writes or op.tensor_reads or op.tensor_writes):
             return
         if self.work is not None:
@@ -182,7 +173,7 @@ class RaceObserver(Observer):
         if op.tensor_reads or op.tensor_writes:
             parts = (*op.tensor_reads, *op.tensor_writes)
             for cta in dict.fromkeys(part.cta for part in parts):
-                state.tensors[cta.rank].operation(op, number, first + op.lane)
+                state.tensors[cta.rank].operation(op, number, threads.base(op.wg) + op.lane)
                 if cta is not op.wg.cta:
                     ctas[cta] = None
         if self.options.early_exit:
@@ -229,6 +220,9 @@ class RaceObserver(Observer):
         state.barriers.signalled(op, barrier)
         if barrier.cta is not op.wg.cta and self.options.early_exit:
             state.exits.operation(op, barrier.cta, self.sites.operation(op))
+
+    def warpgroup_meets(self, wg: Warpgroup) -> None:
+        self._of(wg).threads.meet_at_product(wg)
 
     # ---- barriers
 

@@ -98,6 +98,9 @@ class Events(Generic[WarpgroupT, CtaT, ClusterT, OperationT, BarrierT, TensorRan
     def signalled(self, op: OperationT, barrier: BarrierT) -> None:
         """An operation's completion arrives at an mbarrier (transaction bytes or a commit)."""
 
+    def warpgroup_meets(self, wg: WarpgroupT) -> None:
+        """All warps have come to the first ``wgmma`` after a ``wgmma.fence``."""
+
     # ---- barriers
 
     def barrier_init(self, wg: WarpgroupT, lane: int, barrier: BarrierT, site: Instruction) -> None:

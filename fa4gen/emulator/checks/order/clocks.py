@@ -133,11 +133,7 @@ class Clocks:
         else:
             row = self._rows[0]
             for warp in range(first, stop, WARP):
-                last = min(warp + WARP, stop)
-                best = self._rows[np.unique(self._class[warp:last])].max(axis=0)
-                best[: self.carried, warp:last] = np.maximum(
-                    best[: self.carried, warp:last], self.own[:, warp:last]
-                )
+                best = self.of_warp(warp, min(warp + WARP, stop))
                 if warp > first:
                     furthest = np.maximum(row[EXEC], best[EXEC])
                     np.minimum(row, best, out=row)
@@ -147,6 +143,14 @@ class Clocks:
         row[EXEC, threads] = np.maximum(row[EXEC, threads], self.own[EXEC, threads])
         self.advance(threads)
         return row
+
+    def of_warp(self, first: int, stop: int) -> Vector:
+        """What any lane of a warp knows, ``first`` to ``stop``: a copy, (planes, columns)."""
+        best: Vector = self._rows[np.unique(self._class[first:stop])].max(axis=0)
+        best[: self.carried, first:stop] = np.maximum(
+            best[: self.carried, first:stop], self.own[:, first:stop]
+        )
+        return best
 
     # ---- learning
 

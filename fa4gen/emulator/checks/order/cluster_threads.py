@@ -53,6 +53,7 @@ class ClusterThreads:
             None if machine.pending_loads is None else Released(self.clocks, machine.pending_loads)
         )
         self._missed: dict[int, Vector] = {}
+        self._met: dict[Warpgroup, Vector] = {}
         self._some: dict[tuple[Warpgroup, bytes], ActiveLanes] = {}
         self._warps: dict[tuple[Warpgroup, int], ActiveLanes] = {}
 
@@ -147,15 +148,33 @@ class ClusterThreads:
         if self._released is not None:
             self._released.releases(self.active(wg, mask), site, place)
 
-    def issues(self, op: AsyncOp) -> None:
-        """Threads are about to issue an operation that publishes what they know."""
-        if self._released is not None and not op.kind.startswith("wgmma"):
+    # ---- operations
+
+    def issues(self, op: AsyncOp) -> Vector:
+        """Threads issue an operation, which publishes what they know: its clock."""
+        base = self.base(op.wg)
+        if op.kind.startswith("wgmma"):
+            self.releases(op.wg, None, op.site)
+            return self.clocks.snapshot_warps(base, base + op.wg.lanes)
+        first, stop = op.notes.get("issuers", (op.lane, op.lane + 1))
+        if self._released is not None:
             mask = np.zeros(op.wg.lanes, np.bool_)
-            first, stop = op.notes.get("issuers", (op.lane, op.lane + 1))
             mask[first:stop] = True
             self.releases(op.wg, mask, op.site)
-        elif self._released is not None:
-            self.releases(op.wg, None, op.site)
+        if "issuers" in op.notes:
+            # one operation for several lanes of a warp
+            return self.clocks.snapshot_warps(base + first, base + stop)
+        return self.clocks.snapshot(base + op.lane)
+
+    def meet_at_product(self, wg: Warpgroup) -> None:
+        """All warps of a warpgroup have come to the first wgmma after a wgmma.fence."""
+        met = self._met[wg] = self.clocks.vector()
+        base = self.base(wg)
+        self.clocks.publish(slice(base, base + wg.lanes), met)
+
+    def met(self, wg: Warpgroup) -> Vector | None:
+        """What any warp knew when they last met at a product; no PTX rule hands it on."""
+        return self._met.get(wg)
 
     def watched_loads(self) -> Released:
         """What is known of loads; LoadsUnwatched, to begin again, if that was not kept."""

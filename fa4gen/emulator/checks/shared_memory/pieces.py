@@ -6,6 +6,7 @@ stretches that hold them, and at the pieces themselves only when something seems
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -55,11 +56,20 @@ def _join(op: AsyncOp) -> tuple[SharedRange, ...]:
 
 def touched(op: AsyncOp, cta: Cta, offsets: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
     """Whether ``size`` bytes at each offset are among those that an operation really reads."""
-    pieces = sorted(
+    pieces = (
         (part.start, part.stop)
         for part in op.reads
         if isinstance(part, SharedRange) and part.cta is cta
     )
+    return within(sorted(pieces), offsets, size)
+
+
+def within(
+    pieces: Sequence[tuple[int, int]], offsets: NDArray[np.int64], size: int
+) -> NDArray[np.bool_]:
+    """Whether ``size`` bytes at each offset touch one of the pieces, which are in order."""
+    if not pieces:
+        return np.zeros(len(offsets), np.bool_)
     stops = np.maximum.accumulate(np.array([stop for _, stop in pieces]))
     starts = np.array([start for start, _ in pieces])
     before = np.searchsorted(starts, offsets + size, side="left")

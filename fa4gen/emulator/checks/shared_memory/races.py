@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.order.clocks import AVC, LOOSE, VC, Vector
+from fa4gen.emulator.checks.order.clocks import AVC, LOOSE, VC, WARP, Vector
 from fa4gen.emulator.checks.order.scopes import narrow_scope
 from fa4gen.emulator.checks.shared_memory.cells import BARRIER, FRESH, HAS_READERS
-from fa4gen.emulator.checks.shared_memory.pieces import touched
+from fa4gen.emulator.checks.shared_memory.pieces import touched, within
 from fa4gen.emulator.checks.shared_memory.thread_races import GenericChecks, Reading
 from fa4gen.emulator.checks.sites import CP_ASYNC, is_reduction, place
 from fa4gen.emulator.report import Severity
@@ -105,23 +105,21 @@ class SharedChecks(GenericChecks):
 
     def _operation_after_writers(self, op: AsyncOp, span: slice, clock: Vector, verb: str) -> bool:
         """Report an access that is not ordered after a write; whether all are, simply."""
-        threads = self.clocks.threads
-        seen = clock[VC].copy()
-        if op.notes.get("proxy") != "generic" and self.options.proxies:
-            seen[:threads] = clock[AVC, :threads]
-        slots, epochs = self.cells.slot[span], self.cells.epoch[span]
-        good = seen[slots] >= epochs
-        if self._thread_copies and op.notes.get("proxy") != "generic" and self.options.proxies:
-            # their slots are no threads', but they write as threads do
-            copied = np.isin(self.cells.site[span], list(self._thread_copies))
-            good &= ~copied | (clock[AVC][slots] >= epochs)
+        good = self._sees(op, span, clock)
         if np.count_nonzero(good) == good.size:
             return True
+        slots, epochs = self.cells.slot[span], self.cells.epoch[span]
         if verb == "reads":
             really = self._really(op, span, ~good)
             good = ~really
             if not really.any():
                 return False
+            met = self.threads.met(op.wg) if op.kind.startswith("wgmma") else None
+            if met is not None:
+                good |= self._ordered_at_product(
+                    op, span, really & (clock[VC][slots] < epochs), met
+                )
+                clock = np.maximum(clock, met)
         # a plain race is worse than a missing fence: report it if there is one
         plain = good | (clock[VC][slots] >= epochs)
         if is_reduction(op) and verb == "overwrites":
@@ -129,8 +127,8 @@ class SharedChecks(GenericChecks):
             atomic = [one for one in np.unique(numbers).tolist() if self.sites.is_atomic(one)]
             plain |= np.isin(numbers, atomic)
             good |= np.isin(numbers, atomic)
-            if good.all():
-                return False
+        if good.all():
+            return False
         bad = int(good.argmin())
         if not plain.all():
             if not self.options.races:
@@ -147,6 +145,58 @@ class SharedChecks(GenericChecks):
             int(self.cells.site[cell]),
         )
         return False
+
+    def _ordered_at_product(
+        self, op: AsyncOp, span: slice, suspects: NDArray[np.bool_], met: Vector
+    ) -> NDArray[np.bool_]:
+        """Of which cells the last write is ordered because the warps have met at a wgmma.
+
+        What all that read a cell know by themselves is in order; for the others PTX asks for a
+        barrier.
+        """
+        ordered = suspects & self._sees(op, span, met)
+        if not ordered.any():
+            return ordered
+        base = self.threads.base(op.wg)
+        offsets = np.arange(span.start, span.stop) << self.cells.shift
+        unknown = np.zeros_like(ordered)
+        for warp in range(op.wg.warps):
+            first = base + warp * WARP
+            reads = within(op.notes["operands"].of_warp(warp), offsets, 1 << self.cells.shift)
+            unknown |= reads & ~self._sees(op, span, self.clocks.of_warp(first, first + WARP))
+        unknown &= ordered
+        if unknown.any() and self.options.races:
+            cell = span.start + int(unknown.argmax())
+            number = int(self.cells.site[cell])
+            earlier = self.sites.earlier(number, self.threads.who(int(self.cells.slot[cell])))
+            self.sites.find(
+                "race",
+                f"{op.kind} reads {place(self.cta, *self.cells.bytes_of(cell))}, ordered after "
+                f"{earlier} only because the first wgmma after wgmma.fence waits for all four "
+                "warps: a barrier of the warpgroup has to stand between",
+                op.site,
+                op.wg,
+                self._lane(op),
+                Severity.ISA,
+                number,
+            )
+        return ordered
+
+    def _sees(self, op: AsyncOp, span: slice, clock: Vector) -> NDArray[np.bool_]:
+        """Of which cells the last write is ordered before an operation that knows ``clock``."""
+        threads = self.clocks.threads
+        across = op.notes.get("proxy") != "generic" and self.options.proxies
+        seen = clock[VC]
+        if across:
+            seen = seen.copy()
+            seen[:threads] = clock[AVC, :threads]
+        slots, epochs = self.cells.slot[span], self.cells.epoch[span]
+        good = seen[slots] >= epochs
+        if across and self._thread_copies:
+            # their slots are no threads', but they write as threads do
+            copied = np.isin(self.cells.site[span], list(self._thread_copies))
+            good &= ~copied | (clock[AVC][slots] >= epochs)
+        return np.asarray(good)
 
     def _really(self, op: AsyncOp, span: slice, suspects: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Those of the cells of a stretch that the operation does read, not just reach across."""

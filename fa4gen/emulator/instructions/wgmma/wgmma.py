@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.errors import UnsupportedError
 from fa4gen.emulator.instructions.mma import sparsity
-from fa4gen.emulator.instructions.mma.descriptors import Descriptor, DescriptorError, decode
+from fa4gen.emulator.instructions.mma.descriptors import DescriptorError, decode
 from fa4gen.emulator.instructions.mma.operand_tiles import (
     ELEMENT_BYTES,
     inside,
-    tile_ranges,
     values_of,
 )
 from fa4gen.emulator.instructions.wgmma.forms import Form, read_form
+from fa4gen.emulator.instructions.wgmma.operands import Operands, TileKey, joined
 from fa4gen.emulator.instructions.wgmma.products import (
     ROWS,
     Accumulators,
@@ -43,27 +43,25 @@ from fa4gen.emulator.translate.registry import Translate
 _MAC_PER_CYCLE: Final = {1: 4096, 2: 2048, 4: 1024}
 
 
-TileKey: TypeAlias = tuple[Descriptor, bool, int, int, int]
-"""A tile for ``tile_ranges``: descriptor, whether K-major, extent, depth, element bytes."""
-
-
 @dataclass(slots=True)
 class Groups:
     """Products of a warpgroup: not yet committed, committed in order, and not yet announced.
 
-    Each runs after ``last``, the one issued before it.
+    Each runs after ``last``, the one issued before it. ``fenced``: none has followed the last
+    ``wgmma.fence``.
     """
 
     last: AsyncOp | None = None
+    fenced: bool = False
     open: list[AsyncOp] = field(default_factory=list)
     committed: list[list[AsyncOp]] = field(default_factory=list)
-    fresh: list[tuple[AsyncOp, list[TileKey]]] = field(default_factory=list)
+    fresh: list[tuple[AsyncOp, Operands]] = field(default_factory=list)
     chain: list[Product] = field(default_factory=list)
 
 
 _GROUPS: Final = Attached[Warpgroup, Groups](lambda wg: Groups())
-_READS: Final = Attached[Cta, "dict[tuple[TileKey, ...], tuple[SharedRange, ...]]"](lambda cta: {})
-"""The ranges of shared memory that a list of tiles takes, once they have been worked out."""
+_READS: Final = Attached[Cta, dict[Operands, tuple[SharedRange, ...]]](lambda cta: {})
+"""The ranges of shared memory that operands take, once they have been worked out."""
 
 
 @lru_cache(maxsize=8)
@@ -98,11 +96,11 @@ def _product(i: Instruction, e: Emitter) -> None:
         machine = wg.machine
         _whole(wg, mask, i)
         right, b_key = _tile(wg, form.b, i, shape.n, not form.transpose_b, shape.b_stored)
-        tiles: list[TileKey] = [b_key]
         left: Tile | NDArray[Any]
+        a_keys: tuple[TileKey, ...] = ()
         if read_a is not None:
             left, a_key = _tile(wg, read_a, i, ROWS, not form.transpose_a, shape.a_stored)
-            tiles.append(a_key)
+            a_keys = (a_key,)
         else:
             left = _fragment(wg, form.fragments, shape.a)
         adds = as_row(form.accumulate(wg), wg.lanes)
@@ -125,9 +123,12 @@ def _product(i: Instruction, e: Emitter) -> None:
         groups.last = op
         groups.open.append(op)
         if machine.observer.enabled:
+            if groups.fenced:
+                machine.observer.warpgroup_meets(wg)
             if not groups.fresh:
                 wg.deferred.append(lambda: _announce(wg, groups) if groups.fresh else None)
-            groups.fresh.append((op, tiles))
+            groups.fresh.append((op, Operands(a_keys, (b_key,))))
+        groups.fenced = False
         machine.progress()
         machine.engine.submit(op)
         if early:
@@ -148,19 +149,6 @@ def _codes(wg: Warpgroup, i: Instruction, form: Form) -> NDArray[np.uint8]:
     return codes
 
 
-@lru_cache(maxsize=4096)
-def _joined_ranges(tiles: tuple[TileKey, ...]) -> tuple[tuple[int, int], ...]:
-    """The byte ranges of several tiles, joined: the K steps of a tile interleave."""
-    ranges = sorted(part for tile in set(tiles) for part in tile_ranges(*tile))
-    joined: list[tuple[int, int]] = []
-    for start, stop in ranges:
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
-        else:
-            joined.append((start, stop))
-    return tuple(joined)
-
-
 def _announce(wg: Warpgroup, groups: Groups) -> None:
     """Tell the observer of the products of one straight run together.
 
@@ -168,13 +156,14 @@ def _announce(wg: Warpgroup, groups: Groups) -> None:
     """
     fresh, groups.fresh = groups.fresh, []
     first = fresh[0][0]
-    keys = tuple(tile for _, tiles in fresh for tile in tiles)
+    operands = joined([one for _, one in fresh])
     known = _READS.of(wg.cta)
-    reads = known.get(keys)
+    reads = known.get(operands)
     if reads is None:
-        ranges = _joined_ranges(keys)
-        reads = known[keys] = tuple(SharedRange(wg.cta, start, stop) for start, stop in ranges)
+        ranges = operands.ranges()
+        reads = known[operands] = tuple(SharedRange(wg.cta, start, stop) for start, stop in ranges)
     first.reads = reads
+    first.notes["operands"] = operands
     cycles, first.cycles = first.cycles, sum(op.cycles for op, _ in fresh)
     moved = sum(op.notes["product"]["shared"] for op, _ in fresh)
     first.notes["product"] = {**first.notes["product"], "shared": moved}
@@ -242,7 +231,16 @@ def _fragment(wg: Warpgroup, fragments: list[Reader], kind: str) -> NDArray[Any]
 def _fence(i: Instruction, e: Emitter) -> None:
     if i.modifiers != ("fence", "sync", "aligned"):
         raise e.refuse("")
-    e.call(lambda wg, mask: _whole(wg, mask, i))
+
+    def handler(wg: Warpgroup, mask: Mask) -> None:
+        _whole(wg, mask, i)
+        groups = _GROUPS.of(wg)
+        groups.fenced = True
+        if groups.fresh:
+            # the warps have not met before these
+            _announce(wg, groups)
+
+    e.call(handler)
 
 
 def _commit(i: Instruction, e: Emitter) -> None:
