@@ -65,6 +65,8 @@ MUTANTS = {
     "last block of the other left out": (Change(r"if \(unit \+ 1 < end\) process_other<0>", "if (unit + 2 < end) process_other<0>"), PAIRS),
     "blocks of both warpgroups": (Change(r"blocks % kNumParts != 0(?=\) \{\n *process_other)", "blocks % kNumParts == 0"), RING),
     "query that wgmma does not see": (Change(r"\n *fence_proxy_async_shared\(\);  // the query, for wgmma", ""), RING),
+    "query multiplied before all have written it": (Change(r"(fence_proxy_async_shared\(\);  // the query, for wgmma)\n *named_barrier_sync[^\n]*", r"\1"), RING),
+    "sum of the other part read early": (Change(r"\n *named_barrier_sync\(kConsumerBarrier, kConsumerThreads\);(?=\n#pragma unroll)", ""), RING),
     "query not swizzled": (Change(r"\(chunk \^ row % 8\)", "chunk"), RING),
     "query not waited for": (Change(r"\n *wait_async_copies\(\);", ""), RING),
     "output read before it is staged": (Change(r"__syncwarp\(\);  // all lanes have written", ""), RING),
