@@ -128,6 +128,13 @@ MUTANTS = {
         r"if \(!__any_sync\(0xffffffffu, exceeds\)\) return;",
         "if (kMasked || !__any_sync(0xffffffffu, exceeds)) return;",
     ),
+    "rows_of_later_tiles_are_tied_as_those_before": _one(
+        ALIBI, WILD, r"tie = kNotYetTied;", "if (tile.head < 2) tie = kNotYetTied;",
+    ),
+    "a_last_group_of_listed_heads_is_taken_as_full": _one(
+        "d64_paged64_window_sinks_bf16", GROUP.format("heads"),
+        r"min\(heads_per_group, query_heads - first_head\)", "heads_per_group", "",
+    ),
     "few_sequences_are_listed": _one(
         "d128_ragged_causal_bf16", "more sequences than threads list",
         r"first < batch; first \+=", "first < min(batch, kListThreads); first +=",

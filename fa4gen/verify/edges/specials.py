@@ -41,19 +41,28 @@ def _of_sequences(plan: AttentionPlan, name: str, *pairs: tuple[int, int], **mor
 
 
 def _group(plan: AttentionPlan) -> Case:
-    """Three heads in groups of two, or their multiple where tiles have several."""
-    return Case(
-        "groups/heads", 1, 3 * plan.tile_heads, 3, plan.tile_queries + 1, 20, data=COUNTING, group=2
-    )
+    """Return three heads in groups of two, or their multiple where tiles have several.
+
+    Where tiles are listed, heads of so many keys are in a group as stay in L2.
+    """
+    heads, rows = 3 * plan.tile_heads, plan.tile_queries + 1
+    if plan.is_ragged:
+        pair = (rows, plan.group_keys // 3 + 9)
+        case = _of_sequences(plan, "groups/heads", pair)
+        return replace(case, query_heads=heads, key_heads=3)
+    return Case("groups/heads", 1, heads, 3, rows, 20, data=COUNTING, group=2)
 
 
 def _has_groups(plan: AttentionPlan, case: Case) -> bool:
+    if plan.is_ragged:
+        sizes = {max(1, plan.group_keys // keys) for _, keys in case.sequences if keys}
+        return any(size < case.key_heads and case.key_heads % size for size in sizes)
     heads = case.batch * case.query_heads // plan.tile_heads
     return case.group is not None and case.group < heads and heads % case.group > 0
 
 
 def _no_groups(plan: AttentionPlan) -> str:
-    if not plan.is_ragged:
+    if not plan.is_ragged or plan.mask.span is not None:
         return ""
     return f"a group has {plan.group_keys} keys of a head: too many to emulate"
 
