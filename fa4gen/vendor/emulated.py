@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fa4gen.emulator import Memory
 from fa4gen.emulator.state.memory import FIXED_BASE
-from fa4gen.errors import Problem
+from fa4gen.errors import Fa4genError, Problem
 from fa4gen.vendor.binding import WORKSPACE_ALIGNMENT, Binding
 from fa4gen.vendor.call import (
     CallError,
@@ -71,8 +71,9 @@ class VendoredEmulator(EmulatorBackend):
 class VendoredEmulatedKernel(EmulatedKernel):
     """A kernel whose launches are those of a vendored library.
 
-    Of two runs on the same case the first calls the kernel's function on a workspace that was
-    poisoned and then initialised; the second prepares and launches, on what the first left in it.
+    Of two runs on the same case the first calls the kernel's function, the second prepares and
+    launches. All runs work in turn on one workspace, which was poisoned and then initialised; a
+    larger one follows where a case needs more.
     """
 
     def __init__(self, plan: Plan, program: Any, kernel: KernelBinding, stand_in: StandIn) -> None:
@@ -87,7 +88,11 @@ class VendoredEmulatedKernel(EmulatedKernel):
     def run(self, memory: CaseMemory) -> dict[str, Image]:
         """Run on copies of the buffers; FindingsError, CallError where something is wrong."""
         self._again, self._memory = memory is self._memory, memory
-        buffers = super().run(memory)
+        try:
+            buffers = super().run(memory)
+        except Fa4genError:
+            self._workspace = None  # what it holds is not to be held against the next case
+            raise
         counter = () if self._workspace is None else self._workspace[: self._counter_bytes]
         if any(counter):
             raise FindingsError(
@@ -107,29 +112,31 @@ class VendoredEmulatedKernel(EmulatedKernel):
         count = memory.multiprocessors or MULTIPROCESSORS
         self._stand_in.use_device(SimulatedDevice(self._plan.arch, count))
         self._stand_in.reset()
-        arrays = [*_arrays(memory, buffers, addresses), *self._give_workspace(args, end, again)]
+        arrays = [*_arrays(memory, buffers, addresses), *self._give_workspace(args, end)]
         call(self._kernel, args, STREAM, prepared=again)
         launches = self._stand_in.launches
         _check_launches(launches, most=1 if self._plan.tile_list is None else 2)
         _check_cooperative(launches, expected=self._plan.launch.cooperative)
         return [_emulated_call(launch, arrays) for launch in launches]
 
-    def _give_workspace(self, args: Any, end: int, again: bool) -> Sequence[Memory]:
-        """Put a workspace behind the buffers, initialised unless it was used before."""
+    def _give_workspace(self, args: Any, end: int) -> Sequence[Memory]:
+        """Put a workspace behind the buffers, as the last launch left it where it is large enough.
+
+        It is initialised once: calls with other problems use it in turn.
+        """
         import numpy as np
 
         size = workspace_bytes(self._kernel, args)
         if not size:
-            self._workspace = None
             return ()
         address = end + WORKSPACE_ALIGNMENT  # and a multiple of no more than that
-        if not again or self._workspace is None:
+        if self._workspace is None or self._workspace.size < size:
             self._workspace = np.full(size, WORKSPACE_POISON, np.uint8)
             init_workspace(self._kernel, address, size, STREAM)
             for one in self._stand_in.memsets:
                 _apply(one, address, self._workspace)
         args.workspace, args.workspace_bytes = address, size
-        return (Memory(self._workspace, address=address, name="workspace"),)
+        return (Memory(self._workspace[:size], address=address, name="workspace"),)
 
 
 def _places(buffers: dict[str, Image]) -> tuple[dict[str, int], int]:
