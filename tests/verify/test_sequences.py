@@ -24,6 +24,8 @@ PLANS: dict[str, dict[str, Any]] = {
 }
 EIGHT_BITS = {"batching": "ragged", "arch": "sm_100a", "dtype": "fp8_e4m3"}
 
+SINKS = {"batching": "ragged", "sinks": True}
+
 
 def plan_of(**keys: Any) -> Any:
     config = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 64, **keys}
@@ -59,7 +61,7 @@ def test_entries_that_no_sequence_reaches_are_no_pages() -> None:
     assert len(set.union(*used)) == 7
 
 
-@pytest.mark.parametrize("keys", [*PLANS.values(), EIGHT_BITS], ids=[*PLANS, "fp8"])
+@pytest.mark.parametrize("keys", [*PLANS.values(), EIGHT_BITS, SINKS], ids=[*PLANS, "fp8", "sinks"])
 def test_the_reference_is_that_of_each_sequence_alone(keys: dict[str, Any]) -> None:
     plan = plan_of(**keys, mask="causal")
     drawn = AttentionFamily(plan).draw(case_of(LENGTHS), 3)
@@ -83,11 +85,28 @@ def test_the_reference_is_that_of_each_sequence_alone(keys: dict[str, Any]) -> N
         assert len(scales) == 3 * plan.has_descales
         alone = exact_attention(
             problem, tables["query"][None, ours], flat_key[None, keys_], flat_value[None, keys_],
-            descales=scales,
+            descales=scales, sinks=tables.get("sinks"),
         )  # fmt: skip
         np.testing.assert_array_equal(exact.out[0, ours], alone.out[0])
         np.testing.assert_array_equal(exact.lse[0][:, ours], alone.lse[0])
     assert read_out(memory, memory.buffers).shape == exact.out.shape
+
+
+def test_sequences_read_their_own_elements_of_tensors() -> None:
+    plan = plan_of(mask="tree", keys="paged", page_size=64, pack_heads=True, depth=128)
+    lengths = ((4, 100), (4, 70), (4, 9))
+    drawn = AttentionFamily(plan).draw(Case("tree", 3, 4, 2, 4, 100, lengths=lengths), 3)
+    inputs, exact, begin = drawn.inputs, drawn.reference(np).exact, 0
+    assert all(tensor.shape[0] == "batch" for tensor in plan.declared_tensors)
+    for number, (_, keys) in enumerate(lengths):
+        own = {name: array[number : number + 1] for name, array in inputs.tensors.items()}
+        ours = slice(begin, begin + keys)
+        alone = exact_attention(
+            AttentionProblem.of(plan, inputs.softmax_scale), inputs.query[number : number + 1],
+            inputs.key[:, ours], inputs.value[:, ours], tensors=own,
+        )  # fmt: skip
+        np.testing.assert_array_equal(exact.out[number], alone.out[0])
+        begin += keys
 
 
 def test_cases_have_sequences_of_different_lengths_only_where_kernels_take_them() -> None:
