@@ -161,6 +161,8 @@ def _load(i: Instruction, e: Emitter) -> None:
     rows = [destination(e, item, "b32") for item in _items(i.operands[0], form.registers, e)]
     address = e.address(i.operands[1], shared=form.space != "generic")
     access = Access(i, form.space, _ROW_BYTES, "read")
+    # without the padding of packed elements, which nobody need have written
+    used = Access(i, form.space, _ROW_BYTES if form.bits >= 8 else 2 * form.bits, "read")
 
     def handler(wg: Warpgroup, mask: Mask) -> None:
         check_whole_warps(i, wg, mask)
@@ -172,7 +174,7 @@ def _load(i: Instruction, e: Emitter) -> None:
             for part in parts:
                 words[part.places] = part.gather(np.uint32, 4)
         for part in parts:
-            access.observe(wg, part)
+            used.observe(wg, part)
         held = _loaded(np.ascontiguousarray(words), form)
         for register, row in enumerate(rows):
             if row is not None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.instructions.mma.descriptors import Descriptor
 from fa4gen.emulator.state.memory import RESERVED_SHARED, SharedMemory
 
-_CHUNK: Final = 16
+CHUNK: Final = 16
 # The swizzle looks at address bits below this many bytes.
 _PATTERN: Final = 1024
 
@@ -58,7 +58,7 @@ def _relative(
     mn: int, k: int, size: int,
 ) -> NDArray[np.int64]:  # fmt: skip
     row, column = np.arange(mn)[:, None], np.arange(k)[None, :]
-    chunk = _CHUNK // size
+    chunk = CHUNK // size
     if k_major and span:
         at = row % 8 * span + row // 8 * stride + column * size
     elif k_major:
@@ -85,7 +85,7 @@ def _chunks(
 ) -> NDArray[np.int64]:  # fmt: skip
     """Offsets of the 16-byte chunks, in chunks relative to the pattern's start."""
     at = _relative(phase, leading, stride, base_offset, span, atom, k_major, mn, k, size)
-    step = _CHUNK // size
+    step = CHUNK // size
     picked = at[:, ::step] if k_major else at[::step, :]
     result: NDArray[np.int64] = np.ascontiguousarray(picked >> 4)
     return result
@@ -100,8 +100,8 @@ def _relative_ranges(
         phase, leading, stride, base_offset, span, atom, k_major, mn, k, size
     ))  # fmt: skip
     breaks = np.flatnonzero(np.diff(at) != 1) + 1
-    starts = at[np.concatenate([[0], breaks])] * _CHUNK
-    stops = (at[np.concatenate([breaks - 1, [len(at) - 1]])] + 1) * _CHUNK
+    starts = at[np.concatenate([[0], breaks])] * CHUNK
+    stops = (at[np.concatenate([breaks - 1, [len(at) - 1]])] + 1) * CHUNK
     return tuple((int(a), int(b)) for a, b in zip(starts, stops, strict=True))
 
 
@@ -155,7 +155,7 @@ def read_tiles(
     at = _joined(tuple((base - first, key) for base, key in places)) + (first >> 4)
     # sixteen bytes at a time, by NumPy's only plain type of that width
     chunks = shared.data.view(np.complex128).take(at)
-    per = _CHUNK // size
+    per = CHUNK // size
     raw = chunks.view(np.dtype(f"u{size}"))
     if kind in NARROW:
         raw = taken_apart(raw, NARROW[kind])
@@ -168,7 +168,7 @@ def read_tiles(
 def taken_apart(raw: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
     """The elements of narrow types, one in each byte, from rows of chunks."""
     count = len(raw)
-    groups = np.unpackbits(raw.reshape(count, -1, _CHUNK)[:, :, : 2 * bits], -1, bitorder="little")
+    groups = np.unpackbits(raw.reshape(count, -1, CHUNK)[:, :, : 2 * bits], -1, bitorder="little")
     parts: NDArray[np.uint8] = np.packbits(
         groups.reshape(count, -1, bits), axis=-1, bitorder="little"
     )

@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.instructions.mma.descriptors import Descriptor
-from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES, tile_ranges, values_of
+from fa4gen.emulator.instructions.mma.operand_tiles import (
+    CHUNK,
+    ELEMENT_BYTES,
+    NARROW,
+    tile_ranges,
+    values_of,
+)
 from fa4gen.emulator.instructions.tcgen05.instruction_descriptor import InstructionDescriptor
 
 
@@ -42,7 +48,16 @@ def extent(descriptor: Descriptor, k_major: bool, mn: int, k: int, kind: str) ->
 def ranges(
     descriptor: Descriptor, k_major: bool, mn: int, k: int, kind: str
 ) -> tuple[tuple[int, int], ...]:
-    """The bytes of a tile, gaps within swizzled lines closed: they are other steps of K."""
+    """The bytes of a tile, gaps within swizzled lines closed: they are other steps of K.
+
+    The padding of narrow elements is left out: nobody need have written it.
+    """
+    if kind in NARROW:
+        return tuple(
+            (chunk, chunk + 2 * NARROW[kind])
+            for start, stop in tile_ranges(descriptor, k_major, mn, k, ELEMENT_BYTES[kind])
+            for chunk in range(start, stop, CHUNK)
+        )
     merged: list[tuple[int, int]] = []
     widest = 2 * descriptor.span
     for start, stop in tile_ranges(descriptor, k_major, mn, k, ELEMENT_BYTES[kind]):

@@ -107,3 +107,14 @@ def test_before_blackwell() -> None:
     text = "mov.u32 %r2, tile; ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r3, %r4}, [%r2];"
     report = run(kernel(text, (), shared=SIZE))
     assert "illegal-instruction" in [finding.kind for finding in report.findings]
+
+
+@pytest.mark.parametrize(("form", "data"), [("b6x16_p32", 12), ("b4x16_p64", 8)])
+def test_padding_need_not_be_written(form: str, data: int) -> None:
+    for written, wanted in ((data, []), (data - 4, ["uninitialised"])):
+        stores = "".join(f"st.shared.b32 [%r3+{n}], %r0;" for n in range(0, written, 4))
+        text = f"""mov.u32 %r0, %tid.x; mov.u32 %r1, tile; mad.lo.u32 %r3, %r0, 16, %r1; {stores}
+        bar.sync 0;
+        ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.{form} {{%r4,%r5,%r6,%r7}}, [%r3];"""
+        report = run(kernel(text, (), target="sm_100a", shared=SIZE))
+        assert [finding.kind for finding in report.findings] == wanted

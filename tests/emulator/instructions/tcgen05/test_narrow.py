@@ -13,13 +13,16 @@ from fa4gen.emulator.errors import UnsupportedError
 from tests.emulator.instructions.tcgen05.kernels import kinds, launch, program, wait
 from tests.emulator.instructions.tcgen05.products import (
     COMMIT,
+    SYNC,
     by_thread_0,
     idesc,
     issue,
     lay_out,
     read_back,
 )
+from tests.emulator.instructions.tcgen05.tiles import descriptor
 
+TILE = ".shared .align 1024 .b8 tile[20512]"
 # type -> code in the instruction descriptor, bits of exponent and fraction
 NARROW = {"e2m1": (5, 2, 1), "e2m3": (3, 2, 3), "e3m2": (4, 3, 2)}
 M, N, K = 128, 32, 128
@@ -89,3 +92,26 @@ def test_narrow_operands_in_tensor_memory_are_refused() -> None:
     data = np.zeros(16384, np.uint8)
     with pytest.raises(UnsupportedError, match="in figures only"):
         launch(program(by_thread_0(text), size=16384), data, np.zeros(1))
+
+
+@pytest.mark.parametrize(("kind", "code", "data"), [("e2m1", 5, 8), ("e2m3", 3, 12)])
+def test_padding_need_not_be_written(kind: str, code: int, data: int) -> None:
+    """Only the bytes of elements do: without the last word of them the product reads nothing."""
+    for written, found in ((data, []), (data - 4, ["uninitialised"])):
+        stores = "".join(
+            f"st.shared.b32 [%r7+{chunk + 4 * word}], %r8;"
+            for chunk in range(0, 128, 16)
+            for word in range(written // 4)
+        )
+        a, b = descriptor(0, 0, 1024, 128), descriptor(16384, 0, 1024, 128)
+        body = f"""
+        mov.u32 %r8, 0; shl.b32 %r7, %r0, 7; add.u32 %r7, %r7, %r2; {stores}
+        setp.lt.u32 %p5, %r0, 32; @!%p5 bra FILLED; add.u32 %r7, %r7, 16384; {stores}
+        FILLED: fence.proxy.async.shared::cta;
+        """
+        steps = [(a + 2 * n, b + 2 * n) for n in range(4)]
+        text = issue("f8f6f4", 1, idesc(M, N, code, code), steps, first=True)
+        body += SYNC + by_thread_0(text + COMMIT) + wait()
+        ptx = program(body).replace(".shared .align 1024 .b8 tile[32]", TILE)
+        report = launch(ptx.replace("[tile+", "[tile+20480+"), np.zeros(1), np.zeros(1))
+        assert kinds(report)[:1] == found, (kind, written, report)
