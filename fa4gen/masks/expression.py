@@ -13,13 +13,22 @@ from fa4gen.expressions.intervals import Interval, Intervals
 from fa4gen.expressions.language import Language
 from fa4gen.expressions.parse import parse_condition
 from fa4gen.expressions.places import OF_TILE
-from fa4gen.expressions.tree import Element, Number, Operation, evaluate, parts, variables_in
+from fa4gen.expressions.tree import (
+    Element,
+    Number,
+    Operation,
+    Variable,
+    below,
+    evaluate,
+    parts,
+    variables_in,
+)
 from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.masks.hull import KEY, QUERY, Hull, hull_of, left_to_test, width_of
 from fa4gen.masks.mask import Mask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from fa4gen.expressions.places import Places
     from fa4gen.expressions.tensors import Tensor
@@ -193,6 +202,11 @@ class ExpressionMask(Mask):
             if isinstance(one, Operation)
         )
 
+    def is_by_blocks(self, rows: int, keys: int) -> bool:
+        """See Mask."""
+        blocks = {"row": rows, KEY: keys}
+        return QUERY not in variables_in(self.tree) and _counts_by(self.tree, blocks)
+
     @property
     def divides_keys(self) -> bool:
         """See Mask."""
@@ -295,6 +309,16 @@ def check_tensors(text: str, tensors: Iterable[Tensor]) -> frozenset[str]:
 def parse_mask(text: str) -> ExpressionMask:
     """Return the mask of a condition; ValueError says what is wrong with it."""
     return ExpressionMask(parse_condition(text, LANGUAGE)[0])
+
+
+def _counts_by(node: Node, blocks: Mapping[str, int]) -> bool:
+    """Return whether each of some variables is there only as the number of its block."""
+    match node:
+        case Variable(name):
+            return name not in blocks
+        case Operation("floor_divide", (Variable(name), Number(divisor))) if name in blocks:
+            return int(divisor) % blocks[name] == 0
+    return all(_counts_by(one, blocks) for one in below(node))
 
 
 def _is_power_of_two(divisor: Node) -> bool:

@@ -92,6 +92,14 @@ class Mask:
         del positions, keys
         return True
 
+    def is_by_blocks(self, rows: int, keys: int) -> bool:
+        """Return whether each block of keys is seen as a whole, or not, by each tile of rows.
+
+        Tiles have ``rows`` and begin at multiples of it, as blocks do at multiples of ``keys``.
+        """
+        del rows, keys
+        return False
+
     @property
     def last_follows_row(self) -> bool:
         """Whether the last key that a row sees depends on the row."""

@@ -49,8 +49,9 @@ class Case:
     """The tensors whose scales a kernel for fp8 is given."""
     far_scales: bool = False
     """Scales of pages that differ by 2^20, and some that are zero."""
-    tensors: Literal["drawn", "wild", "runs"] = "drawn"
-    """Numbers of declared tensors: such as calls have, of any size and sign, or in runs."""
+    tensors: Literal["drawn", "wild", "runs", "first"] = "drawn"
+    """Numbers of declared tensors: such as calls have, of any size and sign, in runs, or 1 for the
+    first of the first axis and else 0."""
     shared_pages: bool = False
     """Sequences begin with the same pages."""
     multiprocessors: int | None = None

@@ -1,4 +1,4 @@
-"""Which instructions that did not run are those that the plan says no problem reaches."""
+"""Which instructions that did not run are behind branches that the plan says always go one way."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fa4gen.designs.shared.unreachable import Unreachable
+    from fa4gen.emulator.coverage.counts import BranchCoverage, Coverage
     from fa4gen.toolchain.ptx_places import Place
 
 
@@ -27,39 +28,45 @@ class Judged:
 
 
 def judge_unreachable(
-    lines: Sequence[int],
-    never: Sequence[int],
-    places: Mapping[int, Place],
-    unreachable: Sequence[Unreachable],
+    coverage: Coverage, places: Mapping[int, Place], unreachable: Sequence[Unreachable]
 ) -> Judged:
-    """Compare what the plan calls unreachable with ``never``, of all ``lines`` what did not run."""
-    excused = Counter[int]()
-    reasons = Counter[str]()
+    """Compare what the plan calls unreachable with what did not run."""
+    excuses: dict[tuple[int, bool], str] = {}
     refuted = []
-    idle = set(never)
     for entry in unreachable:
-        for place, at in _by_place(lines, places, entry).items():
-            share = entry.share_of(len(at))
-            left = [line for line in at if line in idle][-share:] if share else []
-            if len(left) < share:
+        for place, copies in _by_place(coverage.branches, places, entry).items():
+            share = entry.share_of(len(copies))
+            one_way = [one for one in copies if not (one.taken and one.passed)]
+            if len(one_way) < share:
                 refuted.append(
-                    f"the plan says that no problem reaches {entry.function} ({entry.reason}), and "
-                    f"{share - len(left)} of these {share} instructions ran: {place}"
+                    f"the plan says that {share} of {len(copies)} copies of a branch of "
+                    f"{entry.function} always go one way ({entry.reason}), and "
+                    f"{share - len(one_way)} of them went both ways: {place}"
                 )
-            reasons[entry.reason] += sum(line not in excused for line in left)
-            excused.update(left)
-    return Judged(
-        tuple(line for line in never if not excused[line]), dict(+reasons), tuple(refuted)
-    )
+            for one in one_way[-share:] if share else ():
+                excuses |= {
+                    (one.line, side): entry.reason
+                    for side, seen in ((True, one.taken), (False, one.passed))
+                    if not seen
+                }
+    reasons = Counter[str]()
+    not_run = []
+    for idle in coverage.unrun:
+        reason = next((excuses[side] for side in idle.behind if side in excuses), None)
+        if reason is None:
+            not_run.append(idle.line)
+        else:
+            reasons[reason] += 1
+    return Judged(tuple(not_run), dict(reasons), tuple(refuted))
 
 
 def _by_place(
-    lines: Sequence[int], places: Mapping[int, Place], entry: Unreachable
-) -> dict[Place, list[int]]:
-    """Return the lines of PTX that an entry means, copies of one source line together."""
-    found: dict[Place, list[int]] = defaultdict(list)
-    for line in lines:
-        place = places.get(line)
+    branches: Sequence[BranchCoverage], places: Mapping[int, Place], entry: Unreachable
+) -> dict[Place, list[BranchCoverage]]:
+    """Return the branches that an entry means, copies of one source line together."""
+    found: dict[Place, list[BranchCoverage]] = defaultdict(list)
+    for one in branches:
+        place = None if one.choice else places.get(one.line)
         if place is not None and entry.means(place.lines):
-            found[place].append(line)
+            found[place].append(one)
     return found

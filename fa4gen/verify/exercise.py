@@ -62,7 +62,7 @@ class Exercise:
     places: Mapping[int, Place] = field(default_factory=dict)
     """Source lines by line of PTX, where they were looked up."""
     unreachable: tuple[Unreachable, ...] = ()
-    """What the plan says that no problem reaches; for this ``places`` are known of every line."""
+    """What the plan says that no problem reaches; ``places`` are then known of all branches."""
 
     @property
     def rings_left(self) -> tuple[Ring, ...]:
@@ -96,9 +96,7 @@ class Exercise:
 
     @cached_property
     def _judged(self) -> Judged:
-        coverage = self.coverage
-        never = [one.line for one in coverage.unrun]
-        return judge_unreachable(coverage.lines, never, self.places, self.unreachable)
+        return judge_unreachable(self.coverage, self.places, self.unreachable)
 
     @property
     def complete(self) -> bool:

@@ -79,8 +79,8 @@ def with_places(
     """Return ``found`` with the source lines of what was not reached, and what cannot be."""
     coverage = found.coverage
     lines = [one.line for one in found.branches_left] + [one.line for one in coverage.unrun]
-    if unreachable:  # none of it may have run
-        lines += coverage.lines
+    if unreachable:  # those that it names must have gone one way
+        lines += [one.line for one in coverage.branches]
     if not lines:
         return found
     return replace(found, places=look_up(lines), unreachable=unreachable)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fa4gen.verify.cases import Case
 from fa4gen.verify.gemm.cases import GemmCase
 from fa4gen.verify.score_tiles import score_tiles
@@ -97,13 +99,11 @@ def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
         # blocks before, inside and after what the mask shows, for rows of two tiles
         keys = min(plan.mask.span or 0, 4 * n) + 3 * n
         cases.append(Case("further/long", 1, 1, 1, m + 1, keys, data="falling"))
-        # Of rows far from key 0, several blocks after that in which what they see begins: logits
-        # differ by so much that rows are rescaled in each.
-        if plan.mask.span is not None:
-            keys = plan.mask.span + 4 * n + 9
-            past = Case("further/past_span", 1, 1, 1, 70, keys, data="large_logits")
-            blocks = score_tiles(plan, past)
-            cases += [past] * (blocks["full"] + blocks["partial"] <= MOST_BLOCKS)
+        cases += [one for one in _at_first_keys(plan) if _blocks(plan, one) <= MOST_BLOCKS]
+        if any(one.dtype != "fp32" for one in plan.declared_tensors):
+            # by masks of blocks or bits a CTA has a tile that sees keys, then one that sees none
+            first = Case("further/first", 1, plan.tile_heads, 1, 2 * m, 2 * n + 9)
+            cases.append(replace(first, tensors="first", multiprocessors=plan.launch.cluster))
         if any(one.dtype == "fp32" for one in plan.declared_tensors):
             # A slope of 1: key 0 has a logit of 200 less its distance, in a block of which nothing
             # would count without it, and which is the first that all of 64 rows see.
@@ -111,6 +111,26 @@ def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
             far = Case("further/far", 1, heads, 1, 64, n + FAR + 64, data="dominant_first")
             cases.append(replace(far, tensors="wild"))
     return tuple(cases)
+
+
+def _at_first_keys(plan: AttentionPlan) -> Iterator[Case]:
+    """Yield cases for blocks in which the keys that rows see begin: the last ones of a tile.
+
+    Rows are rescaled there, too: where logits differ by much, and where the first key, which only
+    the first of the rows see, has all of the weight. The second is for scores with a limit.
+    """
+    span = plan.mask.span
+    if span is None or plan.mask.FIRST is None:
+        return
+    yield Case("further/past_span", 1, 1, 1, 70, span + 4 * plan.BN + 9, data="large_logits")
+    seen = np.flatnonzero(plan.mask.first(np.arange(2 * span)) <= 0)
+    keys = int(seen[-1]) + 36
+    yield Case("further/first_key", 1, 1, 1, min(70, keys), keys, data="dominant_first")
+
+
+def _blocks(plan: AttentionPlan, case: Case) -> int:
+    found = score_tiles(plan, case)
+    return found["full"] + found["partial"]
 
 
 def gemm_further(plan: GemmPlan, wanted: Wanted) -> tuple[GemmCase, ...]:

@@ -122,6 +122,21 @@ def test_what_bounds_the_keys_is_not_tested_again(text, first, last, tested) -> 
     assert [first, last, tested] == [mask.FIRST, mask.LAST, mask.TEST]
 
 
+@pytest.mark.parametrize(
+    ("text", "by_blocks"),
+    [
+        ("seen[row // 128, key // 128] != 0", True),
+        ("seen[row // 256, key // 128] != 0 or head < 2", True),
+        ("seen[row // 64, key // 128] != 0", False),
+        ("seen[row // 128, key // 128] != 0 and key < 500", False),
+        # a query's index is that of its diagonal, which may be anywhere in a block
+        ("seen[query // 128, key // 128] != 0", False),
+    ],
+)
+def test_masks_by_whole_blocks_are_known(text: str, by_blocks: bool) -> None:
+    assert parse_mask(text).is_by_blocks(128, 128) is by_blocks
+
+
 def test_pairs_are_counted() -> None:
     text = "key <= query and (query - key < 10 or key < 4)"
     sees = meaning(text)

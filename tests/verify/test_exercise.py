@@ -50,11 +50,17 @@ TILE_RING, SUMS_RING = RingUse("tile_full", 2, 4), RingUse("accum_full", 1, 3)
 
 
 def seen(
-    plan, phases: int, *, short: str = "", not_run: tuple[int, ...] = (), **branch
+    plan,
+    phases: int,
+    *,
+    short: str = "",
+    not_run: tuple[int, ...] = (),
+    behind: tuple[tuple[int, bool], ...] = (),
+    **branch,
 ) -> Coverage:
     """A coverage with ``phases`` of every slot, and one fewer of the last slot of ``short``.
 
-    Of instructions on ten lines of PTX, ``not_run`` did not run.
+    Of instructions on ten lines of PTX, ``not_run`` did not run, all ``behind`` the same sides.
     """
     barriers = []
     for row in plan.barriers:
@@ -64,7 +70,7 @@ def seen(
                 BarrierCoverage(row.offset + 8 * slot, f"{row.name}[{slot}]", phases - less)
             )
     one = BranchCoverage(7, "PTX line 7", "", **{"taken": True, "passed": True, **branch})
-    never = tuple(Unrun(line, f"PTX line {line}", "", 1) for line in not_run)
+    never = tuple(Unrun(line, f"PTX line {line}", "", 1, behind) for line in not_run)
     names = {row.name for row in plan.barriers}
     uses = tuple(use for use in (TILE_RING, SUMS_RING) if use.name in names)
     return Coverage(
@@ -327,60 +333,58 @@ def places(lines: Iterable[int]) -> dict[int, Place]:
     }
 
 
+def unreachable_in(coverage: Coverage, *entries: Unreachable) -> Exercise:
+    """Judge ``entries``; the branch on line n of PTX is ``if (x) y<n>();`` of function ``f``."""
+    return with_places(Exercise((), coverage), entries, places)
+
+
 def test_code_that_the_plan_calls_unreachable_is_not_asked_for(make_plan) -> None:
     plan = make_plan()
-    found = exercise_of(plan, verdicts(plan, seen(plan, 3, not_run=(8, 9))), whole=True)
-    assert found is not None
-    assert found.not_run == (8, 9)
-    assert not found.complete
-    named = with_places(found, (Unreachable("f", "y8()", "x is 0"),), places)
-    assert named.not_run == (9,)
-    assert named.reasons == {"x is 0": 1}
-    assert not named.refuted
-    elsewhere = with_places(found, (Unreachable("g", "y8()", "x is 0"),), places)
+    one_way = seen(plan, 3, not_run=(8, 9), behind=((7, False),), passed=False)
+    assert unreachable_in(one_way).not_run == (8, 9)
+    named = unreachable_in(one_way, Unreachable("f", "y7()", "x is 0"))
+    assert (named.not_run, named.reasons, named.refuted) == ((), {"x is 0": 2}, ())
+    elsewhere = unreachable_in(one_way, Unreachable("g", "y7()", "x is 0"))
     assert elsewhere.not_run == (8, 9)
-    whole = with_places(
-        found, (Unreachable("f", "y8()", "x is 0"), Unreachable("f", "y9()", "x is 0")), places
-    )
-    assert (whole.not_run, whole.reasons, whole.complete) == ((), {"x is 0": 2}, True)
+    # what is behind the side that was taken has another cause
+    other_side = seen(plan, 3, not_run=(8, 9), behind=((7, True),), passed=False)
+    assert unreachable_in(other_side, Unreachable("f", "y7()", "x is 0")).not_run == (8, 9)
 
 
-def test_an_unreachable_entry_whose_code_ran_is_refused(make_plan) -> None:
-    plan = make_plan()
-    found = exercise_of(plan, verdicts(plan, seen(plan, 3, not_run=(8,))), whole=True)
-    assert found is not None
-    named = with_places(found, (Unreachable("f", "y7()", "x is 0"),), places)
-    (problem,) = coverage_problems("k", "k.yaml", named, strict=False)
+def test_an_unreachable_entry_whose_branch_went_both_ways_is_refused(make_plan) -> None:
+    found = unreachable_in(seen(make_plan(), 3), Unreachable("f", "y7()", "x is 0"))
+    (problem,) = coverage_problems("k", "k.yaml", found, strict=False)
     assert problem.message == (
-        "k: the plan says that no problem reaches f (x is 0), and 1 of these 1 instructions ran: "
-        "k.cu:7 (f): if (x) y7();"
+        "k: the plan says that 1 of 1 copies of a branch of f always go one way (x is 0), "
+        "and 1 of them went both ways: k.cu:7 (f): if (x) y7();"
     )
-    # an entry for a whole function, a part of which ran
-    named = with_places(found, (Unreachable("f", "", "x is 0"),), places)
-    assert len(named.refuted) == 9
     # the line where the function was called counts as one of its lines
-    named = with_places(found, (Unreachable("", "f();", "x is 0"),), places)
-    assert len(named.refuted) == 9
+    found = unreachable_in(seen(make_plan(), 3), Unreachable("", "f();", "x is 0"))
+    assert len(found.refuted) == 1
 
 
-def test_of_copies_of_a_line_the_last_ones_may_be_unreachable(make_plan) -> None:
+def test_of_copies_of_a_branch_the_last_ones_may_be_unreachable(make_plan) -> None:
     plan = make_plan()
 
-    def copies(lines: Iterable[int]) -> dict[int, Place]:
-        """Lines 1 to 8 are four copies of two lines."""
-        return {line: places([line % 2])[line % 2] for line in lines if line <= 8}
+    def exercise(*both_ways: bool) -> Exercise:
+        """Four copies of the branch on line 7, on lines 1 to 4; line 10 is behind the last."""
+        whole = seen(plan, 3, not_run=(9, 10), behind=((4, False),))
+        (branch,) = whole.branches
+        copies = tuple(
+            replace(branch, line=line, passed=both) for line, both in enumerate(both_ways, 1)
+        )
+        found = Exercise((), replace(whole, branches=copies))
+        entry = Unreachable("f", "y7()", "few parts", (2, 4))
+        return with_places(found, (entry,), lambda lines: {line: places([7])[7] for line in lines})
 
-    def exercise(*not_run: int) -> Exercise:
-        found = exercise_of(plan, verdicts(plan, seen(plan, 3, not_run=not_run)), whole=True)
-        assert found is not None
-        return with_places(found, (Unreachable("f", "", "few parts", (2, 4)),), copies)
-
-    right = exercise(5, 6, 7, 8)
-    assert (right.not_run, right.reasons, right.refuted) == ((), {"few parts": 4}, ())
-    more = exercise(3, 4, 5, 6, 7, 8, 9)
-    assert (more.not_run, more.refuted) == ((3, 4, 9), ())
-    (refuted,) = exercise(5, 6, 8).refuted
-    assert refuted.endswith("1 of these 2 instructions ran: k.cu:1 (f): if (x) y1();")
+    right = exercise(True, True, False, False)
+    assert (right.not_run, right.refuted) == ((), ())
+    fewer = exercise(True, False, False, False)
+    assert (fewer.not_run, fewer.refuted) == ((), ())
+    (refuted,) = exercise(True, True, True, False).refuted
+    assert "2 of 4 copies" in refuted
+    assert "1 of them went both ways" in refuted
+    assert exercise(False, False, False, True).not_run == (9, 10)
 
 
 def test_only_strict_fails_for_code_that_did_not_run(make_plan) -> None:

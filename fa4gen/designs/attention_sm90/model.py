@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.shared.attention_model import AttentionPlan
+from fa4gen.designs.shared.unreachable import Unreachable
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.score_distance import DistanceText
@@ -22,6 +23,23 @@ class HopperAttentionPlan(AttentionPlan):
     overlap_epilogue: bool
     producer_registers: int
     consumer_registers: int
+
+    @property
+    def unreachable(self) -> tuple[Unreachable, ...]:
+        """See KernelPlan."""
+        if not self.lists_blocks or not self.mask.is_by_blocks(self.BM, self.BN):
+            return ()
+        reason = (
+            "the mask shows whole blocks of keys to whole tiles: a tile's warpgroups see the same "
+            "blocks, and mask only the one that the keys end in, which is their first"
+        )
+        branches = (
+            ("Consumer::compute_tile", "next.needs_mask("),
+            ("seen_keys", "__any_sync(0xffffffffu, tested)"),
+            ("Consumer::next_tile", "block > own.end"),
+            ("Consumer::skip_blocks_before", "block > loaded.begin"),
+        )
+        return tuple(Unreachable(function, text, reason) for function, text in branches)
 
     @property
     def wgmma_columns(self) -> tuple[int, ...]:

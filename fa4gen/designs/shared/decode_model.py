@@ -158,7 +158,7 @@ class SharedKeysPlan(AttentionPlan):
             f"of tiles of one length a thread joins no more than {joined} pieces, but where more "
             f"than {MOST_SHARING * joined} CTAs share a tile, too many to emulate"
         )
-        return (Unreachable("join_partials", "partial", reason, (of - joined, of)),)
+        return (Unreachable("join_partials", "if (part < count)", reason, (of - joined, of)),)
 
     @property
     def partials_per_cta(self) -> int:

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Unreachable:
-    """Instructions that cannot run, or in no problem that can be emulated: lines, and the reason.
+    """Branches that always go one way, or in all problems that can be emulated, and the reason.
 
-    An instruction is meant if one of the lines it was inlined through is in ``function``, by its
-    name without namespace and arguments, and contains ``text``. Of lines that the compiler copies,
-    as when it unrolls a loop, the last copies may be meant: ``copies`` are those, and how many
-    there are in all.
+    A branch is meant if one of the lines it was inlined through is in ``function``, by its name
+    without namespace and arguments, and contains ``text``. Of branches that the compiler copies, as
+    when it unrolls a loop, the last copies may be meant: ``copies`` are those, and how many there
+    are in all. What is behind the other side does not run.
     """
 
     function: str
@@ -25,10 +25,10 @@ class Unreachable:
     copies: tuple[int, int] = (1, 1)
 
     def means(self, lines: Iterable[tuple[str, str]]) -> bool:
-        """Return whether an instruction is meant, by function and text of each of its lines."""
+        """Return whether a branch is meant, by function and text of each of its lines."""
         return any(function == self.function and self.text in text for function, text in lines)
 
     def share_of(self, count: int) -> int:
-        """Return how many of ``count`` instructions of a line cannot run."""
+        """Return how many of ``count`` copies always go one way."""
         never, of = self.copies
         return count * never // of

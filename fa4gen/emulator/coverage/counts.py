@@ -151,12 +151,17 @@ class RingUse:
 
 @dataclass(frozen=True, slots=True)
 class Unrun:
-    """An instruction that no thread executed; its source line has ``of`` instructions in all."""
+    """An instruction that no thread executed; its source line has ``of`` instructions in all.
+
+    ``behind``: sides of branches, each a line of PTX and whether the guard holds, by which every
+    way to the instruction leads.
+    """
 
     line: int
     where: str
     call: str
     of: int
+    behind: tuple[tuple[int, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

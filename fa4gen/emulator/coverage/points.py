@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fa4gen.emulator.ptx.syntax import Instruction
 
 
@@ -26,13 +28,15 @@ class Branch:
 class Points:
     """``branches``; the indices of ``instructions`` that can run; how many a source line has.
 
-    ``choices`` are the indices of those that choose between two sizes.
+    ``choices`` are the indices of those that choose between two sizes. ``behind`` has, by index,
+    the sides of branches that every way to an instruction leads by: see ``Unrun``.
     """
 
     branches: tuple[Branch, ...]
     instructions: tuple[int, ...]
     of_line: dict[str, int]
     choices: tuple[int, ...]
+    behind: Callable[[int], tuple[tuple[int, bool], ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

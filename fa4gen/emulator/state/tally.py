@@ -188,12 +188,16 @@ class Tally:
                 ),
             ),
             tuple(
-                Unrun(one.line, one.where, one.source.call if one.source else "", count)
-                for one, count in (
-                    (instructions[index], points.of_line[instructions[index].where])
-                    for index in points.instructions
-                    if not ran[index]
+                Unrun(
+                    one.line,
+                    one.where,
+                    one.source.call if one.source else "",
+                    points.of_line[one.where],
+                    points.behind(index),
                 )
+                for index in points.instructions
+                for one in (instructions[index],)
+                if not ran[index]
             ),
             tuple(instructions[index].line for index in points.instructions),
             self.clusters,

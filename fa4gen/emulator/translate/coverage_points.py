@@ -23,6 +23,7 @@ from fa4gen.emulator.ptx.syntax import (
     Register,
     Vector,
 )
+from fa4gen.emulator.translate.behind import Behind
 
 if TYPE_CHECKING:
     from fa4gen.emulator.translate.steps import Step
@@ -71,6 +72,7 @@ def find_points(
         tuple(alive),
         Counter(instructions[i].where for i in alive),
         tuple(index for index in alive if index in choices),
+        Behind(steps, goals, branches).sides,
     )
 
 
