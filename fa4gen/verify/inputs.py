@@ -167,12 +167,12 @@ def draw_tensor(tensor: Tensor, case: Case, rng: np.random.Generator) -> NDArray
     shape = tuple(extents[one] if isinstance(one, str) else one for one in tensor.shape)
     if case.tensors == "runs" and tensor.dtype == "int32" and tensor.shape[-1] in ("rows", "keys"):
         return _runs(shape)
-    if case.tensors != "drawn":
-        return _wild(tensor, shape, rng)
     if case.tensors == "first":
         first = np.zeros(shape, np.float32 if tensor.dtype == "fp32" else np.int32)
         first[:1] = 1
         return first
+    if case.tensors != "drawn":
+        return _wild(tensor, shape, rng)
     if tensor.dtype == "fp32":
         drawn = rng.normal(0.0, 0.5, shape)
         if case.data in COUNTING_KINDS:  # such a bias leaves weights powers of two
