@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fa4gen.emulator import SCHEDULES
-from fa4gen.emulator.recorder.driver_maps import encode_tiled
+from fa4gen.emulator.recorder.driver_maps import encode
 from tests.compat.judging import judge
 from tests.compat.recordings import Launch, Placed, Recording
 from tests.compat.references import attention
@@ -77,7 +77,7 @@ def tensor_map(address: int, numbers: list[int], arch: str) -> bytes:
     (data_type, rank), lists = numbers[:2], numbers[2:-4]
     dims, strides, box, steps = (lists[rank * part : rank * (part + 1)] for part in range(4))
     interleave, swizzle, l2, fill = numbers[-4:]
-    return encode_tiled(
+    return encode(
         data_type=data_type,
         address=address,
         dims=dims,
@@ -98,10 +98,17 @@ def random(*shape: int, seed: int) -> NDArray[Any]:
 
 # What docs/emulator_findings.md lists: below errors, and errors with and without roles for warps.
 # Tensor memory is freed early, by a warp that waits for nobody: with roles there is nothing left to
-# work on.
+# work on, without there is where no warp is slow. Copying warps that are slow wait for ever.
 KNOWN = {
     "sm_90a": {"missing-proxy-fence"},
     "sm_100a": {"missing-proxy-fence", "missing-tcgen05-fence", "tensor-memory"},
+}
+# the schedules under which outputs are right
+RIGHT = {
+    ("product", False): SCHEDULES,
+    ("product", True): SCHEDULES,
+    ("tensor_product", False): tuple(one for one in SCHEDULES if one != "starve_warp"),
+    ("tensor_product", True): (),
 }
 
 
@@ -109,9 +116,9 @@ KNOWN = {
     ("kernel", "arch", "tile", "roles", "defects"),
     [
         ("product", "sm_90a", (128, 128, 64), False, ()),
-        ("product", "sm_90a", (64, 128, 32), True, ("phase-lap",)),
+        ("product", "sm_90a", (64, 128, 32), True, ("deadlock", "phase-lap")),
         ("product", "sm_100a", (128, 128, 64), False, ()),
-        ("product", "sm_100a", (128, 128, 64), True, ("phase-lap", "proxy-war")),
+        ("product", "sm_100a", (128, 128, 64), True, ("deadlock", "phase-lap", "proxy-war")),
         ("tensor_product", "sm_100a", (128, 128, 64), False, ("tensor-memory",)),
         ("tensor_product", "sm_100a", (128, 128, 64), True, ("phase-lap", "tensor-memory")),
         ("tensor_product", "sm_100a", (64, 128, 32), False, ("tensor-memory",)),
@@ -139,7 +146,7 @@ def test_product(
         bounds={"C": 2**-8},
         known=KNOWN[arch],
         defects=defects,
-        right_under=() if kernel == "tensor_product" and roles else SCHEDULES,
+        right_under=RIGHT[kernel, roles],
     )
     assert errors == set(defects)
 
@@ -148,9 +155,9 @@ def test_product(
     ("arch", "roles", "defects"),
     [
         ("sm_90a", False, ()),
-        ("sm_90a", True, ("phase-lap",)),
+        ("sm_90a", True, ("deadlock", "phase-lap")),
         ("sm_100a", False, ()),
-        ("sm_100a", True, ("phase-lap", "proxy-war")),
+        ("sm_100a", True, ("deadlock", "phase-lap", "proxy-war")),
     ],
 )
 def test_attention(arch: str, roles: bool, defects: tuple[str, ...], tmp_path: Path) -> None:
