@@ -28,8 +28,8 @@ def test_a_case_is_at_every_edge(name: str) -> None:
     assert not_reached == {name for name, edge in edges.items() if edge.impossible}
 
 
-def test_edges_cost_less_than_other_cases() -> None:
-    for name in SHIPPED:
+def test_cases_at_edges_are_cheap() -> None:
+    for name in SHIPPED[::12]:
         plan = plan_of(find_configs([name])[0])
         family = family_of(plan)
         own = ("edges/", "strides/", "groups/", "tensors/")
