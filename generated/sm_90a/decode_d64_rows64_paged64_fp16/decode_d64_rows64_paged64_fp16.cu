@@ -785,6 +785,7 @@ struct Consumer {
 #pragma unroll
     for (int32 i = 0; i < 2; ++i) {
       ring.wait_full();
+      __syncwarp();  // a lane that still waits would miss the phase if the slot were filled again
       release();
     }
   }
