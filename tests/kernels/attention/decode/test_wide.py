@@ -30,6 +30,8 @@ FEW = Case("test/few", 1, 8, 1, 8, 8)
 TILES = Case("test/tiles", 1, 33, 1, 2, 200)
 # One CTA, and more blocks than its ring has slots.
 RING = Case("test/ring", 1, 2, 1, 1, 9 * 128, multiprocessors=1)
+# Pieces whose last block has no keys for the second warpgroup, with others after them.
+SKIPPED = Case("test/skipped", 2, 6, 3, 65, 168)
 WINDOW: dict[str, Any] = {"mask": {"sliding_window": 70}}
 PAGES: dict[str, Any] = {"keys": "paged", "page_size": 16}
 
@@ -78,6 +80,17 @@ def original(depth: int, source: str) -> Kernel:
 )
 def test_two_launches_on_a_workspace_are_right(depth: int, source: str, case: Case) -> None:
     assert failures(original(depth, source), case) == []
+
+
+@pytest.mark.emulate
+def test_no_lane_misses_the_phase_of_a_block_that_is_skipped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fa4gen.emulator.SCHEDULES", ("starve_warp",))
+    kernel = original(64, "dense")
+    problem = AttentionFamily(kernel.plan).draw(SKIPPED, 7)
+    program: Any = KeptWorkspace(kernel)
+    assert EmulatedKernel(kernel.plan, program).run(problem.memory)
 
 
 @pytest.mark.emulate
