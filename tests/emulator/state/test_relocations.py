@@ -13,7 +13,7 @@ from fa4gen.emulator import Bytes, LaunchError, Memory, Program, TensorMap
 from fa4gen.emulator.launch_file.arrays import prepare
 from fa4gen.emulator.launch_file.problems import LaunchFileError
 from fa4gen.emulator.launch_file.run import run_launch
-from fa4gen.emulator.recorder.driver_maps import encode_tiled
+from fa4gen.emulator.recorder.driver_maps import encode
 from fa4gen.emulator.state.memory import FIXED_BASE, FIXED_END
 from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, dump, expect, first, noise
 from tests.emulator.kernel import kernel, run
@@ -76,7 +76,7 @@ def test_a_map_of_the_drivers_gets_its_address_from_a_pointer() -> None:
     body = "mov.b64 %d2, p1; cvta.param.u64 %d2, %d2;"
     ptx = copy_kernel(body + LOAD + WAIT + dump(2048), ("u64", "tensor_map"))
     out, array = np.zeros((2, 8, 64), np.uint16), noise((40, 64))
-    raw = encode_tiled(
+    raw = encode(
         data_type=1, address=0x7F12_3456_7800, dims=[64, 40], strides=[128], box=[64, 8],
         steps=[1, 1], interleave=0, swizzle=0, l2=2, fill=0, sm=90,
     )  # fmt: skip

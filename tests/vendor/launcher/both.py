@@ -11,7 +11,7 @@ from unittest import mock
 
 from fa4gen.designs.registry import family_of
 from fa4gen.designs.shared.score_text import GIVEN
-from fa4gen.emulator.recorder.driver_maps import encode_tiled
+from fa4gen.emulator.recorder import driver_maps
 from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.refusal import refusal
@@ -69,7 +69,7 @@ def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: in
 
     def encode(spec):
         try:
-            return encode_tiled(
+            return driver_maps.encode(
                 data_type=MAP_TYPES[spec.dtype],
                 address=spec.pointer,
                 dims=spec.dims,

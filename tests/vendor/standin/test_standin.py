@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.emulator.recorder.driver_maps import encode_tiled
+from fa4gen.emulator.recorder import driver_maps
 from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.toolchain.compile import compile_kernel
@@ -235,7 +235,7 @@ def test_tensor_maps_are_those_of_the_emulators_driver(given_, sm) -> None:
     stand_in.set_devices(SimulatedDevice(sm))
     result, raw = encode(stand_in, **given_)
     try:
-        expected = encode_tiled(**given_, sm=SimulatedDevice(sm).sm)
+        expected = driver_maps.encode(**given_, sm=SimulatedDevice(sm).sm)
     except MapError:
         assert result == INVALID_VALUE
         expected = bytes(128)
@@ -260,7 +260,7 @@ def test_many_of_the_drawn_maps_are_accepted() -> None:
     def count(given_) -> None:
         nonlocal accepted
         try:
-            encode_tiled(**given_, sm=90)
+            driver_maps.encode(**given_, sm=90)
         except MapError:
             return
         accepted += 1
