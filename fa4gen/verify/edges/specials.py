@@ -68,12 +68,13 @@ def _no_groups(plan: AttentionPlan) -> str:
 
 
 def _many_sequences(plan: AttentionPlan) -> Case:
-    """Return more sequences than threads, of which few have rows: in the first round, and later."""
+    """Return more sequences than threads; few have rows, in the first round and after it."""
     assert plan.tile_list is not None
     threads = plan.tile_list.threads
-    some = {0: (1, 3), 40: (2, 1), threads - 1: (3, 2), threads: (1, 5), threads + 33: (2, 4)}
+    some = {threads - 1: (3, 2), threads: (1, 5), threads + 33: (2, 4)}
     pairs = [some.get(i, (0, i % 2)) for i in range(threads + 40)]
-    return _of_sequences(plan, "ragged/more_than_threads", *pairs)
+    case = _of_sequences(plan, "ragged/more_than_threads", *pairs)
+    return replace(case, query_heads=plan.tile_heads, key_heads=1)
 
 
 def _has_many_sequences(plan: AttentionPlan, case: Case) -> bool:
@@ -99,7 +100,7 @@ def _growing(plan: AttentionPlan) -> Case:
 
     Blocks are walked from the last to the first, so that the maxima grow in the last one walked.
     """
-    rows = plan.tile_queries - 1
+    rows = plan.part_rows // plan.tile_heads - 1
     keys = next(keys for keys in count(rows) if plan.mask.first(keys - 1) > 0) + 4
     case = _of_sequences(plan, "edges/growing", (rows, keys), data="dominant_first")
     return replace(case, query_heads=plan.tile_heads, key_heads=1)
