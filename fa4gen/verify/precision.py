@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
 
+TIED_ABOVE = 68
+"""Where rows share a maximum: kLowest and the threshold of rescaling, see ``tied_rows.cuh.j2``."""
 EXP2_POLYNOMIAL_ERROR = 8.8e-5
 """Largest relative error of the cubic polynomial by which some kernels compute part of 2^x."""
 
@@ -25,10 +27,13 @@ class Precision:
     """Probabilities are scaled by 2 to this power before they are rounded."""
     exp2_error: float = 0.0
     """Relative error of a probability before it is rounded, where it is more than float32's."""
+    maximum_above: int = 0
+    """Powers of two by which the subtracted maximum may be above the true one."""
 
     @classmethod
     def of(cls, plan: AttentionPlan) -> Precision:
         """Return the roundings of the kernel of ``plan``."""
         error = EXP2_POLYNOMIAL_ERROR if plan.has_exp2_polynomial else 0.0
         shift = plan.probability_scale_log2
-        return cls(plan.operand_dtype, plan.out_dtype, plan.rescale_threshold, shift, error)
+        above = TIED_ABOVE if plan.ties_rows else 0
+        return cls(plan.operand_dtype, plan.out_dtype, plan.rescale_threshold, shift, error, above)

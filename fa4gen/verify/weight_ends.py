@@ -54,7 +54,7 @@ def weight_room(weights: Any, errors: Any, precision: Precision, xp: Any) -> tup
     mantissa, _ = xp.frexp(relative)  # 0, or from 1/2 to 1
     power = (mantissa - 0.5 <= own / 2) | (1 - mantissa <= own / 2)
     exact = (power & (own < roundoff / 4)).all(axis=1, keepdims=True)
-    least = LEAST[precision.dtype] * 2.0**-precision.probability_shift
+    least = LEAST[precision.dtype] * 2.0 ** (precision.maximum_above - precision.probability_shift)
     room = xp.where(exact, 0.0, own * relative + xp.maximum(roundoff * relative, least / 2))
     # Below the least number it is either that one or zero.
     room = xp.where(relative < least, relative, room)

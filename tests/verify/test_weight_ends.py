@@ -3,9 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fa4gen.config.find import find_configs
 from fa4gen.verify.precision import Precision
 from fa4gen.verify.rounding import round_to
 from fa4gen.verify.weight_ends import WeightedSums, output_ends, weight_room
+from tests.shipped import plan_of
 
 BF16 = Precision("bf16", "bf16")
 FP8 = Precision("fp8_e4m3", "bf16", 0.0, 8)
@@ -33,6 +35,13 @@ def test_weights_below_the_least_number_may_vanish(precision) -> None:
     # Between two subnormal numbers by half of their distance, and a float32's own error.
     found = room([1.0, 1.4 * least, 0.3 * least], precision)
     assert found[1:] == pytest.approx([0.5 * least, 0.3 * least], rel=0.2)
+
+
+def test_weights_vanish_earlier_where_rows_share_a_maximum(make_plan) -> None:
+    """Of ALiBi's kernel: its maxima may be above a row's own while that row's sum is not tiny."""
+    shares = Precision.of(plan_of(find_configs(["d128_alibi_causal_bf16"])[0]))
+    assert room([1.0, 2.0**-57, 2.0**-117], shares) == pytest.approx([0, 0, 2.0**-117])
+    assert (room([1.0, 2.0**-57, 2.0**-117], Precision.of(make_plan())) == 0).all()
 
 
 def test_rounded_weights_are_within_their_room() -> None:

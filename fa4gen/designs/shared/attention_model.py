@@ -318,6 +318,11 @@ class AttentionPlan(KernelPlan):
         return 1
 
     @property
+    def ties_rows(self) -> bool:
+        """Whether rows share a maximum, which may be above that of one of them."""
+        return False
+
+    @property
     def probability_scale_log2(self) -> int:
         """Probabilities are scaled by 2 to this power before they are rounded."""
         return 0
