@@ -104,7 +104,7 @@ def _joins(plan: SharedKeysPlan) -> Iterator[Case]:
             "split/joined", 2, rows, 1, 1, keys, lengths=((1, 3 * n), (1, keys)),
             multiprocessors=(many + 1) * ctas,
         )  # fmt: skip
-    elif plan.quads_at_once == 1:
+    elif plan.partials_at_once > 2:  # two are joined in other cases, too
         _, pieces = plan.neighbours_joined
         blocks = 3 * pieces - 1  # of a tile; so many CTAs have three blocks each
         yield Case("split/joined", 1, 3 * rows, 3, 1, blocks * n, multiprocessors=blocks * ctas)

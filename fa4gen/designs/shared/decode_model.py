@@ -149,6 +149,17 @@ class SharedKeysPlan(AttentionPlan):
     @property
     def unreachable(self) -> tuple[Unreachable, ...]:
         """See KernelPlan."""
+        return (*self._parts_skipped, *self._pieces_joined)
+
+    @property
+    def _parts_skipped(self) -> tuple[Unreachable, ...]:
+        if not self.is_wide or self.num_parts > 1:
+            return ()
+        reason = "the only part has keys in each block"
+        return (Unreachable("Consumer::process_units", "part / kUnitParts >= end", reason),)
+
+    @property
+    def _pieces_joined(self) -> tuple[Unreachable, ...]:
         if self.key_lengths or self.split_blocks or self.quads_at_once > 1:
             return ()
         of, (joined, _) = self.partials_at_once, self.neighbours_joined

@@ -47,8 +47,6 @@ def test_the_fewest_pieces_are_taken() -> None:
 def test_the_case_has_tiles_of_these_pieces(path) -> None:
     plan = plan_of(path)
     assert isinstance(plan, SharedKeysPlan)
-    if plan.quads_at_once > 1 and not plan.key_lengths:
-        return
     (case,) = (one for one in small_split_cases(plan) if one.name == "split/joined")
     group = case.query_heads // case.key_heads
     size = ProblemSize(case.batch, case.query_heads, group, 1, case.key_rows)
