@@ -149,7 +149,18 @@ class SharedKeysPlan(AttentionPlan):
     @property
     def unreachable(self) -> tuple[Unreachable, ...]:
         """See KernelPlan."""
-        return (*self._parts_skipped, *self._pieces_joined)
+        return (*self._parts_skipped, *self._pieces_joined, *self._first_columns)
+
+    @property
+    def _first_columns(self) -> tuple[Unreachable, ...]:
+        rounds = self.value_depth // self.exchange_columns
+        if self.is_wide or rounds == 1:
+            return ()
+        reason = "column 0 is among the first columns that parts put together"
+        return tuple(
+            Unreachable(function, "if (column == 0)", reason, (rounds - 1, rounds))
+            for function in ("store_columns", "store_partial")
+        )
 
     @property
     def _parts_skipped(self) -> tuple[Unreachable, ...]:
