@@ -142,11 +142,11 @@ def sample(
 def _compiled(
     kind: Kind, batch: Sequence[Mutant], results: Results, jobs: int
 ) -> Iterator[Candidate]:
-    """Yield the batch in its order; without compiling what a record says is discarded."""
+    """Yield the batch in its order, without compiling those that have a record."""
     known = {
-        mutant.key: Candidate(mutant, discarded=record.why)
+        mutant.key: Candidate(mutant, discarded=record.why if record.status == "discarded" else "")
         for mutant in batch
-        if (record := results.records.get(mutant.key)) and record.status == "discarded"
+        if (record := results.records.get(mutant.key))
     }
     unknown = [mutant for mutant in batch if mutant.key not in known]
     made = {one.mutant.key: one for one in map_tasks(kind.compile, unknown, jobs=jobs)}
@@ -156,17 +156,15 @@ def _compiled(
 
 def verify(
     kind: Kind,
-    candidates: Sequence[Candidate],
+    mutants: Sequence[Mutant],
     results: Results,
     *,
     seeds: int,
     limit_s: float,
     jobs: int,
 ) -> None:
-    """Verify every candidate that has no record yet."""
-    left = [c.mutant for c in candidates if c.mutant.key not in results.records]
-    # those of a kernel together: a worker renders it once
-    tasks = [Task(mutant, seeds) for mutant in sorted(left, key=lambda one: one.kernel)]
+    """Verify mutants, those of a kernel together: a worker renders it once."""
+    tasks = [Task(mutant, seeds) for mutant in sorted(mutants, key=lambda one: one.kernel)]
     progress = Progress("verified", len(tasks))
     with closing(run_tasks(kind.verify, tasks, jobs=jobs, time_limit_s=limit_s)) as outcomes:
         for task, outcome in outcomes:
@@ -248,11 +246,15 @@ def main() -> int:
                 print(mutant)
         return 0
     results = Results(arguments.out)
-    candidates = sample(kind, orders, wanted, results, arguments.jobs)
-    verify(
-        kind, candidates, results,
-        seeds=arguments.verify_seeds, limit_s=arguments.limit, jobs=arguments.jobs,
-    )  # fmt: skip
+    while True:
+        candidates = sample(kind, orders, wanted, results, arguments.jobs)
+        left = [one.mutant for one in candidates if one.mutant.key not in results.records]
+        if not left:  # others took the place of those that turned out to be no mutants
+            break
+        verify(
+            kind, left, results,
+            seeds=arguments.verify_seeds, limit_s=arguments.limit, jobs=arguments.jobs,
+        )  # fmt: skip
     judged = [(record, status_of(record, equivalents)) for record in results.records.values()]
     for record, status in judged:
         if status in BAD or arguments.show == "all":

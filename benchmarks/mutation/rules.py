@@ -37,6 +37,8 @@ NEIGHBOURS = (
 """Words of names that differ in nothing else."""
 _COMPARED = r"(?<!template )(?<=[\w)\]] )"
 _WHOLE = r"(?<!constexpr )(?<!\w)(?:u?int(?:8|16|32|64)?(?:_t)?|size_t)"
+_ORDERED = r"\b(red|atom|ld|st|fence|(?:mbarrier|barrier\.cluster)\.arrive)"
+"""Instructions that have an order and a scope."""
 _SYNCHRONISES = (
     r"fence|arrive|wait|commit|sync|release|acquire|expect|free|alloc|produce|consume|step|signal"
 )
@@ -157,8 +159,10 @@ RULES = (
     Rule(
         "order",
         (
-            Words(r"\.(?:release|acquire|acq_rel)(?=\.)", (".relaxed",), in_assembly=True),
-            Words(r"\.cluster(?=[.;])", (".cta",), in_assembly=True),
+            Words(
+                _ORDERED + r"\.(?:release|acquire|acq_rel)\b", (r"\1.relaxed",), in_assembly=True
+            ),
+            Words(_ORDERED + r"(\.\w+)\.cluster\b", (r"\1\2.cta",), in_assembly=True),
             Words(r"\.gpu(?=\.)", (".cta",), in_assembly=True),
         ),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,8 +118,11 @@ def test_mutants_from_source_to_verdict(mutation: Any) -> None:
         ["phase", "1", "0", "1", "0", "0", "0"],
         ["all", "2", "0", "1", "1", "0", "0"],
     ]
-    fence = 'asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");'
-    unknown = status("order", fence, fence.replace("release", "relaxed"))
+    fence = next(one for one in found if "fence.mbarrier_init" in one.before)
+    edit = replace(fence.edit, new='asm volatile("fence.mbarrier_init.relaxed.cluster;")')
+    unknown = mutation.trial.verify_mutant(
+        mutation.trial.Task(replace(fence, edit=edit), seeds=1)
+    ).result
     assert (unknown.status, unknown.why) == ("discarded", "ptxas refuses it")
     changed = mutation.mutants.mutated(next(one for one in found if one.rule == "bf16"))
     assert changed.device.count("float rounded_to_bf16(float x)") == 1
