@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 ROUNDS_TO = "rounded_to_bf16("
 ROUNDING = """
 __device__ __forceinline__ float rounded_to_bf16(float x) {
-  return __uint_as_float((__float_as_uint(x) + 0x8000u) & 0xffff0000u);
+  const uint32 bits = __float_as_uint(x);
+  return __uint_as_float((bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u);
 }
 """
 _BEFORE_ROUNDING = "using uint32 = unsigned int;\n"

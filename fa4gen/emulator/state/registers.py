@@ -20,6 +20,9 @@ Mask: TypeAlias = "NDArray[np.bool_] | None"
 Row: TypeAlias = NDArray[Any]
 Rows: TypeAlias = "Mapping[int, Row]"
 
+UNWRITTEN = 0x7FFF_FFFF_FFFF_FFFF
+"""What registers hold before they are written, its upper bits the narrow ones: no number in any of
+the formats, and a large integer, so that a result that depends on it shows."""
 WARPGROUP_LANES = 128
 WARP_LANES = 32
 
@@ -87,9 +90,9 @@ class Registers:
         self._p = np.zeros((registers["p"], lanes), np.bool_)
         self.P: Rows = _Rows(self._p)
         self._blocks: dict[str, NDArray[Any]] = {"P": self._p}
-        self._h = np.zeros((registers["h"], lanes), np.uint16)
-        self._r = np.zeros((registers["r"], lanes), np.uint32)
-        self._d = np.zeros((registers["d"], lanes), np.uint64)
+        self._h = np.full((registers["h"], lanes), UNWRITTEN >> 48, np.uint16)
+        self._r = np.full((registers["r"], lanes), UNWRITTEN >> 32, np.uint32)
+        self._d = np.full((registers["d"], lanes), UNWRITTEN, np.uint64)
         # (register, lane, low and high half)
         self.Q: Rows = _Rows(np.zeros((registers["q"], lanes, 2), np.uint64))
 
