@@ -44,7 +44,7 @@ VERIFIED = re.compile(
 )
 """The parts that compute what verify looks at: not unpacking, nor the search for shared memory."""
 NOT_VERIFIED = re.compile(
-    r"check|is_float32|sha256|graph|is_problem|_name$|text$|arch$|unload|mark"
+    r"check|is_float32|sha256|kernel_at|graph|is_problem|_name$|text$|arch$|unload|mark"
 )
 """Functions of these parts that refuse calls or that verify does not call: tests are theirs."""
 
