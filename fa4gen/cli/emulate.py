@@ -9,7 +9,7 @@ import click
 
 from fa4gen.cli.findings import finding_text, own_line
 from fa4gen.cli.launch_files import MAX_PTX_BYTES, load_launch_file, refusal
-from fa4gen.cli.options import FilePath, OutputFormat, format_option
+from fa4gen.cli.options import FilePath, NumberRange, OutputFormat, format_option
 from fa4gen.cli.output import note
 from fa4gen.cli.timeline import draw_timeline, print_figures, trace_for
 from fa4gen.config.paths import shown_path
@@ -111,7 +111,7 @@ def _bytes(_context: click.Context, _option: click.Parameter, value: str | None)
 )
 @click.option(
     "--tolerance",
-    type=click.FloatRange(min=0),
+    type=NumberRange(min=0),
     metavar="X",
     help="Allowed difference, absolute and relative; that of the launch file when not given.",
 )

@@ -7,11 +7,12 @@ Setting), ``force`` (bool), ``require_gpu`` (bool).
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -46,6 +47,19 @@ def usable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class NumberRange(click.FloatRange):
+    """A range of numbers; no range has NaN, which every comparison lets pass."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number that ``value`` says; BadParameter."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number of the range.", param, ctx)
+        return number
 
 
 class FilePath(click.Path):

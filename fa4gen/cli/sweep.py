@@ -10,6 +10,7 @@ import click
 
 from fa4gen.cli.options import (
     FilePath,
+    NumberRange,
     OutputFormat,
     completed_by,
     executor_option,
@@ -87,7 +88,7 @@ MAX_SEED = 2**32
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=1.0),
+    type=NumberRange(min=1.0),
     default=900.0,
     show_default=True,
     metavar="SECONDS",

@@ -9,6 +9,7 @@ import click
 
 from fa4gen.cli.options import (
     FilePath,
+    NumberRange,
     OutputFormat,
     completed_by,
     executor_option,
@@ -60,7 +61,7 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
 )
 @click.option(
     "--budget",
-    type=click.FloatRange(min=1.0),
+    type=NumberRange(min=1.0),
     metavar="SECONDS",
     help="Of measuring, divided equally among the problems; 20 for each when not given.",
 )

@@ -87,6 +87,19 @@ def _offset(draft: Draft, logits: float) -> None:
     draft.key[..., 0] = logits / (8 * draft.scale)
 
 
+def _peaks(draft: Draft) -> None:
+    """One key has all of a row's weight, for each row another: each counts for the maximum."""
+    draft.query[:], draft.key[:] = 0, 0
+    rows, keys = draft.query.shape[1], draft.key.shape[1]
+    if not keys:
+        return
+    own = 8 if draft.kv_dtype == draft.dtype else 512
+    columns = draft.rng.permutation(np.arange(keys) % draft.depth)
+    peak = columns[draft.rng.integers(keys, size=rows)]
+    draft.query[:, np.arange(rows), :, peak] = own
+    draft.key[:, np.arange(keys), :, columns] = 300.0 / (own * draft.scale)
+
+
 def _all_logits_high(draft: Draft) -> None:
     """All logits near 200: exponentials overflow unless the maximum is subtracted."""
     _offset(draft, 200.0)
@@ -152,6 +165,7 @@ KINDS: dict[str, Callable[[Draft], None]] = {
     "dominant": _dominant,
     "dominant_first": _dominant_first,
     "dominant_last": _dominant_last,
+    "peaks": _peaks,
     "all_logits_high": _all_logits_high,
     "all_logits_low": _all_logits_low,
     "uniform": _uniform,

@@ -282,7 +282,7 @@ WRONG = [
     (lambda: change("bar.sync 0;", "bar.snyc 0;", "reverse.ptx"), "bar.snyc", 19),
     (lambda: change("ret;", "ret", "reverse.ptx"), "reverse.ptx", None),
     (lambda: change("target]", "nothing]", "reverse.ptx"), "reverse.ptx", None),
-    (lambda: Path("right.npy").write_text("no array"), "right.npy is no .npy file", 0),
+    (lambda: Path("right.npy").write_text("no array"), ".npy file: it does not begin as one", 0),
     (lambda: np.save("right.npy", np.zeros(7)), "has the shape (7,)", 0),
     (lambda: Path("right.npy").unlink(), "there is no file right.npy", 0),
     (lambda: Path("reverse.yaml").write_bytes(b"\xff\xfe"), "not UTF-8", 1),

@@ -135,6 +135,10 @@ MUTANTS = {
         "d64_paged64_window_sinks_bf16", GROUP.format("heads"),
         r"min\(heads_per_group, query_heads - first_head\)", "heads_per_group", "",
     ),
+    "an_offset_of_a_tile_without_keys_has_32_bits": _one(
+        "fa4_d64_band_fp16", "a tile without keys at strides of 2^31 elements",
+        r"int64 batch_stride;  // strides", "int32 batch_stride;  // strides", "",
+    ),
     "few_sequences_are_listed": _one(
         "d128_ragged_causal_bf16", "more sequences than threads list",
         r"first < batch; first \+=", "first < min(batch, kListThreads); first +=",
@@ -204,3 +208,24 @@ def test_what_is_not_mutated_passes() -> None:
         for case in unlike[config]:
             verdict, _ = verify(original(config), case, 0)
             assert verdict.passed, messages(verdict)
+
+
+PEAKS = (
+    ("d512_dense_bf16", r"low\[0\] = fmaxf\(low\[0\], scores\[i\]\)", "low[0] = low[0]"),
+    ("d192_128_ragged_causal_bf16", r"high\[0\] = fmaxf\(high\[0\], scores\[i \+ 4\]\)", ""),
+    (
+        "depth512_window_fp16",
+        r"fmaxf\(fmaxf\(largest\[0\], largest\[1\]\), fmaxf\(largest\[2\], largest\[3\]\)\)",
+        "fmaxf(fmaxf(largest[0], largest[1]), largest[2])",
+    ),
+)
+"""Kernels that leave some scores out of a row's maximum."""
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(("config", "pattern", "new"), PEAKS, ids=lambda one: one[:20])
+def test_a_score_that_is_left_out_of_the_maximum_is_reported(config, pattern, new) -> None:
+    mutant = EdgeMutant(config, "", (Change(pattern, new),))
+    for seed in (0, 1):
+        verdict, _ = verify(mutated(original(config), mutant), "data/peaks", seed)
+        assert "numbers: " in messages(verdict)

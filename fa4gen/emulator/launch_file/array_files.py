@@ -25,6 +25,8 @@ SHORT_NAMES: Final = {
     "e8m0": "float8_e8m0fnu",
     "e2m1": "float4_e2m1fn",
 }
+BEGINNING: Final = b"\x93NUMPY"
+"""Of a .npy file."""
 COPIES: Final = 3
 """Of each array at a time: as it is described, of the run, in the emulated memory."""
 _TYPE_NAME: Final = re.compile(r"[<=|]?[A-Za-z][A-Za-z0-9_]*")
@@ -34,6 +36,9 @@ def read_array(path: Path, dtype: str | None, key: str) -> NDArray[Any]:
     """Read a .npy file; ``dtype`` reads its bits as another type. Raises LaunchFileError."""
     file_bytes(path, key)
     try:
+        with path.open("rb") as stream:
+            if stream.read(len(BEGINNING)) != BEGINNING:
+                raise ValueError("it does not begin as one")
         array = np.load(path, allow_pickle=False)
     except MemoryError:
         raise LaunchFileError(

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.emulator.launch_file.array_files import BEGINNING
 from fa4gen.emulator.launch_file.arrays import LaunchArrays
 from fa4gen.emulator.launch_file.problems import LaunchFileError, LaunchProblem
 from fa4gen.emulator.launch_file.run import Run
-
-BEGINNING: Final = b"\x93NUMPY"
 
 
 def output_files(launch: LaunchArrays, folder: Path, *, force: bool = False) -> dict[str, Path]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
 
+MOST_UNSEEN: Final = 600
+"""Rows before the first key that may be tried for one that a tile of them does not see."""
 WILD_HEADS: Final = 6
 """As many as ``inputs`` has wild numbers."""
 
@@ -30,6 +32,26 @@ def _apart(plan: AttentionPlan) -> Case:
 
 def _far(plan: AttentionPlan) -> Case:
     return _of_sequences(plan, "strides/far", (5, 70), (3, 20), far=True)
+
+
+def _far_unseen(plan: AttentionPlan) -> Case:
+    """Return a tile of rows that see no key: before the first one, or there is none."""
+    some = range(plan.tile_queries + 7, 2 * plan.tile_queries + MOST_UNSEEN)
+    rows = next((rows for rows in some if _sees_nothing(plan, rows, 5)), None)
+    rows, keys = (70, 0) if rows is None else (rows, 5)
+    return _of_sequences(plan, "strides/far_unseen", (rows, keys), (3, keys), far=True)
+
+
+def _has_far_unseen(plan: AttentionPlan, case: Case) -> bool:
+    return case.far and any(
+        rows and (not keys or _sees_nothing(plan, rows, keys)) for rows, keys in case.sequences
+    )
+
+
+def _sees_nothing(plan: AttentionPlan, rows: int, keys: int) -> bool:
+    """Return whether the first tile of a head sees no key."""
+    last = plan.tile_queries - 1
+    return plan.mask.LAST is not None and last < rows and plan.mask.last(last + keys - rows) < 0
 
 
 def _of_sequences(plan: AttentionPlan, name: str, *pairs: tuple[int, int], **more: object) -> Case:
@@ -138,6 +160,13 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         lambda _: True,
         lambda _, case: case.far and min(case.batch, case.key_heads) > 1,
         _far,
+    ),
+    Special(
+        "a tile without keys at strides of 2^31 elements",
+        "the offset of zeros is computed in 32 bits",
+        lambda _: True,
+        _has_far_unseen,
+        _far_unseen,
     ),
     Special(
         "several groups of heads, the last not full",
