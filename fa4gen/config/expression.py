@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.expression_values import as_float32, check_constants, value_at
-from fa4gen.config.synonyms import FUNCTION_SYNONYMS
 from fa4gen.expressions.text import tidy
 
 if TYPE_CHECKING:
@@ -199,6 +198,8 @@ def _check(node: ast.expr, text: str) -> None:
 
 def _unknown(name: str, text: str) -> str:
     from difflib import get_close_matches
+
+    from fa4gen.config.synonyms import FUNCTION_SYNONYMS
 
     near = get_close_matches(name.lower(), FUNCTIONS, n=1)
     near = [FUNCTION_SYNONYMS[name]] if name in FUNCTION_SYNONYMS else near

@@ -125,6 +125,7 @@ class AttentionFamily:
                     one.heads_per_group,
                     one.num_tiles,
                     one.grid,
+                    one.largest_count,
                 )
             )
             schedules.append(schedule_hash(numbers))

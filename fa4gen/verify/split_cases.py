@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from fa4gen.designs.shared.decode_model import SharedKeysPlan
 from fa4gen.verify.cases import COUNTING, TURNS, Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.shared.decode_model import SharedKeysPlan
 
 PIECES = 14
 """Of a tile: more than a thread loads at once."""
@@ -59,7 +59,7 @@ def split_cases(plan: AttentionPlan) -> Iterator[Case]:
 
 def small_split_cases(plan: AttentionPlan) -> Iterator[Case]:
     """Yield fewer and smaller ones, for the emulator."""
-    if not isinstance(plan, SharedKeysPlan):
+    if not plan.splits_keys:
         return
     n = plan.BN
     # One row, and as many rows as a tile has: threads share columns, or not.
@@ -85,7 +85,7 @@ def small_split_cases(plan: AttentionPlan) -> Iterator[Case]:
         multiprocessors=7 * plan.ctas_per_tile,
     )  # fmt: skip
     yield Case("split/batch", 3, 6, 2, 1, n + 1, data=COUNTING, multiprocessors=5)
-    yield from _joins(plan)
+    yield from _joins(cast("SharedKeysPlan", plan))
 
 
 def _joins(plan: SharedKeysPlan) -> Iterator[Case]:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from fa4gen.vendor.kernels import PlannedKernel
 
-BAR = 250_000
+BAR = 251_000
 BESIDE_ATTENTION, BESIDE_SEQUENCES, BESIDE_GEMM = 138_100, 148_800, 125_000
-BESIDE_TENSORS, BESIDE_SCALES, BESIDE_LISTS = 143_600, 137_600, 144_500
+BESIDE_TENSORS, BESIDE_SCALES, BESIDE_LISTS = 143_600, 138_100, 144_500
 """Of everything but the kernel's source, its headers and its machine code."""
 PREFIX = "acme"
 

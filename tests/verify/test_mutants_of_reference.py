@@ -92,7 +92,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("roundoff * relative, least / 2", "10 * roundoff * relative, least / 2"),
         ("roundoff * relative, least / 2", "roundoff * relative, 0"),
         ("xp.where(relative < least, relative, room)", "room"),
-        ("2.0**-precision.probability_shift", "1"),
+        ("precision.maximum_above - precision.probability_shift", "precision.maximum_above"),
         ("xp.expm1(xp.asarray(errors))", "xp.asarray(0.0)"),
         ("DIVISION_ERROR = 2.0**-20", "DIVISION_ERROR = 2.0**-10"),
         ("1 + (weights * own).sum(axis=1, keepdims=True) / total + rest", "1 + rest"),
