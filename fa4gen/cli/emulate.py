@@ -9,7 +9,7 @@ import click
 
 from fa4gen.cli.findings import finding_text, own_line
 from fa4gen.cli.launch_files import MAX_PTX_BYTES, load_launch_file, refusal
-from fa4gen.cli.options import FilePath, NumberRange, OutputFormat, format_option
+from fa4gen.cli.options import FilePath, NumberRange, OutputFormat, bytes_given, format_option
 from fa4gen.cli.output import note
 from fa4gen.cli.timeline import draw_timeline, print_figures, trace_for
 from fa4gen.config.paths import shown_path
@@ -31,16 +31,6 @@ STYLES = {
     "error": "bold red", "wrong": "bold red",
     "isa": "yellow", "review": "yellow", "incomplete": "yellow",
 }  # fmt: skip
-
-
-def _bytes(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
-    from fa4gen.emulator.launch_file.model import bytes_of
-
-    try:
-        size: int | None = bytes_of(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    return size
 
 
 @click.command(name="emulate")
@@ -71,7 +61,7 @@ def _bytes(_context: click.Context, _option: click.Parameter, value: str | None)
 )
 @click.option(
     "--max-memory",
-    callback=_bytes,
+    callback=bytes_given,
     metavar="SIZE",
     help="Memory that the process may use, such as 8GiB. Default: what the launch file says, or "
     "half of what is free.",

@@ -62,6 +62,17 @@ class NumberRange(click.FloatRange):
         return number
 
 
+def bytes_given(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
+    """Return the number of bytes that an option's text names, such as 8GiB; BadParameter."""
+    from fa4gen.emulator.launch_file.model import bytes_of
+
+    try:
+        size: int | None = bytes_of(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return size
+
+
 class FilePath(click.Path):
     """A path that is not empty: '' would be the current folder, which nobody asked for."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fa4gen.cli.findings import finding_text, own_line
-from fa4gen.cli.options import FilePath, OutputFormat, format_option
+from fa4gen.cli.options import FilePath, OutputFormat, bytes_given, format_option
 from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
 
 if TYPE_CHECKING:
@@ -63,6 +63,13 @@ STYLES = {"error": "bold red", "isa": "yellow", "review": "yellow", "incomplete"
     metavar="GIB",
     help="Device memory; unused memory costs nothing.",
 )
+@click.option(
+    "--max-memory",
+    callback=bytes_given,
+    metavar="SIZE",
+    help="Memory that fa4gen itself may use for a launch, such as 8GiB; a launch that needs more "
+    "gets CUDA_ERROR_OUT_OF_MEMORY. Default: half of what is free.",
+)
 @format_option
 def command(
     folder: Path,
@@ -74,6 +81,7 @@ def command(
     seed: int,
     schedule: str,
     memory: int,
+    max_memory: int | None,
     output_format: OutputFormat,
 ) -> int:
     """Run PROGRAM, whose launches are written below FOLDER and run in the emulator.
@@ -98,6 +106,7 @@ def command(
         seed=seed,
         schedule=schedule,
         memory=memory << 30,
+        max_memory=max_memory,
     )
     cache = Cache.default().root / "recorder"
     try:

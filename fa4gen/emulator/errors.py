@@ -48,3 +48,7 @@ class LaunchError(EmulatorError):
         super().__init__(message)
         self.key = key
         self.remedy = remedy
+
+
+class OutOfMemoryError(LaunchError):
+    """A launch that needs more memory than it may use, or than this machine gives."""

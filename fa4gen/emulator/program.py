@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fa4gen.emulator.checks.order.cluster_threads import SlotsExhausted
 from fa4gen.emulator.checks.order.released import LoadsUnwatched
 from fa4gen.emulator.checks.static import report_static
-from fa4gen.emulator.errors import LaunchError
+from fa4gen.emulator.errors import LaunchError, OutOfMemoryError
 from fa4gen.emulator.instructions.families import load_families, load_waiting
 from fa4gen.emulator.instructions.sync.control import default_registers
 from fa4gen.emulator.names import Names
@@ -180,7 +180,7 @@ class Program:
             except MemoryError:  # a limit of the system's, below the budget
                 used = shown_bytes(process_bytes())
                 message = f"the system gives no more memory: the process uses {used}"
-                raise LaunchError(message, "", REMEDY) from None
+                raise OutOfMemoryError(message, "", REMEDY) from None
             else:
                 return replace(report, elapsed=time.perf_counter() - begin)
 

@@ -18,6 +18,7 @@ from fa4gen.emulator.recorder.folders import Folders, Launch
 from fa4gen.emulator.recorder.messages import ANSWER_HEAD, HEAD, Result, numbers
 from fa4gen.emulator.recorder.session import Session, complain
 from fa4gen.emulator.report import Report
+from fa4gen.emulator.scheduling.limits import Limits
 from fa4gen.temporary import scratch_folder
 
 VARIABLE = "FA4GEN_RECORDER"
@@ -34,6 +35,7 @@ class Options:
     record     whether each is written as a folder
     checks, seed, schedule  as for Program.launch
     memory     bytes of device memory
+    max_memory  bytes that this process may use; None for half of what is free at each launch
     """
 
     arch: str = "sm_90a"
@@ -44,6 +46,7 @@ class Options:
     seed: int = 0
     schedule: str = "uniform"
     memory: int = 16 << 30
+    max_memory: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class Recorder:
             DEVICES[self.options.arch],
             file,
             self.options.memory,
+            self.options.max_memory,
             self.options.ptx,
             self._execute,
             self.say,
@@ -139,6 +143,7 @@ class Recorder:
                 seed=self.options.seed,
                 schedule=self.options.schedule,
                 checks=self.options.checks,
+                limits=Limits(memory=self.options.max_memory),
             )
         # what the program holds is not kept alive with the launch
         kept = Recorded(replace(launch, memory=(), variables={}, ptx=""), folder, report)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.errors import EmulatorError, UnsupportedError
+from fa4gen.emulator.errors import EmulatorError, OutOfMemoryError, UnsupportedError
 from fa4gen.emulator.program import Program
 from fa4gen.emulator.recorder.contents import global_variables, initial_bytes, kernels
 from fa4gen.emulator.recorder.devices import DRIVER_VERSION, Device
@@ -23,6 +23,7 @@ from fa4gen.emulator.recorder.images import ImageError, find_ptx
 from fa4gen.emulator.recorder.messages import Reader, Request, Result, numbers, text, wide
 from fa4gen.emulator.recorder.snapshots import Snapshot, take
 from fa4gen.emulator.report import Report
+from fa4gen.emulator.state.budget import Budget, default_budget, shown_bytes
 from fa4gen.emulator.state.decoded_map import Corners
 from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.emulator.state.memory import FIXED_BASE
@@ -34,6 +35,7 @@ _RESULTS: Final = {
     "deadlock": Result.LAUNCH_TIMEOUT,
     "step-limit": Result.LAUNCH_TIMEOUT,
 }
+_MORE: Final = "free memory of the device, or allow more with --max-memory"
 
 Execute = Callable[[Program, Launch], Report | None]
 
@@ -52,6 +54,8 @@ class Session:
     device: Device
     memory_file: Path
     memory_size: int
+    max_memory: int | None
+    """Bytes that this process may use; None for half of what is free when a launch begins."""
     supplied: tuple[Path, ...]
     execute: Execute
     say: Callable[[str], None]
@@ -81,9 +85,14 @@ class Session:
         self.memory_file.unlink(missing_ok=True)
 
     def _hello(self, reader: Reader) -> bytes:
-        with self.memory_file.open("w+b") as file:
-            file.truncate(self.memory_size)
-            self._window = mmap.mmap(file.fileno(), self.memory_size)
+        try:
+            with self.memory_file.open("w+b") as file:
+                file.truncate(self.memory_size)
+                self._window = mmap.mmap(file.fileno(), self.memory_size)
+        except (OSError, OverflowError) as error:
+            size, reason = shown_bytes(self.memory_size), getattr(error, "strerror", "") or error
+            self.say(f"device memory of {size} cannot be had: {reason}; take less with --memory")
+            return numbers(Result.OUT_OF_MEMORY)
         attributes = sorted(self.device.attributes.items())
         return b"".join(
             (
@@ -175,16 +184,21 @@ class Session:
         parameters = tuple(reader.raw() for _ in range(count))
         blocks = reader.numbers(2 * reader.number(), "Q")
         taken = set(module.addresses.values())
-        memory = tuple(
-            self._snapshot(address, size, f"memory_{address - FIXED_BASE:x}")
-            for address, size in zip(blocks[::2], blocks[1::2], strict=True)
-            if address not in taken
-        )
+        budget = self._budget()
         used = {one.name: one for one in global_variables(module.program.module)}
-        variables = {
-            name: self._snapshot(address, used[name].size, name)
-            for name, address in module.addresses.items()
-        }
+        try:
+            memory = tuple(
+                self._snapshot(address, size, f"memory_{address - FIXED_BASE:x}", budget)
+                for address, size in zip(blocks[::2], blocks[1::2], strict=True)
+                if address not in taken
+            )
+            variables = {
+                name: self._snapshot(address, used[name].size, name, budget)
+                for name, address in module.addresses.items()
+            }
+        except (MemoryError, OutOfMemoryError) as error:
+            self.say(f"a launch of {entry} needs a copy of all memory: {error}; {_MORE}")
+            return numbers(Result.OUT_OF_MEMORY)
         launch = Launch(
             self.next_number(),
             module.ptx,
@@ -205,9 +219,14 @@ class Session:
         except UnsupportedError as error:
             self.say(f"launch {launch.number}, {entry}: {error}")
             return numbers(Result.NOT_SUPPORTED)
+        except (MemoryError, OutOfMemoryError) as error:
+            self.say(f"launch {launch.number}, {entry}: {error}; {_MORE}")
+            return numbers(Result.OUT_OF_MEMORY)
         except EmulatorError as error:
             self.say(f"launch {launch.number}, {entry}: {error}")
             return numbers(Result.INVALID_VALUE)
+        if report is not None and any(one.kind == "memory-limit" for one in report.findings):
+            return numbers(Result.OUT_OF_MEMORY)
         written = tuple(span for one in memory for span in one.put_back())
         if written and module.program.lets_dependents_start(entry):
             self._written = written
@@ -227,8 +246,14 @@ class Session:
             raise EmulatorError("the stand-in did not say hello")
         return np.frombuffer(self._window, np.uint8, size, address - FIXED_BASE)
 
-    def _snapshot(self, address: int, size: int, name: str) -> Snapshot:
-        return take(self._bytes(address, size), address, name)
+    def _budget(self) -> Budget:
+        """What this process may use; pages of the shared memory that it has read do not count."""
+        if self._window is not None:
+            self._window.madvise(mmap.MADV_DONTNEED)  # they stay in the file
+        return default_budget() if self.max_memory is None else Budget(self.max_memory)
+
+    def _snapshot(self, address: int, size: int, name: str, budget: Budget) -> Snapshot:
+        return take(self._bytes(address, size), address, name, budget)
 
 
 def _triple(reader: Reader) -> tuple[int, int, int]:

@@ -12,6 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.emulator.errors import OutOfMemoryError
+from fa4gen.emulator.state.budget import Budget
 from fa4gen.emulator.state.global_arrays import copy_array
 from fa4gen.emulator.state.relocations import Memory
 
@@ -19,6 +21,8 @@ from fa4gen.emulator.state.relocations import Memory
 _APART: Final = 256
 # Bytes that are compared at once.
 _STRETCH: Final = 1 << 20
+# Bytes that are copied before memory is looked at again.
+_COPIED: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +61,18 @@ class Snapshot:
         return spans
 
 
-def take(window: NDArray[np.uint8], address: int, name: str) -> Snapshot:
-    """Copy the bytes at ``address``."""
-    before = _copied(window)
-    return Snapshot(window, Memory(_copied(before), address=address, name=name), before)
+def take(window: NDArray[np.uint8], address: int, name: str, budget: Budget) -> Snapshot:
+    """Copy the bytes at ``address``. Raises OutOfMemoryError, MemoryError."""
+    before = _copied(window, budget)
+    return Snapshot(window, Memory(_copied(before, budget), address=address, name=name), before)
 
 
-def _copied(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _copied(array: NDArray[np.uint8], budget: Budget) -> NDArray[np.uint8]:
     """A copy, whose zeros need no memory."""
     made = np.zeros_like(array)
-    copy_array(made, array)
+    for start in range(0, len(array), _COPIED):
+        part = slice(start, start + _COPIED)
+        copy_array(made[part], array[part])
+        if why := budget.exceeded():
+            raise OutOfMemoryError(why)
     return made

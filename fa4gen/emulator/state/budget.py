@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fa4gen.emulator.errors import LaunchError
+from fa4gen.emulator.errors import OutOfMemoryError
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _UNKNOWN: Final = 4 << 30  # what is taken to be free where the machine does not say
@@ -22,9 +22,9 @@ class Budget:
     limit: int
 
     def need(self, size: int, what: str, key: str = "") -> None:
-        """Raise LaunchError where ``size`` more bytes, for ``what``, would be too many."""
+        """Raise OutOfMemoryError where ``size`` more bytes, for ``what``, would be too many."""
         if process_bytes() + size > self.limit:
-            raise LaunchError(
+            raise OutOfMemoryError(
                 f"{what}: {shown_bytes(size)} more than the process uses now would be above its "
                 f"limit of {shown_bytes(self.limit)}",
                 key,

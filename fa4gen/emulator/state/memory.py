@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.errors import LaunchError
+from fa4gen.emulator.errors import LaunchError, OutOfMemoryError
 from fa4gen.emulator.state.budget import REMEDY, Budget, shown_bytes
 
 GLOBAL_BASE: Final = 0x10_0000_0000
@@ -122,7 +122,7 @@ class GlobalMemory:
         self._next = max(self._next, stop + _GUARD)
 
     def seal(self) -> None:
-        """Allocate the bytes, zeroed, keeping what was there. Raises LaunchError for too many."""
+        """Allocate the bytes, zeroed, keeping what was there. OutOfMemoryError for too many."""
         size = self._next - GLOBAL_BASE + _GUARD
         used = sum(region.stop - region.start for region in self.regions)
         what = f"global memory of {shown_bytes(used)} in {len(self.regions)} arrays and variables"
@@ -134,7 +134,9 @@ class GlobalMemory:
         try:
             grown = _sparse_zeros(size) if is_sparse else np.zeros(size, np.uint8)
         except (MemoryError, OSError, ValueError):
-            raise LaunchError(f"{what}: {shown_bytes(size)} cannot be had", "", REMEDY) from None
+            raise OutOfMemoryError(
+                f"{what}: {shown_bytes(size)} cannot be had", "", REMEDY
+            ) from None
         grown[: len(self.data)] = self.data
         self.data = grown
 

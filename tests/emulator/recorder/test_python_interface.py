@@ -8,10 +8,14 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fa4gen.emulator.recorder import session
+from fa4gen.emulator.recorder.folders import Folders
 from fa4gen.emulator.recorder.recorder import Options, Recorded, recording
+from fa4gen.emulator.state.budget import process_bytes
 from fa4gen.emulator.state.global_arrays import GlobalArrays
 from tests.emulator.instructions.copy.copies import copy_kernel
 from tests.emulator.instructions.copy.test_launch_control import PERSISTENT
@@ -147,6 +151,80 @@ def test_what_the_recorder_refuses_reaches_the_program(files, tmp_path, recorder
     assert "801" in done.stderr
     assert any("what.is.this" in one for one in said)
     assert not list(tmp_path.glob("launch-*"))
+
+
+OUT_OF_MEMORY = """
+memory, large = ctypes.c_uint64(), ctypes.c_uint64()
+size = ctypes.c_size_t(128 << 20)
+ok(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(128)))
+def launch():
+    parameters = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
+    return cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, parameters, None)
+ok(launch())
+ok(cuda.cuMemAlloc_v2(ctypes.byref(large), size))
+ok(cuda.cuMemsetD8_v2(large, 7, size))
+assert launch() == 2  # CUDA_ERROR_OUT_OF_MEMORY
+ok(cuda.cuCtxSynchronize())
+ok(cuda.cuMemFree_v2(large))
+ok(launch())
+"""
+
+
+def test_a_launch_beyond_memory_is_out_of_memory_and_later_ones_go_on(
+    files, tmp_path, recorder_cache
+) -> None:
+    program, ptx = files
+    program.write_text(PROGRAM.partition("def work")[0] + OUT_OF_MEMORY)
+    said: list[str] = []
+    options = Options(record=False, max_memory=process_bytes() + (96 << 20))
+    with recording(tmp_path, recorder_cache / "recorder", options, say=said.append) as recorder:
+        command = [sys.executable, program, ptx]
+        assert subprocess.run(command, env=recorder.environment(), check=False).returncode == 0
+    assert len(recorder.launches) == 2
+    [message] = said
+    assert message.startswith("a launch of k needs a copy of all memory: the process uses ")
+    assert message.endswith("free memory of the device, or allow more with --max-memory")
+
+
+@pytest.mark.parametrize("where", ["copies", "folder"])
+def test_memory_that_the_system_does_not_give_is_no_unknown_error(
+    where: str, files, tmp_path, recorder_cache, monkeypatch
+) -> None:
+    program, ptx = files
+    program.write_text(
+        PROGRAM.partition("def work")[0]
+        + OUT_OF_MEMORY.replace("128 << 20", "128").replace("ok(launch())\n", "", 1)
+    )
+    left = iter([MemoryError("no bytes")])
+
+    def fail(*_: object) -> Any:
+        for error in left:
+            raise error
+        return real(*_)
+
+    if where == "copies":
+        real = session.take
+        monkeypatch.setattr(session, "take", fail)
+    else:
+        real = Folders.write
+        monkeypatch.setattr(Folders, "write", fail)
+    said: list[str] = []
+    with recording(tmp_path, recorder_cache / "recorder", say=said.append) as recorder:
+        command = [sys.executable, program, ptx]
+        assert subprocess.run(command, env=recorder.environment(), check=False).returncode == 0
+    assert "no bytes" in said[0]
+
+
+def test_device_memory_that_cannot_be_had_is_out_of_memory(files, tmp_path, recorder_cache) -> None:
+    program, ptx = files
+    program.write_text(PROGRAM.replace("ok(cuda.cuInit(0))", "sys.exit(cuda.cuInit(0) != 2)"))
+    said: list[str] = []
+    options = Options(memory=1 << 62)
+    with recording(tmp_path, recorder_cache / "recorder", options, say=said.append) as recorder:
+        command = [sys.executable, program, ptx]
+        assert subprocess.run(command, env=recorder.environment(), check=False).returncode == 0
+    assert "device memory of 4 EiB cannot be had: " in said[0]
+    assert said[0].endswith("take less with --memory")
 
 
 def test_ctas_that_are_cancelled_need_not_run(files, tmp_path, recorder_cache) -> None:

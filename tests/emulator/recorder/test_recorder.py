@@ -224,6 +224,23 @@ def test_a_python_program_sees_the_device_asked_for(built, tmp_path, capsys, mon
     assert [one["verdict"] for one in found["launches"]] == ["clean"]
 
 
+def test_a_launch_may_use_a_limited_amount_of_memory(built, tmp_path, capsys, monkeypatch) -> None:
+    launch = "cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 40000, None, parameters, None) =="
+    assert launch in PYTHON
+    program = tmp_path / "program.py"
+    program.write_text(PYTHON.replace(launch + " 0", launch + " 2"))
+    status, found = record(
+        capsys, monkeypatch, built, tmp_path / "out", "--arch", "sm_100a", "--max-memory", "1MiB",
+        "--", sys.executable, program, built.ptx,
+    )  # fmt: skip
+    assert (status, found["status"], found["launches"]) == (0, 0, [])
+
+
+def test_ptx_that_is_not_there_is_refused(tmp_path, capsys) -> None:
+    assert main(["record", str(tmp_path), "--ptx", "nowhere", "--", "true"]) == 2
+    assert "'nowhere' does not exist" in capsys.readouterr().err
+
+
 def test_machine_code_needs_its_ptx(built, tmp_path, capsys, monkeypatch) -> None:
     unit = Unit("kernels", (HERE / "kernels.cu").read_text(), {}, "sm_90a")
     cubin = tmp_path / "kernels.cubin"

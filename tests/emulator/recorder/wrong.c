@@ -12,6 +12,7 @@ int main(int count, char **arguments)
     void *values[] = {log, (void *)sizeof log};
     const char *name;
     CUdeviceptr memory, small;
+    size_t pitch;
     CUlaunchAttribute cluster = {.id = 4, .value.dim = {3, 1, 1}};
     CUlaunchConfig config = {{4, 1, 1}, {32, 1, 1}, 0, NULL, &cluster, 1};
     HOLDS(count == 2);
@@ -31,11 +32,15 @@ int main(int count, char **arguments)
 
     EXPECT(1, cuMemAlloc_v2(&memory, 0));
     EXPECT(2, cuMemAlloc_v2(&memory, (size_t)1 << 50));
+    EXPECT(2, cuMemAllocPitch_v2(&memory, &pitch, (size_t)1 << 40, ((size_t)1 << 24) + 1, 4));
+    EXPECT(2, cuMemAllocPitch_v2(&memory, &pitch, ~(size_t)0, 1, 4));
     CHECK(cuMemAlloc_v2(&memory, 4096));
     CHECK(cuMemAlloc_v2(&small, 16));
     EXPECT(1, cuMemcpyHtoD_v2(small, map, 17));
     EXPECT(1, cuMemcpyDtoH_v2(map, small + 8, 9));
     EXPECT(1, cuMemcpyHtoD_v2((CUdeviceptr)(uintptr_t)value, map, 4));
+    EXPECT(1, cuMemcpyHtoD_v2(small + 8, map, ~(size_t)0 - 4));
+    EXPECT(1, cuMemsetD32_v2(small, 0, (size_t)1 << 62));
     EXPECT(1, cuMemFree_v2(small + 8));
     CHECK(cuMemFree_v2(small));
     EXPECT(1, cuMemFree_v2(small));

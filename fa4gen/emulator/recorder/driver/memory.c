@@ -101,7 +101,9 @@ API CUresult cuMemAllocPitch_v2(CUdeviceptr *to, size_t *pitch, size_t width, si
                                 unsigned element)
 {
     (void)element;
-    if (!pitch) return INVALID_VALUE;
+    TRY(require_context());
+    if (!to || !pitch || !width || !height) return INVALID_VALUE;
+    if (width > memory_size || height > memory_size / width) return OUT_OF_MEMORY;
     *pitch = (width + ALIGN - 1) / ALIGN * ALIGN;
     return cuMemAlloc_v2(to, *pitch * height);
 }
@@ -196,18 +198,18 @@ API CUresult cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *size, CUdevicep
     return SUCCESS;
 }
 
-/* whether [address, address + size) is inside one allocation, or no device memory at all */
-static int valid(CUdeviceptr address, size_t size)
-{
-    uint64_t start, bytes;
-    if (memory_find(address, &start, &bytes)) return address + size <= start + bytes;
-    return address + size <= memory_base || address >= memory_base + memory_size;
-}
-
 static int on_device(CUdeviceptr address, size_t size)
 {
     uint64_t start, bytes;
-    return memory_find(address, &start, &bytes) && address + size <= start + bytes;
+    return memory_find(address, &start, &bytes) && size <= start + bytes - address;
+}
+
+/* whether [address, address + size) is inside one allocation, or no device memory at all */
+static int valid(CUdeviceptr address, size_t size)
+{
+    if (on_device(address, size)) return 1;
+    if (address < memory_base) return size <= memory_base - address;
+    return address >= memory_base + memory_size && size <= UINT64_MAX - address;
 }
 
 static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t size)
@@ -312,6 +314,7 @@ CUresult run_fill(const struct fill *f)
     for (row = 0; row < f->height; row++) {
         unsigned char *line = (unsigned char *)(uintptr_t)(f->to + row * f->pitch);
         if (!f->width) continue;
+        if (f->width > memory_size / f->bytes) return INVALID_VALUE;
         if (!on_device(f->to + row * f->pitch, f->width * f->bytes)) return INVALID_VALUE;
         for (at = 0; at < f->width; at++) memcpy(line + at * f->bytes, &f->value, f->bytes);
     }
