@@ -189,6 +189,24 @@ def test_the_two_commands_come_first_and_exist() -> None:
         assert f"\n{target}:\n\t./run {target}\n" in (ROOT / "Makefile").read_text()
 
 
+def test_the_environment_is_activated_before_fa4gen_is_typed() -> None:
+    shells = [text for language, text in BLOCK.findall(README) if language == "sh"]
+    first = next(text for text in shells if "fa4gen " in text)
+    assert first.startswith(". .venv/bin/activate")
+
+
+def test_the_readme_has_the_sizes_that_the_script_says() -> None:
+    script = (ROOT / "run").read_text()
+    section = README.partition("## Two commands")[2].partition("\n## ")[0]
+    sizes = re.findall(r"\d+ MB", section)
+    assert len(sizes) == 2
+    assert f"takes {sizes[0]} of disk; the tests add {sizes[1]}" in script
+
+
+def test_the_readme_shows_a_recorded_program_before_anything_else() -> None:
+    assert README.index("fa4gen record") < README.index("<picture>")
+
+
 def test_ci_runs_the_readmes_test_command() -> None:
     assert " ./run test " in (ROOT / ".ci" / "run").read_text()
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111

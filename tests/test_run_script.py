@@ -26,8 +26,22 @@ case "$*" in
 *"pip"*"install"*) exit "${OFFLINE:-0}" ;;
 esac
 """
+FA4GEN = """\
+#!/bin/sh
+echo "fa4gen $* in $(pwd)" >>"$LOG"
+[ "$1" = "${FAILS:-none}" ] && exit 3
+while [ $# -gt 1 ]; do
+    if [ "$1" = --report ]; then
+        mkdir -p "$(dirname "$2")"
+        printf '{\\n "proof": "%s",\\n "passed": true\\n}\\n' "${PROOF:-emulated}" >"$2"
+    fi
+    shift
+done
+"""
 PROGRAM = '#!/bin/sh\necho "$(basename "$0") $* in $(pwd)" >>"$LOG"\nexit "${STATUS:-0}"\n'
-INSTALL = ["python -m pip install --quiet --disable-pip-version-check --editable .[test]"]
+PIP = "python -m pip install --quiet --disable-pip-version-check --editable"
+INSTALL = [f"{PIP} ."]
+INSTALL_TESTS = [f"{PIP} .[test]"]
 
 
 class Checkout:
@@ -54,8 +68,8 @@ class Checkout:
 
     def environment(self, folder: Path) -> Path:
         """Make an environment that has fa4gen and pytest."""
-        for name in ("fa4gen", "pytest"):
-            self.program(folder / "bin" / name)
+        self.program(folder / "bin" / "fa4gen", FA4GEN)
+        self.program(folder / "bin" / "pytest")
         return folder
 
     def run(
@@ -96,10 +110,37 @@ def test_the_demo_goes_the_whole_way(checkout, tmp_path) -> None:
     assert "$ fa4gen verify d128_causal_bf16" in done.stdout
 
 
-def test_a_step_that_fails_ends_the_demo_with_its_status(checkout, tmp_path) -> None:
+KERNEL = "build/demo/sm_90a/d128_causal_bf16/d128_causal_bf16.cu"
+
+
+@pytest.mark.parametrize("proof", ["emulated", "ran on NVIDIA H200"])
+def test_the_demo_ends_with_what_was_proved_and_what_is_next(checkout, proof) -> None:
+    venv = checkout.environment(checkout.root / ".venv")
+    checkout.program(venv / "bin" / "python", PYTHON)
+    done = checkout.run("demo", PROOF=proof)
+    assert done.stdout.splitlines()[-1] == (
+        f"PASS: d128_causal_bf16: rendered, compiled, {proof}; kernel: {KERNEL}; "
+        "next: . .venv/bin/activate && fa4gen init"
+    )
+
+
+def test_what_is_next_is_in_the_environment_that_was_taken(checkout, tmp_path) -> None:
     venv = checkout.environment(tmp_path / "venv")
-    assert checkout.run("demo", FA4GEN_VENV=str(venv), STATUS="3").returncode == 3
-    assert len(checkout.calls) == 1
+    done = checkout.run("demo", PROOF="emulated", FA4GEN_VENV=str(venv))
+    assert done.stdout.endswith(f"next: . {venv}/bin/activate && fa4gen init\n")
+    path = f"{checkout.programs}:{venv}/bin"  # it is active already
+    done = checkout.run("demo", PROOF="emulated", FA4GEN_VENV=str(venv), PATH=path)
+    assert done.stdout.endswith("next: fa4gen init\n")
+
+
+@pytest.mark.parametrize("step", ["render", "compile", "verify"])
+def test_a_step_that_fails_ends_the_demo_with_its_status(checkout, tmp_path, step) -> None:
+    venv = checkout.environment(tmp_path / "venv")
+    done = checkout.run("demo", FA4GEN_VENV=str(venv), FAILS=step)
+    assert done.returncode == 3
+    assert checkout.calls[-1].startswith(f"fa4gen {step} ")
+    assert f"FAIL: `fa4gen {step} d128_causal_bf16" in done.stdout.splitlines()[-1]
+    assert "PASS" not in done.stdout
 
 
 def test_tests_get_the_arguments(checkout, tmp_path) -> None:
@@ -140,6 +181,17 @@ def test_installs_once_and_again_for_other_requirements(checkout) -> None:
     assert f"python -m venv --clear {venv}" in checkout.calls, "two CuPys must not meet"
 
 
+def test_only_the_tests_install_what_only_tests_need(checkout) -> None:
+    checkout.run("demo")
+    assert checkout.calls[-1:] == INSTALL
+    checkout.environment(checkout.root / ".venv")
+    checkout.run("test")
+    assert checkout.calls[:-1] == ["python -c ", *INSTALL_TESTS]
+    for task in "demo", "test", "fa4gen":
+        checkout.run(task)
+        assert not any("pip" in call for call in checkout.calls), "has it all"
+
+
 def test_an_environment_of_somebody_else_is_not_cleared(checkout) -> None:
     venv = checkout.environment(checkout.root / ".venv")
     checkout.program(venv / "bin" / "python", PYTHON)
@@ -160,7 +212,7 @@ def test_without_ensurepip_the_pip_of_the_system_installs(checkout) -> None:
     checkout.run("fa4gen", NO_ENSUREPIP="1")
     assert checkout.calls[-1] == (
         f"python -m pip --python {venv}/bin/python install --quiet "
-        "--disable-pip-version-check --editable .[test]"
+        "--disable-pip-version-check --editable ."
     )
 
 
