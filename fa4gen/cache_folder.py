@@ -21,6 +21,20 @@ def read_own(path: Path) -> bytes:
         return opened.read()
 
 
+def is_own(path: Path) -> bool:
+    """Whether there is a file that nobody else can have written, in such a folder."""
+    try:
+        return all(_is_own(one.stat()) for one in (path, path.parent))
+    except OSError:
+        return False
+
+
+def keep_own(path: Path) -> None:
+    """Let nobody else write the file and its folder, whatever the umask: see ``is_own``."""
+    for one in (path.parent, path):
+        one.chmod(stat.S_IMODE(one.stat().st_mode) & ~OTHERS_WRITE)
+
+
 def _is_own(status: os.stat_result) -> bool:
     if not hasattr(os, "getuid"):  # Windows keeps a user's folder from others
         return True

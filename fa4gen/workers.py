@@ -32,6 +32,8 @@ Result = TypeVar("Result")
 
 GRACE_S = 2.0
 """Seconds that a worker has to end after SIGTERM before it is killed."""
+LONGEST_WAIT_S = 86400.0
+"""Seconds of one wait; the system takes no number that is much larger."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def _ready(workers: Sequence[Worker[Task, Result]]) -> list[Worker[Task, Result]
     """Wait for workers that have answered, died or run out of time."""
     busy = [worker for worker in workers if worker.task is not None]
     first = min(worker.deadline for worker in busy)
-    timeout = None if first == float("inf") else max(0.0, first - time.monotonic())
+    timeout = max(0.0, min(first - time.monotonic(), LONGEST_WAIT_S))
     answered = wait([worker.connection for worker in busy], timeout)
     now = time.monotonic()
     return [w for w in busy if w.connection in answered or w.deadline <= now]

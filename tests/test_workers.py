@@ -93,6 +93,11 @@ def test_a_task_that_hangs_is_given_up(started: Callable[[], set[str]]) -> None:
     assert not started()
 
 
+@pytest.mark.parametrize("limit", [1e300, float("inf")])
+def test_a_limit_may_be_longer_than_the_system_can_wait(limit: float) -> None:
+    assert outcomes(RETURN.format(3), time_limit_s=limit) == {RETURN.format(3): Done(3)}
+
+
 def test_a_worn_worker_is_replaced() -> None:
     done = outcomes(WORN_PID, PID)
 

@@ -10,7 +10,7 @@ import zlib
 from contextlib import suppress
 from dataclasses import dataclass
 
-from fa4gen.cache_folder import cache_folder
+from fa4gen.cache_folder import cache_folder, read_own
 from fa4gen.temporary import temporary_path
 from fa4gen.vendor.packing import MODEL, RADIX, pack
 
@@ -59,7 +59,7 @@ def _packed(cubin: bytes, digest: str) -> str:
     key = hashlib.sha256(f"{MODEL} {digest}".encode()).hexdigest()
     path = cache_folder() / "packed" / key[:2] / key
     with suppress(OSError, ValueError):
-        check, _, kept = path.read_text(encoding="ascii").partition("\n")
+        check, _, kept = read_own(path).decode("ascii").partition("\n")
         if check == hashlib.sha256(kept.encode()).hexdigest():
             return kept
     digits = to_text(cubin)
@@ -68,5 +68,6 @@ def _packed(cubin: bytes, digest: str) -> str:
         private = temporary_path(path)
         check = hashlib.sha256(digits.encode()).hexdigest()
         private.write_text(f"{check}\n{digits}", encoding="ascii")
+        private.chmod(0o644)  # whatever the umask: read_own refuses what a group may write
         private.replace(path)
     return digits

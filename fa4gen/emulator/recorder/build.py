@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from fa4gen.cache_folder import is_own, keep_own
 from fa4gen.emulator.errors import EmulatorError
 from fa4gen.temporary import cache_prefix, scratch_folder
 
@@ -40,7 +41,7 @@ def find_compiler() -> str:
 
 
 def build_driver(cache: Path) -> Path:
-    """The folder with the compiled stand-in, below ``cache``.
+    """The folder with the compiled stand-in, below ``cache``; made anew if others may write there.
 
     Raises NoCompilerError, or EmulatorError with the compiler's words where it fails.
     """
@@ -49,7 +50,8 @@ def build_driver(cache: Path) -> Path:
     texts = {path.name: path.read_text(encoding="utf-8") for path in parts}
     key = hashlib.sha256("\0".join([compiler, *_FLAGS, *texts, *texts.values()]).encode())
     folder = cache / key.hexdigest()[:24]
-    if (folder / DRIVER).exists():
+    libraries = (*_RUNTIMES, "libcuda.so", DRIVER)
+    if all(is_own(folder / name) for name in libraries):
         return folder
     folder.mkdir(parents=True, exist_ok=True)
     with scratch_folder(cache_prefix("new"), cache) as work:
@@ -70,8 +72,9 @@ def build_driver(cache: Path) -> Path:
             objects = [str(runtime), str(work / DRIVER)]
             _compile([compiler, *_FLAGS, *flags], objects, work / name)
         shutil.copy(work / DRIVER, work / "libcuda.so")
-        for name in (*_RUNTIMES, "libcuda.so", DRIVER):  # whole, since another process may look
+        for name in libraries:  # whole, since another process may look
             (work / name).replace(folder / name)
+            keep_own(folder / name)
     return folder
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from fa4gen.cache_folder import is_own, keep_own
 from fa4gen.errors import MissingCapabilityError, Problem
 from fa4gen.temporary import cache_prefix, scratch_folder
 from fa4gen.vendor.host_build import compile_c, find_c_compiler
@@ -25,7 +26,8 @@ def build_stand_in(cache: Path | None = None, *, as_driver: bool = True) -> Path
     It is called libcuda.so.1: a program finds it in the place of the real driver if its folder
     comes first in LD_LIBRARY_PATH, or if it was loaded before the driver was asked for. Then CuPy
     finds it, too; without ``as_driver`` it has a name of its own, and only those find it who are
-    given the path. Without ``cache`` it is kept beside compiled kernels.
+    given the path. Without ``cache`` it is kept beside compiled kernels. A library that others may
+    write is compiled again.
 
     MissingCapabilityError without a C compiler, or elsewhere than on Linux.
     """
@@ -48,7 +50,7 @@ def build_stand_in(cache: Path | None = None, *, as_driver: bool = True) -> Path
     for path in sources:
         key.update(path.read_bytes())
     library = cache / key.hexdigest()[:24] / name
-    if library.exists():
+    if is_own(library):
         return library
     library.parent.mkdir(parents=True, exist_ok=True)
     with scratch_folder(cache_prefix("new"), cache) as scratch:
@@ -56,4 +58,5 @@ def build_stand_in(cache: Path | None = None, *, as_driver: bool = True) -> Path
         units = [path for path in sources if path.suffix == ".c"]
         compile_c(compiler, [*_FLAGS, f"-Wl,-soname,{name}"], units, made)
         made.replace(library)  # whole, since another process may look
+        keep_own(library)
     return library
