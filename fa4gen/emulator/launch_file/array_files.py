@@ -32,8 +32,13 @@ COPIES: Final = 3
 _TYPE_NAME: Final = re.compile(r"[<=|]?[A-Za-z][A-Za-z0-9_]*")
 
 
-def read_array(path: Path, dtype: str | None, key: str) -> NDArray[Any]:
-    """Read a .npy file; ``dtype`` reads its bits as another type. Raises LaunchFileError."""
+def read_array(
+    path: Path, dtype: str | None, key: str, *, raw_as: str | None = None
+) -> NDArray[Any]:
+    """Read a .npy file; ``dtype`` reads its bits as another type. Raises LaunchFileError.
+
+    ``raw_as`` is the type of bits without one: those of a type that NumPy's format does not know.
+    """
     file_bytes(path, key)
     try:
         with path.open("rb") as stream:
@@ -45,9 +50,12 @@ def read_array(path: Path, dtype: str | None, key: str) -> NDArray[Any]:
             LaunchProblem(f"{path} says that it holds more than memory can", key)
         ) from None
     except Exception as error:  # NumPy raises nearly anything for a file that is damaged
-        raise LaunchFileError(LaunchProblem(f"{path} is no .npy file: {error}", key)) from None
+        why = "it holds Python objects" if "allow_pickle" in str(error) else error
+        raise LaunchFileError(LaunchProblem(f"{path} is no .npy file: {why}", key)) from None
     if not isinstance(array, np.ndarray):
         raise LaunchFileError(LaunchProblem(f"{path} holds several arrays; save one", key))
+    if dtype is None and array.dtype.type is np.void:
+        dtype = raw_as
     if dtype is not None:
         kind = numpy_type(dtype, "dtype")
         if kind.itemsize != array.dtype.itemsize:
