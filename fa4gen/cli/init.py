@@ -64,7 +64,7 @@ def command(
     from fa4gen.config.project_place import OWN_NAME
     from fa4gen.config.selection import nearest_project
     from fa4gen.config.starter import starter_text
-    from fa4gen.render.write import write_text
+    from fa4gen.render.write import write_texts
 
     _check_file(file, force)
     project = nearest_project()
@@ -74,9 +74,9 @@ def command(
     texts = {file: starter_text(data, shown_path(file))}
     if project is None and not no_project:
         texts[Path(OWN_NAME)] = _PROJECT.format(config=f'"{_relative(file)}"')
-    for path, text in texts.items():
-        action = "updated" if path.exists() else "created"
-        write_text(path, text)
+    actions = {path: "updated" if path.exists() else "created" for path in texts}
+    write_texts(texts)
+    for path, action in actions.items():
         click.echo(f"{action:9} {shown_path(path)}")
     named = _is_named(file) if project is not None else not no_project
     word = shlex.quote(shown_path(file))

@@ -82,8 +82,8 @@ def command(
 
     Without CONFIG, of the project's: the configs that fa4gen.toml, or [tool.fa4gen] in
     pyproject.toml, names here or above. Files that already hold the right bytes are not touched.
-    All is checked before anything is written: a wrong config, or an edited file that would be
-    overwritten, leaves every file as it was.
+    All is checked and on the disk before any file is replaced: a wrong config, an edited file that
+    would be overwritten, or a full disk, leaves every file as it was.
 
     --prune looks beyond the folders of the kernels rendered only without CONFIG (everything under
     the output folder) or when CONFIG is a folder (kernels of the same families and architectures).
@@ -128,7 +128,7 @@ class _Render:
         from fa4gen.config.selection import output_folder
         from fa4gen.render.batch import render_configs
         from fa4gen.render.check import find_orphans, temporary_files
-        from fa4gen.render.write import apply_write, plan_prune, plan_writes, write_text
+        from fa4gen.render.write import apply_writes, plan_prune, plan_writes
         from fa4gen.render.write import prune as prune_files
         from fa4gen.temporary import remove_leftovers
 
@@ -145,13 +145,13 @@ class _Render:
         removed = []
         if not self.dry_run:
             removed = remove_leftovers(temporary_files(folder))
-            for outcomes in planned:
-                apply_write(outcomes)
-            prune_files(orphan.verdict for orphan in pruned)
+            rules = {}
             if self.depfile is not None:
                 from fa4gen.render.depfile import depfile_text
 
-                write_text(self.depfile, depfile_text(rendered, folder))
+                rules[self.depfile] = depfile_text(rendered, folder)
+            apply_writes(planned, rules)
+            prune_files(orphan.verdict for orphan in pruned)
         outcomes = [outcome for group in planned for outcome in group] + pruned
         if self.output_format == "json":
             _print_json(rendered, planned, pruned, self.dry_run, self.diff)

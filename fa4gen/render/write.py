@@ -1,4 +1,4 @@
-"""Writes rendered kernels to disk: all files of a kernel or none, and no edit overwritten."""
+"""Writes rendered kernels to disk: all files of a run or none, and no edit overwritten."""
 
 from __future__ import annotations
 
@@ -59,24 +59,28 @@ def plan_writes(
     return [[FileOutcome(v.path, _action(v), v) for v in of_kernel] for of_kernel in verdicts]
 
 
-def apply_write(outcomes: Sequence[FileOutcome]) -> None:
-    """Carry out what ``plan_writes`` returned for one kernel."""
-    _write_all(
-        {
-            outcome.path: outcome.verdict.rendered
-            for outcome in outcomes
-            if outcome.action != "unchanged" and outcome.verdict.rendered is not None
-        }
-    )
+def apply_writes(planned: Iterable[Sequence[FileOutcome]], more: Mapping[Path, str]) -> None:
+    """Carry out what ``plan_writes`` returned, and write ``more``: see ``write_texts``."""
+    kernels = {
+        outcome.path: outcome.verdict.rendered
+        for outcomes in planned
+        for outcome in outcomes
+        if outcome.action != "unchanged" and outcome.verdict.rendered is not None
+    }
+    write_texts({**kernels, **more})
 
 
 def write_text(path: Path, text: str) -> None:
     """Put ``text`` at ``path`` by a rename, overwriting; ConfigError when it cannot be written."""
-    if read_bytes(path) != text.encode():
-        _write_all({path: text})
+    write_texts({path: text})
 
 
-def _write_all(changes: Mapping[Path, str]) -> None:
+def write_texts(texts: Mapping[Path, str]) -> None:
+    """Put every text at its path by a rename, overwriting; what is there already is not touched.
+
+    Raises ConfigError, with all files as they were, where one cannot be written, as on a full disk.
+    """
+    changes = {path: text for path, text in texts.items() if read_bytes(path) != text.encode()}
     made: list[Path] = []
     beside: dict[Path, Path] = {}
     try:
@@ -85,7 +89,7 @@ def _write_all(changes: Mapping[Path, str]) -> None:
             _make_folders(path.parent, made)
             beside[path] = temporary_path(path)
             beside[path].write_bytes(text.encode())
-        # Everything is on disk: from here on there are only renames, the manifest's last.
+        # Everything is on disk: from here on there are only renames, a kernel's manifest last.
         for path, temporary in beside.items():
             temporary.replace(path)
     except BaseException as error:  # an interruption, too, leaves nothing
@@ -96,7 +100,7 @@ def _write_all(changes: Mapping[Path, str]) -> None:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
-            raise unwritable(error, next(iter(changes)).parent) from error
+            raise unwritable(error, next(reversed(beside), next(iter(changes))).parent) from error
         raise
 
 

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from fa4gen.cli.main import main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONFIG = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 128\nnum_kv_stages: 2\n"
 
@@ -55,6 +53,23 @@ def test_a_folder_of_configs(work: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert lines[-1] == "rendered 2 kernels; files: 8 created"
     assert render("kernels") == 0
     assert capsys.readouterr().out == "rendered 2 kernels; files: 8 unchanged\n"
+
+
+def test_a_full_disk_leaves_no_file_of_any_kernel(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_bytes = Path.write_bytes
+
+    def full_disk(path: Path, data: bytes) -> int:
+        if "two_barriers.h" in path.name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write_bytes(path, data)
+
+    before = sorted(work.rglob("*"))
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
+    assert render("kernels", "--depfile", "rules") == 2
+    assert "generated/sm_90a/two: cannot write: No space left" in capsys.readouterr().err
+    assert sorted(work.rglob("*")) == before
 
 
 def test_another_output_folder(work: Path) -> None:

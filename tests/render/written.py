@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.render.write import FileOutcome, apply_write, plan_writes
+from fa4gen.render.write import FileOutcome, apply_writes, plan_writes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 def write_kernel(rendered: RenderedKernel, out_dir: Path, force: bool = False) -> list[FileOutcome]:
     """Plan the writes of one kernel and carry them out."""
     (outcomes,) = plan_writes([rendered], out_dir, force)
-    apply_write(outcomes)
+    apply_writes([outcomes], {})
     return outcomes

@@ -118,7 +118,7 @@ def regions(
 
 def write_table(files: TableFiles, *, force: bool) -> None:
     """Write the table and its configs; ConfigError for a config that exists and differs."""
-    from fa4gen.render.write import write_text
+    from fa4gen.render.write import write_texts
 
     for path, text in files.texts.items():
         there = path.exists() and path != files.table and not force
@@ -130,9 +130,7 @@ def write_table(files: TableFiles, *, force: bool) -> None:
                     shown_path(path),
                 )
             )
-    for path, text in files.texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, text)
+    write_texts(files.texts)
 
 
 @dataclass(frozen=True)
