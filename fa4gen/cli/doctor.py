@@ -85,8 +85,8 @@ def _look() -> _Findings:
             platform=platform.platform(),
             packages=survey_packages(),
             driver=driver,
-            gpus=all_devices() if driver else (),  # CuPy takes long to say so, too
-            why_no_gpu=why_no_device() if driver else "no NVIDIA driver",
+            gpus=all_devices(),
+            why_no_gpu=why_no_device(),
             cache=survey_cache(Cache.default()),
             compilers=[nvrtc, nvcc.result()],
         )
@@ -161,6 +161,7 @@ def _bench(runs: bool, torch: bool) -> tuple[str, str]:
 
 def _print_text(found: _Findings) -> None:
     from fa4gen.cli.output import print_table
+    from fa4gen.runtime.device import NO_DRIVER
     from fa4gen.version import __version__
 
     styles = {"ok": "green", "missing": "red", "problem": "red", "yes": "green", "no": "red"}
@@ -184,7 +185,7 @@ def _print_text(found: _Findings) -> None:
         else:
             rows.append((compiler.name, "absent", compiler.problem))
             rows.append(("", "", compiler.remedy))
-    driver = f"supports CUDA {found.driver}" if found.driver else "no NVIDIA driver"
+    driver = f"supports CUDA {found.driver}" if found.driver else NO_DRIVER
     rows.append(("driver", "ok" if found.driver else "absent", driver))
     for gpu in found.gpus:
         archs = ", ".join(_archs(gpu))

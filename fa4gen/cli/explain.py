@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import textwrap
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from fa4gen.render.explanation import Section
 
 PAGE_WIDTH = 120
-"""Columns where the terminal's are not known and COLUMNS is not set."""
+"""Columns of sentences in a pipe where COLUMNS is not set."""
 _STYLES = {"auto": "cyan", "default": "dim"}
 
 
@@ -149,18 +147,17 @@ def _explain_problems(
 
 
 def _print_section(section: Section) -> None:
-    from fa4gen.cli.output import print_table
+    from fa4gen.cli.output import print_table, table_width
+    from fa4gen.cli.table import wrapped
 
     if section.title:
         title = section.title
         click.echo(title if os.environ.get("NO_COLOR") else click.style(title, bold=True))
-    width = get_terminal_size((PAGE_WIDTH, 0)).columns
+    width = table_width() or PAGE_WIDTH
     for line in section.lines:
         drawn = any("\u2500" <= character <= "\u257f" for character in line)
-        for part in [line] if drawn else textwrap.wrap(line, width - 2) or [""]:
+        for part in [line] if drawn else wrapped(line, width - 2):
             click.echo(f"  {part}".rstrip())
     if section.columns:
-        print_table(
-            section.columns, section.rows, right=section.right, styles=_STYLES, pipe_width=width
-        )
+        print_table(section.columns, section.rows, right=section.right, styles=_STYLES)
     click.echo()

@@ -11,6 +11,8 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from fa4gen.cli.github import annotation
 
 if TYPE_CHECKING:
@@ -19,11 +21,8 @@ if TYPE_CHECKING:
     from fa4gen.cli.options import OutputFormat
     from fa4gen.errors import Problem
 
-PIPE_WIDTH = 10_000
-"""Columns of a table that goes to a file or pipe: nothing is cut or wrapped there."""
-_LONG = 500
-"""Rows from which on a table is written plainly on a terminal, too, where it fits: rich takes two
-milliseconds a row."""
+_ATTRIBUTES = ("bold", "dim")
+"""Words of a style that are no colour."""
 
 
 def print_json(data: Any) -> None:
@@ -40,62 +39,35 @@ def print_table(
     title: str = "",
     right: Sequence[str] = (),
     styles: Mapping[str, str] | None = None,
-    pipe_width: int = PIPE_WIDTH,
 ) -> None:
     """Print a table on stdout; the columns named in ``right`` are aligned to the right.
 
-    ``styles`` maps a cell's whole text to a colour, used on terminals only. Where stdout is no
-    terminal, cells are wrapped at ``pipe_width`` columns.
+    It is as wide as ``table_width`` says where its words allow that. ``styles`` maps a cell's whole
+    text to colours such as "bold red", used on terminals only.
     """
-    all_cells = [[str(cell) for cell in row] for row in rows]
+    from fa4gen.cli.table import table_lines
+
     terminal = sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
-    if not terminal or len(all_cells) >= _LONG:
-        width = shutil.get_terminal_size().columns if terminal else pipe_width
-        lines = _plain_table(columns, all_cells, title, right)
-        if lines is not None and max(map(len, lines)) <= width:
-            print("\n".join(lines))
-            return
+    coloured = terminal and not os.environ.get("NO_COLOR")  # nor bold: https://no-color.org
+    known = styles or {}
 
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    def paint(part: str, cell: str) -> str:
+        words = known.get(cell, "").split() if cell else ["bold"]
+        if not coloured or not part or not words:
+            return part
+        colour = next((word for word in words if word not in _ATTRIBUTES), None)
+        return click.style(part, fg=colour, **{word: True for word in words if word != colour})
 
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    for cells in all_cells:
-        table.add_row(*(Text(cell, style=(styles or {}).get(cell, "")) for cell in cells))
-    console = Console(
-        width=None if sys.stdout.isatty() else pipe_width,
-        highlight=False,
-        # no colours, and no bold either: https://no-color.org
-        color_system=None if os.environ.get("NO_COLOR") else "auto",
-    )
-    if console.is_terminal:
-        console.print(table)
-        return
-    with console.capture() as capture:
-        console.print(table)
-    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    cells = [[str(cell) for cell in row] for row in rows]
+    lines = table_lines(columns, cells, right=right, most=table_width(), paint=paint)
+    click.echo("\n".join([*([title] if title else []), *lines]), color=coloured or None)
 
 
-def _plain_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, right: Sequence[str]
-) -> list[str] | None:
-    """Return the lines of a table, as rich would write them without colours.
-
-    None for cells of several lines or of characters that may not be one column wide.
-    """
-    if not all(cell.isascii() and cell.isprintable() for row in rows for cell in row):
-        return None
-    widths = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-    aligned = [str.rjust if column in right else str.ljust for column in columns]
-
-    def line(row: Sequence[str]) -> str:
-        cells = [align(cell, n) for align, cell, n in zip(aligned, row, widths, strict=True)]
-        return "  ".join(cells).rstrip()
-
-    return [*([title] if title else []), line(columns), *map(line, rows)]
+def table_width() -> int | None:
+    """Return the columns that tables may take: COLUMNS, else the terminal's; None in a pipe."""
+    if (given := os.environ.get("COLUMNS", "")).isdecimal() and int(given):
+        return int(given)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def print_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -292,6 +292,7 @@ def print_verdicts(
     from fa4gen.errors import Problem
     from fa4gen.verify.proof_words import PARTLY
     from fa4gen.verify.report import (
+        ERROR_LEGEND,
         error_cell,
         exercise_cells,
         gaps,
@@ -316,6 +317,8 @@ def print_verdicts(
         words = (row[1] for row in rows)
         styles = STYLES | {word: "yellow" for word in words if word.startswith(PARTLY)}
         print_table(COLUMNS, rows, right=RIGHT, styles=styles)
+        if any(verdict.error_names for verdict in verdicts):
+            note(ERROR_LEGEND)
         for verdict in verdicts if len(verdicts) <= MOST_SHOWN else ():
             if verdict.exercise is not None:
                 click.echo(f"{verdict.name} covered: {verdict.exercise.summary()}")

@@ -11,6 +11,8 @@ from typing import Any
 from fa4gen.designs.shared.hardware import ARCHITECTURES
 from fa4gen.errors import MissingCapabilityError, Problem
 
+NO_DRIVER = "no NVIDIA driver"
+
 
 @dataclass(frozen=True)
 class DeviceInfo:
@@ -71,7 +73,7 @@ def load_driver() -> Any:
 
 def _no_driver() -> MissingCapabilityError:
     return MissingCapabilityError(
-        Problem("no NVIDIA driver on this machine", remedy="run this on a machine with a GPU")
+        Problem(f"{NO_DRIVER} on this machine", remedy="run this on a machine with a GPU")
     )
 
 
@@ -98,12 +100,16 @@ def why_no_device() -> str:
 
 @lru_cache(maxsize=1)
 def _probe() -> tuple[int, str]:
+    if not _has_driver_library():  # CuPy takes long to find that out, and calls it a version
+        return 0, NO_DRIVER
     try:
         cupy = load_cupy()
+        if not cupy.cuda.runtime.driverGetVersion():
+            return 0, NO_DRIVER
         count = int(cupy.cuda.runtime.getDeviceCount())
     except MissingCapabilityError as error:
         return 0, error.problems[0].message
-    except RuntimeError as error:  # CuPy's CUDARuntimeError: no driver, or one that is too old
+    except RuntimeError as error:  # CuPy's CUDARuntimeError: a driver that is too old
         return 0, f"CUDA reports {error}"
     return count, "" if count else "CUDA reports no device"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class ErrorSet:
     """Errors by name, or the bounds on them; every field of a subclass is one."""
+
+    INTERVALS: ClassVar[frozenset[str]] = frozenset()
+    """Errors that are shares of an interval whose ends, 1, are as right as its middle."""
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

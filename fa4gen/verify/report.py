@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from fa4gen.verify.verdict import CaseVerdict, Verdict
 
 SCHEMA_VERSION = 1
+INSIDE = "inside"
+ERROR_LEGEND = (
+    "Errors: the one closest to its bound in any case, and its share of that bound. "
+    f"{INSIDE}: each element is a value that exact sums may round to."
+)
 
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
@@ -139,10 +144,15 @@ def verdict_word(verdict: Verdict) -> str:
 
 
 def error_cell(verdict: Verdict, name: str) -> str:
-    """Write the error that is closest to its bound, as a share of the bound."""
+    """Write the error that is closest to its bound, as a share of the bound.
+
+    An element inside its interval is right, be it in the middle or at an end: INSIDE.
+    """
     if name not in verdict.error_names:
         return "-"
     error, bound = verdict.worst(name)
+    if name in verdict.interval_names and error <= 1:
+        return INSIDE
     if not error:
         return "0"
     share = f"{100 * error / bound:.0f} %" if bound and math.isfinite(error) else "above"

@@ -75,6 +75,8 @@ OUTPUT_ROUNDING = 0.5
 class Errors(ErrorSet):
     """The five errors of a result, or the bounds on them; see the module. 0 for empty outputs."""
 
+    INTERVALS = frozenset({"share"})
+
     frobenius: float
     row: float
     element: float

@@ -140,6 +140,12 @@ class Verdict:
         """The names of the errors that were measured."""
         return next((case.errors.names() for case in self.cases if case.errors is not None), ())
 
+    @property
+    def interval_names(self) -> frozenset[str]:
+        """The names of the errors that are shares of intervals."""
+        measured = (case.errors for case in self.cases if case.errors is not None)
+        return next((errors.INTERVALS for errors in measured), frozenset())
+
 
 def _share(error: float, bound: float) -> float:
     if bound:

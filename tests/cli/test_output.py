@@ -29,40 +29,75 @@ def test_json_has_no_place_for_nan() -> None:
         print_json({"a": float("nan")})
 
 
-TABLES = {
-    "plain": (("name", "n"), [("a", 5), ("longer than its head", 1234)], "", ("n",)),
-    "no rows": (("name", "n"), [], "", ()),
-    "empty cells": (("config", "set besides"), [("a", ""), ("", "b")], "", ()),
-    "a title": (("a", "bcd"), [("x" * 30, "y")], "title", ("a", "bcd")),
-}
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_a_plain_table_is_the_one_that_rich_would_write(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    columns, rows, title, right = TABLES[name]
-    print_table(columns, rows, title=title, right=right)
-    plain = capsys.readouterr().out
-    monkeypatch.setattr("fa4gen.cli.output._plain_table", lambda *_: None)
-    print_table(columns, rows, title=title, right=right)
-    assert plain == capsys.readouterr().out
-    assert plain.count("\n") == len(rows) + 1 + bool(title)
-
-
-def test_cells_that_are_not_plain_are_left_to_rich(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wide_characters_and_lines_of_a_cell(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(("a", "b"), [("\u65e5\u672c", "x"), ("two\nlines", "y")])
     assert capsys.readouterr().out.splitlines() == [
         "a      b", "\u65e5\u672c   x", "two    y", "lines",
     ]  # fmt: skip
 
 
-def test_a_long_table_needs_no_second(
+def test_a_plain_table_needs_no_rich(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "rich.table", None)  # its rows take two milliseconds each
+    monkeypatch.setitem(sys.modules, "rich", None)
     print_table(("case", "n"), [(f"case_{i}", i) for i in range(5000)])
     assert capsys.readouterr().out.count("\n") == 5001
+
+
+NAME = "attention/sm_90a/decode_d128_tree_paged64_bf16"
+ROWS = [(NAME, "a reason that is long enough to be wrapped"), ("b", "short")]
+
+
+def to_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let stdout, which differs from that of fixtures, say that it is a terminal."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_narrow_terminal_breaks_no_name(capsys, monkeypatch) -> None:
+    to_terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "72")
+    print_table(("config", "why"), ROWS)
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(f"{NAME}  a reason that is") for line in lines)
+    assert len(lines) == 4
+    monkeypatch.setenv("COLUMNS", "20")
+    print_table(("config", "why"), ROWS)
+    assert f"{NAME}  a\n" in capsys.readouterr().out
+
+
+def test_a_pipe_is_as_wide_as_columns_says(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "72")
+    print_table(("config", "why"), ROWS)
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 72
+    for none in "", "0", "wide", "-3":
+        monkeypatch.setenv("COLUMNS", none)
+        print_table(("config", "why"), ROWS)
+        assert "  ".join(ROWS[0]) in capsys.readouterr().out
+
+
+def test_colours_are_for_terminals(capsys, monkeypatch) -> None:
+    to_terminal(monkeypatch)
+    styles = {"failed": "bold red", "dimmed": "dim"}
+
+    def printed() -> str:
+        print_table(("a", "b"), [("failed", "x"), ("dimmed", "")], styles=styles)
+        return capsys.readouterr().out
+
+    assert printed().splitlines() == [
+        "\x1b[1ma\x1b[0m       \x1b[1mb\x1b[0m",
+        "\x1b[31m\x1b[1mfailed\x1b[0m  x",
+        "\x1b[2mdimmed\x1b[0m",
+    ]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert printed() == "a       b\nfailed  x\ndimmed\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+    monkeypatch.delenv("NO_COLOR")
+    assert "\x1b" not in printed()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[31m" in printed()
 
 
 def test_markdown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,14 +143,22 @@ def test_ctrl_c_while_modules_are_imported(module: str, status: int, message: st
     assert (done.returncode, done.stderr.strip()) == (status, message)
 
 
-@pytest.mark.parametrize("columns", ["70", "120", ""])
-def test_explain_wraps_to_the_width(columns: str) -> None:
+def explained(columns: str) -> list[str]:
+    """The lines of an explanation, but for drawings."""
     done = run(f"{FA4GEN} explain d128_causal_bf16", COLUMNS=columns)
     assert done.returncode == 0
-    lines = [line for line in done.stdout.splitlines() if not line.endswith(("┐", "│", "┤", "┘"))]
-    longest = max(map(len, lines))
-    assert longest <= int(columns or 120)
-    assert longest > 60
+    return [line for line in done.stdout.splitlines() if not line.endswith(("┐", "│", "┤", "┘"))]
+
+
+@pytest.mark.parametrize("columns", ["90", "120"])
+def test_explain_wraps_to_the_width(columns: str) -> None:
+    assert 60 < max(map(len, explained(columns))) <= int(columns)
+
+
+def test_explain_breaks_no_name_and_in_a_pipe_no_row() -> None:
+    assert any(line.split()[-1:] == ["num_consumer_warpgroups"] for line in explained("40"))
+    (row,) = [line for line in explained("") if line.startswith("epilogue")]
+    assert row.endswith("16-byte stores from registers need no staging")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals")

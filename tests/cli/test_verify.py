@@ -33,6 +33,7 @@ def test_without_a_gpu_kernels_are_emulated_and_it_says_so(config, capsys) -> No
     assert "ran on" not in output.out
     assert "1 kernel was emulated on the CPU: no GPU here runs sm_90a" in output.err
     assert "seed 9" in output.err
+    assert "its share of that bound" in output.err
 
 
 @no_gpu

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ctypes
 import sys
 from ctypes.util import find_library
+from types import SimpleNamespace
 
 import pytest
 
 from fa4gen.errors import MissingCapabilityError
+from fa4gen.runtime import device
 from fa4gen.runtime.device import (
     DeviceInfo,
     all_devices,
@@ -64,6 +66,23 @@ def test_without_a_driver_s_library_the_bindings_are_not_imported(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)  # importing it fails
     with pytest.raises(MissingCapabilityError, match="no NVIDIA driver on this machine"):
         load_driver.__wrapped__()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks for the library that Linux has")
+def test_without_a_driver_s_library_that_is_the_reason_for_no_gpu(monkeypatch):
+    def refuse(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", refuse)
+    assert device._probe.__wrapped__() == (0, "no NVIDIA driver")
+
+
+def test_without_a_driver_s_version_that_is_the_reason_for_no_gpu(monkeypatch):
+    runtime = SimpleNamespace(driverGetVersion=lambda: 0)
+    cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
+    monkeypatch.setattr(device, "_has_driver_library", lambda: True)
+    monkeypatch.setattr(device, "load_cupy", lambda: cupy)
+    assert device._probe.__wrapped__() == (0, "no NVIDIA driver")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks for the library that Linux has")

@@ -105,6 +105,8 @@ def _adds_exactly(how: Accumulation, a: Any, b: Any, xp: Any) -> bool:
 class GemmErrors(ErrorSet):
     """The three errors of a result, or the bounds on them; see the module. 0 for empty outputs."""
 
+    INTERVALS = frozenset({"element"})
+
     frobenius: float
     row: float
     element: float

@@ -139,3 +139,14 @@ def test_the_report_has_the_cases_extents_and_errors(make_plan, numpy_backend) -
     assert list(case["errors"]) == list(case["bounds"]) == ["frobenius", "row", "element"]
     assert error_cell(verdict, "frobenius").endswith(" %)")
     assert error_cell(verdict, "lse") == "-"
+
+
+@pytest.mark.parametrize("case", ["size/64", "batch/5"])
+def test_elements_in_their_intervals_do_not_look_like_the_edge_of_failure(
+    make_plan, numpy_backend, case
+) -> None:
+    verdict = verify(make_plan(), numpy_backend(), case)
+    assert verdict.passed
+    assert error_cell(verdict, "element") == "inside"
+    wrong = verify(make_plan(residual="matrix"), numpy_backend("one_element"), "size/128")
+    assert error_cell(wrong, "element").endswith((" %)", "(above)"))
