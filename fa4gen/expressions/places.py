@@ -13,6 +13,8 @@ SCORE = "score"
 OF_TILE = ("head", "key_head", "batch")
 """Indices that are the same for all scores of a tile."""
 INDICES = (QUERY, KEY, "row", *OF_TILE)
+MOST_PLACES = 2**28
+"""Of rows, keys, heads and batches: so that small multiples of an index fit 32 bits."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ class Ready:
     """The expression; ``{number}`` in it is that of the config."""
     tensors: tuple[Tensor, ...] = ()
     meaning: str = ""
+    most_rows: int | None = None
+    """Query rows of a call, where the expression cannot tell more of them apart."""
 
     def expression(self, number: int = 0) -> str:
         """Return the text with the config's number."""
@@ -72,6 +74,7 @@ READY = (
         (Tensor("ancestors", "int32", ("batch", "rows")),),
         "speculative tokens: all keys before the rows' own, and of those up to 32 the ones whose "
         "bit is set, the row's own included",
+        most_rows=32,
     ),
     Ready(
         "mask",
@@ -101,3 +104,8 @@ READY = (
 def ready(key: str, name: str) -> Ready:
     """Return the entry of a key's name; StopIteration where there is none."""
     return next(one for one in READY if (one.key, one.name) == (key, name))
+
+
+def most_rows_of(text: str) -> int | None:
+    """Return the most query rows of a mask's expression, by its text; None without such a limit."""
+    return next((one.most_rows for one in READY if (one.key, one.text) == ("mask", text)), None)

@@ -12,7 +12,8 @@ from fa4gen.expressions.c_text import C, Rank
 from fa4gen.expressions.intervals import Interval, Intervals
 from fa4gen.expressions.language import Language
 from fa4gen.expressions.parse import parse_condition
-from fa4gen.expressions.places import OF_TILE
+from fa4gen.expressions.places import MOST_PLACES, OF_TILE
+from fa4gen.expressions.ready import most_rows_of
 from fa4gen.expressions.tree import (
     Element,
     Number,
@@ -34,13 +35,11 @@ if TYPE_CHECKING:
     from fa4gen.expressions.tensors import Tensor
     from fa4gen.expressions.tree import Node
 
-MOST_ROWS = 2**28
-"""Of queries and of keys: so that small multiples of an index fit 32 bits."""
 LANGUAGE = Language(
     "a mask",
     "key <= query and query - key < 128",
     {
-        name: Interval(-MOST_ROWS if name == QUERY else 0, MOST_ROWS)
+        name: Interval(-MOST_PLACES if name == QUERY else 0, MOST_PLACES)
         for name in (QUERY, KEY, "row", *OF_TILE)
     },
 )
@@ -192,6 +191,11 @@ class ExpressionMask(Mask):
         return any(KEY in variables_in(one) for one in read)
 
     @property
+    def most_rows(self) -> int | None:
+        """See Mask."""
+        return most_rows_of(self.name)
+
+    @property
     def tells_neighbours_apart(self) -> bool:
         """See Mask."""
         tested = () if self.tested is None else parts(self.tested)
@@ -243,8 +247,8 @@ class ExpressionMask(Mask):
 
     @property
     def reach(self) -> int:
-        """See Mask: what is left of 32 bits above MOST_ROWS."""
-        return 2**31 - 1 - MOST_ROWS
+        """See Mask: what is left of 32 bits above MOST_PLACES."""
+        return 2**31 - 1 - MOST_PLACES
 
     @property
     def span(self) -> int | None:

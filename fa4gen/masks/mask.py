@@ -145,6 +145,11 @@ class Mask:
         return self.sees_within(places.query, places.key, xp)
 
     @property
+    def most_rows(self) -> int | None:
+        """The most query rows of a call; None where the mask sets no limit."""
+        return None
+
+    @property
     def floor_functions(self) -> tuple[str, ...]:
         """Functions of a kernel that its C calls: divisions that round down."""
         return ()

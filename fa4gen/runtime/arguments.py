@@ -30,6 +30,8 @@ from fa4gen.runtime.values_in_keys import check_values_in_keys
 from fa4gen.runtime.workspace import ELEMENT_BYTES, check_workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.errors import Problem
 
@@ -134,11 +136,25 @@ class CheckedArguments:
 def largest_row_count(plan: AttentionPlan) -> int:
     """Return the most query and key rows that the kernel can number.
 
-    It rounds row numbers up to whole tiles and blocks, and adds the mask's numbers to them. Those
-    of heads that share a tile are numbered together.
+    It rounds row numbers up to whole tiles and blocks, and adds the mask's numbers to them, or
+    computes what an expression makes of them. Those of heads that share a tile are numbered
+    together.
     """
-    most = (INT32_MAX - (4 * plan.BM + plan.BN + plan.mask.reach)) // plan.tile_heads
+    reach = max(plan.mask.reach, plan.score.reach)
+    most = (INT32_MAX - (4 * plan.BM + plan.BN + reach)) // plan.tile_heads
     return min(most, END_ROW) if plan.has_tile_lengths else most
+
+
+def largest_head_count(plan: AttentionPlan) -> int:
+    """Return the most query heads and the most sequences: expressions may compute with both."""
+    has_expression = plan.mask.IS_EXPRESSION or plan.score.IS_EXPRESSION
+    return largest_row_count(plan) if has_expression else INT32_MAX
+
+
+def largest_query_count(plan: AttentionPlan) -> int:
+    """Return the most query rows of a call, which the mask may limit further."""
+    most = largest_row_count(plan)
+    return most if plan.mask.most_rows is None else min(most, plan.mask.most_rows)
 
 
 def check_layout(layout: str) -> None:
@@ -179,6 +195,7 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     problems += check_lse(plan, arguments.lse, views["query"])
     problems += check_tables(plan, arguments.tables, views["query"], largest_row_count(plan))
     sequences = sequences_of(plan, arguments.tables, views["query"])
+    problems += _check_counts(plan, views["query"], sequences)
     problems += check_descales(plan, arguments.descales, views["query"], views["key"], sequences)
     problems += check_sinks(plan, arguments.sinks, views["query"])
     problems += check_declared(
@@ -282,12 +299,13 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
             problems.append(wrong(name, shown(shape, name), f"extents of at most {INT32_MAX}"))
     if problems:
         return problems
-    most = largest_row_count(plan)
     query, key, value = (shapes[name] for name in ("query", "key", "value"))
     out = shapes.get("out", (*query[:3], plan.value_depth))
-    for name, shape in (("query", query), ("key", key)):
+    limits = (("query", query, largest_query_count(plan)), ("key", key, largest_row_count(plan)))
+    for name, shape, most in limits:
         if shape[1] > most:
-            problems.append(wrong(name, f"{shape[1]} rows", f"at most {most} rows"))
+            why = " (the most that its mask tells apart)" if most == plan.mask.most_rows else ""
+            problems.append(wrong(name, f"{shape[1]} rows", f"at most {most} rows{why}"))
     if plan.page_size not in (None, key[1]):
         got = f"pages of {key[1]} rows"
         problems.append(wrong("key", got, f"pages of {plan.page_size} (the config's page_size)"))
@@ -311,6 +329,18 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
         multiple = f"each with a multiple of {plan.tile_heads} of the query's (config: tile_heads)"
         problems.append(wrong("key", got, multiple, "use a kernel with tile_heads: 1"))
     return problems
+
+
+def _check_counts(
+    plan: AttentionPlan, query: TensorView, sequences: int | None
+) -> Iterator[Problem]:
+    """Refuse more heads and sequences than expressions compute with."""
+    most = largest_head_count(plan)
+    if query.shape[2] > most:
+        yield wrong("query", f"{query.shape[2]} heads", f"at most {most} heads")
+    if sequences is not None and sequences > most:
+        name = "query_offsets" if plan.is_ragged else "query"
+        yield wrong(name, f"{sequences} sequences", f"at most {most} sequences")
 
 
 def _check_scale(plan: AttentionPlan, scale: float) -> list[Problem]:

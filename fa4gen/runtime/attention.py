@@ -121,7 +121,8 @@ class AttentionKernel(Kernel[Arguments]):
         Kernels with ``pack_heads: true`` use a workspace of ``workspace_bytes()`` bytes, which
         calls that may run at the same time must not share. Without ``workspace`` the launcher has
         one for each stream and captured graph. One that is given, a contiguous array of uint8,
-        int32 or float32, holds zeros before its first call, and is left as later calls need it.
+        int32 or float32, holds zeros before its first call, which is not checked, and is left as
+        later calls need it.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         the query is a torch tensor, it is enqueued on torch's current stream. The host does not

@@ -15,7 +15,7 @@ from fa4gen.expressions.arrays import RealArrays
 from fa4gen.expressions.intervals import Interval
 from fa4gen.expressions.language import Language
 from fa4gen.expressions.parse import parse
-from fa4gen.expressions.places import INDICES, KEY, OF_TILE, QUERY, SCORE
+from fa4gen.expressions.places import INDICES, KEY, MOST_PLACES, OF_TILE, QUERY, SCORE
 from fa4gen.expressions.real_intervals import Range
 from fa4gen.expressions.reals import of_reals
 from fa4gen.expressions.rounding_errors import Rounded, RoundingErrors
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from fa4gen.expressions.tensors import Tensor
     from fa4gen.expressions.tree import Node
 
-MOST_ROWS = 2**28
-"""Of queries and of keys, heads and batches: so that small multiples of an index fit 32 bits."""
 LARGEST_SCORE = 2.0**32
 """For scores up to this, results are numbers: no score of use is near."""
 FACTOR_VARIABLE = Variable("factor", Kind.REAL)
@@ -52,8 +50,8 @@ FACTOR_VARIABLE = Variable("factor", Kind.REAL)
 
 def language(tensors: Iterable[Tensor] = ()) -> Language:
     """Return what a score function is made of."""
-    row_of_key = {QUERY: Interval(-MOST_ROWS, MOST_ROWS)}
-    indices = {name: Interval(0, MOST_ROWS) for name in INDICES if name != QUERY}
+    row_of_key = {QUERY: Interval(-MOST_PLACES, MOST_PLACES)}
+    indices = {name: Interval(0, MOST_PLACES) for name in INDICES if name != QUERY}
     return Language(
         "a score",
         "score - 0.5 * (query - key)",
@@ -97,6 +95,11 @@ class ExpressionScore(Score):
         if self.added is not None:
             return of_reals("add", (product, scaled(self.added, FACTOR_VARIABLE)))
         return _with_factor(self.tree, FACTOR_VARIABLE)
+
+    @property
+    def reach(self) -> int:
+        """See Score: what is left of 32 bits above MOST_PLACES."""
+        return 2**31 - 1 - MOST_PLACES
 
     @property
     def FACTOR(self) -> str:  # type: ignore[override]  # noqa: N802

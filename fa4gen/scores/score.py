@@ -76,6 +76,11 @@ class Score:
         return error + self.error + 0 * logits
 
     @property
+    def reach(self) -> int:
+        """What its numbers need of 32 bits above rows and keys, as of a mask."""
+        return 0
+
+    @property
     def words(self) -> str:
         """What it does, for summaries; empty for nothing."""
         return ""

@@ -96,6 +96,7 @@ class AttentionFamily:
             kv_element_bytes=plan.kv_element_bytes,
             values_in_keys=plan.values_in_keys,
             max_extent=largest_row_count(plan),
+            max_query_rows=plan.mask.most_rows or 0,
             default_scale=plan.depth**-0.5,
             depth=plan.depth,
             value_depth=plan.value_depth,

@@ -38,6 +38,8 @@ class Features:
     """With names, also beside score functions."""
     conditions: bool
     """A mask is a condition on query and key."""
+    row_limits: bool
+    """A mask sets a limit to the query rows of a call."""
     expressions: bool
     """A score function is an expression."""
     tensors: int
@@ -146,6 +148,7 @@ def features_of(facts: Sequence[KernelFacts]) -> Features:
         arrays=tuple(name for name in ARRAYS if any(one.takes(name) for one in launchers)),
         masks=frozenset(mask.removeprefix("MASK_").lower() for mask in masks if mask),
         conditions=any(fact.selftest.condition for fact in facts),
+        row_limits=any(one.max_query_rows for one in launchers),
         expressions=any(one.score_is_expression for one in launchers),
         tensors=max((len(one.tensors) for one in launchers), default=0),
         scores=frozenset(one.score for one in of_attention),
@@ -174,6 +177,7 @@ def every_feature() -> Features:
         arrays=ARRAYS,
         masks=frozenset(mask.name for mask in MASKS),
         conditions=True,
+        row_limits=True,
         expressions=True,
         tensors=MOST_TENSORS,
         scores=frozenset(score.name for score in SCORES),

@@ -84,6 +84,8 @@ class LauncherFacts:
     """Attention: the last tensors are lists of the blocks of keys that tiles see."""
     score_is_expression: bool = False
     max_extent: int = 0
+    max_query_rows: int = 0
+    """Attention: the most query rows of a call, where the mask sets a limit; else 0."""
     ctas_per_tile: int = 1
     tile_heads: int = 1
     """Attention: query heads of a key head whose rows share a tile."""

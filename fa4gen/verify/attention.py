@@ -18,11 +18,10 @@ from fa4gen.runtime.tile_list import ENTRY_BYTES
 from fa4gen.verify import tolerance
 from fa4gen.verify.cases import (
     Case,
+    as_called,
     default_cases,
     emulated_cases,
     large_cases,
-    unique,
-    with_heads_of,
 )
 from fa4gen.verify.edges.attention import edge_cases, edges, reached
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
@@ -79,19 +78,19 @@ class AttentionFamily:
         """Return the cases for a GPU."""
         plan = self.plan
         own = (*default_cases(plan), *split_cases(plan), *page_scale_cases(plan))
-        cases = unique(with_heads_of(plan, own))
-        return (*cases, *edge_cases(plan, cases))
+        cases = as_called(plan, own)
+        return as_called(plan, (*cases, *edge_cases(plan, cases)))
 
     def emulated_cases(self) -> tuple[Case, ...]:
         """Return the cases for the emulator."""
         plan = self.plan
         own = (*small_split_cases(plan), *page_scale_cases(plan), *attention_rings(plan))
-        cases = with_heads_of(plan, (*emulated_cases(plan), *own))
-        return (*cases, *edge_cases(plan, cases))
+        cases = as_called(plan, (*emulated_cases(plan), *own))
+        return as_called(plan, (*cases, *edge_cases(plan, cases)))
 
     def further_cases(self, wanted: Wanted) -> tuple[Case, ...]:
         """Return further cases for what the emulator's did not reach."""
-        return with_heads_of(self.plan, attention_further(self.plan, wanted))
+        return as_called(self.plan, attention_further(self.plan, wanted))
 
     def edges(self) -> tuple[Edge, ...]:
         """Return the edges of the plan."""
@@ -124,13 +123,14 @@ class AttentionFamily:
 
     def large_cases(self) -> tuple[Case, ...]:
         """Return the cases whose reference is computed on the GPU."""
-        return with_heads_of(self.plan, large_cases())
+        return as_called(self.plan, large_cases())
 
     def steady_work(self, ctas: int, blocks: int) -> SteadyWork:
         """Return one tile of queries for each CTA: with fewer, some kernels make them smaller."""
         plan, heads = self.plan, ctas // self.plan.cta_group
         rows = plan.tile_queries * plan.cta_group
         case = Case("timeline", 1, heads * plan.tile_heads, heads, rows, blocks * plan.BN)
+        (case,) = as_called(plan, [case])
         return SteadyWork(case, f"one tile of queries, {blocks} blocks of keys", blocks)
 
     def draw(self, case: Case, seed: int) -> DrawnAttention:

@@ -91,6 +91,11 @@ def test_tree_has_as_many_tokens_as_bits() -> None:
     assert list(np.flatnonzero(found[31])) == [*range(8), 39]
 
 
+def test_tree_alone_limits_the_rows_of_a_call() -> None:
+    limits = {one.name: plan(**named(one)).mask.most_rows for one in READY if one.key == "mask"}
+    assert limits == {"documents": None, "prefix": None, "tree": 32, "dilated": None}
+
+
 def test_prefix_is_seen_by_all() -> None:
     found = sees("prefix", {"prefix": np.array([3, 6], np.int32)}, 5, 8, batch=1)
     query, key = np.arange(5)[:, None] + 3, np.arange(8)

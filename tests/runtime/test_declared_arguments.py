@@ -108,6 +108,26 @@ def test_a_scale_that_a_score_function_cannot_be_divided_by_is_refused(scale) ->
     check_arguments(bare, arguments(scale, slope=None))
 
 
+def tree(rows: int) -> Arguments:
+    bits = array((2, rows), 6, "int32", 4)
+    return Arguments(
+        array((2, rows, 8, 128), 1), array((2, 70, 2, 128), 2), array((2, 70, 2, 128), 3),
+        array((2, rows, 8, 128), 4), array((2, 8, rows), 5, "float32", 4), 0.125, "bshd",
+        tensors=(("ancestors", bits),),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", [{}, {"pack_heads": True}, {"arch": "sm_100a"}], ids=str)
+def test_a_tree_of_more_tokens_than_a_number_has_bits_is_refused(keys) -> None:
+    plan = plan_of(mask="tree", score=None, parameters=None, **keys)
+    assert check_arguments(plan, tree(32)).size.query_rows == 32
+    with pytest.raises(ArgumentError) as caught:
+        check_arguments(plan, tree(40))
+    assert [str(one) for one in caught.value.problems] == [
+        "query: expected at most 32 rows (the most that its mask tells apart), got 40 rows"
+    ]
+
+
 LISTED = plan_of(score=None, parameters={"document": CONFIG["parameters"]["document"]},
                  blocks="listed", num_consumer_warpgroups=2)  # fmt: skip
 RANGES = array((2, 1, 1, 6, 2), 8, "int32", 4)

@@ -9,7 +9,9 @@ from fa4gen.verify.cases import (
     emulated_cases,
     large_cases,
 )
+from fa4gen.verify.family import family_of
 from fa4gen.verify.input_kinds import KINDS
+from fa4gen.verify.wanted import Wanted
 
 PLANS = [
     {"mask": "none"},
@@ -39,6 +41,20 @@ def test_cases_are_well_formed_and_have_names_of_their_own(plan) -> None:
         assert min(case.batch, case.query_rows, case.key_rows) >= 0
         assert case.layout != "packed" or case.query_rows == case.key_rows
         assert case.name in str(case)
+
+
+@pytest.mark.parametrize("keys", [{}, {"pack_heads": True, "key_lengths": True}], ids=str)
+def test_no_case_has_more_rows_than_the_mask_tells_apart(make_plan, keys) -> None:
+    family = family_of(make_plan(mask="tree", depth=128, **keys))
+    everything = Wanted(True, True, True, True, True, True)
+    cases = (
+        *family.default_cases(), *family.emulated_cases(), *family.large_cases(),
+        *family.further_cases(everything), family.steady_work(4, 2).case,
+    )  # fmt: skip
+    assert max(max((rows for rows, _ in one.sequences), default=0) for one in cases) == 32
+    assert max(one.query_rows for one in cases) == 32
+    assert all(one.query_rows == one.key_rows for one in cases if one.layout == "packed")
+    assert len({one.name for one in family.default_cases()}) == len(family.default_cases())
 
 
 def test_what_the_cases_cover(plan) -> None:

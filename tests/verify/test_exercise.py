@@ -25,7 +25,7 @@ from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.toolchain.ptx_places import Place
 from fa4gen.toolchain.source_lines import Frame
-from fa4gen.verify.cases import Case, with_heads_of
+from fa4gen.verify.cases import Case, as_called
 from fa4gen.verify.exercise import Exercise, rings_of
 from fa4gen.verify.family import family_of
 from fa4gen.verify.further import MAX_FURTHER, exercise_of, run_further, with_places
@@ -232,7 +232,7 @@ def test_all_tiles_of_the_case_for_rings_go_to_one_cluster(path) -> None:
         blocks = -(-gemm.k // plan.BK) // plan.ctas_per_tile
         assert blocks * tiles >= 3 * plan.num_stages
         return
-    cases = with_heads_of(plan, attention_rings(plan))
+    cases = as_called(plan, attention_rings(plan))
     for case in cases:
         group = case.query_heads // case.key_heads
         size = ProblemSize(1, case.query_heads, group, case.query_rows, case.key_rows)

@@ -132,6 +132,18 @@ def test_words_say_which_argument_and_what_was_expected(library) -> None:
         assert library.words(status) == "no status of this library"
 
 
+@pytest.mark.parametrize(
+    ("reason", "argument", "words"),
+    [
+        ("BAD_EXTENT", "KEY_LENGTHS", "a batch of at most 4096 sequences"),
+        ("BAD_VALUE", "SOFTMAX_SCALE", "with a score function from 2^-24 to 2^24"),
+    ],
+)
+def test_words_have_the_limits_of_some_kernels(library, reason, argument, words) -> None:
+    status = REASONS.index(reason) + 256 * ARGUMENTS.index(argument)
+    assert words in library.words(status)
+
+
 def test_errors_of_the_driver_are_in_its_words(library, attention) -> None:
     assert library.words(DRIVER_ERROR + OUT_OF_RESOURCES) == (
         "too many resources requested for launch"
