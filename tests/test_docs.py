@@ -151,6 +151,22 @@ def test_a_sweep_has_cases_that_work(text, tmp_path) -> None:
     assert [case.problems for case in cases if case.problems] == []
 
 
+def test_the_workflow_checks_out_what_it_installs_and_keeps_the_cache() -> None:
+    (text,) = [one.values[0] for one in yaml_blocks("jobs")]
+    job = yaml.safe_load(text)["jobs"]["kernels"]
+    steps = job["steps"]
+    checked_out = {
+        step.get("with", {}).get("path") for step in steps if "checkout" in step.get("uses", "")
+    }
+    commands = [step["run"] for step in steps if "run" in step]
+    installed = next(word for word in commands[0].split() if word.startswith("./"))
+    assert installed.removeprefix("./") in checked_out
+    kept = next(step["with"]["path"].split() for step in steps if "cache" in step.get("uses", ""))
+    assert job["env"]["FA4GEN_CACHE_DIR"].rpartition("/")[2] in kept
+    assert "sweep-results" in kept
+    assert "$GITHUB_STEP_SUMMARY" in commands[-1]
+
+
 @pytest.mark.parametrize("text", blocks("python"))
 def test_an_example_is_python(text) -> None:
     compile(text, "example", "exec")

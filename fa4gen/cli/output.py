@@ -72,11 +72,16 @@ def table_width() -> int | None:
 
 def print_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table in GitHub's Markdown on stdout, such as for ``$GITHUB_STEP_SUMMARY``."""
+    print("\n".join(markdown_lines(columns, rows)))
+
+
+def markdown_lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in GitHub's Markdown."""
 
     def line(cells: Iterable[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
-    print("\n".join([line(columns), line("---" for _ in columns), *map(line, rows)]))
+    return [line(columns), line("---" for _ in columns), *map(line, rows)]
 
 
 def note(message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +22,8 @@ from fa4gen.cli.options import (
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fa4gen.config.sweep import Sweep
-    from fa4gen.errors import Problem
-    from fa4gen.sweep.record import CaseRecord, Outcome
+    from fa4gen.sweep.record import CaseRecord
     from fa4gen.sweep.run import News, SweepOptions
     from fa4gen.sweep.stages import Until
 
@@ -59,6 +55,12 @@ MAX_SEED = 2**32
     type=FilePath(path_type=Path),
     metavar="FILE",
     help="Also write the results as JUnit XML.",
+)
+@click.option(
+    "--summary",
+    type=FilePath(path_type=Path),
+    metavar="FILE",
+    help="Also add the results to FILE as a table in Markdown, such as to $GITHUB_STEP_SUMMARY.",
 )
 @click.option(
     "--resume/--fresh",
@@ -95,7 +97,12 @@ MAX_SEED = 2**32
     help="Stop a case as hung after this long.",
 )
 @strict_option
-@click.option("--list", "only_list", is_flag=True, help="Show the cases and do nothing.")
+@click.option(
+    "--list",
+    "only_list",
+    is_flag=True,
+    help="Show the cases, and why some will be skipped; run none.",
+)
 @require_gpu_option
 @format_option
 @click.pass_context
@@ -108,6 +115,7 @@ def command(
     executor: str,
     results: Path,
     junit: Path | None,
+    summary: Path | None,
     resume: bool,
     seed: int | None,
     patterns: tuple[str, ...],
@@ -128,6 +136,7 @@ def command(
     from fa4gen.verify.blas import use_one_blas_thread
 
     use_one_blas_thread()  # before anything imports NumPy
+    from fa4gen.cli.sweep_report import append_summary, check_summary, print_results
     from fa4gen.config.find import find_sweep
     from fa4gen.config.sweep import expand_sweep
     from fa4gen.sweep.run import SweepOptions, architectures, check_patterns, select_shard
@@ -136,7 +145,7 @@ def command(
     check_patterns(whole, patterns)
     sweep = select_shard(whole, shard)
     if only_list:
-        _print_cases(sweep, output_format)
+        _list(sweep, output_format)
         return
     if require_gpu and until == "verified":
         from fa4gen.runtime.device import require_device
@@ -147,6 +156,8 @@ def command(
         from fa4gen.cli.junit import check_junit_path
 
         check_junit_path(junit)
+    if summary is not None:
+        check_summary(summary)
     options = SweepOptions(
         until=until,
         jobs=jobs,
@@ -161,7 +172,9 @@ def command(
         from fa4gen.cli.junit import write_junit
 
         write_junit(junit, sweep.name, records)
-    _print_results(sweep, records, path, output_format)
+    if summary is not None:
+        append_summary(summary, sweep.name, records)
+    print_results(sweep.name, records, path, output_format)
     if any(record.outcome == "failed" for record in records):
         ctx.exit(1)
     if shard == (1, 1) and all(record.outcome == "skipped" for record in records):
@@ -169,6 +182,17 @@ def command(
 
         note("every case was skipped: nothing was proved; correct the base or the matrix")
         ctx.exit(2)
+
+
+def _list(sweep: Sweep, output_format: OutputFormat) -> None:
+    """Plan the cases of ``sweep`` and print them."""
+    from fa4gen.cli.progress import progress
+    from fa4gen.cli.sweep_report import print_cases
+    from fa4gen.sweep.planning import with_refusals
+
+    with progress(len(sweep.cases), "cases") as bar:
+        planned = with_refusals(sweep, bar.advance)
+    print_cases(planned.cases, output_format)
 
 
 def _run(
@@ -211,106 +235,6 @@ def _run(
             f"{num_kept} of {counted(len(records), 'result')} kept from {path}; --fresh starts over"
         )
     return path, records
-
-
-def _print_cases(sweep: Sweep, output_format: OutputFormat) -> None:
-    from fa4gen.cli.output import print_json, print_table, problem_data
-
-    if output_format == "json":
-        print_json(
-            [
-                {
-                    "case": case.name,
-                    "config": dict(case.config),
-                    "problems": [problem_data(problem) for problem in case.problems],
-                }
-                for case in sweep.cases
-            ]
-        )
-        return
-    rows = [
-        (case.name, "; ".join(problem.message for problem in case.problems)) for case in sweep.cases
-    ]
-    print_table(("case", "skipped because"), rows)
-
-
-def _print_results(
-    sweep: Sweep,
-    records: Sequence[CaseRecord],
-    path: Path,
-    output_format: OutputFormat,
-) -> None:
-    from fa4gen.cli.output import note, print_json
-    from fa4gen.sweep.record import count_outcomes
-    from fa4gen.verify.proof_words import is_emulated, proof_word
-
-    counts = count_outcomes(records)
-    if output_format == "json":
-        print_json(
-            {
-                "sweep": sweep.name,
-                "results": str(path),
-                "counts": counts,
-                "cases": [record.data() for record in records],
-            }
-        )
-    elif output_format == "github":
-        _print_annotations(records)
-    else:
-        _print_failures(records)
-    say = print if output_format == "text" else note
-    numbers = ", ".join(f"{number} {outcome}" for outcome, number in counts.items() if number)
-    say(f"{sweep.name}: {counted(len(records), 'case')}: {numbers}; results: {path}")
-    passed = [record.proof for record in records if record.outcome == "passed"]
-    proofs = Counter(map(proof_word, passed))
-    if proofs:
-        say("proved: " + ", ".join(f"{number} {proof}" for proof, number in proofs.items()))
-    if any(map(is_emulated, passed)):
-        note("kernels were emulated where there is no GPU of their architecture")
-
-
-def _print_failures(records: Sequence[CaseRecord]) -> None:
-    """Print a row for each case that failed, and for each reason to skip cases."""
-    from fa4gen.cli.output import print_table
-
-    rows = [
-        (record.case, f"failed to {record.stage}", record.reason.partition("\n")[0])
-        for record in records
-        if record.outcome == "failed"
-    ]
-    for problem, cases in _by_problem(records, "skipped").items():
-        place = f" ({problem.place})" if problem.place else ""
-        rows.append((_cases_in_words(cases), "skipped", problem.message + place))
-    if rows:
-        print_table(("case", "outcome", "reason"), rows, styles={"skipped": "yellow"})
-
-
-def _print_annotations(records: Sequence[CaseRecord]) -> None:
-    """Print one annotation for each problem, however many cases have it: GitHub shows few."""
-    from dataclasses import replace
-
-    from fa4gen.cli.github import annotation
-
-    for problem, cases in _by_problem(records, "failed").items():
-        named = replace(problem, message=f"{_cases_in_words(cases)} failed: {problem.message}")
-        print(annotation("error", named))
-    for problem, cases in _by_problem(records, "skipped").items():
-        named = replace(problem, message=f"{_cases_in_words(cases)} skipped: {problem.message}")
-        print(annotation("notice", named))
-
-
-def _by_problem(records: Sequence[CaseRecord], outcome: Outcome) -> dict[Problem, list[str]]:
-    cases: dict[Problem, list[str]] = {}
-    for record in records:
-        if record.outcome == outcome:
-            for problem in record.problems:
-                cases.setdefault(problem, []).append(record.case)
-    return cases
-
-
-def _cases_in_words(cases: Sequence[str]) -> str:
-    more = f" and {len(cases) - 1} more" if len(cases) > 1 else ""
-    return f"{cases[0]}{more}"
 
 
 def _new_seed() -> int:

@@ -41,7 +41,8 @@ class CaseRecord:
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Time by stage."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the compiler said: registers, spills, shared memory."""
+    """What the plan says, dynamic shared memory and stages, and the compiler: registers, spills,
+    static shared memory."""
     verification: Mapping[str, Any] = field(default_factory=dict)
     """Seed, number of cases run and passed, largest errors."""
     generator: str = ""

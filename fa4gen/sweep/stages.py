@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fa4gen.counts import counted
 from fa4gen.errors import ConfigError, Fa4genError, MissingCapabilityError, Problem
+from fa4gen.sweep.planning import placed
 from fa4gen.sweep.record import CaseRecord
 from fa4gen.workers import Done
 
@@ -118,7 +119,7 @@ def run_case(task: CaseTask) -> Done[CaseOutcome]:
         stage=case.stage,
         proof=case.proof,
         key=case.key,
-        problems=tuple(_placed(problem, task) for problem in problems),
+        problems=tuple(placed(p, task.path, task.line, task.column) for p in problems),
         seconds=case.seconds,
         facts=case.facts,
         verification=_verification(case.verdict) if case.verdict else {},
@@ -128,14 +129,13 @@ def run_case(task: CaseTask) -> Done[CaseOutcome]:
 
 def _run(case: _Case) -> bool:
     """Take ``case`` as far as requested; False where the earlier result is still valid."""
-    from fa4gen.config.load import load_mapping
-    from fa4gen.designs.build import build_plan
     from fa4gen.render.render import render
+    from fa4gen.sweep.planning import plan_case, plan_facts
 
     task = case.task
     with case.at("plan"):
-        loaded = load_mapping(task.config, task.name, task.path)
-        plan = build_plan(loaded.config)
+        loaded, plan = plan_case(task.config, task.name, task.path)
+        case.facts = plan_facts(plan)
     with case.at("render"):
         rendered = render(plan, loaded, _templates())
         case.proof = "rendered"
@@ -147,7 +147,7 @@ def _run(case: _Case) -> bool:
     with case.at("compile"):
         compiled = _compile(task, plan, rendered)
         case.proof = "compiled"
-        case.facts = _facts(compiled)
+        case.facts |= _facts(compiled)
     if task.until == "compiled":
         return True
     backend = _backend(plan.arch)
@@ -235,17 +235,6 @@ def _verdict_problems(verdict: Verdict) -> tuple[Problem, ...]:
     if left_out:
         wrong.append(Problem(f"{left_out} of {counted(verdict.num_cases, 'case')} not run"))
     return (*verdict.problems, *wrong)
-
-
-def _placed(problem: Problem, task: CaseTask) -> Problem:
-    """Give a problem without a place that of its case in the sweep file."""
-    from fa4gen.config.paths import shown_path
-
-    if problem.line and problem.file:
-        return problem
-    if problem.file not in ("", str(task.path), shown_path(task.path)):
-        return problem
-    return replace(problem, file=shown_path(task.path), line=task.line, column=task.column)
 
 
 @functools.cache

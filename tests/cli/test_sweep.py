@@ -65,7 +65,15 @@ def test_a_sweep(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert suite.get("tests") == "3"
     out, err = capsys.readouterr()
     assert err == ""
-    *_, row, summary, proved = out.splitlines()
+    head, *cases, blank, _, row, summary, proved = out.splitlines()
+    assert head.split() == [
+        "case", "result", "cases", "registers", "spilled", "shared", "stages", "seconds",
+    ]  # fmt: skip
+    assert [case.split()[:-1] for case in cases] == [
+        [name, "rendered", "-", "-", "-", "-", "2", "kv"]
+        for name in ("s_mask_none_kv2", "s_causal_kv2")
+    ]
+    assert blank == ""
     assert row.startswith("s_window0  skipped  mask.sliding_window: 0 is not possible")
     assert summary == "s: 3 cases: 2 passed, 1 skipped; results: sweep-results/s.jsonl"
     assert proved == "proved: 2 rendered"
@@ -184,6 +192,36 @@ def test_listing_runs_nothing(work: Path, capsys: pytest.CaptureFixture[str]) ->
     assert not Path("sweep-results").exists()
 
 
+def test_listing_plans_the_cases(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("s.yaml").write_text(SWEEP.replace("16, depth: 256", "16"))
+    assert sweep("--list") == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == ["s_mask_none_kv16", "s_causal_kv16", "s_window0"]
+    assert all("  shared memory: " in row and " available" in row for row in rows[:2])
+    assert sweep("--list", "--format", "json") == 0
+    [problem] = json.loads(capsys.readouterr().out)[0]["problems"]
+    assert (problem["file"], problem["line"]) == ("s.yaml", 2)
+    assert "232448 available" in problem["message"]
+
+
+def test_the_summary_is_added_to_a_file(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("summary.md").write_text("before\n")
+    assert rendered("--summary", "summary.md", "--format", "github") == 0
+    lines = Path("summary.md").read_text().splitlines()
+    assert lines[:4] == ["before", "### s: 3 cases: 2 passed, 1 skipped", "", "proved: 2 rendered"]
+    assert "| s_causal_kv2 | rendered | - | - | - | - | 2 kv | " in "\n".join(lines)
+    assert lines[-2].startswith("| s_window0 | skipped | mask.sliding_window: 0 is not possible")
+
+
+@pytest.mark.parametrize(
+    ("place", "message"), [(".", "names a folder"), ("no/file.md", "cannot be written")]
+)
+def test_a_summary_that_cannot_be_written(work: Path, place, message, capsys) -> None:
+    assert rendered("--summary", place) == 2
+    assert f"--summary {message}" in capsys.readouterr().err
+    assert not Path("sweep-results").exists()
+
+
 def test_a_sweep_that_is_killed_goes_on_where_it_was(work: Path) -> None:
     depths = "[64, 96, 128, 192, 256]"
     Path("s.yaml").write_text(FITTING.replace("matrix:", f"matrix:\n  depth: {depths}"))
@@ -217,6 +255,8 @@ def test_a_case_is_compiled_and_run_where_there_is_a_gpu(
     assert record["outcome"] == "passed"
     assert record["facts"]["spill_store_bytes"] == 0
     assert record["facts"]["registers"] > 0
+    assert record["facts"]["dynamic_shared_bytes"] > 48 << 10
+    assert record["facts"]["num_kv_stages"] == 2
     err = capsys.readouterr().err
     if record["proof"] == "compiled":
         assert "were not run: no GPU" in err
