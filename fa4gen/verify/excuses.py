@@ -19,12 +19,13 @@ class Judged:
     """Instructions that did not run, by what the plan says of them.
 
     ``not_run`` are lines of PTX of those that it does not name; ``reasons`` counts the others.
-    ``refuted`` says which of its entries are wrong.
+    ``refuted`` says which of its entries are wrong, ``idle`` which name no branch of the kernel.
     """
 
     not_run: tuple[int, ...]
     reasons: Mapping[str, int]
     refuted: tuple[str, ...]
+    idle: tuple[str, ...]
 
 
 def judge_unreachable(
@@ -33,8 +34,15 @@ def judge_unreachable(
     """Compare what the plan calls unreachable with what did not run."""
     excuses: dict[tuple[int, bool], str] = {}
     refuted = []
+    without_branch = []
     for entry in unreachable:
-        for place, copies in _by_place(coverage.branches, places, entry).items():
+        meant = _by_place(coverage.branches, places, entry)
+        if places and not meant:
+            without_branch.append(
+                f"the plan calls a branch unreachable that the kernel does not have "
+                f"({entry.reason}): {entry}"
+            )
+        for place, copies in meant.items():
             share = entry.share_of(len(copies))
             one_way = [one for one in copies if not (one.taken and one.passed)]
             if len(one_way) < share:
@@ -57,7 +65,7 @@ def judge_unreachable(
             not_run.append(idle.line)
         else:
             reasons[reason] += 1
-    return Judged(tuple(not_run), dict(reasons), tuple(refuted))
+    return Judged(tuple(not_run), dict(reasons), tuple(refuted), tuple(without_branch))
 
 
 def _by_place(

@@ -94,6 +94,11 @@ class Exercise:
         """Sentences on what ran and should not, as the plan says that no problem reaches it."""
         return self._judged.refuted
 
+    @property
+    def idle_excuses(self) -> tuple[str, ...]:
+        """Sentences on what the plan says that no problem reaches and the kernel does not have."""
+        return self._judged.idle
+
     @cached_property
     def _judged(self) -> Judged:
         return judge_unreachable(self.coverage, self.places, self.unreachable)

@@ -74,9 +74,10 @@ def coverage_problems(
 ) -> Iterator[Problem]:
     """Return what makes a kernel fail because of what ran of it.
 
-    Instructions that the plan says cannot run and that did; with ``strict``, those that did not.
+    Instructions that the plan says cannot run and that did; with ``strict``, those that did not,
+    and branches that the plan names and the kernel does not have.
     """
-    for text in exercise.refuted:
+    for text in (*exercise.refuted, *(exercise.idle_excuses if strict else ())):
         yield Problem(f"{name}: {text}", file=config, line=1, column=1)
     if strict and exercise.not_run:
         yield Problem(

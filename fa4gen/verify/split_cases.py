@@ -97,12 +97,12 @@ def _joins(plan: SharedKeysPlan) -> Iterator[Case]:
         return
     # 3 tiles of 5 places for 4 CTAs: places of all tiles but the last are in the longer shares.
     yield Case("split/longer", 1, 3 * rows, 3, 1, 4 * n + 1, multiprocessors=4 * ctas)
-    if plan.key_lengths:  # a CTA has slices of a tile of two pieces, and of one of many
-        many = plan.pieces_to_join
-        keys = (2 * many - 1) * n
+    if plan.key_lengths:  # a CTA has slices of a tile of few pieces, and of one of many
+        few, many = plan.pieces_to_join
+        first, keys = (2 * few - 1) * n, (2 * many - 1) * n
         yield Case(
-            "split/joined", 2, rows, 1, 1, keys, lengths=((1, 3 * n), (1, keys)),
-            multiprocessors=(many + 1) * ctas,
+            "split/joined", 2, rows, 1, 1, keys, lengths=((1, first), (1, keys)),
+            multiprocessors=(few + many - 1) * ctas,
         )  # fmt: skip
     elif plan.partials_at_once > 2:  # two are joined in other cases, too
         _, pieces = plan.neighbours_joined

@@ -387,6 +387,61 @@ def test_of_copies_of_a_branch_the_last_ones_may_be_unreachable(make_plan) -> No
     assert exercise(False, False, False, True).not_run == (9, 10)
 
 
+def test_copies_of_an_inlined_function_are_told_apart_by_their_callers(make_plan) -> None:
+    """Function ``f`` is inlined twice into ``g``: by its lines 20 and 30."""
+    plan = make_plan()
+
+    def judge(not_run: int, entry: Unreachable, *, second_passes: bool = False) -> Exercise:
+        whole = seen(plan, 3, not_run=(not_run,), behind=((not_run, False),))
+        (branch,) = whole.branches
+        copies = tuple(
+            replace(branch, line=line, passed=line != not_run or second_passes) for line in (7, 8)
+        )
+        calls = {
+            line: Place(
+                (Frame("f", "k.cu", 5), Frame("g", "k.cu", call), Frame("", "k.cu", 90)),
+                ("if (x) y();", f"while (f({call})) continue;", "g();"),
+            )
+            for line, call in ((7, 20), (8, 30))
+        }
+        return with_places(Exercise((), replace(whole, branches=copies)), (entry,), lambda _: calls)
+
+    second = Unreachable("f", "y()", "x is 0", within=(("g", "f(30)"),))
+    named = judge(8, second)
+    assert (named.not_run, named.reasons, named.refuted) == ((), {"x is 0": 1}, ())
+    assert judge(7, second).not_run == (7,)  # the first copy, which it does not name
+    (refuted,) = judge(8, second, second_passes=True).refuted
+    assert "1 of them went both ways" in refuted
+    # without callers both copies are meant, and the one that went both ways refutes it
+    assert len(judge(8, Unreachable("f", "y()", "x is 0")).refuted) == 1
+    # callers in turn, the innermost first; one between may be left out
+    outermost = Unreachable("f", "y()", "x is 0", within=(("g", "f(30)"), ("", "g();")))
+    assert judge(8, outermost).not_run == ()
+    between = Unreachable("f", "y()", "x is 0", within=(("", "g();"),))
+    assert len(judge(8, between).refuted) == 1
+    turned = Unreachable("f", "y()", "x is 0", within=(("", "g();"), ("g", "f(30)")))
+    assert judge(8, turned).not_run == (8,)
+
+
+def test_an_unreachable_entry_that_names_no_branch_fails_a_strict_verify(make_plan) -> None:
+    one_way = seen(make_plan(), 3, not_run=(8, 9), behind=((7, False),), passed=False)
+    within = Unreachable("f", "y7()", "x is 0", within=(("", "elsewhere"),))
+    for entry, words in (
+        (Unreachable("g", "y7()", "x is 0"), "g: y7()"),
+        (within, "f: y7() < : elsewhere"),
+    ):
+        found = unreachable_in(one_way, entry)
+        assert not list(coverage_problems("k", "k.yaml", found, strict=False))
+        problem, _ = coverage_problems("k", "k.yaml", found, strict=True)
+        assert problem.message == (
+            "k: the plan calls a branch unreachable that the kernel does not have "
+            f"(x is 0): {words}"
+        )
+    # where lines of PTX are not known, nothing is said
+    unknown = with_places(Exercise((), one_way), (within,), lambda _: {})
+    assert not unknown.idle_excuses
+
+
 def test_only_strict_fails_for_code_that_did_not_run(make_plan) -> None:
     plan = make_plan()
     found = exercise_of(plan, verdicts(plan, seen(plan, 3, not_run=(8, 9))), whole=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fa4gen.designs.shared.decode_model import SharedKeysPlan
+from fa4gen.designs.shared.unreachable import Unreachable
 
 _OF: Final[dict[str, frozenset[str]]] = {
     "key": frozenset({"first_key", "column"}),
@@ -24,6 +25,15 @@ class DecodeAttentionPlan(SharedKeysPlan):
 
     query_in_shared: bool
     """Whether products read the query from shared memory."""
+
+    @property
+    def unreachable(self) -> tuple[Unreachable, ...]:
+        """See KernelPlan."""
+        if not self.is_wide or self.num_parts > 1:
+            return super().unreachable
+        reason = "the only part has keys in each block"
+        skips = Unreachable("Consumer::process_units", "part / kUnitParts >= end", reason)
+        return (*super().unreachable, skips)
 
     @property
     def score_words(self) -> frozenset[str]:

@@ -27,6 +27,25 @@ class HopperAttentionPlan(AttentionPlan):
     @property
     def unreachable(self) -> tuple[Unreachable, ...]:
         """See KernelPlan."""
+        return (*self._blocks_in_part, *self._tiles_unseen_after_others)
+
+    @property
+    def _tiles_unseen_after_others(self) -> tuple[Unreachable, ...]:
+        sees_all = self.mask.FIRST is None and self.mask.LAST is None and not self.lists_blocks
+        if not self.mixed_tile_heights or self.has_tile_lengths or not sees_all:
+            return ()
+        reason = (
+            "all tiles have the same number of keys: where it is 0, the first call of next_tile "
+            "takes all of them"
+        )
+        call = f"if (!next_tile(tile, own)) {'{' if self.overlap_epilogue else 'break;'}"
+        within = (("Consumer::run", call),)
+        return (
+            Unreachable("Consumer::next_tile", "if (!active) continue;", reason, within=within),
+        )
+
+    @property
+    def _blocks_in_part(self) -> tuple[Unreachable, ...]:
         if not self.lists_blocks or not self.mask.is_by_blocks(self.BM, self.BN):
             return ()
         reason = (

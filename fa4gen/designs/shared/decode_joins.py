@@ -11,7 +11,7 @@ from typing import Final
 MOST_SHARING: Final = 32
 """Threads of a quad, at most."""
 MOST_NEIGHBOURS: Final = 12
-"""Pieces of a tile that are tried where all tiles have one length."""
+"""Pieces that are tried of a tile whose neighbour has about as many."""
 MOST_PIECES: Final = 26
 """Pieces of a tile that are tried next to a tile of two."""
 
@@ -21,11 +21,25 @@ def joined_by_thread(quads: int, threads: int, *pieces: int) -> int:
 
     ``quads``: of a whole tile; ``pieces``: of each tile that the CTA has a slice of.
     """
-    items = sum(-(-quads // count) for count in pieces)
+    return joined_at_once(quads, threads, 1, *pieces)
+
+
+def joined_at_once(quads: int, threads: int, at_once: int, *pieces: int) -> int:
+    """Return how many pieces a thread joins of any of its quads ``at_once``, the fewest of them.
+
+    Of the i-th quad of each round the thread with the most pieces counts; where none has such a
+    quad, no piece is joined.
+    """
+    owners = [count for count in pieces for _ in range(-(-quads // count))]
     sharing = 1
-    while sharing < min(MOST_SHARING, max(pieces)) and 2 * sharing * items <= threads:
+    while sharing < min(MOST_SHARING, max(pieces)) and 2 * sharing * len(owners) <= threads:
         sharing *= 2
-    return -(-max(pieces) // sharing)
+    width = threads // sharing
+    most = [0] * at_once
+    for item, count in enumerate(owners):
+        turn = item // width % at_once
+        most[turn] = max(most[turn], -(-count // sharing))
+    return min(most)
 
 
 def most_joined_by_neighbours(quads: int, threads: int, wanted: int) -> tuple[int, int]:
@@ -42,7 +56,12 @@ def most_joined_by_neighbours(quads: int, threads: int, wanted: int) -> tuple[in
     return best
 
 
-def pieces_to_join(quads: int, threads: int, wanted: int) -> int:
-    """Return how many pieces a tile has next to one of two, so that threads join ``wanted``."""
-    tried = range(3, MOST_PIECES)
-    return next((n for n in tried if joined_by_thread(quads, threads, 2, n) >= wanted), 3)
+def pieces_to_join(quads: int, threads: int, at_once: int, wanted: int) -> tuple[int, int]:
+    """Return the pieces of two neighbours of which threads join ``wanted`` of each quad at once.
+
+    The first has two pieces, or more where no second one then suffices.
+    """
+    tried = ((a, b) for a in range(2, MOST_NEIGHBOURS) for b in range(3, MOST_PIECES))
+    return next(
+        (pair for pair in tried if joined_at_once(quads, threads, at_once, *pair) >= wanted), (2, 3)
+    )

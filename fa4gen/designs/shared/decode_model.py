@@ -134,9 +134,9 @@ class SharedKeysPlan(AttentionPlan):
         return most_joined_by_neighbours(self._quads, self._threads, self.partials_at_once)
 
     @property
-    def pieces_to_join(self) -> int:
+    def pieces_to_join(self) -> tuple[int, int]:
         """See ``pieces_to_join``."""
-        return pieces_to_join(self._quads, self._threads, self.partials_at_once)
+        return pieces_to_join(self._quads, self._threads, self.quads_at_once, self.partials_at_once)
 
     @property
     def _quads(self) -> int:
@@ -149,7 +149,7 @@ class SharedKeysPlan(AttentionPlan):
     @property
     def unreachable(self) -> tuple[Unreachable, ...]:
         """See KernelPlan."""
-        return (*self._parts_skipped, *self._pieces_joined, *self._first_columns)
+        return (*self._pieces_joined, *self._first_columns)
 
     @property
     def _first_columns(self) -> tuple[Unreachable, ...]:
@@ -161,13 +161,6 @@ class SharedKeysPlan(AttentionPlan):
             Unreachable(function, "if (column == 0)", reason, (rounds - 1, rounds))
             for function in ("store_columns", "store_partial")
         )
-
-    @property
-    def _parts_skipped(self) -> tuple[Unreachable, ...]:
-        if not self.is_wide or self.num_parts > 1:
-            return ()
-        reason = "the only part has keys in each block"
-        return (Unreachable("Consumer::process_units", "part / kUnitParts >= end", reason),)
 
     @property
     def _pieces_joined(self) -> tuple[Unreachable, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.verify.cases import COUNTING, Case
 from fa4gen.verify.edges.edge import Special
 from fa4gen.verify.sequences import batch_of
@@ -140,6 +141,44 @@ def _has_documents(plan: AttentionPlan) -> bool:
     return plan.lists_blocks and bool(along & {"rows", "keys"})
 
 
+def _left_out(plan: AttentionPlan) -> Case:
+    """Return the fewest rows of which one CTA takes a full tile, then one with a part left out."""
+    case = Case("edges/left_out", 1, plan.tile_heads, 1, 1, plan.BN + 9, data=COUNTING)
+    case = replace(case, multiprocessors=plan.launch.cluster)
+    made = (replace(case, query_rows=rows) for rows in count(1))
+    return next(case for case in made if _leaves_out(plan, case))
+
+
+def _leaves_out(plan: AttentionPlan, case: Case) -> bool:
+    """Return whether a CTA takes all tiles, the full ones first, and some are not full."""
+    if case.multiprocessors != plan.launch.cluster:
+        return False
+    group = case.query_heads // case.key_heads
+    size = ProblemSize(case.batch, case.query_heads, group, case.query_rows, case.key_rows)
+    schedule = plan_schedule(plan, size, case.multiprocessors)
+    return 0 < schedule.num_short_tiles < schedule.tiles_per_head
+
+
+def _unseen_last(plan: AttentionPlan) -> Case:
+    """Return a tile with keys, and then one with as many rows and without."""
+    rows = plan.part_rows // plan.tile_heads + 6
+    case = _of_sequences(plan, "edges/unseen_last", (rows, plan.BN + 9), (rows, 0))
+    one = {"query_heads": plan.tile_heads, "key_heads": 1, "multiprocessors": plan.launch.cluster}
+    return replace(case, **one)  # type: ignore[arg-type]
+
+
+def _has_unseen_last(plan: AttentionPlan, case: Case) -> bool:
+    """Return whether a CTA takes all tiles, and has one without keys after one with keys.
+
+    In a list of tiles those without keys are the last ones.
+    """
+    if case.multiprocessors != plan.launch.cluster:
+        return False
+    rows = plan.part_rows // plan.tile_heads
+    seen = [keys > 0 for queries, keys in case.sequences if queries >= rows]
+    return True in seen and False in seen and (plan.is_ragged or not seen[-1])
+
+
 def _runs(plan: AttentionPlan) -> Case:
     """Return as many queries and keys as the runs of ``inputs`` are made for."""
     case = _of_sequences(plan, "tensors/runs", (256, 640), (256, 640), tensors="runs")
@@ -167,6 +206,20 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         lambda _: True,
         _has_far_unseen,
         _far_unseen,
+    ),
+    Special(
+        "a tile that leaves a part out, after one that does not",
+        "the part left out does not release the blocks of keys, or writes rows of others",
+        lambda plan: plan.mixed_tile_heights and not plan.is_ragged,
+        _leaves_out,
+        _left_out,
+    ),
+    Special(
+        "a tile without keys, after one with keys",
+        "rows are written, or blocks released, as those of the tile before",
+        lambda plan: plan.has_tile_lengths and not plan.splits_keys,
+        _has_unseen_last,
+        _unseen_last,
     ),
     Special(
         "several groups of heads, the last not full",

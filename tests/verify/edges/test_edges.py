@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
 from fa4gen.config.find import find_configs
 from fa4gen.designs.build import build_plan
+from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.verify.edges.edge import Candidate, cover
 from fa4gen.verify.edges.row_ends import parts_of, reached, tiles_of
 from fa4gen.verify.family import family_of
 from tests.shipped import loaded, plan_of
+
+if TYPE_CHECKING:
+    from fa4gen.verify.cases import Case
 
 SHIPPED = [path.stem for path in find_configs(["attention", "gemm"])]
 
@@ -82,6 +89,45 @@ def test_what_no_row_sees_is_impossible_with_its_reason() -> None:
     edges = {edge.name: edge for edge in family_of(build_plan(config)).edges()}
     assert edges["end one past the keys'"].impossible == "no row sees a key past its own position"
     assert not edges["begin of the inner tile one before a boundary"].impossible
+
+
+def edge_case(config: str, name: str) -> tuple[Case, set[str]]:
+    """Return the emulated case of a name, and the edges that it is at."""
+    plan = plan_of(find_configs([config])[0])
+    family = family_of(plan)
+    (case,) = (case for case in family.emulated_cases() if case.name == name)
+    return case, set(family.reached(case))
+
+
+def test_a_tile_that_leaves_a_part_out_follows_a_full_one() -> None:
+    edge = "a tile that leaves a part out, after one that does not"
+    case, edges = edge_case("d64_dense_bf16", "edges/left_out")
+    assert edge in edges
+    plan = plan_of(find_configs(["d64_dense_bf16"])[0])
+    size = ProblemSize(1, case.query_heads, 1, case.query_rows, case.key_rows)
+    schedule = plan_schedule(plan, size, 1)
+    assert (schedule.grid, schedule.num_short_tiles, schedule.num_tiles) == (1, 1, 2)
+    family = family_of(plan)
+    # with a CTA for each tile, none has another after it
+    assert edge not in family.reached(replace(case, multiprocessors=2))
+    # short tiles alone, or none
+    for rows in (2 * 128, 192):
+        assert edge not in family.reached(replace(case, query_rows=rows))
+
+
+@pytest.mark.parametrize("config", ["d64_ragged_dense_bf16", "d128_lengths_causal_bf16"])
+def test_a_tile_without_keys_follows_one_with_keys(config) -> None:
+    edge = "a tile without keys, after one with keys"
+    case, edges = edge_case(config, "edges/unseen_last")
+    assert edge in edges
+    family = family_of(plan_of(find_configs([config])[0]))
+    (rows, keys), last = case.sequences
+    assert last == (rows, 0)
+    for lengths in (((rows, 0),), ((rows, keys),), ((3, keys), (3, 0))):
+        assert edge not in family.reached(replace(case, lengths=lengths))
+    assert edge not in family.reached(replace(case, multiprocessors=2))
+    in_turn = edge in family.reached(replace(case, lengths=case.sequences[::-1]))
+    assert in_turn is config.startswith("d64_ragged")  # whose tiles are sorted
 
 
 def test_a_cover_is_cheap_and_whole() -> None:
