@@ -38,7 +38,8 @@ class FileVerdict:
     """The text that it should have; None for orphans."""
     on_disk: bytes | None = None
     prunable: bool = False
-    """An orphan exactly as a manifest recorded it: deleting it loses nothing."""
+    """An orphan of a name that fa4gen gives, exactly as a manifest recorded it: deleting it loses
+    nothing."""
     in_doubt: bool = False
     """An orphan that a config may render to which was not looked at."""
 
@@ -202,7 +203,10 @@ def _in_doubt(orphan: FileVerdict) -> FileVerdict:
 def _folder_orphans(folder: Path, rendered_names: set[str]) -> list[FileVerdict]:
     manifest_name = f"{folder.name}.json"
     record = read_manifest(folder / manifest_name)
-    recorded = dict(record.files) if record else {}
+    given = {f"{folder.name}{end}" for end in KERNEL_FILES}
+    files = dict(record.files) if record else {}
+    # a manifest may be anybody's: it says nothing of other files
+    recorded = {name: digest for name, digest in files.items() if name in given}
     contents = {
         path.name: read_bytes(path) or b""
         for path in sorted(folder.iterdir())

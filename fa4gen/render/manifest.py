@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.json_text import parse_json
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 SEAL = "manifest_sha256"
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 LATER = {"tile_heads": 1}
 """Keys that came after kernels without them had been shipped, with their defaults: these are left
 out, so that the hashes of such configs stay."""
@@ -104,12 +106,11 @@ def read_manifest(path: Path) -> RecordedKernel | None:
         claimed = manifest.pop(SEAL)
         if claimed != _canonical_sha256(manifest) or manifest["schema_version"] != SCHEMA_VERSION:
             return None
-        return RecordedKernel(
-            manifest["name"],
-            manifest["config"]["kernel"],
-            manifest["config"]["arch"],
-            {str(name): str(digest) for name, digest in manifest["files"].items()},
-        )
+        files = {str(name): str(digest) for name, digest in manifest["files"].items()}
+        if not all(map(_FILE_NAME.fullmatch, files)):  # of the folder itself
+            return None
+        config = manifest["config"]
+        return RecordedKernel(manifest["name"], config["kernel"], config["arch"], files)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError, AttributeError):  # not JSON, or not of this shape

@@ -4,6 +4,9 @@ New contents are first written beside, under ``.fa4gen/pending``; then a journal
 from then on there are only renames. A process that dies before the journal has changed nothing; one
 that dies after it is finished by ``recover``, which every command that writes calls first. A rename
 that fails is undone with all before it. What somebody changed meanwhile is kept as ``FILE.orig``.
+
+A journal may be anybody's, as the folder may: it leads only to files of names that fa4gen gives,
+and what cannot be shown to be fa4gen's is neither deleted nor replaced without being kept aside.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from fa4gen.locks import lock
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import LOCK_NAME, PENDING_FOLDER, STATE_FOLDER, check_relative
 from fa4gen.vendor.on_disk import free_name, refuse_links
+from fa4gen.vendor.ours import has_own_name, is_generated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -205,15 +209,17 @@ def _finish(folder: Path, steps: Sequence[_Step]) -> list[str]:
         return kept  # nothing was done yet, or somebody has put it all back
     for step in steps:
         target, new = folder / step.path, _new(folder, step)
-        found = _hash(target)
+        data = _content(target)
+        found = None if data is None else sha256(data)
+        known = data is not None and found == step.before and is_generated(step.path, data)
         if step.writes and new.exists():
-            if found is not None and found not in (step.before, step.after):
-                aside = free_name(target)  # changed since the interruption
+            if found is not None and not known and found != step.after:
+                aside = free_name(target)  # changed since the interruption, or not fa4gen's
                 target.replace(aside)
                 kept.append(aside.relative_to(folder).as_posix())
             target.parent.mkdir(parents=True, exist_ok=True)
             new.replace(target)
-        elif not step.writes and found is not None and found == step.before:
+        elif not step.writes and known:
             target.unlink()
     _sync_folders(folder, steps)
     return kept
@@ -253,8 +259,8 @@ def _read_journal(path: Path) -> list[_Step]:
             for number, entry in enumerate(entries)
         ]
         for step in steps:
-            if step.path != LOCK_NAME:
-                check_relative(step.path)
+            if step.path != LOCK_NAME and not has_own_name(check_relative(step.path)):
+                raise ValueError(f"fa4gen writes no {step.path!r}")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
             Problem(
@@ -307,8 +313,13 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _hash(path: Path) -> str | None:
+    data = _content(path)
+    return None if data is None else sha256(data)
+
+
+def _content(path: Path) -> bytes | None:
     try:
-        return sha256(path.read_bytes())
+        return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
 

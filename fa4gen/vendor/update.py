@@ -13,6 +13,7 @@ from fa4gen.vendor.lock import LOCK_NAME
 from fa4gen.vendor.merge import LineKeys, has_conflict, merge
 from fa4gen.vendor.on_disk import free_name, read_file, refuse_links
 from fa4gen.vendor.originals import ORIGINALS, belongs, read_originals
+from fa4gen.vendor.ours import UNSHOWN, is_generated
 from fa4gen.vendor.write import Action, FileOutcome, FolderPlan, finish_plan, is_compiled
 from fa4gen.version import __version__
 
@@ -34,6 +35,7 @@ def plan_update(assembled: Assembled, folder: Path, old: Lock, force: bool = Fal
     markers or, as a whole, today's text, and the user's file stays beside as FILE.orig. A file of
     ours that the user deleted stays deleted unless ``force``; files of the user's stay, and so do
     edited ones that are ours no longer, but for C files, which become FILE.orig. Writes nothing.
+    The lock alone makes no file ours: see ``ours``.
     Raises NotCurrentError while conflicts of an earlier update are unresolved, and for files of
     the user's where a new one of ours belongs, unless ``force`` (they become FILE.orig).
     """
@@ -76,7 +78,8 @@ class _Updater:
             return self._absent(path, recorded, wanted)
         if disk == wanted:
             return [FileOutcome(path, "unchanged", disk, disk)]
-        if recorded == sha256(disk) or path == ORIGINALS:
+        intact = recorded == sha256(disk) and is_generated(path, disk)
+        if intact or path == ORIGINALS:
             action: Action = "deleted" if wanted is None else "updated"
             return [FileOutcome(path, action, disk, wanted)]
         if wanted is None:
@@ -91,6 +94,8 @@ class _Updater:
 
     def _gone(self, path: str, disk: bytes) -> list[FileOutcome]:
         """Of an edited file that fa4gen no longer writes; built with the rest, it would clash."""
+        if not is_generated(path, disk):
+            return [FileOutcome(path, "kept", disk, disk, UNSHOWN)]
         if is_compiled(path):
             why = "fa4gen has no such file any more: what it did is in other files of src now"
             return self._set_aside(path, disk, None, why)

@@ -11,6 +11,7 @@ from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import LOCK_NAME, Lock, lock_text, proof_sha256, read_lock
 from fa4gen.vendor.on_disk import is_free, read_file, refuse_links
+from fa4gen.vendor.ours import UNSHOWN, is_generated
 from fa4gen.vendor.transaction import Change, apply_changes
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def plan_write(assembled: Assembled, folder: Path, force: bool = False) -> Folde
         disk, wanted = read_file(folder, path), assembled.files.get(path)
         outcome = _outcome(path, disk, wanted, recorded.get(path))
         if outcome.action == "kept" and (
-            wanted is not None or (path in recorded and is_compiled(path))
+            wanted is not None or (is_compiled(path) and outcome.reason != UNSHOWN)
         ):
             if force:
                 action: Action = "deleted" if wanted is None else "updated"
@@ -183,6 +184,8 @@ def _outcome(
         return FileOutcome(path, "unchanged", disk, disk)
     if disk is None:
         return FileOutcome(path, "created", disk, wanted)
+    if wanted is None and not is_generated(path, disk):
+        return FileOutcome(path, "kept", disk, disk, UNSHOWN)
     if recorded is not None and sha256(disk) == recorded:
         return FileOutcome(path, "deleted" if wanted is None else "updated", disk, wanted)
     reason = "changed since fa4gen wrote it" if recorded else "not written by fa4gen"

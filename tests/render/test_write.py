@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from fa4gen.errors import ConfigError, NotCurrentError
 from fa4gen.render.check import check_generated, kernel_verdicts
+from fa4gen.render.manifest import read_manifest, sealed, sha256
 from fa4gen.render.write import plan_writes, prune
 from tests.render.written import write_kernel
 
@@ -137,6 +139,21 @@ def test_prune_deletes_what_a_manifest_recorded_and_empty_folders(render_small, 
     assert actions(outcomes) == ["pruned"] * 4
     assert not (out / "sm_90a/gone").exists()
     assert {v.verdict for v in check_generated([kernel], out)} == {"current"}
+
+
+def test_prune_keeps_the_users_files_that_a_manifest_lists(render_small, out: Path) -> None:
+    kernel = render_small(OTHER, "gone")
+    write_kernel(kernel, out)
+    folder = out / "sm_90a/gone"
+    (folder / "notes.txt").write_text("mine\n")
+    manifest = json.loads((folder / "gone.json").read_text())
+    manifest["files"]["notes.txt"] = sha256("mine\n")
+    (folder / "gone.json").write_text(json.dumps(sealed(manifest)))
+    prune(check_generated([], out))
+    assert tree(out) == {"sm_90a/gone/notes.txt": b"mine\n"}
+    manifest["files"]["../../notes.txt"] = sha256("mine\n")
+    (folder / "gone.json").write_text(json.dumps(sealed(manifest)))
+    assert read_manifest(folder / "gone.json") is None
 
 
 def test_prune_keeps_the_users_files(render_small, out: Path) -> None:
