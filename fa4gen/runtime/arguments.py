@@ -21,7 +21,7 @@ from fa4gen.runtime.axes import (
 from fa4gen.runtime.declared_arguments import check_declared
 from fa4gen.runtime.float32_arguments import FLOAT32_BYTES, check_descales, check_lse, check_sinks
 from fa4gen.runtime.memory_overlap import may_overlap_itself, overlaps
-from fa4gen.runtime.refusal import refusal, refuse, wrong
+from fa4gen.runtime.refusal import refusal, refuse, wrong, wrong_device
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
 from fa4gen.runtime.table_arguments import check_tables, sequences_of
 from fa4gen.runtime.tensor_map import most_places, row_step
@@ -272,10 +272,7 @@ def _check_types(plan: AttentionPlan, views: dict[str, TensorView]) -> list[Prob
             also = f", or its bits as {BITS_ACCEPTED[dtype]}" if dtype in BITS_ACCEPTED else ""
             expected = f"{DTYPE_NAMES[dtype]}{also} (the config says {word}: {dtype})"
             problems.append(wrong(name, view.dtype, expected))
-        if view.device < 0:
-            problems.append(wrong(name, "memory of the CPU", "memory of a CUDA device"))
-        elif view.device != device and device >= 0:
-            problems.append(wrong(name, f"device {view.device}", f"the query's device, {device}"))
+        problems += wrong_device(name, view.device, device)
     return problems
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.runtime.refusal import wrong
+from fa4gen.runtime.refusal import wrong, wrong_device
 
 if TYPE_CHECKING:
     from fa4gen.designs.shared.attention_model import AttentionPlan
@@ -88,16 +88,14 @@ def check_words(
     name: str, view: TensorView, device: int, shape: tuple[int, ...], axes: str, dtype: str
 ) -> list[Problem]:
     """Check a contiguous array of elements of 4 bytes."""
+    problems = list(wrong_device(name, view.device, device))
     if view.device < 0:  # its address and strides are not known
-        return [wrong(name, "memory of the CPU", "memory of a CUDA device")]
-    problems = []
+        return problems
     if view.dtype != dtype:
         problems.append(wrong(name, view.dtype, dtype))
-    if view.device != device:
-        problems.append(wrong(name, f"device {view.device}", f"the query's device, {device}"))
     if view.shape != shape:
         problems.append(wrong(name, f"shape {view.shape}", f"{axes} = {shape}"))
-    elif not _is_contiguous(view.shape, view.strides):
+    elif view.dtype == dtype and not _is_contiguous(view.shape, view.strides):
         problems.append(wrong(name, f"strides of {view.strides} bytes", "a contiguous array"))
     if view.pointer % FLOAT32_BYTES:
         problems.append(

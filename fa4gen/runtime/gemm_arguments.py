@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from fa4gen.runtime.arguments import ALIGNMENT, BITS_ACCEPTED, DTYPE_NAMES, MAX_STRIDE
 from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
-from fa4gen.runtime.refusal import refusal, refuse, wrong
+from fa4gen.runtime.refusal import refusal, refuse, wrong, wrong_device
 from fa4gen.runtime.schedule import INT32_MAX
 
 if TYPE_CHECKING:
@@ -224,10 +224,7 @@ def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
             also = f", or its bits as {BITS_ACCEPTED[dtype]}" if dtype in BITS_ACCEPTED else ""
             expected = f"{GEMM_DTYPES[dtype]}{also} (the config says {word}: {dtype})"
             problems.append(wrong(name, view.dtype, expected))
-        if view.device < 0:
-            problems.append(wrong(name, "memory of the CPU", "memory of a CUDA device"))
-        elif view.device != device and device >= 0:
-            problems.append(wrong(name, f"device {view.device}", f"A's device, {device}"))
+        problems += wrong_device(name, view.device, device, "A's")
     return problems
 
 

@@ -7,12 +7,26 @@ from typing import TYPE_CHECKING
 from fa4gen.errors import ArgumentError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 def wrong(argument: str, got: str, expected: str, remedy: str = "") -> Problem:
     """Describe one wrong argument."""
     return Problem(f"{argument}: expected {expected}, got {got}", remedy=remedy, key=argument)
+
+
+def wrong_device(
+    argument: str, device: int, expected: int, whose: str = "the query's"
+) -> Iterator[Problem]:
+    """Yield what is wrong with the device of an array; negative ones are the CPU.
+
+    ``expected``: that of the first tensor. Where that is the CPU, it is reported for that tensor
+    alone, and says nothing about others.
+    """
+    if device < 0:
+        yield wrong(argument, "memory of the CPU", "memory of a CUDA device")
+    elif device != expected >= 0:
+        yield wrong(argument, f"device {device}", f"{whose} device, {expected}")
 
 
 def refusal(argument: str, got: str, expected: str, *, remedy: str = "") -> ArgumentError:

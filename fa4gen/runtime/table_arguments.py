@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.runtime.refusal import wrong
+from fa4gen.runtime.refusal import wrong, wrong_device
 from fa4gen.runtime.schedule import INT32_MAX
 
 if TYPE_CHECKING:
@@ -56,11 +56,9 @@ def _check_table(
     words = f"({', '.join(axes)})"
     if view.dtype != "int32":
         yield wrong(name, view.dtype, "int32")
-    if view.device < 0:
-        yield wrong(name, "memory of the CPU", "memory of a CUDA device")
+    yield from wrong_device(name, view.device, query.device)
+    if view.device < 0:  # its address and strides are not known
         return
-    if view.device != query.device and query.device >= 0:
-        yield wrong(name, f"device {view.device}", f"the query's device, {query.device}")
     if len(view.shape) != len(axes):
         yield wrong(name, f"{len(view.shape)} axes {view.shape}", f"{len(axes)} axes {words}")
         return
@@ -69,6 +67,8 @@ def _check_table(
         yield wrong(name, "no element", "sequences + 1 of them")
     elif sequences is not None and view.shape[0] != sequences + more:
         yield wrong(name, f"shape {view.shape}", f"{axes[0]} = {sequences + more}")
+    if view.dtype != "int32":
+        return
     if view.shape[-1] > 1 and view.strides[-1] != INT32_BYTES:
         yield wrong(name, f"strides of {view.strides} bytes", "a contiguous array")
     elif len(view.shape) == 2 and (view.strides[0] % INT32_BYTES or view.strides[0] < 0):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.runtime.refusal import wrong
+from fa4gen.runtime.refusal import wrong, wrong_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,10 +38,7 @@ def check_workspace(plan: AttentionPlan, view: TensorView | None, device: int) -
     elif len(view.shape) != 1 or view.strides[0] not in (0, ELEMENT_BYTES[view.dtype]):
         got = f"shape {view.shape}, strides of {view.strides} bytes"
         yield wrong("workspace", got, "one contiguous axis")
-    if view.device < 0:
-        yield wrong("workspace", "memory of the CPU", "memory of a CUDA device")
-    elif view.device != device and device >= 0:
-        yield wrong("workspace", f"device {view.device}", f"the query's device, {device}")
+    yield from wrong_device("workspace", view.device, device)
     if view.pointer % ALIGNMENT:
         what = f"an address that is a multiple of {ALIGNMENT} bytes"
         yield wrong("workspace", f"{view.pointer:#x}", what)

@@ -7,6 +7,7 @@ needs registers beside what it keeps, as many as random configs were measured to
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Protocol
@@ -180,13 +181,14 @@ def wgmma_width(
 
 def range_of_fp8(values: BlackwellAttentionValues) -> Iterator[Fault]:
     """Yield a fault for probabilities that fp8 cannot hold."""
+    most = math.floor(E4M3_LARGEST_LOG2)
     if values.element_bytes == 1 and values.rescale_threshold > E4M3_LARGEST_LOG2:
         yield Fault(
             kind="range of fp8",
             message=f"rescale_threshold: probabilities up to 2^{values.rescale_threshold:g} do not "
             "fit fp8_e4m3, whose largest number is 448",
             keys=("rescale_threshold",),
-            remedies=([{"rescale_threshold": 0.0}],),
+            remedies=([{"rescale_threshold": float(most)}], [{"rescale_threshold": "auto"}]),
         )
 
 

@@ -82,7 +82,7 @@ PlanOf = Callable[..., FA4Config]
             "rescale_threshold",
             "rescale_threshold: probabilities up to 2^8.9 do not fit fp8_e4m3, whose largest "
             "number is 448",
-            "Set rescale_threshold: 0.0.",
+            "Set rescale_threshold: 8.0; or rescale_threshold: auto.",
         ),
     ],
 )
