@@ -3,6 +3,7 @@
 python benchmarks/mutate.py --seed 1 [--count 400] [--design NAME ...] [--configs GLOB ...]
                             [--features 8] [--rule NAME ...] [--launcher] [--verify-seeds 3]
                             [--limit SECONDS] [-j N] [--out FILE.jsonl] [--list] [--show all]
+python benchmarks/mutate.py --again FILE.jsonl [--verify-seeds 3] [--limit SECONDS] [-j N] ...
 
 A mutant is a kernel with one change that one of the rules of ``mutation/rules.py`` makes to its
 source or its device header. For each design ``--features`` configs with different features are
@@ -16,8 +17,10 @@ unfinished   the emulator did not end within ``--limit`` seconds; verify ends su
 equivalent   it survived, and benchmarks/results/equivalent_mutants.yaml says why it may
 
 With ``--out`` each result is appended as a line of JSON as it is found, and results that are there
-already are not found again: use a new file after a change of verify. The exit status is 1 where a
-mutant survived or did not end, or an entry of the list of equivalents fits nothing any more.
+already are not found again: use a new file after a change of verify. ``--again`` takes the mutants
+of such a file that survived or did not end, but for those judged equivalent since. The exit status
+is 1 where a mutant survived or did not end, or an entry of the list of equivalents fits nothing any
+more.
 """
 
 from __future__ import annotations
@@ -200,10 +203,89 @@ def table(records: Iterable[tuple[Record, str]], title: str, key: str) -> str:
     return "\n".join([head, *lines])
 
 
+def try_sample(arguments: argparse.Namespace, kind: Kind, results: Results) -> list[Equivalent]:
+    """Make a sample, or show it, and verify it; return the equivalents that fit no mutant."""
+    rng = random.Random(arguments.seed)
+    chosen = {
+        design: different(configs, arguments.features, rng)
+        for design, configs in kind.subjects(arguments.configs, ROOT).items()
+        if not arguments.design or design in arguments.design
+    }
+    mutants = find_mutants(kind, [one for configs in chosen.values() for one in configs], arguments)
+    old = stale(read_equivalents(), mutants)
+    if arguments.rule:
+        mutants = [mutant for mutant in mutants if mutant.rule in arguments.rule]
+    orders = {
+        design: in_order((m for m in mutants if m.design == design), rng) for design in chosen
+    }
+    wanted = shares(arguments.count, list(orders)) if orders else {}
+    if arguments.list:
+        for design, order in orders.items():
+            for mutant in order[: wanted[design]]:
+                print(mutant)
+        return old
+    while True:
+        candidates = sample(kind, orders, wanted, results, arguments.jobs)
+        left = [one.mutant for one in candidates if one.mutant.key not in results.records]
+        if not left:  # others took the place of those that turned out to be no mutants
+            return old
+        verify_as(arguments, kind, left, results)
+
+
+def try_again(arguments: argparse.Namespace, kind: Kind, results: Results) -> list[Equivalent]:
+    """Verify the bad mutants of another run; return the entries of the list that fit none."""
+    equivalents = read_equivalents()
+    bad = {
+        record.key: record
+        for record in Results(arguments.again).records.values()
+        if status_of(record, equivalents) in BAD
+    }
+    files = {Path(record.config).name for record in bad.values()}
+    subjects = [
+        subject
+        for configs in kind.subjects(arguments.configs, ROOT).values()
+        for subject in configs
+        if Path(subject).name in files
+    ]
+    again = [mutant for mutant in find_mutants(kind, subjects, arguments) if mutant.key in bad]
+    for key in bad.keys() - {mutant.key for mutant in again}:
+        print(f"this line has changed since: {bad[key]}")
+    left = [mutant for mutant in again if mutant.key not in results.records]
+    if arguments.list:
+        print(*left, sep="\n")
+    else:
+        verify_as(arguments, kind, left, results)
+    return []
+
+
+def find_mutants(
+    kind: Kind, subjects: Sequence[str], arguments: argparse.Namespace
+) -> list[Mutant]:
+    """Return every mutant of the subjects."""
+    mutants = []
+    progress = Progress("mutated", len(subjects))
+    for found in map_tasks(kind.find, subjects, jobs=arguments.jobs):
+        mutants += found
+        progress.advance()
+    return mutants
+
+
+def verify_as(
+    arguments: argparse.Namespace, kind: Kind, mutants: Sequence[Mutant], results: Results
+) -> None:
+    """Verify mutants with the seeds, the limit and the workers of the command line."""
+    verify(
+        kind, mutants, results,
+        seeds=arguments.verify_seeds, limit_s=arguments.limit, jobs=arguments.jobs,
+    )  # fmt: skip
+
+
 def main() -> int:
-    """Make a sample, verify it, print what survived and the tables; return the exit status."""
+    """Verify a sample, print what survived and the tables; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seed", type=int, required=True, help="of the sample")
+    mutants = parser.add_mutually_exclusive_group(required=True)
+    mutants.add_argument("--seed", type=int, help="of the sample")
+    mutants.add_argument("--again", type=Path, help="results whose bad mutants are tried again")
     parser.add_argument("--count", type=int, default=400, help="mutants in all (400)")
     parser.add_argument("--design", action="append", default=[], help="only this; repeatable")
     parser.add_argument("--configs", action="append", default=[], help="names or globs of configs")
@@ -218,43 +300,11 @@ def main() -> int:
     parser.add_argument("--show", choices=("bad", "all"), default="bad", help="mutants to print")
     arguments = parser.parse_args()
     kind = LAUNCHERS if arguments.launcher else KERNELS
-    rng = random.Random(arguments.seed)
-    equivalents = read_equivalents()
-    chosen = {
-        design: different(configs, arguments.features, rng)
-        for design, configs in kind.subjects(arguments.configs, ROOT).items()
-        if not arguments.design or design in arguments.design
-    }
-    if not chosen:
-        parser.error("no config is of this name and design")
-    subjects = [subject for configs in chosen.values() for subject in configs]
-    mutants = []
-    progress = Progress("mutated", len(subjects))
-    for found in map_tasks(kind.find, subjects, jobs=arguments.jobs):
-        mutants += found
-        progress.advance()
-    old = stale(equivalents, mutants)
-    if arguments.rule:
-        mutants = [mutant for mutant in mutants if mutant.rule in arguments.rule]
-    orders = {
-        design: in_order((m for m in mutants if m.design == design), rng) for design in chosen
-    }
-    wanted = shares(arguments.count, list(orders))
-    if arguments.list:
-        for design, order in orders.items():
-            for mutant in order[: wanted[design]]:
-                print(mutant)
-        return 0
     results = Results(arguments.out)
-    while True:
-        candidates = sample(kind, orders, wanted, results, arguments.jobs)
-        left = [one.mutant for one in candidates if one.mutant.key not in results.records]
-        if not left:  # others took the place of those that turned out to be no mutants
-            break
-        verify(
-            kind, left, results,
-            seeds=arguments.verify_seeds, limit_s=arguments.limit, jobs=arguments.jobs,
-        )  # fmt: skip
+    old = (try_again if arguments.again else try_sample)(arguments, kind, results)
+    if arguments.list:
+        return 0
+    equivalents = read_equivalents()
     judged = [(record, status_of(record, equivalents)) for record in results.records.values()]
     for record, status in judged:
         if status in BAD or arguments.show == "all":

@@ -17,6 +17,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _DECLARES = re.compile(r"(?<!return)(?<!else)(?<!case)(?<=[\w>])[&*]* $")
 """The text before a name that is declared, not used."""
 _PARAMETER = re.compile(r"(?:const )?[\w:]+[&*]* \(?[&*]?\w+\)?(?:\[[^\]]*\])*")
+_OF_INTEGERS = re.compile(r"\bu?int\d* $")
+"""The text before a name that is declared as an integer here, whatever it is elsewhere."""
 _DECLARES_ARRAY = re.compile(
     r"(?:\b(?:u?int\d*|u?int\d+_t|size_t|float\d?|double|char|bool|\w+_\w+)\b [^;=,()]*"
     r"|\([&*]\w+\)(?:\[[^\]]*\])*)$"
@@ -132,7 +134,9 @@ class Expressions:
     def find(self, text: CText) -> Iterator[Edit]:
         """Yield the replacements."""
         for match in re.finditer(self.pattern, text.code):
-            if self.floats and match[1] not in text.floats:
+            if self.floats and (
+                match[1] not in text.floats or _OF_INTEGERS.search(text.code, 0, match.start())
+            ):
                 continue
             start, end = match.end(), text.expression_end(match.end(), self.stops)
             if end <= start:

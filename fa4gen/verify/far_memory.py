@@ -1,5 +1,7 @@
 """Tensors whose rows, heads and batches are 2^31 elements apart, over memory that costs nothing.
 
+So are the sequences of a page table by 2^30 entries, the most that its stride can have in 32 bits.
+
 A case has its tensors near each other, where they are cheap to draw, to copy and to look at. For a
 launch their elements go to addresses far apart, in mappings of which only touched pages exist, and
 come back after it: offsets that a kernel or a launcher computes in 32 bits are wrong there.
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 TENSORS = ("query", "key", "value", "out")
 FAR_ELEMENTS = 1 << 31
+FAR_ENTRIES = 1 << 30
+"""Of the page table, from one sequence to the next."""
 OWN_BYTES = 4096
 """By which each tensor's strides differ from those of the one before."""
 MAP_NORESERVE = 0x4000
@@ -64,10 +68,19 @@ def far_memory(memory: CaseMemory, buffers: Mapping[str, Image]) -> FarMemory:
             views[name] = replace(views["key"], shape=view.shape)
             continue
         strides = _far_strides(memory, view, number)
-        views[name] = replace(view, offset=GUARD_BYTES, strides=strides)
-        images[view.buffer] = _sparse(_reach(views[name]) + 2 * GUARD_BYTES)
-        views[name].bits(images[view.buffer])[...] = view.bits(buffers[view.buffer])
+        views[name], images[view.buffer] = _moved(view, strides, buffers[view.buffer])
+    if (table := memory.views.get("page_table")) is not None:
+        strides = numpy_dtype(table.dtype).itemsize * FAR_ENTRIES, table.strides[1]
+        views["page_table"], images[table.buffer] = _moved(table, strides, buffers[table.buffer])
     return FarMemory(memory, replace(memory, buffers=images, views=views), images)
+
+
+def _moved(view: View, strides: tuple[int, ...], buffer: Image) -> tuple[View, Image]:
+    """Copy a view's elements to memory of its own with these strides, in bytes."""
+    moved = replace(view, offset=GUARD_BYTES, strides=strides)
+    image = _sparse(_reach(moved) + 2 * GUARD_BYTES)
+    moved.bits(image)[...] = view.bits(buffer)
+    return moved, image
 
 
 def _far_strides(memory: AttentionMemory, view: View, number: int) -> tuple[int, ...]:

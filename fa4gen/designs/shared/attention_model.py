@@ -341,3 +341,8 @@ class AttentionPlan(KernelPlan):
     def tiles_per_cluster(self) -> int:
         """Tiles of query rows that the CTAs of a cluster work on at once."""
         return self.cta_group // self.ctas_per_tile
+
+    @property
+    def cluster_queries(self) -> int:
+        """Queries of a cluster's tiles, which walk the same blocks of keys."""
+        return self.tile_queries * self.tiles_per_cluster

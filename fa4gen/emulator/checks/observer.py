@@ -210,7 +210,7 @@ class RaceObserver(Observer):
         epochs = np.array([op.epoch - early for op in ops], np.uint32)
         last = ops[-1]
         clock = last.clock if last.kind.startswith("wgmma") else None
-        state.threads.clocks.learn(active.threads, slots, epochs, clock, first_plane(last.kind))
+        state.threads.clocks.learn(active.threads, slots, epochs, clock, first_plane(last))
         if not early:
             for op in ops:
                 state.threads.settle(op)

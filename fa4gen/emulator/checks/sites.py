@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fa4gen.emulator.report import Severity, Text
 
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from fa4gen.emulator.state.machine import AsyncOp, Cta, Machine, Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
-CP_ASYNC: Final = "cp.async"
-"""The kind of the copies of threads, which write through the generic proxy."""
 _STRONG = frozenset(("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"))
 
 

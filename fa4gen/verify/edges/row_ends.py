@@ -46,7 +46,7 @@ def tiles_of(
     plan: AttentionPlan, rows: int, keys: int, heads: int, multiprocessors: int
 ) -> list[Rows]:
     """Return the tiles of a head of ``rows`` queries, as the schedule divides it."""
-    step = plan.tile_queries * plan.tiles_per_cluster
+    step = plan.cluster_queries
     begins = list(range(0, rows, step))
     if plan.mixed_tile_heights and not plan.is_ragged:
         size = ProblemSize(1, heads, 1, rows, keys)

@@ -72,14 +72,14 @@ def _none(plan: AttentionPlan, name: str, words: str) -> str:
 
 def _limit(plan: AttentionPlan) -> int:
     """Return the position from which on rows are not tried."""
-    step = plan.tile_queries * plan.tiles_per_cluster
+    step = plan.cluster_queries
     return 2 * min(plan.mask.span or 0, WIDEST) + 8 * plan.BN + 4 * step
 
 
 def _values(plan: AttentionPlan) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int64]]]:
     """Return positions, and at each one past the last key that is seen, and the first."""
     mask = plan.mask
-    positions = np.arange(-4 * plan.tile_queries * plan.tiles_per_cluster, _limit(plan))
+    positions = np.arange(-4 * plan.cluster_queries, _limit(plan))
     found = {}
     if mask.LAST is not None:
         found["end"] = found["right mask"] = mask.last(positions) + 1
@@ -95,7 +95,7 @@ def _furthest(positions: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
 
 def row_problems(plan: AttentionPlan, multiprocessors: int) -> Iterator[tuple[int, int]]:
     """Yield queries and keys of problems, the fewest keys for each end of each tile and part."""
-    step = plan.tile_queries * plan.tiles_per_cluster
+    step = plan.cluster_queries
     part = plan.part_rows // plan.tile_heads
     for keys in (plan.BN - 1, plan.BN, plan.BN + 1):
         yield 3, keys

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST_UNSEEN: Final = 600
 """Rows before the first key that may be tried for one that a tile of them does not see."""
+FIRST_BUCKET: Final = 7
+"""Blocks of keys of the sequences in the first of the eight buckets of a lane that lists tiles."""
 WILD_HEADS: Final = 6
 """As many as ``inputs`` has wild numbers."""
 
@@ -32,12 +34,13 @@ def _apart(plan: AttentionPlan) -> Case:
 
 
 def _far(plan: AttentionPlan) -> Case:
-    return _of_sequences(plan, "strides/far", (5, 70), (3, 20), far=True)
+    """Return three sequences: the third one's pages are 2^31 entries into the table."""
+    return _of_sequences(plan, "strides/far", (5, 70), (2, 9), (3, 20), far=True)
 
 
 def _far_unseen(plan: AttentionPlan) -> Case:
     """Return a tile of rows that see no key: before the first one, or there is none."""
-    some = range(plan.tile_queries + 7, 2 * plan.tile_queries + MOST_UNSEEN)
+    some = range(plan.cluster_queries + 7, 2 * plan.cluster_queries + MOST_UNSEEN)
     rows = next((rows for rows in some if _sees_nothing(plan, rows, 5)), None)
     rows, keys = (70, 0) if rows is None else (rows, 5)
     return _of_sequences(plan, "strides/far_unseen", (rows, keys), (3, keys), far=True)
@@ -50,8 +53,8 @@ def _has_far_unseen(plan: AttentionPlan, case: Case) -> bool:
 
 
 def _sees_nothing(plan: AttentionPlan, rows: int, keys: int) -> bool:
-    """Return whether the first tile of a head sees no key."""
-    last = plan.tile_queries - 1
+    """Return whether the first tiles of a head, those of a cluster, see no key."""
+    last = plan.cluster_queries - 1
     return plan.mask.LAST is not None and last < rows and plan.mask.last(last + keys - rows) < 0
 
 
@@ -103,6 +106,34 @@ def _many_sequences(plan: AttentionPlan) -> Case:
 def _has_many_sequences(plan: AttentionPlan, case: Case) -> bool:
     listing = plan.tile_list
     return listing is not None and len(case.sequences) > listing.threads
+
+
+def _first_of_a_lane(plan: AttentionPlan) -> Case:
+    """Return two sequences in the first of a lane's buckets, and one in a bucket before it."""
+    n = FIRST_BUCKET * plan.BN
+    case = _of_sequences(plan, "ragged/buckets", (1, n - 3), (1, n + plan.BN), (1, n))
+    return replace(case, query_heads=plan.tile_heads, key_heads=1)
+
+
+def _has_first_of_a_lane(plan: AttentionPlan, case: Case) -> bool:
+    work = [_work(plan, *pair) for pair in case.sequences]
+    return work.count(FIRST_BUCKET) > 1 and max(work) > FIRST_BUCKET
+
+
+def _no_first_of_a_lane(plan: AttentionPlan) -> str:
+    case = _first_of_a_lane(plan)
+    return "" if _has_first_of_a_lane(plan, case) else f"no row sees {FIRST_BUCKET + 1} blocks"
+
+
+def _work(plan: AttentionPlan, rows: int, keys: int) -> int:
+    """Return the blocks of keys that the last tiles of a sequence see."""
+    if not rows:
+        return 0
+    mask, last = plan.mask, keys - 1
+    first = keys - rows + (rows - 1) // plan.cluster_queries * plan.cluster_queries
+    begin = 0 if mask.FIRST is None else max(0, mask.first(first))
+    end = keys if mask.LAST is None else min(keys, mask.last(last) + 1)
+    return max(0, -(-end // plan.BN) - begin // plan.BN)
 
 
 def _wild(plan: AttentionPlan) -> Case:
@@ -197,7 +228,7 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         "strides of 2^31 elements",
         "an offset is computed in 32 bits",
         lambda _: True,
-        lambda _, case: case.far and min(case.batch, case.key_heads) > 1,
+        lambda _, case: case.far and case.batch > 2 and case.key_heads > 1,
         _far,
     ),
     Special(
@@ -235,6 +266,14 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         lambda plan: plan.tile_list is not None,
         _has_many_sequences,
         _many_sequences,
+    ),
+    Special(
+        "sequences in the first of a lane's buckets",
+        "tiles are listed over each other, since the place of a lane's first bucket is not set",
+        lambda plan: plan.tile_list is not None,
+        _has_first_of_a_lane,
+        _first_of_a_lane,
+        _no_first_of_a_lane,
     ),
     Special(
         "maxima that grow in a block masked at the left",

@@ -8,12 +8,13 @@ which everyone knows. A thread's own column in its row is out of date; ``own`` h
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.sites import CP_ASYNC
+if TYPE_CHECKING:
+    from fa4gen.emulator.state.machine import AsyncOp
 
 AVC: Final = 0
 """Known, and ordered before later accesses of the async proxy by a proxy fence."""
@@ -34,12 +35,17 @@ Vector: TypeAlias = NDArray[np.uint32]
 Threads: TypeAlias = "slice | NDArray[np.int64]"
 
 
-def first_plane(kind: str) -> int:
+def first_plane(op: AsyncOp) -> int:
     """In which planes a thread that waits for an operation knows of it: in this and all after it.
 
-    What cp.async wrote, a thread wrote: the async proxy knows of it after a fence.
+    What cp.async and st.async wrote, threads wrote: the async proxy knows of it after a fence.
     """
-    return VC if kind == CP_ASYNC else AVC
+    return VC if writes_as_threads(op) else AVC
+
+
+def writes_as_threads(op: AsyncOp) -> bool:
+    """Whether an asynchronous operation writes through the generic proxy."""
+    return bool(op.notes.get("proxy") == "generic")
 
 
 class Clocks:

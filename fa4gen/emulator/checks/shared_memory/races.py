@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.order.clocks import AVC, LOOSE, VC, WARP, Vector
+from fa4gen.emulator.checks.order.clocks import AVC, LOOSE, VC, WARP, Vector, writes_as_threads
 from fa4gen.emulator.checks.order.scopes import narrow_scope
 from fa4gen.emulator.checks.shared_memory.cells import BARRIER, FRESH, HAS_READERS
 from fa4gen.emulator.checks.shared_memory.pieces import touched, within
 from fa4gen.emulator.checks.shared_memory.thread_races import GenericChecks, Reading
-from fa4gen.emulator.checks.sites import CP_ASYNC, is_reduction, place
+from fa4gen.emulator.checks.sites import is_reduction, place
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class SharedChecks(GenericChecks):
         if flags & BARRIER:
             self._operation_over_barrier(op, part)
         self._operation_after_writers(op, span, clock, "overwrites")
-        if op.kind == CP_ASYNC:
+        if writes_as_threads(op):
             self._thread_copies.add(number)
         if flags & HAS_READERS and (self.options.races or self.options.proxy_war):
             self._operation_after_readers(op, span, clock)

@@ -49,7 +49,7 @@ class GenericChecks:
         self.options = options
         self.cells = Cells(cta.shared.size, threads.clocks.nobody)
         self._readings: dict[tuple[Any, ...], Reading] = {}
-        self._thread_copies: set[int] = set()  # sites of cp.async
+        self._thread_copies: set[int] = set()  # sites of cp.async and st.async
         # who read which stretches (first cell: last) in order, as of how many writes
         self._in_order: dict[tuple[Any, ...], tuple[int, dict[int, int]]] = {}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.emulator.checks.order.clocks import EXEC, VC, Vector
+from fa4gen.emulator.checks.order.clocks import EXEC, VC, Vector, first_plane
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
@@ -132,9 +132,10 @@ class BarrierChecks:
             seen = [one for one in tracks if one.slot >= 0]
             slots = [one.slot for one in seen]
             epochs = np.array([one.epoch for one in seen], np.uint32)
+            first = max((first_plane(one) for one in seen), default=0)
             # in the order of issue: where two had the same slot, the later epoch is assigned last
             for target in targets:
-                target[:, slots] = np.maximum(target[:, slots], epochs)
+                target[first:, slots] = np.maximum(target[first:, slots], epochs)
             # of each thread the last that it issued: it knew the most then
             for one in {(id(one.wg), one.lane): one for one in seen}.values():
                 if one.clock is not None:
@@ -150,8 +151,9 @@ class BarrierChecks:
         for one in op.notes.get("commits", ()):
             for target in targets:
                 target[EXEC, one.slot] = max(target[EXEC, one.slot], one.epoch)
+        first = first_plane(op)
         for target in targets:
-            column = target[:, op.slot]
+            column = target[first:, op.slot]
             np.maximum(column, np.uint32(op.epoch), out=column)
             if op.clock is not None:  # it orders nothing, but says how far its issuer had come
                 np.maximum(target[EXEC], op.clock[EXEC], out=target[EXEC])

@@ -285,6 +285,29 @@ def test_asynchronous_stores_and_reductions(schedule: str) -> None:
         assert np.array_equal(rows, np.stack([own + 7, lane, np.full(32, peer), own], axis=1))
 
 
+@pytest.mark.parametrize(
+    ("fence", "kinds"), [("", ["missing-proxy-fence"]), ("fence.proxy.async.shared::cta;", [])]
+)
+def test_bulk_copies_see_what_st_async_wrote_after_a_fence(fence: str, kinds: list[str]) -> None:
+    """The wait orders the stores for threads; the async proxy needs a fence after it."""
+    body = f"""
+    mov.u32 %r22, %cluster_ctarank; mov.u32 %r30, bar; shl.b32 %r27, %r21, 4; add.u32 %r27, %r20, %r27;
+    {first(expect(32 * 16), "EXPECTED")}
+    st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32
+        [%r27], {{%r21, %r21, %r21, %r21}}, [%r30];
+    {WAIT}
+    {fence}
+    {SYNC}
+    {OWN}
+    {dump(512)}
+    {SYNC}
+"""
+    out = np.zeros((2, 256), np.uint32)
+    ptx = copy_kernel(body, ("u64",), directives=CLUSTER.format(n=2), target="sm_100a")
+    report = run(ptx, out, grid=2)
+    assert [finding.kind for finding in report.findings] == kinds
+
+
 def test_zeros_in_bulk() -> None:
     body = (
         fill(1024)
