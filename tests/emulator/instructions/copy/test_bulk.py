@@ -291,7 +291,8 @@ def test_asynchronous_stores_and_reductions(schedule: str) -> None:
 def test_bulk_copies_see_what_st_async_wrote_after_a_fence(fence: str, kinds: list[str]) -> None:
     """The wait orders the stores for threads; the async proxy needs a fence after it."""
     body = f"""
-    mov.u32 %r22, %cluster_ctarank; mov.u32 %r30, bar; shl.b32 %r27, %r21, 4; add.u32 %r27, %r20, %r27;
+    mov.u32 %r22, %cluster_ctarank; mov.u32 %r30, bar;
+    shl.b32 %r27, %r21, 4; add.u32 %r27, %r20, %r27;
     {first(expect(32 * 16), "EXPECTED")}
     st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32
         [%r27], {{%r21, %r21, %r21, %r21}}, [%r30];
