@@ -162,7 +162,7 @@ def command(
         outputs = output_files(launch, out or folder, force=force)
     except EmulatorError as error:
         raise refusal(error, launch_path, places) from error
-    text = read_text(ptx, "PTX file", MAX_PTX_BYTES)
+    text = read_text(ptx, "ptx", MAX_PTX_BYTES)
     missing: ConfigError | None = None
     figures: dict[str, Any] = {}
     try:

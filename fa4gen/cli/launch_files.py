@@ -37,7 +37,7 @@ class LoadedLaunch:
 
 def load_launch_file(path: Path) -> LoadedLaunch:
     """Read the launch file at ``path``. Raises ConfigError and LaunchFileError."""
-    return parse_launch_file(read_text(path, "launch file", MAX_BYTES), shown_path(path))
+    return parse_launch_file(read_text(path, "launch", MAX_BYTES), shown_path(path))
 
 
 def parse_launch_file(text: str, file: str = "") -> LoadedLaunch:

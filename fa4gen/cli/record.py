@@ -9,7 +9,8 @@ import click
 
 from fa4gen.cli.findings import finding_text, own_line
 from fa4gen.cli.options import FilePath, OutputFormat, bytes_given, format_option
-from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
+from fa4gen.config.file_kinds import refuse_path
+from fa4gen.errors import ConfigError, Fa4genError, MissingCapabilityError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,6 +99,8 @@ def command(
     from fa4gen.emulator.recorder.recorder import Options, recording
     from fa4gen.toolchain.cache import Cache
 
+    if problems := [p for path in ptx_files if path.is_file() and (p := refuse_path(path, "ptx"))]:
+        raise ConfigError(*problems)
     options = Options(
         arch,
         ptx_files,
@@ -134,6 +137,8 @@ def _run(program: Sequence[str], environment: dict[str, str], output_format: Out
             stdout=_STDERR if output_format == "json" else None,
         ).returncode
     except OSError as error:
+        if problem := refuse_path(Path(program[0]), "program"):
+            raise ConfigError(problem) from None
         reason = (error.strerror or str(error)).lower()
         raise click.UsageError(f"cannot run {program[0]}: {reason}") from None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fa4gen.config.expectations import listing, similar
+from fa4gen.config.file_kinds import refuse_path
 from fa4gen.config.paths import shown_path
 from fa4gen.config.text import missing_file
 from fa4gen.errors import ConfigError, Problem
@@ -86,7 +87,8 @@ def _folder(path: Path) -> list[Path]:
     configs = _in_folder(path)
     if not configs:
         raise ConfigError(
-            Problem(
+            refuse_path(path, "config")
+            or Problem(
                 "there is no config in this folder",
                 f"Configs end with {' or '.join(SUFFIXES)}; `fa4gen list` shows the shipped ones.",
                 shown_path(path),

@@ -111,7 +111,7 @@ def read_project(path: Path) -> Project | None:
     Raises ConfigError with all that is wrong with it.
     """
     file = shown_path(path)
-    text = read_text(path)
+    text = read_text(path, "project")
     data = _parse(text, file)
     table = SHARED_TABLE if path.name == SHARED_NAME else ()
     for key in table:

@@ -91,7 +91,7 @@ def is_table(path: Path) -> bool:
 def read_set(path: Path) -> KernelSetFile:
     """Read the set or table at ``path``. Raises ConfigError with all that is wrong with it."""
     file = shown_path(path)
-    document = read_document(read_text(path, "set of kernels"), file)
+    document = read_document(read_text(path, "set"), file)
     return _Reader(document, path, file).read()
 
 

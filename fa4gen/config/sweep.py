@@ -79,7 +79,7 @@ def expand_sweep(path: str | Path) -> Sweep:
     """
     path = Path(path)
     file = shown_path(path)
-    document = read_document(read_text(path), file)
+    document = read_document(read_text(path, "sweep"), file)
     parts = read_sweep(document, path)
     combinations = _combine(parts, document, file)
     names = case_names(parts.base.name, [c.values for c in combinations])

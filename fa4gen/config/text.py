@@ -1,15 +1,18 @@
-"""Reads the text of a YAML file, or reports why that is not possible."""
+"""Reads the text of a file, or reports why that is not possible."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from fa4gen.config.expectations import similar
+from fa4gen.config.file_kinds import KINDS, folder_kind, refuse_kind, wrong_kind
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fa4gen.config.file_kinds import Kind
 
 MAX_BYTES = 1 << 20
 """A config is a few hundred bytes; anything larger is another kind of file."""
@@ -17,10 +20,10 @@ MAX_BYTES = 1 << 20
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read_text(path: Path, kind: str = "config file", max_bytes: int = MAX_BYTES) -> str:
-    """Return the text of the file at ``path``; ``kind`` is what messages call it.
+def read_text(path: Path, wanted: Kind = "config", max_bytes: int = MAX_BYTES) -> str:
+    """Return the text of the file at ``path``, which is to be of the kind ``wanted``.
 
-    Raises ConfigError when it cannot be read.
+    Raises ConfigError when it cannot be read, and when it is of another kind.
     """
     file = shown_path(path)
     try:
@@ -34,13 +37,16 @@ def read_text(path: Path, kind: str = "config file", max_bytes: int = MAX_BYTES)
     except FileNotFoundError as error:
         raise ConfigError(missing_file(path)) from error
     except IsADirectoryError as error:
-        raise ConfigError(Problem(f"this is a folder, not a {kind}", file=file)) from error
+        raise ConfigError(wrong_kind(path, folder_kind(path), wanted)) from error
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         reason = getattr(error, "strerror", None) or str(error)
         remedy = "Check its permissions." if isinstance(error, PermissionError) else ""
         raise ConfigError(Problem(f"cannot be read: {reason}", remedy, file)) from error
+    if problem := refuse_kind(path, data, wanted):
+        raise ConfigError(problem)
     if len(data) > max_bytes:
-        raise ConfigError(Problem(f"larger than {max_bytes} bytes", f"Is this a {kind}?", file))
+        remedy = f"Is this {KINDS[wanted].what}?"
+        raise ConfigError(Problem(f"larger than {max_bytes} bytes", remedy, file))
     return _decode(data, file)
 
 

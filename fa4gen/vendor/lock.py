@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from fa4gen.config.file_kinds import refuse_path
 from fa4gen.config.paths import shown_path
 from fa4gen.config.project import Adapter  # noqa: TC001 (pydantic reads it)
 from fa4gen.counts import counted
@@ -246,6 +247,8 @@ def parse_lock(data: bytes, path: Path) -> Lock:
 
 def no_folder_of_ours(folder: Path) -> Problem:
     """Return the problem that ``folder`` is no vendored folder."""
+    if other := refuse_path(folder, "vendored folder"):
+        return other
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "there is no such folder"
     else:

@@ -112,7 +112,7 @@ def test_files_that_cannot_be_read_are_refused(capsys) -> None:
         path.unlink()
         assert f"{name}: no such file" in refused(capsys)
         path.mkdir()
-        assert f"{name}: this is a folder, not a" in refused(capsys)
+        assert f"{name}: this is a folder, not " in refused(capsys)
         path.rmdir()
         os.mkfifo(path)
         assert f"{name}: this is a pipe or device" in refused(capsys)

@@ -50,7 +50,7 @@ def read_problems(family: Family, texts: Sequence[str], file: Path | None) -> li
 
 def _read_file(family: Family, file: Path) -> list[Any]:
     shown = shown_path(file)
-    text = read_text(file, "file of shapes")
+    text = read_text(file, "shapes")
     if file.suffix.lower() == ".csv":
         rows = _csv_rows(family, text, shown)
     else:
