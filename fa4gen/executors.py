@@ -102,7 +102,7 @@ def _outcome(client: Any, future: Any) -> Done[Any] | Lost:
         worker, outcome = future.result()
         future.release()  # a worker that holds the only copy may be lost without a loss
     except Exception as error:  # the scheduler gave the task up, or the function raised
-        return Lost(f"{type(error).__name__}: {error}")
+        return Lost(f"{type(error).__name__}: {error}", error=error)
     if isinstance(outcome, Done) and outcome.worn:
         client.restart_workers([worker], raise_for_error=False)
     result: Done[Any] | Lost = outcome

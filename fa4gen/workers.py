@@ -20,6 +20,7 @@ from functools import partial
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from fa4gen.errors import Fa4genError, Problem
 from fa4gen.termination import TERMINATED, exit_on_sigterm
 from fa4gen.worker_process import fork, signals_held, spawn, unblock_signals
 
@@ -54,6 +55,16 @@ class Lost:
     """The traceback of an exception."""
     error: Exception | None = None
     """The exception, where it could be pickled."""
+
+    def problems(self, remedy: str) -> tuple[Problem, ...]:
+        """Return what to report: the messages of an error of ours, else the reason and details.
+
+        ``remedy``: what to do about a worker that crashed, hung, or has a bug.
+        """
+        if isinstance(self.error, Fa4genError):
+            return self.error.problems
+        text = self.reason + (f"\n{self.details.rstrip()}" if self.details else "")
+        return (Problem(text, remedy),)
 
 
 class LostWorkerError(RuntimeError):

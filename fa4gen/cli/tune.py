@@ -182,6 +182,7 @@ def command(
     from fa4gen.executors import executor_for
     from fa4gen.render.batch import plan_configs
     from fa4gen.tune.family import PeerOptions, family_of
+    from fa4gen.tune.search.possible import refuse_impossible
     from fa4gen.tune.search.run import TuneOptions
     from fa4gen.tune.search.shapes import read_problems
     from fa4gen.tune.search.table import make_table, write_table
@@ -190,6 +191,7 @@ def command(
     family = family_of(plan)
     wanted = read_problems(family, problems, shapes)[shard[0] - 1 :: shard[1]]
     _check(plot, plan.arch, require_gpu=require_gpu)
+    refuse_impossible(plan, wanted, chip)
     options = TuneOptions(
         candidates=candidates,
         rounds=rounds,

@@ -21,6 +21,7 @@ from fa4gen.runtime.axes import (
 from fa4gen.runtime.declared_arguments import check_declared
 from fa4gen.runtime.float32_arguments import FLOAT32_BYTES, check_descales, check_lse, check_sinks
 from fa4gen.runtime.memory_overlap import may_overlap_itself, overlaps
+from fa4gen.runtime.problem_limits import check_counts, largest_query_count, largest_row_count
 from fa4gen.runtime.refusal import refusal, refuse, wrong, wrong_device
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
 from fa4gen.runtime.table_arguments import check_tables, sequences_of
@@ -30,8 +31,6 @@ from fa4gen.runtime.values_in_keys import check_values_in_keys
 from fa4gen.runtime.workspace import ELEMENT_BYTES, check_workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.errors import Problem
 
@@ -133,30 +132,6 @@ class CheckedArguments:
         return {"query": self.query, "key": self.key, "value": self.value, "out": self.out}[name]
 
 
-def largest_row_count(plan: AttentionPlan) -> int:
-    """Return the most query and key rows that the kernel can number.
-
-    It rounds row numbers up to whole tiles and blocks, and adds the mask's numbers to them, or
-    computes what an expression makes of them. Those of heads that share a tile are numbered
-    together.
-    """
-    reach = max(plan.mask.reach, plan.score.reach)
-    most = (INT32_MAX - (4 * plan.BM + plan.BN + reach)) // plan.tile_heads
-    return min(most, END_ROW) if plan.has_tile_lengths else most
-
-
-def largest_head_count(plan: AttentionPlan) -> int:
-    """Return the most query heads and the most sequences: expressions may compute with both."""
-    has_expression = plan.mask.IS_EXPRESSION or plan.score.IS_EXPRESSION
-    return largest_row_count(plan) if has_expression else INT32_MAX
-
-
-def largest_query_count(plan: AttentionPlan) -> int:
-    """Return the most query rows of a call, which the mask may limit further."""
-    most = largest_row_count(plan)
-    return most if plan.mask.most_rows is None else min(most, plan.mask.most_rows)
-
-
 def check_layout(layout: str) -> None:
     """Refuse any layout but "bshd" and "bhsd"."""
     if layout not in AXES:
@@ -195,7 +170,7 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     problems += check_lse(plan, arguments.lse, views["query"])
     problems += check_tables(plan, arguments.tables, views["query"], largest_row_count(plan))
     sequences = sequences_of(plan, arguments.tables, views["query"])
-    problems += _check_counts(plan, views["query"], sequences)
+    problems += check_counts(plan, views["query"], sequences)
     problems += check_descales(plan, arguments.descales, views["query"], views["key"], sequences)
     problems += check_sinks(plan, arguments.sinks, views["query"])
     problems += check_declared(
@@ -326,18 +301,6 @@ def _check_shapes(plan: AttentionPlan, views: dict[str, TensorView], layout: str
         multiple = f"each with a multiple of {plan.tile_heads} of the query's (config: tile_heads)"
         problems.append(wrong("key", got, multiple, "use a kernel with tile_heads: 1"))
     return problems
-
-
-def _check_counts(
-    plan: AttentionPlan, query: TensorView, sequences: int | None
-) -> Iterator[Problem]:
-    """Refuse more heads and sequences than expressions compute with."""
-    most = largest_head_count(plan)
-    if query.shape[2] > most:
-        yield wrong("query", f"{query.shape[2]} heads", f"at most {most} heads")
-    if sequences is not None and sequences > most:
-        name = "query_offsets" if plan.is_ragged else "query"
-        yield wrong(name, f"{sequences} sequences", f"at most {most} sequences")
 
 
 def _check_scale(plan: AttentionPlan, scale: float) -> list[Problem]:

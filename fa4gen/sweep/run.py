@@ -163,12 +163,10 @@ def _refused(case: SweepCase, sweep: str) -> CaseRecord:
 
 
 def _lost(task: CaseTask, lost: Lost) -> CaseRecord:
-    problem = Problem(
-        lost.reason + (f"\n{lost.details.rstrip()}" if lost.details else ""),
-        "Run the case alone to see more.",
-        shown_path(task.path),
-        task.line,
-        task.column,
+    place = shown_path(task.path), task.line, task.column
+    problems = tuple(
+        one if one.place else Problem(one.message, one.remedy, *place, key=one.key)
+        for one in lost.problems("Run the case alone to see more.")
     )
     return CaseRecord(
         sweep=task.sweep,
@@ -176,7 +174,7 @@ def _lost(task: CaseTask, lost: Lost) -> CaseRecord:
         outcome="failed",
         stage="worker",
         proof="not rendered",
-        problems=(problem,),
+        problems=problems,
         varied=task.varied,
         config=task.config,
         generator=GENERATOR,

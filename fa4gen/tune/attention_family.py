@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.workload import LARGEST_SIZE
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.runtime.problem_limits import largest_query_count
 from fa4gen.tune.call_shapes import named_shapes
 from fa4gen.tune.extents import read_extents
 from fa4gen.tune.model.attention import AttentionProblem, AttentionTile, predict_attention
@@ -125,8 +126,8 @@ class AttentionFamily:
             found = tuple(peer for peer in found if peer.name != SLOW)
         return Bench(BenchOptions((), seed=seed, family=self.name), found)
 
-    def predict(self, plan: AttentionPlan, problem: AttentionProblem, chip: Chip) -> Prediction:
-        """See Family. ConfigError for kernels whose tiles the model does not know."""
+    def refuse(self, plan: AttentionPlan) -> None:
+        """See Family."""
         if plan.splits_keys or plan.has_tile_lengths:
             raise ConfigError(
                 Problem(
@@ -135,6 +136,22 @@ class AttentionFamily:
                     "`fa4gen bench` times such kernels on a GPU.",
                 )
             )
+
+    def refuse_problem(self, plan: AttentionPlan, problem: AttentionProblem) -> None:
+        """See Family."""
+        most = largest_query_count(plan)
+        if problem.rows > most:
+            raise ConfigError(
+                Problem(
+                    f"{self.word(problem)}: {problem.rows} query rows, and a call of {plan.name} "
+                    f"has at most {most}",
+                    "Give fewer rows.",
+                )
+            )
+
+    def predict(self, plan: AttentionPlan, problem: AttentionProblem, chip: Chip) -> Prediction:
+        """See Family."""
+        self.refuse(plan)
         return predict_attention(AttentionTile.of(plan), problem, chip)
 
     def suits(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:
@@ -143,6 +160,8 @@ class AttentionFamily:
 
     def takes(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:
         """See Family: heads whose rows share a tile are of one key head."""
+        if problem.rows > largest_query_count(plan):
+            return False
         return problem.heads // max(1, problem.key_heads) % plan.tile_heads == 0
 
     def is_refined(self, plan: AttentionPlan, refined: AttentionPlan) -> bool:

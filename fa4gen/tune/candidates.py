@@ -9,14 +9,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from fa4gen.config.load import load_config, load_mapping
+from fa4gen.counts import counted
 from fa4gen.designs.build import build_plan
-from fa4gen.errors import ConfigError
+from fa4gen.errors import ConfigError, Problem
 from fa4gen.tune.family import family_of
 from fa4gen.tune.model.gemm import HALF_ROWS
 from fa4gen.tune.tiles import tiles_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
@@ -73,10 +74,12 @@ def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidat
     """Return the config itself, shipped ones that compute the same, and with ``tiles`` variants.
 
     Variants are the tiles that the design suggests and the plan accepts; two candidates never have
-    the same plan but for their names. Raises ConfigError where the config itself cannot work.
+    the same plan but for their names. Raises ConfigError where the config itself cannot work, or is
+    none whose time can be predicted.
     """
     plan = build_plan(base.config)
     family = family_of(plan)
+    family.refuse(plan)
     found = {_identity(plan): Candidate(base, plan, "config", {})}
     wanted = features(base, family)
     for path in _shipped(plan.kernel, plan.arch):
@@ -104,6 +107,20 @@ def refine(candidate: Candidate) -> tuple[Candidate, ...]:
         if variant is not None and family.is_refined(candidate.plan, variant.plan):
             found.setdefault(_identity(variant.plan), variant)
     return tuple(found.values())[1:]
+
+
+def check_taken(candidates: Sequence[Candidate], problem: Any) -> None:
+    """Raise ConfigError for a problem that no candidate takes."""
+    family = family_of(candidates[0].plan)
+    if not any(family.takes(one.plan, problem) for one in candidates):
+        others = len(candidates) - 1
+        also = f", nor does any of {counted(others, 'other')}" if others else ""
+        raise ConfigError(
+            Problem(
+                f"{family.word(problem)}: {candidates[0].name} does not take it{also}",
+                "Give a problem that the config takes, or let other tiles be candidates.",
+            )
+        )
 
 
 def rank(candidates: Iterable[Candidate], problem: Any, chip: Chip) -> list[Ranked]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.paths import shown_path
 from fa4gen.counts import counted
-from fa4gen.tune.candidates import find_candidates, rank
+from fa4gen.tune.candidates import check_taken, find_candidates, rank
 from fa4gen.tune.family import family_of
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def choose(
     found = candidates or find_candidates(base)
     family = family_of(found[0].plan)
     parsed = family.parse_problem(problem)
+    check_taken(found, parsed)
     return Choice(family, parsed, chip, tuple(rank(found, parsed, chip)))
 
 

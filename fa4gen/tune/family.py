@@ -77,6 +77,15 @@ class Family(Protocol):
     def bench(self, peers: PeerOptions, seed: int) -> Any:
         """Return bench's timer of the family, whose ``prepare`` takes kernels and such a size."""
 
+    def refuse(self, plan: Any) -> None:
+        """Raise ConfigError for a kernel whose time the cost model cannot predict."""
+
+    def refuse_problem(self, plan: Any, problem: Any) -> None:
+        """Raise ConfigError for a problem whose contiguous arrays no kernel like ``plan``'s takes.
+
+        Such arrays are what is measured; a call may have others, whose rows are padded.
+        """
+
     def predict(self, plan: Any, problem: Any, chip: Chip) -> Prediction:
         """Return the time that a launch of ``plan``'s kernel should take."""
 

@@ -97,6 +97,24 @@ class GemmFamily:
         options = BenchOptions((), seed=seed, family=self.name)
         return GemmBench(options, find_gemm_peers().found if peers.wanted else ())
 
+    def refuse(self, plan: GemmPlan) -> None:
+        """See Family: it knows all."""
+        del plan
+
+    def refuse_problem(self, plan: GemmPlan, problem: GemmProblem) -> None:
+        """See Family: rows of contiguous matrices begin at multiples of 16 bytes, or not."""
+        from fa4gen.tune.contiguous import padded_problem, refusals
+
+        found = refusals(plan, problem)
+        if found:
+            padded = self.word(padded_problem(plan, problem))
+            raise ConfigError(
+                Problem(
+                    f"{self.word(problem)}: no call takes such contiguous matrices: {found[0]}",
+                    f"Give {padded}, the extents to which calls pad such rows.",
+                )
+            )
+
     def predict(self, plan: GemmPlan, problem: GemmProblem, chip: Chip) -> Prediction:
         """See Family."""
         return predict_gemm(GemmTile.of(plan), problem, chip)

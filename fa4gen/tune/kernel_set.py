@@ -273,6 +273,7 @@ def load_candidates(file: KernelSetFile, source: Source = "config") -> list[Cand
         problems += _differences(found[0], other, shown_path(file.path))
     if problems:
         raise ConfigError(*problems)
+    family_of(found[0].plan).refuse(found[0].plan)
     return found
 
 

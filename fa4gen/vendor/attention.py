@@ -9,7 +9,8 @@ from fa4gen.designs.shared.score_text import GIVEN
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import mask_numbers
 from fa4gen.masks.expression import ExpressionMask
-from fa4gen.runtime.arguments import OPTIONAL, Arguments, largest_row_count
+from fa4gen.runtime.arguments import OPTIONAL, Arguments
+from fa4gen.runtime.problem_limits import largest_row_count
 from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
 from fa4gen.scores import score_numbers
 from fa4gen.scores.expression import ExpressionScore

@@ -16,9 +16,9 @@ from fa4gen.runtime.schedule import plan_schedule
 from fa4gen.runtime.tensor_map import describe
 from fa4gen.runtime.tile_list import ENTRY_BYTES
 from fa4gen.verify import tolerance
+from fa4gen.verify.called_cases import as_called
 from fa4gen.verify.cases import (
     Case,
-    as_called,
     default_cases,
     emulated_cases,
     large_cases,

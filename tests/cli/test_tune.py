@@ -78,6 +78,15 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         ([*TUNE, "--problem", "1kx1kx1k", "--plot", "a.png"], 2, "end in .svg"),
         ([*TUNE, "--problem", "1kx1kx1k", "--executor", "slurm"], 2, "neither local nor dask:"),
         (["tune", "gemm", "--problem", "1kx1kx1k"], 2, "Name one of them"),
+        ([*TUNE, "--problem", "1kx1kx1k", "--chip", "h99"], 2, "'h99' is no known chip for sm_90a"),
+        (["tune", "decode_d128_bf16", "--problem", "2x8x1x8k"], 2, "the cost model knows kernels"),
+        ([*TUNE, "--problem", "16x4096x4095"], 2, "multiple of 16 bytes"),
+        ([*TUNE, "--problem", "16x4096x4095"], 2, "Give 16x4096x4096, the extents to which"),
+        (
+            ["tune", "d128_causal_bf16", "--set", "mask=tree", "--problem", "2x8x33x8k"],
+            2,
+            "33 query rows, and a call of d128_causal_bf16 has at most 32",
+        ),
         ([*TUNE, "--problem", "1kx1kx1k", "--shard", "3/2"], 2, "3/2"),
     ],
 )
@@ -85,7 +94,25 @@ def test_refused(
     arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == status
-    assert message in capsys.readouterr().err
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err + captured.out
+
+
+@pytest.mark.parametrize("problems", [["16x4096x4095", "16x100x4095", "1kx1kx1k"]])
+def test_all_wrong_problems_are_named_at_once(
+    problems: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*TUNE, *(word for one in problems for word in ("--problem", one))]) == 2
+    assert capsys.readouterr().err.count("no call takes such contiguous matrices") == 2
+
+
+@pytest.mark.parametrize("chip", ["h100", "NVIDIA H100", "NVIDIA H100 80GB HBM3"])
+def test_a_chip_is_known_by_its_first_words(chip: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [*TUNE, "--problem", "1kx1kx1k", "--chip", chip, "--format", "json"]
+    assert main(arguments) == 0
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert problem["chip"] == "NVIDIA H100 80GB HBM3"
 
 
 def test_a_gpu_that_is_required(capsys: pytest.CaptureFixture[str]) -> None:

@@ -240,6 +240,15 @@ def test_kernels_that_compute_something_else_are_refused(set_path: Path) -> None
 
 
 @pytest.mark.compile
+@pytest.mark.parametrize("name", ["decode_d128_bf16", "d128_ragged_causal_bf16"])
+def test_kernels_that_no_model_knows_are_refused_at_once(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "both.set.yaml"
+    path.write_text(f"kernels: [{name}]\n")
+    for config in (name, path):
+        with pytest.raises(ConfigError, match=f"{name}: the cost model knows kernels of dense"):
+            fa4gen.load(config, shapes="auto")
+
+
 def test_kernels_for_given_problems_are_compiled_at_once(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, set_path: Path
 ) -> None:

@@ -212,15 +212,19 @@ def chip_for(arch: str, name: str = "") -> Chip:
 
 
 def known_chip(arch: str, name: str) -> Chip:
-    """Return the chip that ``name`` means: its own, or that without the maker, in any case.
+    """Return the chip that ``name`` means: its first words, without the maker or with it.
 
-    Raises ConfigError for a name that no chip of ``arch`` has.
+    Upper and lower case are the same. Raises ConfigError for a name that no chip of ``arch`` has.
     """
     names = [chip.name for chip in CHIPS if chip.arch == arch]
-    short = {one.split()[-1].casefold(): one for one in names}
-    name = short.get(name.casefold().removeprefix("nvidia "), name)
-    if name and name not in names:
+    words = _words(name)
+    meant = [one for one in names if _words(one)[: len(words)] == words] if words else names
+    if not meant:
         raise ConfigError(
             Problem(f"{name!r} is no known chip for {arch}", f"Known are: {', '.join(names)}.")
         )
-    return chip_for(arch, name)
+    return chip_for(arch, meant[0])
+
+
+def _words(name: str) -> list[str]:
+    return name.casefold().removeprefix("nvidia").split()

@@ -17,6 +17,7 @@ from fa4gen.render.manifest import config_sha256
 from fa4gen.tune.candidates import (
     Candidate,
     Ranked,
+    check_taken,
     find_candidates,
     given_keys,
     is_shipped,
@@ -158,6 +159,7 @@ def run_problem(
     plan = candidates[0].plan
     family = family_of(plan)
     problem = family.parse_problem(task.problem)
+    check_taken(candidates, problem)
     timer = (make_timer or gpu_timer)(plan.kernel, plan.arch, options)
     named = known_chip(plan.arch, options.chip)
     chip = named if timer is None else chip_for(plan.arch, timer.chip)
@@ -299,7 +301,6 @@ def _key(task: TuneTask, shown: Sequence[Ranked], chip: str, measured: bool) -> 
 
 
 def _lost(task: TuneTask, lost: Lost) -> TuneRecord:
-    text = lost.reason + (f"\n{lost.details.rstrip()}" if lost.details else "")
     return TuneRecord(
         base=task.name,
         problem=task.problem,
@@ -307,7 +308,7 @@ def _lost(task: TuneTask, lost: Lost) -> TuneRecord:
         chip="",
         decided_by="model",
         winner="",
-        problems=(Problem(text, "Run the same command again: it resumes."),),
+        problems=lost.problems("Run the same command again: it resumes."),
     )
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
-from fa4gen.errors import CompileError, Fa4genError, Problem
+from fa4gen.config.load import load_config, load_mapping
+from fa4gen.errors import CompileError, ConfigError, Fa4genError, Problem
 from fa4gen.sweep.results import ResultsFile
 from fa4gen.tune.committed import committed_tables
 from fa4gen.tune.family import family_called
 from fa4gen.tune.search import run
 from fa4gen.tune.search.record import read_record
 from fa4gen.tune.search.run import TuneOptions, run_problem, run_tune, tasks_for
-from fa4gen.workers import Done, Lost
+from fa4gen.workers import Done, Lost, run_tasks
 from tests.tune.search.fakes import FakeTimer, inline
 
 if TYPE_CHECKING:
@@ -170,6 +170,35 @@ def test_a_lost_worker_is_a_record_without_a_winner(tmp_path: Path) -> None:
         records = run_tune(tasks, file, lossy, lambda *_: None)
     assert [bool(record.winner) for record in records] == [False, True]
     assert "SIGSEGV" in str(records[0].problems[0])
+
+
+def test_what_a_worker_refuses_is_a_message(tmp_path: Path) -> None:
+    base = load_config(find_configs([BASE])[0])
+    tasks = tasks_for(base, [GEMM.parse_problem(FEW)], replace(OPTIONS, chip="h99"), {})
+    with ResultsFile(
+        tmp_path / "r.jsonl", BASE, fresh=False, read=read_record, kind="tuning"
+    ) as file:
+        (record,) = run_tune(tasks, file, partial(run_tasks, jobs=1), lambda *_: None)
+    assert not record.winner
+    (problem,) = record.problems
+    assert problem.message == "'h99' is no known chip for sm_90a"
+    assert problem.remedy.startswith("Known are: NVIDIA H200")
+
+
+def test_a_problem_that_no_candidate_takes_is_refused() -> None:
+    """Heads that do not fill the tiles of several heads, and no other tiles to choose from."""
+    keys = {"kernel": "attention", "arch": "sm_90a", "dtype": "fp16", "depth": 96,
+            "softcap": 7.0, "tile_heads": 4}  # fmt: skip
+    base = load_mapping(keys, "heads")
+    family = family_called("attention")
+    options = replace(OPTIONS, tiles=False)
+    (good, bad) = tasks_for(
+        base, [family.parse_problem("1x8/2x300x300"), family.parse_problem("1x8/8x300x300")],
+        options, {},
+    )  # fmt: skip
+    assert run_problem(good, lambda *_: None).result.record
+    with pytest.raises(ConfigError, match="1x8x300x300: heads does not take it"):
+        run_problem(bad, lambda *_: None)
 
 
 def test_tasks_and_outcomes_pickle() -> None:

@@ -14,9 +14,9 @@ from fa4gen.runtime.arguments import (
     DTYPE_NAMES,
     TABLES,
     Arguments,
-    largest_row_count,
 )
 from fa4gen.runtime.axes import is_packed
+from fa4gen.runtime.problem_limits import largest_row_count
 from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.vendor.binding import MOST_TENSORS, AttentionArgs, Tensor
 from fa4gen.vendor.passed_tensors import passed_tensors

@@ -1,0 +1,63 @@
+"""Matrix products of contiguous matrices, as tuning measures them: whether a call takes them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from fa4gen.errors import ArgumentError
+from fa4gen.runtime.arguments import ALIGNMENT
+from fa4gen.runtime.gemm_arguments import GEMM_DTYPES, GemmArguments, check_gemm_arguments
+from fa4gen.runtime.tensor_view import TensorView
+from fa4gen.tune.model.gemm import GemmProblem
+
+if TYPE_CHECKING:
+    from fa4gen.designs.shared.gemm_model import GemmPlan
+
+APART = 1 << 50
+"""Bytes between the matrices."""
+
+
+def refusals(plan: GemmPlan, problem: GemmProblem) -> tuple[str, ...]:
+    """Return what the launcher says of contiguous matrices; nothing where it takes them."""
+    m, n, k = problem.m, problem.n, problem.k
+    lead = (problem.batch,) if problem.batch > 1 else ()
+    of_c = (*(lead if plan.c.is_matrix else ()), *plan.c.extents(m, n))
+    given = GemmArguments(
+        a=_view(1, (*lead, m, k), plan.dtype, plan.element_bytes, swapped=plan.a_major != "k"),
+        b=_view(2, (*lead, k, n), plan.dtype, plan.element_bytes, swapped=plan.b_major == "k"),
+        c=_view(3, of_c, plan.out_dtype, plan.out_element_bytes) if plan.c.exists else None,
+        out=_view(4, (*lead, m, n), plan.out_dtype, plan.out_element_bytes),
+        alpha=1.0,
+        beta=1.0,
+    )
+    try:
+        check_gemm_arguments(plan, given)
+    except ArgumentError as error:
+        return tuple(problem.message for problem in error.problems)
+    return ()
+
+
+def padded_problem(plan: GemmPlan, problem: GemmProblem) -> GemmProblem:
+    """Return the problem with its contiguous extents rounded up to what rows have to be."""
+    unit = ALIGNMENT // min(plan.element_bytes, plan.out_element_bytes)
+    contiguous = {"k" if plan.a_major == "k" else "m", "k" if plan.b_major == "k" else "n", "n"}
+    extents = {"m": problem.m, "n": problem.n, "k": problem.k}
+    rounded = {
+        name: math.ceil(extent / unit) * unit if name in contiguous else extent
+        for name, extent in extents.items()
+    }
+    return GemmProblem(rounded["m"], rounded["n"], rounded["k"], problem.batch)
+
+
+def _view(
+    place: int, shape: tuple[int, ...], dtype: str, element_bytes: int, *, swapped: bool = False
+) -> TensorView:
+    """Return a contiguous array, with ``swapped`` one whose last two axes have changed places."""
+    order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    axes = order if swapped else tuple(range(len(shape)))
+    strides, step = [0] * len(shape), element_bytes
+    for axis in reversed(axes):
+        strides[axis] = step
+        step *= shape[axis]
+    return TensorView(place * APART, shape, tuple(strides), GEMM_DTYPES[dtype], 0)
