@@ -48,8 +48,8 @@ def print_results(
 ) -> None:
     """Print the results, and where they are: a table, a JSON document or annotations."""
     from fa4gen.cli.output import note, print_json
+    from fa4gen.proof_words import is_emulated
     from fa4gen.sweep.record import count_outcomes
-    from fa4gen.verify.proof_words import is_emulated
 
     if output_format == "json":
         print_json(
@@ -103,8 +103,8 @@ def append_summary(path: Path, sweep: str, records: Sequence[CaseRecord]) -> Non
 
 def _summary(sweep: str, records: Sequence[CaseRecord]) -> list[str]:
     """Return how many cases passed, and how far they are proved."""
+    from fa4gen.proof_words import proof_word
     from fa4gen.sweep.record import count_outcomes
-    from fa4gen.verify.proof_words import proof_word
 
     counts = count_outcomes(records)
     numbers = ", ".join(f"{number} {outcome}" for outcome, number in counts.items() if number)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fa4gen.cli.generated import generated_out_option
 from fa4gen.cli.options import (
     FilePath,
     OutputFormat,
@@ -88,6 +89,12 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
     metavar="FILE.json",
     help="Also write everything that was found as JSON.",
 )
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Write what was proved, with date and seed, into the manifests of the generated kernels.",
+)
+@generated_out_option
 @strict_option
 @show_coverage_option
 @require_gpu_option
@@ -103,6 +110,8 @@ def command(
     large: bool,
     compiler: str,
     report: Path | None,
+    record: bool,
+    out: Path | None,
     strict: bool,
     show_coverage: bool,
     require_gpu: bool,
@@ -129,6 +138,7 @@ def command(
     from fa4gen.verify.blas import use_one_blas_thread
 
     use_one_blas_thread()  # before anything imports NumPy
+    from fa4gen.cli.verify_record import Recorder
     from fa4gen.config.selection import select_configs
     from fa4gen.render.batch import plan_configs
     from fa4gen.verify.run import VerifyOptions
@@ -146,6 +156,7 @@ def command(
 
         for arch in dict.fromkeys(plan.arch for _, plan in planned):
             require_device(arch)
+    recorder = Recorder.of(record, out, paths, settings, patterns, jobs)
     if report is not None:
         from fa4gen.cli.result_files import check_result_file
 
@@ -156,6 +167,8 @@ def command(
         _write_report(report, document)
     print_verdicts(verdicts, document, output_format, show_coverage=show_coverage)
     _say_where(verdicts, options)
+    if recorder is not None:
+        recorder.record(verdicts)
     status = exit_status_of(verdicts)
     if any(verdict.stopped for verdict in verdicts):
         # A kernel that hangs would keep the process from ending, too.
@@ -290,7 +303,7 @@ def print_verdicts(
     from fa4gen.cli.github import annotation
     from fa4gen.cli.output import note, print_json, print_table
     from fa4gen.errors import Problem
-    from fa4gen.verify.proof_words import PARTLY
+    from fa4gen.proof_words import PARTLY
     from fa4gen.verify.report import (
         ERROR_LEGEND,
         error_cell,
@@ -342,8 +355,8 @@ def print_verdicts(
 def _say_where(verdicts: Sequence[Verdict], options: VerifyOptions) -> None:
     """Say which kernels were emulated, and why."""
     from fa4gen.cli.output import note
+    from fa4gen.proof_words import is_emulated
     from fa4gen.runtime.device import all_devices, why_no_device
-    from fa4gen.verify.proof_words import is_emulated
 
     emulated = [verdict for verdict in verdicts if is_emulated(verdict.proof)]
     for arch in dict.fromkeys(verdict.arch for verdict in emulated):

@@ -23,13 +23,20 @@ def select_configs(arguments: Sequence[str], *, shipped: bool = False) -> list[P
     """Return the config files that a command is about, see ``find_configs``.
 
     Those of ``arguments``; all shipped ones with ``shipped``; else those of the project that the
-    current folder is in. Raises ConfigError where there is none of these, or both of the first.
+    current folder is in. An argument that is no path may be the name of one of the project's
+    kernels, before it is that of a shipped config. Raises ConfigError where there is none of
+    these, or both of the first.
     """
     if shipped and arguments:
         raise ConfigError(Problem("CONFIG and --shipped exclude each other", "Give one of them."))
     if shipped:
         return shipped_configs()
-    return find_configs(arguments) if arguments else _configs_of_project()
+    if not arguments:
+        return _configs_of_project()
+    named: list[str | Path] = []
+    for argument in arguments:
+        named += _of_project(argument) or [argument]
+    return find_configs(named)
 
 
 def output_folder(out: Path | None) -> Path:
@@ -63,6 +70,28 @@ def project_configs(project: Project) -> list[Path]:
         raise ConfigError(
             *(replace(p, message=f"{p.message} ({where})") for p in error.problems)
         ) from error
+
+
+def _of_project(name: str) -> list[Path]:
+    """Return the configs of the project whose kernel is called ``name``, a word that is no path."""
+    if not name.isidentifier() or Path(name).exists():
+        return []
+    try:
+        project = nearest_project()
+        configs = project_configs(project) if project else []
+    except ConfigError:  # a command about other configs may do without it
+        return []
+    return [path for path in configs if path.stem == name or _kernel_name(path, name) == name]
+
+
+def _kernel_name(path: Path, word: str) -> str:
+    """Return the name of the kernel of a config that has ``word`` somewhere; "" for others."""
+    from fa4gen.config.load import load_config
+
+    try:
+        return load_config(path).config.name if word.encode() in path.read_bytes() else ""
+    except (OSError, ConfigError):
+        return ""
 
 
 def _configs_of_project() -> list[Path]:

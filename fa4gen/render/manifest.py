@@ -1,7 +1,7 @@
 """The manifest N.json: what a kernel was made from, what it is, and the hashes of its files.
 
 It says nothing about when, where or by whom, and how far the kernel is proved only as far as
-rendering goes: ``"proof": "rendered"``.
+rendering goes: ``"proof": "rendered"``. ``recorded_proof`` has what verifying may add.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 SEAL = "manifest_sha256"
+PROOF = "proof"
+RENDERED = "rendered"
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 LATER = {"tile_heads": 1}
 """Keys that came after kernels without them had been shipped, with their defaults: these are left
@@ -74,9 +76,14 @@ def manifest_text(
         "plan": plan_data(plan),
         "inputs": {"config_sha256": config_sha256(config), "templates": dict(templates)},
         "files": {name: sha256(text) for name, text in files.items()},
-        "proof": "rendered",
+        PROOF: RENDERED,
     }
-    return json.dumps(sealed(manifest), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return manifest_json(sealed(manifest))
+
+
+def manifest_json(manifest: Mapping[str, Any]) -> str:
+    """Return a manifest as the text of its file."""
+    return json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,6 +101,17 @@ class RecordedKernel:
     arch: str
     files: Mapping[str, str]
     """SHA-256 by file name, the manifest itself not among them."""
+
+
+def intact_manifest(data: bytes | None) -> dict[str, Any] | None:
+    """Return the manifest in ``data`` without its seal; None where it is edited or not one."""
+    try:
+        manifest = parse_json(data or b"")
+        claimed = manifest.pop(SEAL)
+        intact = claimed == _canonical_sha256(manifest)
+        return manifest if intact and manifest["schema_version"] == SCHEMA_VERSION else None
+    except (ValueError, KeyError, TypeError, AttributeError):  # not JSON, or not of this shape
+        return None
 
 
 def read_manifest(path: Path) -> RecordedKernel | None:

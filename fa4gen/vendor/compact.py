@@ -37,7 +37,7 @@ _BETWEEN = re.compile(r" *(?://(?! ----).*)?")
 _COMMENT = re.compile(r" *//.*$")
 _RULER = re.compile(r"^(// ---- .*) ----$|^(\}  // namespace) .*$", re.MULTILINE)
 _CONFIG = "// Config sha256 "
-"""The manifest has it."""
+"""The manifest has it; what follows up to the end of the head is about files that are rendered."""
 _ONCE = "#pragma once\n"
 _TABLES = ("// Barriers: slots", "// Tensor memory, by columns:")
 _CUT_HEAD = re.compile(r"static (?:inline )?[\w *]+\(.*,$").fullmatch
@@ -118,13 +118,14 @@ def _short_types(text: str) -> str:
 def _without_tables(lines: list[str]) -> list[str]:
     """Leave the head's tables of barriers and tensor memory to the header of barriers."""
     done: list[str] = []
-    in_table = False
+    in_table = in_config = False
     words = "Barriers and tensor memory" if _TABLES[1] in lines else "Barriers"
     header = next((line.split('"')[1] for line in lines if line.startswith('#include "')), "")
     for line in lines:
-        if line.startswith(_CONFIG):
-            if done and done[-1] == "//":
-                done.pop()
+        if line.startswith(_CONFIG) and done and done[-1] == "//":
+            done.pop()
+        in_config = line.startswith("//") and (in_config or line.startswith(_CONFIG))
+        if in_config:
             continue
         if line.startswith(_TABLES):
             in_table = True

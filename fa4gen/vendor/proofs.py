@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, get_args
 
 from fa4gen.errors import NotCurrentError, Problem
+from fa4gen.proof_words import EMULATED, PARTLY, RAN, is_emulated
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import (
     LOCK_NAME,
@@ -19,14 +20,12 @@ from fa4gen.vendor.lock import (
 )
 from fa4gen.vendor.on_disk import read_file
 from fa4gen.vendor.transaction import Change, apply_changes
-from fa4gen.verify.proof_words import EMULATED, PARTLY, is_emulated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 EMULATOR = "emulator"
-_RAN = "ran on "
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def _joined(
         kept.append(
             Proof(
                 level=level,
-                device=outcome.proof.removeprefix(_RAN) if level == "ran" else EMULATOR,
+                device=outcome.proof.removeprefix(RAN) if level == "ran" else EMULATOR,
                 seed=seed,
                 cases=outcome.num_cases,
                 date=datetime.now(UTC).date().isoformat(),
@@ -109,7 +108,7 @@ def _joined(
 
 def _level(proof: str) -> ProofLevel | None:
     """Return the lock's word for a verdict's proof, None for one that says nothing of a run."""
-    if proof.startswith(_RAN):
+    if proof.startswith(RAN):
         return "ran"
     if not is_emulated(proof):
         return None

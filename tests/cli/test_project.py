@@ -355,3 +355,25 @@ def test_vendor_takes_settings_with_config_only(
 ) -> None:
     assert main(["vendor", "--check", "there", "--set", "depth=64"]) == 2
     assert "--set changes the configs that are named" in capsys.readouterr().err
+
+
+def test_a_kernel_of_the_project_is_found_by_its_name(work: Path, capsys) -> None:
+    write("kernels/first.yaml", "kernels/deep/d128_causal_bf16.yaml")
+    write("kernels/b.yaml", config=f"name: second\n{CONFIG}")
+    write("kernels/broken.yaml", config="second: [\n")
+    Path("fa4gen.toml").write_text('configs = ["kernels"]\nout = "generated"\n')
+    Path("inside").mkdir()
+    os.chdir("inside")
+    for name, path in {
+        "first": "kernels/first.yaml",
+        "second": "kernels/b.yaml",
+        "d128_causal_bf16": "kernels/deep/d128_causal_bf16.yaml",  # not the shipped one
+        "d64_causal_bf16": "configs/attention/sm_90a/d64_causal_bf16.yaml",
+    }.items():
+        assert main(["explain", name, "--format", "json"]) == 0
+        (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+        assert kernel["config"].endswith(path)
+    assert main(["explain", "third"]) == 2
+    assert "no such file, folder or shipped config" in capsys.readouterr().err
+    Path("../fa4gen.toml").write_text("configs = 5\n")
+    assert main(["explain", "d64_causal_bf16", "--format", "json"]) == 0

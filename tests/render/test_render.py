@@ -188,6 +188,15 @@ def test_nothing_of_the_machine_is_in_the_files(render_small, tmp_path: Path) ->
         assert str(tmp_path) not in text
 
 
+def test_the_head_of_a_kernel_names_the_command_that_renders_it(load_text) -> None:
+    loaded = load_text(name="mine")
+    head = render(build_plan(loaded.config), loaded).source.partition("#include")[0]
+    assert head.rstrip().splitlines()[-2:] == [
+        "// Change the config, not this file, and render it again:",
+        "//   fa4gen render mine",
+    ]
+
+
 def test_manifest_is_the_last_file_and_lists_the_others(render_small) -> None:
     kernel = render_small()
     manifest = json.loads(kernel.files["small.json"])

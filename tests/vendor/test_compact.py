@@ -99,6 +99,8 @@ def test_parameters_are_filled_again() -> None:
 //   0 to 9  scores
 //
 // Config sha256 0
+// Change the config, not this file, and render it again:
+//   fa4gen render acme_k
 
 #include "k_barriers.h"
 

@@ -39,6 +39,8 @@
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 94577f730f9f6d61a97680330ec8a2a3e2db43e7591236b21b32a79a879c8e02
+// Change the config, not this file, and render it again:
+//   fa4gen render depth512_causal_bf16
 
 #include "depth512_causal_bf16_barriers.h"
 #include "depth512_causal_bf16_device.cuh"

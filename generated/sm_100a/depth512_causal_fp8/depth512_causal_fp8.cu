@@ -39,6 +39,8 @@
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 3abceb71f34794a49ef3587d23143df7b07828f622b68baf32d64c3df08004a6
+// Change the config, not this file, and render it again:
+//   fa4gen render depth512_causal_fp8
 
 #include "depth512_causal_fp8_barriers.h"
 #include "depth512_causal_fp8_device.cuh"

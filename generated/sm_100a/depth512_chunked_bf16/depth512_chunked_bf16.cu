@@ -39,6 +39,8 @@
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 ecf84bd8bc8ed5d494efb2ea86aa1df7edf6144bb29f0ba58b969bd6c2c773ef
+// Change the config, not this file, and render it again:
+//   fa4gen render depth512_chunked_bf16
 
 #include "depth512_chunked_bf16_barriers.h"
 #include "depth512_chunked_bf16_device.cuh"

@@ -39,6 +39,8 @@
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 1d1c1456d7e664c9fa6a54edb25d90bd0707e2b34d1b6c6d67439f3581d2d31f
+// Change the config, not this file, and render it again:
+//   fa4gen render depth512_dense_bf16
 
 #include "depth512_dense_bf16_barriers.h"
 #include "depth512_dense_bf16_device.cuh"

@@ -39,6 +39,8 @@
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 e252319e621235e59c8e04b2d0bab3cfa149da0023f676bf867d14f5d8eaf5f6
+// Change the config, not this file, and render it again:
+//   fa4gen render depth512_dense_fp8
 
 #include "depth512_dense_fp8_barriers.h"
 #include "depth512_dense_fp8_device.cuh"

@@ -41,6 +41,8 @@
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 35625c993ed6ea5cb2bcdf5930969c2531be56136c9f008a48b7086447059a19
+// Change the config, not this file, and render it again:
+//   fa4gen render depth512_paged64_causal_bf16
 
 #include "depth512_paged64_causal_bf16_barriers.h"
 #include "depth512_paged64_causal_bf16_device.cuh"

@@ -40,6 +40,8 @@
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 e3ecacb77045430ad67173e6c9f67dee6319e7a23e66acbf6297da2f86ba0fdd
+// Change the config, not this file, and render it again:
+//   fa4gen render depth512_ragged_causal_bf16
 
 #include "depth512_ragged_causal_bf16_barriers.h"
 #include "depth512_ragged_causal_bf16_device.cuh"

@@ -39,6 +39,8 @@
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 a726e4ab33dc892dbfafcc5261b2456ab98f6ae1fffe6a341e2ae96d91158b1e
+// Change the config, not this file, and render it again:
+//   fa4gen render depth512_window_bf16
 
 #include "depth512_window_bf16_barriers.h"
 #include "depth512_window_bf16_device.cuh"

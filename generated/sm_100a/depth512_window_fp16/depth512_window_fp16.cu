@@ -40,6 +40,8 @@
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 769f27ac4408784dac85c01895b07f3e7c0c66bb36ca621e5b3315e0037dd0ab
+// Change the config, not this file, and render it again:
+//   fa4gen render depth512_window_fp16
 
 #include "depth512_window_fp16_barriers.h"
 #include "depth512_window_fp16_device.cuh"

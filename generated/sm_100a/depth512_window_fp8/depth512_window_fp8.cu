@@ -39,6 +39,8 @@
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
 // Config sha256 d97731bd125118c78e13224304c35e3badb5a7a6b161f420fb65a97c130bfeb2
+// Change the config, not this file, and render it again:
+//   fa4gen render depth512_window_fp8
 
 #include "depth512_window_fp8_barriers.h"
 #include "depth512_window_fp8_device.cuh"

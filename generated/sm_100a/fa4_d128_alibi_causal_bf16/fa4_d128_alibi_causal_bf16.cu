@@ -39,6 +39,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 f241b67b012c8cbb49c28027137029cc17e2374cb63a22399a69e5dfe0e34b55
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_alibi_causal_bf16
 
 #include "fa4_d128_alibi_causal_bf16_barriers.h"
 #include "fa4_d128_alibi_causal_bf16_device.cuh"

@@ -38,6 +38,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 00364e93a4eba5510c394ca4d640fb7cb2f1e12450e19f6c9aa55b7581022b44
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_causal_bf16
 
 #include "fa4_d128_causal_bf16_barriers.h"
 #include "fa4_d128_causal_bf16_device.cuh"

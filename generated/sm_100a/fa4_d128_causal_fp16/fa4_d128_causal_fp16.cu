@@ -40,6 +40,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
 // Config sha256 80fcc28c36dffb8d85327097bb5a7f251b7bfa738dca8d386c27ae93bf4a59e3
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_causal_fp16
 
 #include "fa4_d128_causal_fp16_barriers.h"
 #include "fa4_d128_causal_fp16_device.cuh"

@@ -40,6 +40,8 @@
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
 // Config sha256 3fe37f89e72ed966fa8531e03cb2ee084791c29e824dd8942dde6c3d3dbb18f0
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_causal_fp8
 
 #include "fa4_d128_causal_fp8_barriers.h"
 #include "fa4_d128_causal_fp8_device.cuh"

@@ -41,6 +41,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 a3d6369c7d24836dcf354db908c12d86302b90c541d1dd0cf9829f73ef210774
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_causal_pair_bf16
 
 #include "fa4_d128_causal_pair_bf16_barriers.h"
 #include "fa4_d128_causal_pair_bf16_device.cuh"

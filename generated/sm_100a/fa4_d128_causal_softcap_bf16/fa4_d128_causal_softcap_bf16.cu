@@ -40,6 +40,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 24f2ab41ed5992270dc06a6d1e36444f48d358b3e4ce59565231d03c03b5b410
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_causal_softcap_bf16
 
 #include "fa4_d128_causal_softcap_bf16_barriers.h"
 #include "fa4_d128_causal_softcap_bf16_device.cuh"

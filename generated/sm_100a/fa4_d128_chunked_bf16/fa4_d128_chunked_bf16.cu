@@ -38,6 +38,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 f0dacc5d7be86ba16307d0858833c52106fcd007d2dc4cfc38c5debf516c885a
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_chunked_bf16
 
 #include "fa4_d128_chunked_bf16_barriers.h"
 #include "fa4_d128_chunked_bf16_device.cuh"

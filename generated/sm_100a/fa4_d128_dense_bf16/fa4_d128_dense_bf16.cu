@@ -38,6 +38,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 fb2d65c81b2ddf927eb048e75382b40d88fdc9060ca9ad1a4051f06a3b8921af
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_dense_bf16
 
 #include "fa4_d128_dense_bf16_barriers.h"
 #include "fa4_d128_dense_bf16_device.cuh"

@@ -38,6 +38,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
 // Config sha256 1138eebe8cc32f7e80d86bd71bf5333b0cab73763149d68fda8d76dc66d46d91
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_dense_fp16
 
 #include "fa4_d128_dense_fp16_barriers.h"
 #include "fa4_d128_dense_fp16_device.cuh"

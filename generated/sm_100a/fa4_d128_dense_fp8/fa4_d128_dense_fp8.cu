@@ -40,6 +40,8 @@
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
 // Config sha256 1bfaaf163b5d70d9e9c938c223fd14f926bc7ceb829bd68882d752d1b9d6f9cd
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_dense_fp8
 
 #include "fa4_d128_dense_fp8_barriers.h"
 #include "fa4_d128_dense_fp8_device.cuh"

@@ -41,6 +41,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 c5890507d1176292a5410808a39b3d1f9b3fdac46198d1087f9cc3f3bbda8cf4
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_dense_pair_bf16
 
 #include "fa4_d128_dense_pair_bf16_barriers.h"
 #include "fa4_d128_dense_pair_bf16_device.cuh"

@@ -41,6 +41,8 @@
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
 // Config sha256 2170be8a11269d371698a8305ccd09e7f9cf2689271af1210b3331e0c4efb865
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_dense_pair_fp8
 
 #include "fa4_d128_dense_pair_fp8_barriers.h"
 #include "fa4_d128_dense_pair_fp8_device.cuh"

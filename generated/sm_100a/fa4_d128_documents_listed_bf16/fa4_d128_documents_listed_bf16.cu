@@ -42,6 +42,8 @@
 //   416 to 447  probabilities of query tile 1: 128 x 64 bf16
 //
 // Config sha256 e8228e7caedd919ba0c648ce6beb186dd85b060c71c832884d73d451bac69957
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_documents_listed_bf16
 
 #include "fa4_d128_documents_listed_bf16_barriers.h"
 #include "fa4_d128_documents_listed_bf16_device.cuh"

@@ -40,6 +40,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 d928a9866837164a26a7341999cd9a79c607ec58e26686bf80d74b827e5b98fe
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_paged16_causal_bf16
 
 #include "fa4_d128_paged16_causal_bf16_barriers.h"
 #include "fa4_d128_paged16_causal_bf16_device.cuh"

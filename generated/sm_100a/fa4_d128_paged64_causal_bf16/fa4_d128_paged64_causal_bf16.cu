@@ -40,6 +40,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 09717aa9cebf647ab6bda7719ceac962c613b75634f86d37add32ce571932cae
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_paged64_causal_bf16
 
 #include "fa4_d128_paged64_causal_bf16_barriers.h"
 #include "fa4_d128_paged64_causal_bf16_device.cuh"

@@ -41,6 +41,8 @@
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
 // Config sha256 5500c18db32e4df9bf3a4002550cffcba4710b59abd08599c518939b2767a099
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_paged64_causal_fp8
 
 #include "fa4_d128_paged64_causal_fp8_barriers.h"
 #include "fa4_d128_paged64_causal_fp8_device.cuh"

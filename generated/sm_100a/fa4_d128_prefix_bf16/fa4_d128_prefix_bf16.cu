@@ -38,6 +38,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 a110cbea5a035c2442bbf1f5376876bf4fe7bdd7733a11205cd135aa5eda19af
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_prefix_bf16
 
 #include "fa4_d128_prefix_bf16_barriers.h"
 #include "fa4_d128_prefix_bf16_device.cuh"

@@ -39,6 +39,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 2fce58ee271715642cdd631d7798c301731991dc65aa6285593f7364a679d643
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_ragged_causal_bf16
 
 #include "fa4_d128_ragged_causal_bf16_barriers.h"
 #include "fa4_d128_ragged_causal_bf16_device.cuh"

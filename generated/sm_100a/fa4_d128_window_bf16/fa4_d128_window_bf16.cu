@@ -38,6 +38,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 8ce7b0431891ac62b3c766b77dddeedb228ce3eb58bd41ffb7dff972bbb19608
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_window_bf16
 
 #include "fa4_d128_window_bf16_barriers.h"
 #include "fa4_d128_window_bf16_device.cuh"

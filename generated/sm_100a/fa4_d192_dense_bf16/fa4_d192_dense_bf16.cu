@@ -38,6 +38,8 @@
 //    64 to  95  probabilities of query tile 1: 128 x 64 bf16, over the scores they came from
 //
 // Config sha256 f81eccc0cd5d048cb0ba6cb6434f79d4e45a4b9905d0b222dd4fce4f5a78decb
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d192_dense_bf16
 
 #include "fa4_d192_dense_bf16_barriers.h"
 #include "fa4_d192_dense_bf16_device.cuh"

@@ -40,6 +40,8 @@
 //    96 to 143  probabilities of query tile 1: 128 x 96 bf16, over the scores they came from
 //
 // Config sha256 928824a07eb312b0b77a1e342e8bc3b8692ad20c7f80d1b2164e097c78fabb1f
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d192_v128_causal_bf16
 
 #include "fa4_d192_v128_causal_bf16_barriers.h"
 #include "fa4_d192_v128_causal_bf16_device.cuh"

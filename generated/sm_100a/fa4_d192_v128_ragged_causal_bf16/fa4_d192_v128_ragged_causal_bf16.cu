@@ -42,6 +42,8 @@
 //    96 to 143  probabilities of query tile 1: 128 x 96 bf16, over the scores they came from
 //
 // Config sha256 0433d7655e93f453b0f213d5da08cc85d00c032cb4ef5cf62d1aff4f154bea3c
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d192_v128_ragged_causal_bf16
 
 #include "fa4_d192_v128_ragged_causal_bf16_barriers.h"
 #include "fa4_d192_v128_ragged_causal_bf16_device.cuh"

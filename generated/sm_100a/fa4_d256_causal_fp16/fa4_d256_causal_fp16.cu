@@ -36,6 +36,8 @@
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 fp16
 //
 // Config sha256 a4653a7d43cd08a3299b57d476b0668684a2c81826cebdba19c050388d0c9904
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d256_causal_fp16
 
 #include "fa4_d256_causal_fp16_barriers.h"
 #include "fa4_d256_causal_fp16_device.cuh"

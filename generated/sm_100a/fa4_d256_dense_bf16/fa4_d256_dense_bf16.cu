@@ -36,6 +36,8 @@
 //   416 to 447  probabilities of every other block, from 1: 128 x 64 bf16
 //
 // Config sha256 a8b1776215ca9591b3aeb2cb02df1998c9b508abf125dfc0fd38a89b3a2aa20f
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d256_dense_bf16
 
 #include "fa4_d256_dense_bf16_barriers.h"
 #include "fa4_d256_dense_bf16_device.cuh"

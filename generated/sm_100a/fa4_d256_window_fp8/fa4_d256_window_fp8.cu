@@ -36,6 +36,8 @@
 //   472 to 495  probabilities of every other block, from 1: 128 x 96 fp8_e4m3
 //
 // Config sha256 58b68c02e8db865472e2d841da157fc6bd9019bc12ed526194c1b7179af40e4f
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d256_window_fp8
 
 #include "fa4_d256_window_fp8_barriers.h"
 #include "fa4_d256_window_fp8_device.cuh"

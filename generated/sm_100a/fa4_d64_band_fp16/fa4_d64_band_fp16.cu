@@ -40,6 +40,8 @@
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
 // Config sha256 62797e067baf0ed81f9f6079a52cf94ef460f61588fb44cc15e89e03aea31ca1
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d64_band_fp16
 
 #include "fa4_d64_band_fp16_barriers.h"
 #include "fa4_d64_band_fp16_device.cuh"

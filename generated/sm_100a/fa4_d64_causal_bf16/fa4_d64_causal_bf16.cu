@@ -40,6 +40,8 @@
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
 // Config sha256 e62e65731e9007512af2ac030d6a70ca8113a358c418ae9532800bedcfff9349
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d64_causal_bf16
 
 #include "fa4_d64_causal_bf16_barriers.h"
 #include "fa4_d64_causal_bf16_device.cuh"

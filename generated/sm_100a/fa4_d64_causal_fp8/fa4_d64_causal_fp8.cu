@@ -40,6 +40,8 @@
 //   416 to 447  probabilities of query tile 1: 128 x 128 fp8_e4m3
 //
 // Config sha256 743c24f65253883f412310916fb75cf715186f36df1a13955a9397ad6f4de783
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d64_causal_fp8
 
 #include "fa4_d64_causal_fp8_barriers.h"
 #include "fa4_d64_causal_fp8_device.cuh"

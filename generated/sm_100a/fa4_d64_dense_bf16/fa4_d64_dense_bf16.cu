@@ -40,6 +40,8 @@
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
 // Config sha256 a2d2d5e64e0f0a4f91da5c47758ffbda232f28ad9fa47536eb0cc0a9ab1607b9
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d64_dense_bf16
 
 #include "fa4_d64_dense_bf16_barriers.h"
 #include "fa4_d64_dense_bf16_device.cuh"

@@ -42,6 +42,8 @@
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
 // Config sha256 d17a7c474b82824ce464025fece3391f58851bddfbf20702f4d7a94b2aea39da
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d64_paged_window_sinks_bf16
 
 #include "fa4_d64_paged_window_sinks_bf16_barriers.h"
 #include "fa4_d64_paged_window_sinks_bf16_device.cuh"

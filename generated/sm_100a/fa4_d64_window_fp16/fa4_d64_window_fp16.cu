@@ -40,6 +40,8 @@
 //   448 to 511  probabilities of query tile 1: 128 x 128 fp16
 //
 // Config sha256 d10ff413a3e3d6b922fa13b55ec149e028a4dfda665ffceb7ae016512b4b0227
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d64_window_fp16
 
 #include "fa4_d64_window_fp16_barriers.h"
 #include "fa4_d64_window_fp16_device.cuh"

@@ -40,6 +40,8 @@
 //   448 to 511  probabilities of query tile 1: 128 x 128 bf16
 //
 // Config sha256 a9562883d39a03fea0a4ed179a778e3f752a6bcbd4bbd4f09251518e567b84d7
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d64_window_sinks_bf16
 
 #include "fa4_d64_window_sinks_bf16_barriers.h"
 #include "fa4_d64_window_sinks_bf16_device.cuh"

@@ -38,6 +38,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 fp16, over the scores they came from
 //
 // Config sha256 0830005a7f4be609e4227c3443a9d68683793720ef7daedf3843443522443834
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d96_causal_fp16
 
 #include "fa4_d96_causal_fp16_barriers.h"
 #include "fa4_d96_causal_fp16_device.cuh"

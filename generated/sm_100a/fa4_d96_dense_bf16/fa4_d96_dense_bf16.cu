@@ -38,6 +38,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 6e53da95b04d6900891b3a2487e3224e8f3713f97257c74ccadc9b2baaecf192
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d96_dense_bf16
 
 #include "fa4_d96_dense_bf16_barriers.h"
 #include "fa4_d96_dense_bf16_device.cuh"

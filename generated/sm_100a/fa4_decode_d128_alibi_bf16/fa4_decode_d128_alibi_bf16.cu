@@ -19,6 +19,8 @@
 //   kv_empty  6 x   8  a slot may be overwritten
 //
 // Config sha256 9cfe87a05a62ed2f9ef8d39ffccbf9902c756b9b9c2d1d0de215149aa2a60ece
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d128_alibi_bf16
 
 #include "fa4_decode_d128_alibi_bf16_barriers.h"
 #include "fa4_decode_d128_alibi_bf16_device.cuh"

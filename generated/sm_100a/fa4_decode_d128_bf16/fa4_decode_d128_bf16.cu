@@ -18,6 +18,8 @@
 //   kv_empty  6 x   8  a slot may be overwritten
 //
 // Config sha256 d9b14b7dc1bd2097a62d5503031bf81b644490c38bfe27bbe96eeda7974ec31c
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d128_bf16
 
 #include "fa4_decode_d128_bf16_barriers.h"
 #include "fa4_decode_d128_bf16_device.cuh"

@@ -18,6 +18,8 @@
 //   kv_empty  6 x   8  a slot may be overwritten
 //
 // Config sha256 2aac5c609d78046415aefb9575d36ffc7343385195f27c02edd108ee96950fca
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d128_kv_fp8_bf16
 
 #include "fa4_decode_d128_kv_fp8_bf16_barriers.h"
 #include "fa4_decode_d128_kv_fp8_bf16_device.cuh"

@@ -20,6 +20,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 35c4fd7a945905ce76cc07ded97febad469f3a7503300a61c261b4b4fe07b18f
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d128_paged64_kv_fp8_bf16
 
 #include "fa4_decode_d128_paged64_kv_fp8_bf16_barriers.h"
 #include "fa4_decode_d128_paged64_kv_fp8_bf16_device.cuh"

@@ -21,6 +21,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 9836b2af534949aa1ac0ab37b570ac63d029f19a98755fb2d954f60622567b87
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d128_paged64_kv_fp8_page_bf16
 
 #include "fa4_decode_d128_paged64_kv_fp8_page_bf16_barriers.h"
 #include "fa4_decode_d128_paged64_kv_fp8_page_bf16_device.cuh"

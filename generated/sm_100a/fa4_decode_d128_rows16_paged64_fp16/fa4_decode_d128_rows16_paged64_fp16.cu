@@ -20,6 +20,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 6df2cc533726838819d4066524957216025b8c692c5601c04fd788b6667ce746
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d128_rows16_paged64_fp16
 
 #include "fa4_decode_d128_rows16_paged64_fp16_barriers.h"
 #include "fa4_decode_d128_rows16_paged64_fp16_device.cuh"

@@ -18,6 +18,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 2b3b8f2010bc6ce56c8a173daded00e30f2f0ea51df1957a21f6d7f3c224ab37
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d128_splits_bf16
 
 #include "fa4_decode_d128_splits_bf16_barriers.h"
 #include "fa4_decode_d128_splits_bf16_device.cuh"

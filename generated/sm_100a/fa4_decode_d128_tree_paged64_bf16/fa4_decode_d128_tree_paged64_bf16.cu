@@ -21,6 +21,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 138cf78867f3d1580c1c2d1d457def9c06f0ef84e51b9eef89dafc24e13af30c
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d128_tree_paged64_bf16
 
 #include "fa4_decode_d128_tree_paged64_bf16_barriers.h"
 #include "fa4_decode_d128_tree_paged64_bf16_device.cuh"

@@ -18,6 +18,8 @@
 //   kv_empty  6 x   4  a slot may be overwritten
 //
 // Config sha256 8be62fb00ad8de1dd4c4e47bce2601441e30c2acfc9ff8e17b31e770a21d1a41
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d256_bf16
 
 #include "fa4_decode_d256_bf16_barriers.h"
 #include "fa4_decode_d256_bf16_device.cuh"

@@ -18,6 +18,8 @@
 //   kv_empty  3 x   4  a slot may be overwritten
 //
 // Config sha256 78f1f0f47caa5b7059b4ef5c4928a20c6ff464026db2b06b9542cffc9be68a44
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d512_bf16
 
 #include "fa4_decode_d512_bf16_barriers.h"
 #include "fa4_decode_d512_bf16_device.cuh"

@@ -20,6 +20,8 @@
 //   kv_empty  2 x   4  a slot may be overwritten
 //
 // Config sha256 85cbada3aa40d18a529c5dc8c082215f1381dec431656d4d1a88a3edb21936e6
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d512_paged64_bf16
 
 #include "fa4_decode_d512_paged64_bf16_barriers.h"
 #include "fa4_decode_d512_paged64_bf16_device.cuh"

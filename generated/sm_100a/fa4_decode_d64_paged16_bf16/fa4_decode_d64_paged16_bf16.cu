@@ -19,6 +19,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 ed88b851d9692c2f55709ea8f9913a3165f7672bfd836aa15725f6593db88cc6
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_d64_paged16_bf16
 
 #include "fa4_decode_d64_paged16_bf16_barriers.h"
 #include "fa4_decode_d64_paged16_bf16_device.cuh"

@@ -33,6 +33,8 @@
 //   288 to 319  scores of odd blocks: 64 x 64 float32, as two halves of 32
 //
 // Config sha256 08cd91af19df2458425f416472cc8cb9d22ddf7534f68271ed8ed98a969fded6
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_mla_bf16
 
 #include "fa4_decode_mla_bf16_barriers.h"
 #include "fa4_decode_mla_bf16_device.cuh"

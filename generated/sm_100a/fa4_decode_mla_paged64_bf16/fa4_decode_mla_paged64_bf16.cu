@@ -34,6 +34,8 @@
 //   288 to 319  scores of odd blocks: 64 x 64 float32, as two halves of 32
 //
 // Config sha256 3e85f13c7523d867a4c969f130f0cb050a6db2870a1a5846ded132397cb6afdd
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_decode_mla_paged64_bf16
 
 #include "fa4_decode_mla_paged64_bf16_barriers.h"
 #include "fa4_decode_mla_paged64_bf16_device.cuh"

@@ -23,6 +23,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 f85064a9a33281cfba6cdbd84571a41930db5440ad12fbbe405917117aeff21b
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16
 
 #include "gemm_bf16_barriers.h"
 #include "gemm_bf16_device.cuh"

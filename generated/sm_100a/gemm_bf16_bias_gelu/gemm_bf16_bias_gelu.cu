@@ -30,6 +30,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 cb64e80cd85c24280796f6557bc1e2bf6bbec41fe7234908aa6a29cf406eede7
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_bias_gelu
 
 #include "gemm_bf16_bias_gelu_barriers.h"
 #include "gemm_bf16_bias_gelu_device.cuh"

@@ -30,6 +30,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 b8a006534593ea2df07a06bac36d726c1de2166cdf558e65d4b18fceb83ff223
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_column_bias
 
 #include "gemm_bf16_column_bias_barriers.h"
 #include "gemm_bf16_column_bias_device.cuh"

@@ -32,6 +32,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 521e50cba0451644893428595d18e670dd0f742c0f87e2b8c25d2b54c281db52
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_fp32_out
 
 #include "gemm_bf16_fp32_out_barriers.h"
 #include "gemm_bf16_fp32_out_device.cuh"

@@ -24,6 +24,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 ab7e903b1d9fcf9d3933a494e7dda3f8bc91f30a1c7d1bcd4b29b5ef6ccb07f2
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_mn_major
 
 #include "gemm_bf16_mn_major_barriers.h"
 #include "gemm_bf16_mn_major_device.cuh"

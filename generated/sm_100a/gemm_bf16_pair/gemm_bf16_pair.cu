@@ -24,6 +24,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 430f1cc29d69cce9700e895c12c7e3c3f15c0080607f7a3a96d5796d22119259
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_pair
 
 #include "gemm_bf16_pair_barriers.h"
 #include "gemm_bf16_pair_device.cuh"

@@ -30,6 +30,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 7e14d419fd52c3e3426535cdb7a078b48e10a79e548323f92621c552c78b01c1
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_pair_bias
 
 #include "gemm_bf16_pair_bias_barriers.h"
 #include "gemm_bf16_pair_bias_device.cuh"

@@ -33,6 +33,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 84cdc27cfe04880205f67df2bbb2f653531a9da3d8f4e46634a45582c60a6b8d
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_pair_dynamic
 
 #include "gemm_bf16_pair_dynamic_barriers.h"
 #include "gemm_bf16_pair_dynamic_device.cuh"

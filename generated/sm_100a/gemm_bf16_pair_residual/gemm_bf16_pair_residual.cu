@@ -29,6 +29,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 58d532705dfaa35e3de1286ebc1b639160ba9b6ecff8023de7e985980bc07bb2
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_pair_residual
 
 #include "gemm_bf16_pair_residual_barriers.h"
 #include "gemm_bf16_pair_residual_device.cuh"

@@ -29,6 +29,8 @@
 //   128 to 255  accumulator 1: 64 x 256 float32, the second half of the columns in lanes 64 to 127
 //
 // Config sha256 caf3592c18b8395a6e35867f05c5a730a3657063073155b6d0868e02a15dd517
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_pair_short
 
 #include "gemm_bf16_pair_short_barriers.h"
 #include "gemm_bf16_pair_short_device.cuh"

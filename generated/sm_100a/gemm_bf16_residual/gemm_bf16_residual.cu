@@ -28,6 +28,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 c0b186fd852ad7a9dadb0f13e06616c4c5403b5d89e114b9edb7aeb9dcd43f27
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_residual
 
 #include "gemm_bf16_residual_barriers.h"
 #include "gemm_bf16_residual_device.cuh"

@@ -28,6 +28,8 @@
 //   128 to 255  accumulator 1: 64 x 128 float32, 16 rows in each quarter of the lanes
 //
 // Config sha256 2702374aad0ef604e0580aa1530b78be594e557f53a1d7572ccdf6502ef6ce15
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_fp16_short_residual
 
 #include "gemm_fp16_short_residual_barriers.h"
 #include "gemm_fp16_short_residual_device.cuh"

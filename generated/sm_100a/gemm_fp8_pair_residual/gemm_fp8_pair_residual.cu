@@ -29,6 +29,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 b2cea2ea0fc0af24cbdb22714bb01ad73e147dade0abfcaded0659135c7656bd
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_fp8_pair_residual
 
 #include "gemm_fp8_pair_residual_barriers.h"
 #include "gemm_fp8_pair_residual_device.cuh"

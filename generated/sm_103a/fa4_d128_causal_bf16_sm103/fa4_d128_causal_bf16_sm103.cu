@@ -38,6 +38,8 @@
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
 // Config sha256 e0d521bac87d4dbf4d3ffe50b803b2fc0b17ff055e31891013e4ea3c782992b6
+// Change the config, not this file, and render it again:
+//   fa4gen render fa4_d128_causal_bf16_sm103
 
 #include "fa4_d128_causal_bf16_sm103_barriers.h"
 #include "fa4_d128_causal_bf16_sm103_device.cuh"

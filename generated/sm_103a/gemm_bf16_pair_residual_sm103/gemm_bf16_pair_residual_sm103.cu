@@ -29,6 +29,8 @@
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
 // Config sha256 9e3e5fab35b55bc76d415aca5b375304d6c2e4321ed978a1bcf04451c1fddd77
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_pair_residual_sm103
 
 #include "gemm_bf16_pair_residual_sm103_barriers.h"
 #include "gemm_bf16_pair_residual_sm103_device.cuh"

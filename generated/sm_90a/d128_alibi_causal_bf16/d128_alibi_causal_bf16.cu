@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 2622385855a7e2bfd5bb302937214ed895f2a04729f2ab590a369d97229173cb
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_alibi_causal_bf16
 
 #include "d128_alibi_causal_bf16_barriers.h"
 #include "d128_alibi_causal_bf16_device.cuh"

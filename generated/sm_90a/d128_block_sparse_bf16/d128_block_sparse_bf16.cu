@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 029ff3462ced0cbd53453d4f709eed6e575c47fecf4811088e3a939204295e96
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_block_sparse_bf16
 
 #include "d128_block_sparse_bf16_barriers.h"
 #include "d128_block_sparse_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 0143abf4358274804702bb854a60071014d88cc7fcde080d489263851fc2c062
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_causal_bf16
 
 #include "d128_causal_bf16_barriers.h"
 #include "d128_causal_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 7f41e79b056123712d1ff241634c1f433d0547ad60110fbbf8de144242bbf5ca
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_causal_fp16
 
 #include "d128_causal_fp16_barriers.h"
 #include "d128_causal_fp16_device.cuh"

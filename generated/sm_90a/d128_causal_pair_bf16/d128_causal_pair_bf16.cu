@@ -25,6 +25,8 @@
 //   tile_empty   2 x  25  the tile has been read
 //
 // Config sha256 317f5afd0a9138bbd560a19f6c80e6eee0f77663670ab987062bf44d11125c99
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_causal_pair_bf16
 
 #include "d128_causal_pair_bf16_barriers.h"
 #include "d128_causal_pair_bf16_device.cuh"

@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 1def75a407ed43960bdc4de6f24ac1c451c46c8f278cf034555b93fbc0707804
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_causal_pingpong_bf16
 
 #include "d128_causal_pingpong_bf16_barriers.h"
 #include "d128_causal_pingpong_bf16_device.cuh"

@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 62d1d70f3114a51785f5be635cc5ebbf3f267becef0b9508c008d5bfad47382a
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_causal_softcap_bf16
 
 #include "d128_causal_softcap_bf16_barriers.h"
 #include "d128_causal_softcap_bf16_device.cuh"

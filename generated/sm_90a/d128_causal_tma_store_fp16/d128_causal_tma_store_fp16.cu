@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 5bfd0ee2bafdad1435239c592807672e005b592335bdb8c72192fd9177eeb200
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_causal_tma_store_fp16
 
 #include "d128_causal_tma_store_fp16_barriers.h"
 #include "d128_causal_tma_store_fp16_device.cuh"

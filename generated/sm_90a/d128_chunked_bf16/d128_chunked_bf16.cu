@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 2594ca474877c91a89c30c3b303270e172807e5208829fe8419b3d819ae70e54
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_chunked_bf16
 
 #include "d128_chunked_bf16_barriers.h"
 #include "d128_chunked_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 baaa54f3d82c5380dffecd03dd0712e47a6ca679e74b2ca37e6bec8f430657be
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_dense_bf16
 
 #include "d128_dense_bf16_barriers.h"
 #include "d128_dense_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 9662d74efd551a17c9949e13eef4fe28af237b0fb085872296fc9e2c2ee15369
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_dense_fp16
 
 #include "d128_dense_fp16_barriers.h"
 #include "d128_dense_fp16_device.cuh"

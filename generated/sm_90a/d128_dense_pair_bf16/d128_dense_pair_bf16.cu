@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 edc72745d6733dee26ec348072cd49abc3d20b9d8345a3a010275860cff99c2c
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_dense_pair_bf16
 
 #include "d128_dense_pair_bf16_barriers.h"
 #include "d128_dense_pair_bf16_device.cuh"

@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 e5d7796ee595b5d573a84c20131e4e418660328898d2f131b1d9a7a428fd19fe
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_documents_bf16
 
 #include "d128_documents_bf16_barriers.h"
 #include "d128_documents_bf16_device.cuh"

@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 474ecb8f1bbfa3a9394ae2635e66740b4845470e1e1e8f066931d5621577d267
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_documents_listed_bf16
 
 #include "d128_documents_listed_bf16_barriers.h"
 #include "d128_documents_listed_bf16_device.cuh"

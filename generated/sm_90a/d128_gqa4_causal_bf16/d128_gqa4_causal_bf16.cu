@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 f2bba3da7844e478fdae83cc4a0f247a951cde23c87921d9a24c3afce9269d8e
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_gqa4_causal_bf16
 
 #include "d128_gqa4_causal_bf16_barriers.h"
 #include "d128_gqa4_causal_bf16_device.cuh"

@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 fd7115722c692ff7cb57484fcf0e04f87e513f6833f6aa2fdcafe4d52fe876b0
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_lengths_causal_bf16
 
 #include "d128_lengths_causal_bf16_barriers.h"
 #include "d128_lengths_causal_bf16_device.cuh"

@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 1b027f9b6503bd67c86100f7d5363405fd3a4b709df4e336feb94061eb278c16
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_paged16_causal_bf16
 
 #include "d128_paged16_causal_bf16_barriers.h"
 #include "d128_paged16_causal_bf16_device.cuh"

@@ -25,6 +25,8 @@
 //   tile_empty   2 x  17  the tile has been read
 //
 // Config sha256 59432d7d86691fcd1fea386bb7f874e4c689f65fac2ef544f4472d5ae13333c3
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_paged16_prefill_bf16
 
 #include "d128_paged16_prefill_bf16_barriers.h"
 #include "d128_paged16_prefill_bf16_device.cuh"

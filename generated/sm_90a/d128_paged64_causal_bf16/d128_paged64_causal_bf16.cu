@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 a8714d14e327a21662277b463a8360f0146cb6003eb6a8d19f56577b0e444340
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_paged64_causal_bf16
 
 #include "d128_paged64_causal_bf16_barriers.h"
 #include "d128_paged64_causal_bf16_device.cuh"

@@ -25,6 +25,8 @@
 //   tile_empty   2 x  17  the tile has been read
 //
 // Config sha256 03c6801658c3235670fb3c2f1cfc8f7f66af8e68ed30ee1b39f41842d8220925
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_paged64_prefill_bf16
 
 #include "d128_paged64_prefill_bf16_barriers.h"
 #include "d128_paged64_prefill_bf16_device.cuh"

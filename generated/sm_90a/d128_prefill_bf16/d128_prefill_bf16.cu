@@ -24,6 +24,8 @@
 //   tile_empty   2 x  17  the tile has been read
 //
 // Config sha256 e3c6e87e87b55394b08cb11e101ebafaa3571f2bef613c438a55e60e81b5bbd3
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_prefill_bf16
 
 #include "d128_prefill_bf16_barriers.h"
 #include "d128_prefill_bf16_device.cuh"

@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 7613a612cbda1733f08783103c1b9a7328879e27474f877da2104c49bd4bf10b
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_ragged_causal_bf16
 
 #include "d128_ragged_causal_bf16_barriers.h"
 #include "d128_ragged_causal_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 f45ddd268e8105f5aee92f2bc7072b024a442d967b6b86e73eb7b9663852a220
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_streaming_bf16
 
 #include "d128_streaming_bf16_barriers.h"
 #include "d128_streaming_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 2d179863546db510d94b17d5de011c722d997144825ff0f31f0be0ab70665779
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_window_bf16
 
 #include "d128_window_bf16_barriers.h"
 #include "d128_window_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 d3855929769fbb96585754c96a60800c3089ac5193906483cbd4f45468666e29
+// Change the config, not this file, and render it again:
+//   fa4gen render d128_window_fp16
 
 #include "d128_window_fp16_barriers.h"
 #include "d128_window_fp16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 c4ffafa8cc9ca31c81e161316934aed8654345487f43ee8466b623f106d6a08e
+// Change the config, not this file, and render it again:
+//   fa4gen render d192_128_causal_bf16
 
 #include "d192_128_causal_bf16_barriers.h"
 #include "d192_128_causal_bf16_device.cuh"

@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 0f29439deaff58005899df8a922a56ea2e72968dfbb63354b82a1bd77da5a613
+// Change the config, not this file, and render it again:
+//   fa4gen render d192_128_ragged_causal_bf16
 
 #include "d192_128_ragged_causal_bf16_barriers.h"
 #include "d192_128_ragged_causal_bf16_device.cuh"

@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 8b2a9bf7af6b57af56d1388b25932fb6fd8dc3fa8fd7f0ab46a88db82b374563
+// Change the config, not this file, and render it again:
+//   fa4gen render d192_causal_bf16
 
 #include "d192_causal_bf16_barriers.h"
 #include "d192_causal_bf16_device.cuh"

@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 4589722ef1bb7484850dc1b5082b94c3eb998323070fdc0af344a4b57182eef1
+// Change the config, not this file, and render it again:
+//   fa4gen render d192_causal_fp16
 
 #include "d192_causal_fp16_barriers.h"
 #include "d192_causal_fp16_device.cuh"

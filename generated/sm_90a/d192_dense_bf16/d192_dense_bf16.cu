@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 1d14aebf3342057b20c40ac2a35a8ee958469fccac34aa828788196f2431d4d5
+// Change the config, not this file, and render it again:
+//   fa4gen render d192_dense_bf16
 
 #include "d192_dense_bf16_barriers.h"
 #include "d192_dense_bf16_device.cuh"

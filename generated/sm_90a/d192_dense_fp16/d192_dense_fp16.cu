@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 c2791edd4e432c6709c8daa5ca85d6fa3c5f244b69231c642e30252dd346950e
+// Change the config, not this file, and render it again:
+//   fa4gen render d192_dense_fp16
 
 #include "d192_dense_fp16_barriers.h"
 #include "d192_dense_fp16_device.cuh"

@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 72e855e5807f5431faf0e4bb4bfea0300434366207215583146a543c03975f9a
+// Change the config, not this file, and render it again:
+//   fa4gen render d192_window_bf16
 
 #include "d192_window_bf16_barriers.h"
 #include "d192_window_bf16_device.cuh"

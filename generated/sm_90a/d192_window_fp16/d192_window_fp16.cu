@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 ceddda4acab658ad6a7e719a70560df992d0025427a740124d45ac92c64952a1
+// Change the config, not this file, and render it again:
+//   fa4gen render d192_window_fp16
 
 #include "d192_window_fp16_barriers.h"
 #include "d192_window_fp16_device.cuh"

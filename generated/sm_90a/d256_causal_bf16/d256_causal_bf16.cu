@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 42d60bfcb123693bbb33fbd7f9db9491860d45217383cdbc19c1ae0562411b39
+// Change the config, not this file, and render it again:
+//   fa4gen render d256_causal_bf16
 
 #include "d256_causal_bf16_barriers.h"
 #include "d256_causal_bf16_device.cuh"

@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 f4640979ae66a45177b99677bf9c0a4e62b2e0e0059e80461b7a25365127a1c6
+// Change the config, not this file, and render it again:
+//   fa4gen render d256_causal_fp16
 
 #include "d256_causal_fp16_barriers.h"
 #include "d256_causal_fp16_device.cuh"

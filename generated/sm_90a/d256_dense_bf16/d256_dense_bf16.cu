@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 bc8ff5930813a536bb91918b69c783b04b7c1fed9cc02dfabcd32b59ce6ec540
+// Change the config, not this file, and render it again:
+//   fa4gen render d256_dense_bf16
 
 #include "d256_dense_bf16_barriers.h"
 #include "d256_dense_bf16_device.cuh"

@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 1368e558a8652aae04ba8efa996f7c7fbcf099aabc5f7746aa28cfe1fb1e04ab
+// Change the config, not this file, and render it again:
+//   fa4gen render d256_dense_fp16
 
 #include "d256_dense_fp16_barriers.h"
 #include "d256_dense_fp16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 40a67488ffaf7993f1cc7398ee894c513e1fdd5724d8ed46f29053209bf82e28
+// Change the config, not this file, and render it again:
+//   fa4gen render d256_gqa4_causal_bf16
 
 #include "d256_gqa4_causal_bf16_barriers.h"
 #include "d256_gqa4_causal_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 05dbab73237354933e42895f2e9b0fe2eb7079f5d6558d0f13c81913fdefb175
+// Change the config, not this file, and render it again:
+//   fa4gen render d256_ragged_causal_bf16
 
 #include "d256_ragged_causal_bf16_barriers.h"
 #include "d256_ragged_causal_bf16_device.cuh"

@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 70b0a33ffb8261033274bad2144ef6fcc344f8c28ecc23d193a0610f318b5b92
+// Change the config, not this file, and render it again:
+//   fa4gen render d256_window_bf16
 
 #include "d256_window_bf16_barriers.h"
 #include "d256_window_bf16_device.cuh"

@@ -23,6 +23,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 5c36a7e07481a102592cc9ae8007bcef36785c2a9bbdf83addd7d14f80cf57f4
+// Change the config, not this file, and render it again:
+//   fa4gen render d256_window_fp16
 
 #include "d256_window_fp16_barriers.h"
 #include "d256_window_fp16_device.cuh"

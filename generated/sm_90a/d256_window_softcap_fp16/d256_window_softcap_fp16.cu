@@ -24,6 +24,8 @@
 //   tile_empty   2 x   8  the tile has been read
 //
 // Config sha256 c9a4af3b24ae3669cdce4cfdefb165b9a650578b24881b7ed8e7b0e941f49ec3
+// Change the config, not this file, and render it again:
+//   fa4gen render d256_window_softcap_fp16
 
 #include "d256_window_softcap_fp16_barriers.h"
 #include "d256_window_softcap_fp16_device.cuh"

@@ -29,6 +29,8 @@
 //   tile_empty        2 x  17  the tile has been read
 //
 // Config sha256 f9453e48e8db055171c5e0cbd87f48436e1a739ed4f130d9884b9280df049671
+// Change the config, not this file, and render it again:
+//   fa4gen render d512_causal_bf16
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"

@@ -29,6 +29,8 @@
 //   tile_empty        2 x  17  the tile has been read
 //
 // Config sha256 89b8e7fc5adb382f2347238095534ddccd1ca652911d16b5374d59459fbdeae9
+// Change the config, not this file, and render it again:
+//   fa4gen render d512_causal_fp16
 
 #include "d512_causal_fp16_barriers.h"
 #include "d512_causal_fp16_device.cuh"

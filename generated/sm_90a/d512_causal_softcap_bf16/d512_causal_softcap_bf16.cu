@@ -30,6 +30,8 @@
 //   tile_empty        2 x  17  the tile has been read
 //
 // Config sha256 672ee330204b0cad7c883c38153f04c8f2f7a372324eee7886727a2f3fceb437
+// Change the config, not this file, and render it again:
+//   fa4gen render d512_causal_softcap_bf16
 
 #include "d512_causal_softcap_bf16_barriers.h"
 #include "d512_causal_softcap_bf16_device.cuh"

@@ -29,6 +29,8 @@
 //   tile_empty        2 x  17  the tile has been read
 //
 // Config sha256 01a6ed88c0e5d22ba16b2c26cb0e688b075ed16d8319fa8ce219445186651303
+// Change the config, not this file, and render it again:
+//   fa4gen render d512_chunked_bf16
 
 #include "d512_chunked_bf16_barriers.h"
 #include "d512_chunked_bf16_device.cuh"

@@ -29,6 +29,8 @@
 //   tile_empty        2 x  17  the tile has been read
 //
 // Config sha256 211c05d7977139cccbebedf3b84dade95b19ede00b6d24f9201233d1e8391070
+// Change the config, not this file, and render it again:
+//   fa4gen render d512_dense_bf16
 
 #include "d512_dense_bf16_barriers.h"
 #include "d512_dense_bf16_device.cuh"

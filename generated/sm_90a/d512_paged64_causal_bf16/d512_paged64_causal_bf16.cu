@@ -30,6 +30,8 @@
 //   tile_empty        2 x   8  the tile has been read
 //
 // Config sha256 f7d96ab85f10ee014b8c8ba62cd5a6c341f89a6e48bf8ee8fab4213852aeb1ef
+// Change the config, not this file, and render it again:
+//   fa4gen render d512_paged64_causal_bf16
 
 #include "d512_paged64_causal_bf16_barriers.h"
 #include "d512_paged64_causal_bf16_device.cuh"

@@ -30,6 +30,8 @@
 //   tile_empty        2 x  17  the tile has been read
 //
 // Config sha256 de721af12cfc761d1560b1bf2eccd09c21c39c9e15e50f31af2b718787c23577
+// Change the config, not this file, and render it again:
+//   fa4gen render d512_ragged_causal_bf16
 
 #include "d512_ragged_causal_bf16_barriers.h"
 #include "d512_ragged_causal_bf16_device.cuh"

@@ -29,6 +29,8 @@
 //   tile_empty        2 x  17  the tile has been read
 //
 // Config sha256 b9101ae727f7cf24fec7b32cba37de678b4ff9cbc7ac68a3ac1889af34433bfc
+// Change the config, not this file, and render it again:
+//   fa4gen render d512_window_bf16
 
 #include "d512_window_bf16_barriers.h"
 #include "d512_window_bf16_device.cuh"

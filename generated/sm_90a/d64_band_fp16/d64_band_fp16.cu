@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 5d40119ca2088a807023a0f9abd3ed6259595cea2d5e14fa266cb1400dfd3993
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_band_fp16
 
 #include "d64_band_fp16_barriers.h"
 #include "d64_band_fp16_device.cuh"

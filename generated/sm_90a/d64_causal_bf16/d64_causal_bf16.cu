@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 b74a809d082c13daa7ae97422ff0daf790e4200cee5f1f79217f4f9c4756d258
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_causal_bf16
 
 #include "d64_causal_bf16_barriers.h"
 #include "d64_causal_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 5f60e40564f42e46851bd43215f90182ca89cb9448d7c14091863603e7fccc53
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_causal_fp16
 
 #include "d64_causal_fp16_barriers.h"
 #include "d64_causal_fp16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 410ca845f9f8ff22b37afb14309fce0a7da3ddc038a7782cafc830e056f957c1
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_chunked_fp16
 
 #include "d64_chunked_fp16_barriers.h"
 #include "d64_chunked_fp16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 b510319da6efdbadb91e687f79622be5798e202b42592ab4a6c4294d590eefb5
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_dense_bf16
 
 #include "d64_dense_bf16_barriers.h"
 #include "d64_dense_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 99fe61a76c372917b3218a2c3ea884b41b554eb1cf34cbd1b0c3f0bd356c5344
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_dense_fp16
 
 #include "d64_dense_fp16_barriers.h"
 #include "d64_dense_fp16_device.cuh"

@@ -22,6 +22,8 @@
 //   tile_empty   2 x   4  the tile has been read
 //
 // Config sha256 3ee3d0f301f97a2c0ac9482810cb158567384a1f1e308f97ba9ef6964346dd82
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_dense_small_bf16
 
 #include "d64_dense_small_bf16_barriers.h"
 #include "d64_dense_small_bf16_device.cuh"

@@ -26,6 +26,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 0b9192add86e248f8aeb8d4197092a87e4b977a9c8f0303dd727ebe3d0b2491f
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_paged64_window_sinks_bf16
 
 #include "d64_paged64_window_sinks_bf16_barriers.h"
 #include "d64_paged64_window_sinks_bf16_device.cuh"

@@ -25,6 +25,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 b8d72fdea8f21b487be17ed464912c9d2983e0ca6df298419db9c9af81418f53
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_ragged_dense_bf16
 
 #include "d64_ragged_dense_bf16_barriers.h"
 #include "d64_ragged_dense_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 840e324d1652070fc4cdbd387d62c950b31bc54facf17da3902932178d51a7e8
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_window_bf16
 
 #include "d64_window_bf16_barriers.h"
 #include "d64_window_bf16_device.cuh"

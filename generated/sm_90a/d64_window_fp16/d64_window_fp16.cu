@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 7cf40959903196df1408d68d7351e4f3ff5504623961d5b3df9aa23c230d4aa3
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_window_fp16
 
 #include "d64_window_fp16_barriers.h"
 #include "d64_window_fp16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 ef8f302437971d0a0e19d86461d15f06b3c56a06752ffc408fd64cb277b356c5
+// Change the config, not this file, and render it again:
+//   fa4gen render d64_window_sinks_bf16
 
 #include "d64_window_sinks_bf16_barriers.h"
 #include "d64_window_sinks_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 be177c2e75e943bbfecd8c90545a31ca3bc7d4bcfe7cbe0d7823240426d92f01
+// Change the config, not this file, and render it again:
+//   fa4gen render d96_causal_bf16
 
 #include "d96_causal_bf16_barriers.h"
 #include "d96_causal_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 90d2a96a0b927e8114d7d80b7899d62515c5d4332e64f43df8b4bf5453ca1724
+// Change the config, not this file, and render it again:
+//   fa4gen render d96_causal_fp16
 
 #include "d96_causal_fp16_barriers.h"
 #include "d96_causal_fp16_device.cuh"

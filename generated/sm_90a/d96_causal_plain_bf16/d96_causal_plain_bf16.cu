@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 7a54077eff0a36629fb7a06ab66ed880a46710406a82658fe0b101dda9951706
+// Change the config, not this file, and render it again:
+//   fa4gen render d96_causal_plain_bf16
 
 #include "d96_causal_plain_bf16_barriers.h"
 #include "d96_causal_plain_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 e65b1542df991b1fccbd3f86950dd23b2eb64e50116ef82a16922a21365cbab5
+// Change the config, not this file, and render it again:
+//   fa4gen render d96_dense_bf16
 
 #include "d96_dense_bf16_barriers.h"
 #include "d96_dense_bf16_device.cuh"

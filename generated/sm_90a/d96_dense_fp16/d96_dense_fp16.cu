@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 fd5792202cc1763f717b9e35c66c6385e8392d39c5412f1f36c3bfcbafe62191
+// Change the config, not this file, and render it again:
+//   fa4gen render d96_dense_fp16
 
 #include "d96_dense_fp16_barriers.h"
 #include "d96_dense_fp16_device.cuh"

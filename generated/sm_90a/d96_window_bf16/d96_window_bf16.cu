@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 85b3a5f48d81142952cc195a4030170c11c280f736f5f801d8eb56870cb918ee
+// Change the config, not this file, and render it again:
+//   fa4gen render d96_window_bf16
 
 #include "d96_window_bf16_barriers.h"
 #include "d96_window_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   tile_empty   2 x  12  the tile has been read
 //
 // Config sha256 ebf17640633eb3a0e9d8849023b905affcf7493aaebf2892897f8db77f87a209
+// Change the config, not this file, and render it again:
+//   fa4gen render d96_window_fp16
 
 #include "d96_window_fp16_barriers.h"
 #include "d96_window_fp16_device.cuh"

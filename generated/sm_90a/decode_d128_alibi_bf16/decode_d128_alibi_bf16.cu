@@ -19,6 +19,8 @@
 //   kv_empty  6 x   8  a slot may be overwritten
 //
 // Config sha256 6c92aeb11be72417cfc7c5f462694ac77d311594ae2e69363ae740bf1cc95c0f
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d128_alibi_bf16
 
 #include "decode_d128_alibi_bf16_barriers.h"
 #include "decode_d128_alibi_bf16_device.cuh"

@@ -18,6 +18,8 @@
 //   kv_empty  6 x   8  a slot may be overwritten
 //
 // Config sha256 61028ab6dfac2768d7930def726a50cab08b6445469aa8120c49202eb2bb0aba
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d128_bf16
 
 #include "decode_d128_bf16_barriers.h"
 #include "decode_d128_bf16_device.cuh"

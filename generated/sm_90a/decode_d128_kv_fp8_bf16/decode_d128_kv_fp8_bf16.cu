@@ -18,6 +18,8 @@
 //   kv_empty  6 x   8  a slot may be overwritten
 //
 // Config sha256 b66ed26dc903b076d6283d9592090d74f9986f3f295ca500e65e3b09bde60375
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d128_kv_fp8_bf16
 
 #include "decode_d128_kv_fp8_bf16_barriers.h"
 #include "decode_d128_kv_fp8_bf16_device.cuh"

@@ -19,6 +19,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 d4cbab356819d0ee10ea1ae98e8a5bb8a7c6a8c1dbb25b3ae6cf9988164c11c2
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d128_paged64_bf16
 
 #include "decode_d128_paged64_bf16_barriers.h"
 #include "decode_d128_paged64_bf16_device.cuh"

@@ -20,6 +20,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 c1de170c6610d44543dd6ea6db8cd46d618a07103daf77eba481e367281d10c1
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d128_paged64_kv_fp8_bf16
 
 #include "decode_d128_paged64_kv_fp8_bf16_barriers.h"
 #include "decode_d128_paged64_kv_fp8_bf16_device.cuh"

@@ -21,6 +21,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 933327dc734e39c6085d38403c6224750fa5a6b439ce800dfcf59e5ccfe63f11
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d128_paged64_kv_fp8_page_bf16
 
 #include "decode_d128_paged64_kv_fp8_page_bf16_barriers.h"
 #include "decode_d128_paged64_kv_fp8_page_bf16_device.cuh"

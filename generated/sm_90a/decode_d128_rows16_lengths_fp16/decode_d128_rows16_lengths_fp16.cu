@@ -20,6 +20,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 ef0cde265bc40eeaa0590c7e6f99273d7e6ee58b93146b1613b420c3164713cd
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d128_rows16_lengths_fp16
 
 #include "decode_d128_rows16_lengths_fp16_barriers.h"
 #include "decode_d128_rows16_lengths_fp16_device.cuh"

@@ -18,6 +18,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 f348bc48968656dccfe24765ff55863a80e3422b7cbe898bf5304fb329879638
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d128_rows64_bf16
 
 #include "decode_d128_rows64_bf16_barriers.h"
 #include "decode_d128_rows64_bf16_device.cuh"

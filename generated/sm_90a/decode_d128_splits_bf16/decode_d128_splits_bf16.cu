@@ -18,6 +18,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 2571b81bbca0a7335eace916808e5df942cce0e19d9fc5513e04cb37d769bae4
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d128_splits_bf16
 
 #include "decode_d128_splits_bf16_barriers.h"
 #include "decode_d128_splits_bf16_device.cuh"

@@ -21,6 +21,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 02f516388cd3531da2d529f96c4addc05915005f62f63a806b87da5830000963
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d128_tree_paged64_bf16
 
 #include "decode_d128_tree_paged64_bf16_barriers.h"
 #include "decode_d128_tree_paged64_bf16_device.cuh"

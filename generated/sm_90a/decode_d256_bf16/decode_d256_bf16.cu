@@ -18,6 +18,8 @@
 //   kv_empty  6 x   4  a slot may be overwritten
 //
 // Config sha256 533443f8e021b89521b613051a3c416e2156de9e10c98095440ecd36a215379e
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d256_bf16
 
 #include "decode_d256_bf16_barriers.h"
 #include "decode_d256_bf16_device.cuh"

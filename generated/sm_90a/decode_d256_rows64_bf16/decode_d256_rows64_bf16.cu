@@ -18,6 +18,8 @@
 //   kv_empty  5 x   4  a slot may be overwritten
 //
 // Config sha256 42badd6ed716db7943e81b2d98c8ff0fbc54aa447f1bc5520c93ce269971c296
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d256_rows64_bf16
 
 #include "decode_d256_rows64_bf16_barriers.h"
 #include "decode_d256_rows64_bf16_device.cuh"

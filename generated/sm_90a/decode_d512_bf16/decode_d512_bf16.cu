@@ -18,6 +18,8 @@
 //   kv_empty  3 x   4  a slot may be overwritten
 //
 // Config sha256 614b3d63d19cd300799c4ae5155a51a1fe8a292a14ea5a08f233b09ec247813d
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d512_bf16
 
 #include "decode_d512_bf16_barriers.h"
 #include "decode_d512_bf16_device.cuh"

@@ -19,6 +19,8 @@
 //   kv_empty  2 x   4  a slot may be overwritten
 //
 // Config sha256 020ecb234c28160751620b95a53c9376a410838c06327ca50a3c8b903c917303
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d512_paged64_bf16
 
 #include "decode_d512_paged64_bf16_barriers.h"
 #include "decode_d512_paged64_bf16_device.cuh"

@@ -19,6 +19,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 cbb97d527daaf66eefcb6b606b6426ec494f7cf40a7880b78631b5f79452a670
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d64_paged16_bf16
 
 #include "decode_d64_paged16_bf16_barriers.h"
 #include "decode_d64_paged16_bf16_device.cuh"

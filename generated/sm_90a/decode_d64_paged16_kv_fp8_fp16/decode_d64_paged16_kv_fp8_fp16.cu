@@ -20,6 +20,8 @@
 //   kv_empty  5 x   8  a slot may be overwritten
 //
 // Config sha256 6b94365a0b36f42a21d039b844c1352b36471430f913874e1e4e574f1cc41684
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d64_paged16_kv_fp8_fp16
 
 #include "decode_d64_paged16_kv_fp8_fp16_barriers.h"
 #include "decode_d64_paged16_kv_fp8_fp16_device.cuh"

@@ -20,6 +20,8 @@
 //   kv_empty 11 x   8  a slot may be overwritten
 //
 // Config sha256 7ae0e214ba39de24abcd5181c1d08c318f62bb70ff225d218d413bc31cd15027
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_d64_rows64_paged64_fp16
 
 #include "decode_d64_rows64_paged64_fp16_barriers.h"
 #include "decode_d64_rows64_paged64_fp16_device.cuh"

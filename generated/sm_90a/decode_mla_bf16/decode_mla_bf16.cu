@@ -24,6 +24,8 @@
 //   probabilities_full  2 x   4  the probabilities of its block, and maxima, are in shared memory
 //
 // Config sha256 85e9da8b9b3725e5009aff7060b0e94efcd66dd23a7187a207c1205812fabc8b
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_mla_bf16
 
 #include "decode_mla_bf16_barriers.h"
 #include "decode_mla_bf16_device.cuh"

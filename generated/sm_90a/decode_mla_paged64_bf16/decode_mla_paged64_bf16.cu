@@ -25,6 +25,8 @@
 //   probabilities_full  2 x   4  the probabilities of its block, and maxima, are in shared memory
 //
 // Config sha256 d90995c0e83ca62f632f4540c5dae8cfc3adda9b2931c3a4fbf22a639e7723fc
+// Change the config, not this file, and render it again:
+//   fa4gen render decode_mla_paged64_bf16
 
 #include "decode_mla_paged64_bf16_barriers.h"
 #include "decode_mla_paged64_bf16_device.cuh"

@@ -24,6 +24,8 @@
 //   epi1_written  1 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 d11e1695e87282dfe83919c389d6763665ac1abf5723907c3476353101778931
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_128x144_eight_sm90
 
 #include "gemm_bf16_128x144_eight_sm90_barriers.h"
 #include "gemm_bf16_128x144_eight_sm90_device.cuh"

@@ -24,6 +24,8 @@
 //   epi1_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 1fcc4b5d61a54f98b984b753e7c4e0280aa07dca54ad7386f5ee83a878d7bf18
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_128x144_residual_sm90
 
 #include "gemm_bf16_128x144_residual_sm90_barriers.h"
 #include "gemm_bf16_128x144_residual_sm90_device.cuh"

@@ -28,6 +28,8 @@
 //   sums_empty    2 x   4  the sums of the next tile that the peer writes may be sent
 //
 // Config sha256 7915984c7e74e58309e90fac63a71f622524a7d6ed0122df2350dba8de631b1f
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_128x64_split_residual_sm90
 
 #include "gemm_bf16_128x64_split_residual_sm90_barriers.h"
 #include "gemm_bf16_128x64_split_residual_sm90_device.cuh"

@@ -21,6 +21,8 @@
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 9f414603e95f31dfaeacbb3d8ba2799f8d499b3dab5af9cfce681c14058aeb61
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_136x64_pair_sm90
 
 #include "gemm_bf16_136x64_pair_sm90_barriers.h"
 #include "gemm_bf16_136x64_pair_sm90_device.cuh"

@@ -27,6 +27,8 @@
 //   epi2_written  1 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 e533ec39adb9a58356a0adcbe995b8d95fa846a496ea4d5c9492164ad2dd5c6a
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_192x176_pair_sm90
 
 #include "gemm_bf16_192x176_pair_sm90_barriers.h"
 #include "gemm_bf16_192x176_pair_sm90_device.cuh"

@@ -19,6 +19,8 @@
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 4ffe49cac38fd84d0baf802b65e7225320642aa8c3997461870604e9dfbb2abf
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_64x192_four_sm90
 
 #include "gemm_bf16_64x192_four_sm90_barriers.h"
 #include "gemm_bf16_64x192_four_sm90_device.cuh"

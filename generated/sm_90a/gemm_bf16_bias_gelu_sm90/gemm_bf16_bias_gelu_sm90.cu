@@ -26,6 +26,8 @@
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 0b9691c14495761b78fb6f71385d8d057ffe41d7154447fa40480b30b2ef96ae
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_bias_gelu_sm90
 
 #include "gemm_bf16_bias_gelu_sm90_barriers.h"
 #include "gemm_bf16_bias_gelu_sm90_device.cuh"

@@ -25,6 +25,8 @@
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 f599d54efdd8d2db9ac43ccd0f86b31b2ea8da857663d6ec1af806e72963a1cb
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_column_bias_sm90
 
 #include "gemm_bf16_column_bias_sm90_barriers.h"
 #include "gemm_bf16_column_bias_sm90_device.cuh"

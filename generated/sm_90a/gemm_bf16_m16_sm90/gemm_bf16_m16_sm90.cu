@@ -19,6 +19,8 @@
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 744e0ebec66c7b5425ee74fb4c7889f2e8259ac08726e400c9cc3f056ac7ae40
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_m16_sm90
 
 #include "gemm_bf16_m16_sm90_barriers.h"
 #include "gemm_bf16_m16_sm90_device.cuh"

@@ -22,6 +22,8 @@
 //   sums_empty    1 x   4  the sums of the next tile that the peer writes may be sent
 //
 // Config sha256 775e68e368751926fae09799259c711d0285ac8d4917edf9d082cb3ec9caeef0
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_m16_split_sm90
 
 #include "gemm_bf16_m16_split_sm90_barriers.h"
 #include "gemm_bf16_m16_split_sm90_device.cuh"

@@ -20,6 +20,8 @@
 //   epi0_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 16743093e191b7c036db7e87aa23772eddb6e82e7299e249ce5337706976d361
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_m64_residual_sm90
 
 #include "gemm_bf16_m64_residual_sm90_barriers.h"
 #include "gemm_bf16_m64_residual_sm90_device.cuh"

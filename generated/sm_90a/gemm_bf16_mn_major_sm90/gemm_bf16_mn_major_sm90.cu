@@ -24,6 +24,8 @@
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 81c100142ed05bdea1325a1c15f1243d9ff07e76a5d584d03d1fbc7b6295283d
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_mn_major_sm90
 
 #include "gemm_bf16_mn_major_sm90_barriers.h"
 #include "gemm_bf16_mn_major_sm90_device.cuh"

@@ -25,6 +25,8 @@
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 900ca45c61f69b6585af0f868d4353e1783acc2e67784da2af68f1514bce054d
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_pair_residual_sm90
 
 #include "gemm_bf16_pair_residual_sm90_barriers.h"
 #include "gemm_bf16_pair_residual_sm90_device.cuh"

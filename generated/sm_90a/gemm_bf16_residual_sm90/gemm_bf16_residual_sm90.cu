@@ -24,6 +24,8 @@
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 d30b09b981f4f80e71ea0035d61d698def9aee3a3fffd3218cf68a5af7689889
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_residual_sm90
 
 #include "gemm_bf16_residual_sm90_barriers.h"
 #include "gemm_bf16_residual_sm90_device.cuh"

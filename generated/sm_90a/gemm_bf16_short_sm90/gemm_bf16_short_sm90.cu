@@ -21,6 +21,8 @@
 //   epi0_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 f6bb15eeb4b51992a67f1fd0847de1d75d6da690b48be7153b7c6fa9965f87e8
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_short_sm90
 
 #include "gemm_bf16_short_sm90_barriers.h"
 #include "gemm_bf16_short_sm90_device.cuh"

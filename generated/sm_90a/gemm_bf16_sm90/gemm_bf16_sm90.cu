@@ -22,6 +22,8 @@
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 a6e505d939f6954494face8b756f44e263f55af198c82ff4c906a84cf6856d07
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_bf16_sm90
 
 #include "gemm_bf16_sm90_barriers.h"
 #include "gemm_bf16_sm90_device.cuh"

@@ -25,6 +25,8 @@
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 d674747df6e7519b4e49d043d9f7d8163833cf05d2d836d180b0dcd884e2f6f1
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_fp16_sm90
 
 #include "gemm_fp16_sm90_barriers.h"
 #include "gemm_fp16_sm90_device.cuh"

@@ -26,6 +26,8 @@
 //   epi2_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 4e06d9de10c69e38e45317d3a73be65f1565f6ef55f02df04b2a90f79449fa0b
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_fp16_three_warpgroups_sm90
 
 #include "gemm_fp16_three_warpgroups_sm90_barriers.h"
 #include "gemm_fp16_three_warpgroups_sm90_device.cuh"

@@ -22,6 +22,8 @@
 //   epi1_written  2 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 b49084a998ea7cb29deac2c0a96657176a607fcd0a86be81456a2104d9ad701d
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_fp8_ping_pong_sm90
 
 #include "gemm_fp8_ping_pong_sm90_barriers.h"
 #include "gemm_fp8_ping_pong_sm90_device.cuh"

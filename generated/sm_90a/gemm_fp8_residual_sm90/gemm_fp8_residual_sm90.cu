@@ -25,6 +25,8 @@
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 a559b2a4f40e63bd9443e5e9f4958f9443a6ca784d86660e346fda1765a79f35
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_fp8_residual_sm90
 
 #include "gemm_fp8_residual_sm90_barriers.h"
 #include "gemm_fp8_residual_sm90_device.cuh"

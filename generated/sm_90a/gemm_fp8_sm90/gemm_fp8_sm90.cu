@@ -22,6 +22,8 @@
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
 // Config sha256 76046cd0a0785dd8f1dab37cd0a2c8ea7a03559a09d214fec98d0063822f98a8
+// Change the config, not this file, and render it again:
+//   fa4gen render gemm_fp8_sm90
 
 #include "gemm_fp8_sm90_barriers.h"
 #include "gemm_fp8_sm90_device.cuh"

@@ -1,4 +1,4 @@
-"""The words of verdicts for how far an emulated kernel is proved."""
+"""The words of verdicts for how far a kernel that was run is proved."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from fa4gen.counts import counted
 EMULATED: Final = "emulated"
 PARTLY: Final = "partly emulated"
 """Cases passed, and some instructions ran in none of them."""
+RAN: Final = "ran on "
+"""What the name of a GPU follows."""
 
 
 def emulated_proof(not_run: int) -> str:
