@@ -16,6 +16,7 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
 * ``abi``, ``launcher figures`` and ``launch figures`` in docs/vendoring.md, from the template of
   the launcher's header, what `fa4gen bench --vendored` wrote, and launch_host_time.py.
 
+It writes fa4gen/shipped_names.py, too, from the names of the shipped configs.
 tests/test_docs.py fails when one of them is not current.
 """
 
@@ -28,8 +29,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import bench_parts  # beside this file, as the next seven
+import bench_parts  # beside this file, as the next eight
 import model_parts
+import name_parts
 import readme_parts
 import set_parts
 import shape_parts
@@ -227,7 +229,7 @@ def current_texts() -> dict[str, str]:
     for file, name, make in PARTS:
         text = texts.get(file) or (ROOT / file).read_text(encoding="utf-8")
         texts[file] = replaced(text, name, make())
-    return texts | bench_parts.pictures(ROOT)
+    return texts | bench_parts.pictures(ROOT) | {name_parts.MODULE: name_parts.module_text()}
 
 
 def main() -> int:

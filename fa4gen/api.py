@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
     from fa4gen.runtime.attention import AttentionKernel
     from fa4gen.runtime.gemm import GemmKernel
+    from fa4gen.shipped_names import AttentionName, GemmName
     from fa4gen.tune.kernel_set import KernelSet
 
 NAMELESS = "kernel"
@@ -22,12 +23,24 @@ NAMELESS = "kernel"
 
 @overload
 def load(
+    config: AttentionName, *, shapes: None = None, compiler: str = "auto", cache: bool = True
+) -> AttentionKernel: ...
+
+
+@overload
+def load(
+    config: GemmName, *, shapes: None = None, compiler: str = "auto", cache: bool = True
+) -> GemmKernel: ...
+
+
+@overload
+def load(  # a config of the user's may be of either family, and a set of kernels
     config: str | Path | Mapping[str, Any],
     *,
     shapes: None = None,
     compiler: str = "auto",
     cache: bool = True,
-) -> AttentionKernel | GemmKernel: ...
+) -> Any: ...
 
 
 @overload
@@ -52,7 +65,9 @@ def load(
     ``config`` is the name of a shipped config (``"d128_causal_bf16"``), the path of a YAML file, or
     the config itself as a mapping; ``compiler`` is "auto", "nvrtc" or "nvcc". With ``cache``,
     earlier results are taken from the user's cache folder. Works without a GPU; only calls of the
-    kernel need one; AttentionKernel and GemmKernel document their arguments.
+    kernel need one; AttentionKernel and GemmKernel document their arguments. Type checkers know
+    which of them a shipped name gives, and the result for a config of your own by an annotation:
+    ``kernel: fa4gen.AttentionKernel = fa4gen.load("my.yaml")``.
 
     With ``shapes="auto"`` the result is a KernelSet: called like the kernel, it picks by the shapes
     of the arrays among the config itself, shipped configs that compute the same, and other tiles:

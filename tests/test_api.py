@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import subprocess
 import sys
 
@@ -91,6 +92,26 @@ def test_importing_the_package_imports_nothing_heavy():
 def test_other_names_are_no_part_of_the_package():
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
         _ = fa4gen.lode
+
+
+def test_the_interface_is_named_and_shown_by_help():
+    """The command line starts without it: each name is imported at its first use."""
+    names = {"load", "AttentionKernel", "GemmKernel", "KernelSet", "Problem", "__version__"}
+    names |= {"ArgumentError", "CompileError", "ConfigError", "Fa4genError"}
+    assert set(fa4gen.__all__) == names | {"MissingCapabilityError"}
+    for name in fa4gen.__all__:
+        assert getattr(fa4gen, name) is not None
+        assert name in dir(fa4gen)
+    text = pydoc.plain(pydoc.render_doc(fa4gen))
+    assert "load(config: 'str | Path | Mapping[str, Any]'" in text
+    for name in ("AttentionKernel", "GemmKernel", "KernelSet", "ArgumentError"):
+        assert f"class {name}(" in text
+
+
+def test_names_of_the_interface_import_what_they_need_alone():
+    code = "import fa4gen, sys; fa4gen.ConfigError; print('fa4gen.api' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_the_package_shows_what_it_has():

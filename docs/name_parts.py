@@ -1,0 +1,32 @@
+"""The types of shipped configs' names, from the configs; docs/update.py writes their module."""
+
+from __future__ import annotations
+
+MODULE = "fa4gen/shipped_names.py"
+"""From the root."""
+HEAD = '''"""The names of the shipped configs as types, by family: docs/update.py writes them.
+
+``fa4gen.load`` returns the kernel of a family for a literal name, which editors can complete.
+"""
+
+from typing import Literal
+'''
+
+
+def module_text() -> str:
+    """Return the text of the module."""
+    from fa4gen.config.find import shipped_configs
+    from fa4gen.config.load import load_config
+
+    names: dict[str, list[str]] = {"attention": [], "gemm": []}
+    for path in shipped_configs():
+        names[load_config(path).config.kernel].append(path.stem)
+    types = (
+        f"\n{family.title()}Name = Literal[\n"
+        + "".join(f'    "{name}",\n' for name in sorted(found))
+        + f']\n"""Of {title}."""\n'
+        for (family, found), title in zip(
+            names.items(), ("attention kernels", "matrix products"), strict=True
+        )
+    )
+    return HEAD + "".join(types)
