@@ -7,7 +7,12 @@ current, 4 a needed capability is absent).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+from fa4gen.escapes import one_line
+
+_UNINDENTED = re.compile(r"\n(?=\S)")
 
 
 @dataclass(frozen=True)
@@ -29,15 +34,17 @@ class Problem:
     @property
     def place(self) -> str:
         """``file:line:column``, or as much of it as is known; ``option (file)`` with an option."""
-        if self.option:
-            return f"{self.option} ({self.file})" if self.file else self.option
-        parts = [self.file] if self.file else []
+        file, option = one_line(self.file), one_line(self.option)
+        if option:
+            return f"{option} ({file})" if file else option
+        parts = [file] if file else []
         if self.line:
             parts += [str(self.line), str(self.column)]
         return ":".join(parts)
 
     def __str__(self) -> str:
-        text = f"{self.place}: {self.message}" if self.place else self.message
+        message = _UNINDENTED.sub("\n  ", self.message)  # or a line might look like another problem
+        text = f"{self.place}: {message}" if self.place else message
         return f"{text}\n  {self.remedy}" if self.remedy else text
 
 

@@ -336,8 +336,7 @@ def _document(
 
 def _conclude(results: Sequence[ConfigResult], output_format: OutputFormat) -> int:
     from fa4gen.bench.report import host_table, residual_table, summary_table
-    from fa4gen.cli.github import annotation
-    from fa4gen.cli.output import note, print_table
+    from fa4gen.cli.output import print_table, report
 
     if output_format != "json":
         summary = summary_table(results) if len(results) > 1 else None
@@ -353,5 +352,5 @@ def _conclude(results: Sequence[ConfigResult], output_format: OutputFormat) -> i
             print_table(costs.columns, costs.rows, right=costs.columns[2:])
     problems = [problem for result in results for problem in result.problems]
     for problem in problems:
-        note(annotation("error", problem) if output_format == "github" else f"{problem}")
+        report(problem, output_format)
     return 1 if problems else 0

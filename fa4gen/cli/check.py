@@ -220,8 +220,7 @@ def _print_json(
 
 
 def _annotate(verdicts: Sequence[FileVerdict], fixes: Sequence[str]) -> None:
-    from fa4gen.cli.github import annotation
-    from fa4gen.cli.output import note
+    from fa4gen.cli.output import annotate
     from fa4gen.config.paths import shown_path
 
     remedy = f"Run: {' && '.join(fixes)}" if fixes else ""
@@ -229,4 +228,4 @@ def _annotate(verdicts: Sequence[FileVerdict], fixes: Sequence[str]) -> None:
         if verdict.verdict != "current":
             message = f"{verdict.verdict}: {verdict.reason}"
             problem = Problem(message, remedy, file=shown_path(verdict.path), line=1, column=1)
-            note(annotation("error", problem))
+            annotate("error", problem)

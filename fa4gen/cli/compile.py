@@ -146,13 +146,12 @@ def _report(rows: Sequence[Row], output_format: OutputFormat) -> int:
 
 def _say_problems(rows: Sequence[Row], output_format: OutputFormat) -> None:
     """Say on stderr why kernels failed, and warn of what does not fail them."""
-    from fa4gen.cli.github import annotation
-    from fa4gen.cli.output import note
+    from fa4gen.cli.output import report
     from fa4gen.errors import Problem
 
     for row in rows:
         for problem in row.problems:
-            note(annotation("error", problem) if output_format == "github" else f"{problem}")
+            report(problem, output_format)
         findings = row.outcome.kernel.findings if row.outcome.kernel else ()
         for finding in findings:
             if not finding.forbids:
@@ -163,4 +162,4 @@ def _say_problems(rows: Sequence[Row], output_format: OutputFormat) -> None:
                 warning = Problem(
                     message, file=f"{row.item.kernel.folder}/{row.outcome.unit.name}.cu"
                 )
-                note(annotation("warning", warning) if output_format == "github" else f"{warning}")
+                report(warning, output_format, "warning")

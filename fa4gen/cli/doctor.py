@@ -44,7 +44,7 @@ def command(require_gpu: bool, require_nvcc: bool, output_format: OutputFormat) 
 
     Compilers are tried out: each compiles a small kernel for every architecture.
     """
-    from fa4gen.cli.output import note, print_json
+    from fa4gen.cli.output import print_json, report
     from fa4gen.errors import MissingCapabilityError
 
     found = _look()
@@ -55,12 +55,7 @@ def command(require_gpu: bool, require_nvcc: bool, output_format: OutputFormat) 
     else:
         _print_text(found)
     for problem in missing:
-        if output_format == "github":
-            from fa4gen.cli.github import annotation
-
-            note(annotation("error", problem))
-        else:
-            note(f"error: {problem}")
+        report(problem, output_format, text=f"error: {problem}")
     return status
 
 

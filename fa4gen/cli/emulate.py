@@ -10,7 +10,7 @@ import click
 from fa4gen.cli.findings import finding_text, own_line
 from fa4gen.cli.launch_files import MAX_PTX_BYTES, load_launch_file, refusal
 from fa4gen.cli.options import FilePath, NumberRange, OutputFormat, bytes_given, format_option
-from fa4gen.cli.output import note
+from fa4gen.cli.output import annotate, note
 from fa4gen.cli.timeline import draw_timeline, print_figures, trace_for
 from fa4gen.config.paths import shown_path
 from fa4gen.config.text import read_text
@@ -327,8 +327,6 @@ def _print(
     for line in (*_details(runs), *coverage_lines(_coverage(runs))):
         click.echo(line)
     if output_format == "github":
-        from fa4gen.cli.github import annotation
-
         for finding in {
             (one.line, one.kind, one.earlier): one for run in runs for one in run.report.findings
         }.values():
@@ -336,7 +334,7 @@ def _print(
             path, number = (own.path, own.line) if own else (ptx, finding.line)
             problem = Problem(finding_text(finding), file=shown_path(path), line=number, column=1)
             error = finding.severity.value == "error"
-            note(annotation("error" if error else "warning", problem))
+            annotate("error" if error else "warning", problem)
 
 
 def _results(run: Run) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import click
@@ -147,12 +146,12 @@ def _explain_problems(
 
 
 def _print_section(section: Section) -> None:
-    from fa4gen.cli.output import print_table, table_width
+    from fa4gen.cli.output import print_table, print_title, table_width
     from fa4gen.cli.table import wrapped
 
     if section.title:
         title = section.title
-        click.echo(title if os.environ.get("NO_COLOR") else click.style(title, bold=True))
+        print_title(title)
     width = table_width() or PAGE_WIDTH
     for line in section.lines:
         drawn = any("\u2500" <= character <= "\u257f" for character in line)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.escapes import printable
+
 if TYPE_CHECKING:
     from fa4gen.errors import Problem
 
@@ -23,7 +25,7 @@ def annotation(level: Literal["error", "warning", "notice"], problem: Problem) -
 
 def _data(text: str) -> str:
     """Escape the message: GitHub decodes these three, in this order of need."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

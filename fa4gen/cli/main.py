@@ -18,6 +18,7 @@ import click
 
 from fa4gen.cli.options import RunOptions, asked_format
 from fa4gen.cli.stderr import forgive_stderr
+from fa4gen.cli.streams import printable_streams, trusted
 from fa4gen.errors import ConfigError, Fa4genError, Problem
 from fa4gen.termination import exit_on_sigterm, raise_on_sigint
 from fa4gen.version import __version__
@@ -186,6 +187,11 @@ def main(args: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # do not fail on a name that cannot be encoded
         sys.stdout.reconfigure(errors="backslashreplace")
     forgive_stderr()
+    with printable_streams():
+        return _main(args)
+
+
+def _main(args: Sequence[str]) -> int:
     run = RunOptions(asked_format(args))
     _take_signals()
     try:
@@ -274,7 +280,7 @@ def _stdout_fails() -> bool:
 
 def _discard_stdout() -> None:
     """Let nothing more be written to a stdout that takes no more, not even when Python exits."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    if isinstance(trusted(sys.stdout), io.TextIOWrapper):
         with Path(os.devnull).open("wb") as nothing:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
         # What the old one still holds is not written: under a limit of sizes that can fail as well.

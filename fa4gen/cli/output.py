@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from fa4gen.cli.github import annotation
+from fa4gen.cli.streams import trusted
+from fa4gen.escapes import one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,9 +60,18 @@ def print_table(
         colour = next((word for word in words if word not in _ATTRIBUTES), None)
         return click.style(part, fg=colour, **{word: True for word in words if word != colour})
 
-    cells = [[str(cell) for cell in row] for row in rows]
-    lines = table_lines(columns, cells, right=right, most=table_width(), paint=paint)
-    click.echo("\n".join([*([title] if title else []), *lines]), color=coloured or None)
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    head = [printable(column) for column in columns]
+    lines = table_lines(head, cells, right=right, most=table_width(), paint=paint)
+    text = "\n".join([*([printable(title)] if title else []), *lines])
+    click.echo(text, file=trusted(sys.stdout), color=coloured or None)
+
+
+def print_title(title: str) -> None:
+    """Print a title on stdout, in bold on terminals."""
+    text = printable(title)
+    bold = text if os.environ.get("NO_COLOR") else click.style(text, bold=True)
+    click.echo(bold, file=trusted(sys.stdout))
 
 
 def table_width() -> int | None:
@@ -79,14 +90,35 @@ def markdown_lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> lis
     """Return the lines of a table in GitHub's Markdown."""
 
     def line(cells: Iterable[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
 
     return [line(columns), line("---" for _ in columns), *map(line, rows)]
 
 
 def note(message: str) -> None:
-    """Print a message for the user on stderr."""
-    print(message, file=sys.stderr)
+    """Print a message for the user on stderr, also while a bar is drawn there."""
+    print(printable(message), file=sys.stderr)
+
+
+def report(
+    problem: Problem,
+    output_format: OutputFormat,
+    level: Literal["error", "warning", "notice"] = "error",
+    text: str = "",
+) -> None:
+    """Print ``problem`` on stderr: an annotation for GitHub, else ``text`` or the problem's own."""
+    if output_format == "github":
+        annotate(level, problem)
+    else:
+        note(text or str(problem))
+
+
+def annotate(
+    level: Literal["error", "warning", "notice"], problem: Problem, *, on_stdout: bool = False
+) -> None:
+    """Print the annotation of ``problem`` on stderr, or on stdout."""
+    stream = sys.stdout if on_stdout else sys.stderr
+    print(annotation(level, problem), file=trusted(stream))
 
 
 def problem_data(problem: Problem) -> dict[str, Any]:
@@ -103,10 +135,7 @@ def report_problems(
 ) -> None:
     """Print the problems that ended a command."""
     for problem in problems:
-        if output_format == "github":
-            note(annotation("error", problem))
-        else:
-            note(f"error: {problem}" if not problem.place else str(problem))
+        report(problem, output_format, text="" if problem.place else f"error: {problem}")
     if output_format == "json":
         print_json(
             {

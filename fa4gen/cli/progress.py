@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from fa4gen.cli.options import RunOptions
 from fa4gen.cli.output import note
+from fa4gen.cli.streams import trusted
+from fa4gen.escapes import one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +59,7 @@ def _bar(total: int, what: str) -> Iterator[Progress]:
     from rich.console import Console
 
     console = Console(
-        stderr=True,
+        file=trusted(sys.stderr),
         highlight=False,
         markup=False,
         # no colours, and no bold either: https://no-color.org
@@ -85,7 +87,7 @@ def _bar(total: int, what: str) -> Iterator[Progress]:
 
             def advance(self, message: str = "") -> None:
                 if message:
-                    bar.console.print(message)
+                    bar.console.print(printable(message))
                 self._done += 1
                 bar.update(task, completed=self._done, done=f"{self._done}/{total} {what}")
 
@@ -146,8 +148,9 @@ def pulse() -> Iterator[Callable[[str], None]]:
             return
         said = now
         if terminal:
-            print(f"\r{message:<{width}}", end="", file=sys.stderr, flush=True)
-            width = len(message)
+            shown = one_line(message)
+            print(f"\r{shown:<{width}}", end="", file=trusted(sys.stderr), flush=True)
+            width = len(shown)
         else:
             note(message)
 
@@ -155,4 +158,4 @@ def pulse() -> Iterator[Callable[[str], None]]:
         yield show
     finally:
         if width:
-            print(f"\r{'':<{width}}\r", end="", file=sys.stderr, flush=True)
+            print(f"\r{'':<{width}}\r", end="", file=trusted(sys.stderr), flush=True)

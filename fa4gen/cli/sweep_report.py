@@ -174,14 +174,14 @@ def _print_annotations(records: Sequence[CaseRecord]) -> None:
     """Print one annotation for each problem, however many cases have it: GitHub shows few."""
     from dataclasses import replace
 
-    from fa4gen.cli.github import annotation
+    from fa4gen.cli.output import annotate
 
     for problem, cases in _by_problem(records, "failed").items():
         named = replace(problem, message=f"{_cases_in_words(cases)} failed: {problem.message}")
-        print(annotation("error", named))
+        annotate("error", named, on_stdout=True)
     for problem, cases in _by_problem(records, "skipped").items():
         named = replace(problem, message=f"{_cases_in_words(cases)} skipped: {problem.message}")
-        print(annotation("notice", named))
+        annotate("notice", named, on_stdout=True)
 
 
 def _by_problem(records: Sequence[CaseRecord], outcome: Outcome) -> dict[Problem, list[str]]:

@@ -330,8 +330,7 @@ def _print(
     written: Sequence[str],
     output_format: OutputFormat,
 ) -> None:
-    from fa4gen.cli.github import annotation
-    from fa4gen.cli.output import note, print_json, print_table
+    from fa4gen.cli.output import note, print_json, print_table, report
 
     if output_format == "json":
         print_json(
@@ -345,11 +344,7 @@ def _print(
         print_table(COLUMNS, [_row(record) for record in records], right=COLUMNS[3:])
     for record in records:
         for problem in record.problems:
-            note(
-                annotation("error", problem)
-                if output_format == "github"
-                else f"{record.problem}: {problem}"
-            )
+            report(problem, output_format, text=f"{record.problem}: {problem}")
     say = note if output_format == "json" else print
     if any(record.decided_by == "model" for record in records if record.winner):
         say("The cost model chose: nothing was measured.")

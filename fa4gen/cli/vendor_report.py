@@ -93,8 +93,7 @@ def _file_data(plan: FolderPlan, outcome: FileOutcome, diff: bool) -> dict[str, 
 
 def annotate_conflicts(plan: FolderPlan, output_format: OutputFormat) -> None:
     """Say on stderr what the user has to decide."""
-    from fa4gen.cli.github import annotation
-    from fa4gen.cli.output import note
+    from fa4gen.cli.output import report
     from fa4gen.config.paths import shown_path
     from fa4gen.errors import Problem
 
@@ -107,7 +106,7 @@ def annotate_conflicts(plan: FolderPlan, output_format: OutputFormat) -> None:
             _first_marker(outcome.after or b""),
             1,
         )
-        note(annotation("error", problem) if output_format == "github" else str(problem))
+        report(problem, output_format)
 
 
 def check_data(verdict: FolderVerdict, *, diff: bool) -> dict[str, Any]:
@@ -179,19 +178,21 @@ def print_check(verdict: FolderVerdict, *, diff: bool) -> None:
 
 def annotate_check(verdict: FolderVerdict) -> None:
     """Write an annotation for each file that is not current."""
-    from fa4gen.cli.github import annotation
-    from fa4gen.cli.output import note
+    from fa4gen.cli.output import annotate
     from fa4gen.config.paths import shown_path
     from fa4gen.errors import Problem
 
     fix = _fix(verdict)
+    found = []
     for file in verdict.files:
         if file.verdict not in ("current", "allowed"):
             path = shown_path(verdict.folder / file.path)
             line = _first_marker(file.on_disk or b"") or 1
-            note(annotation("error", Problem(f"{file.verdict}: {file.reason}", fix, path, line, 1)))
+            found.append(Problem(f"{file.verdict}: {file.reason}", fix, path, line, 1))
     for text in verdict.request:
-        note(annotation("error", Problem(text, fix, shown_path(verdict.folder / LOCK_NAME), 1, 1)))
+        found.append(Problem(text, fix, shown_path(verdict.folder / LOCK_NAME), 1, 1))
+    for problem in found:
+        annotate("error", problem)
 
 
 def _fix(verdict: FolderVerdict) -> str:

@@ -300,8 +300,7 @@ def print_verdicts(
     show_coverage: bool,
 ) -> None:
     """Print the table or ``document``, and on stderr what is wrong or was not reached."""
-    from fa4gen.cli.github import annotation
-    from fa4gen.cli.output import note, print_json, print_table
+    from fa4gen.cli.output import note, print_json, print_table, report
     from fa4gen.errors import Problem
     from fa4gen.proof_words import PARTLY
     from fa4gen.verify.report import (
@@ -339,14 +338,14 @@ def print_verdicts(
     for verdict in verdicts:
         for warns, text in gaps(verdict, every=show_coverage):
             problem = Problem(text, file=verdict.config, line=1, column=1)
-            if warns and output_format == "github":
-                note(annotation("warning", problem))
-            elif warns or show_coverage:
-                note(f"{'warning' if warns else 'not exercised'}: {text}")
+            if warns:
+                report(problem, output_format, "warning", f"warning: {text}")
+            elif show_coverage:
+                note(f"not exercised: {text}")
             else:
                 unshown += 1
         for problem in problems(verdict):
-            note(annotation("error", problem) if output_format == "github" else f"{problem}")
+            report(problem, output_format)
     if unshown:
         branches = "1 branch was" if unshown == 1 else f"{unshown} branches were"
         note(f"{branches} always taken the same way: --show-coverage lists them")

@@ -1,0 +1,65 @@
+"""The place where text leaves the program: nothing of others acts on a terminal or on CI."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from fa4gen.escapes import line_so_far, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class PrintableStream:
+    """A stream of text that writes what ``printable`` makes of it.
+
+    It has no ``buffer``: whoever prints by way of that, as click does for some encodings, takes the
+    stream itself then.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.trusted = stream
+        """Where text goes that is printable already, but for what this program adds to it."""
+        self._line = ""
+
+    def write(self, text: str | bytes) -> int:
+        """Write ``text``, for which click has bytes now and then; returns its length."""
+        if isinstance(text, bytes):
+            text = text.decode(errors="backslashreplace")
+        shown = printable(text, self._line)
+        self._line = line_so_far(shown, self._line)
+        self.trusted.write(shown)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write each of ``lines``."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the stream has; ``buffer`` is nobody's."""
+        if name in ("buffer", "trusted"):  # trusted: while a copy is made
+            raise AttributeError(name)
+        return getattr(self.trusted, name)
+
+
+@contextmanager
+def printable_streams() -> Iterator[None]:
+    """Let stdout and stderr be ``PrintableStream`` until the block ends."""
+    out, err = sys.stdout, sys.stderr
+    sys.stdout = new_out = cast("TextIO", PrintableStream(out))
+    sys.stderr = new_err = cast("TextIO", PrintableStream(err))
+    try:
+        yield
+    finally:
+        if sys.stdout is new_out:
+            sys.stdout = out
+        if sys.stderr is new_err:
+            sys.stderr = err
+
+
+def trusted(stream: TextIO) -> TextIO:
+    """Return the stream for text that is printable, with colours or commands of this program's."""
+    return stream.trusted if isinstance(stream, PrintableStream) else stream
