@@ -65,8 +65,9 @@ class GemmKernel(Kernel[GemmArguments]):
         given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
         row where that is not a multiple of 16 bytes: TMA writes up to the next one, so in an
         ``out`` that is given, the padding is overwritten. ``out`` may be ``c`` itself where that is
-        a matrix, but may not overlap anything else. Where beta is 0, c is not read. alpha and beta
-        are finite, and rounded to float32.
+        a matrix, but may not overlap anything else. Where beta is 0, c is not read, and
+        where alpha is 0, neither a nor b, as in BLAS. alpha and beta are finite, and rounded to
+        float32.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         ``a`` is a torch tensor, it is enqueued on torch's current stream. The host does not wait.

@@ -5,6 +5,7 @@ Nothing here touches a GPU or an array library, so every check runs (and is test
 
 from __future__ import annotations
 
+import ctypes
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,6 +58,7 @@ class CheckedGemm:
     alpha: float
     beta: float
     size: GemmSize
+    """With a k of 0 where alpha is 0: A and B are not read."""
     c_axes: tuple[str, ...]
 
     def tensor(self, name: str) -> TensorView:
@@ -85,6 +87,11 @@ def as_factor(name: str, value: object) -> float:
         if math.isfinite(factor) and abs(factor) <= MAX_FLOAT32:
             return factor
     raise refusal(name, repr(value), expected)
+
+
+def _counts(factor: float) -> bool:
+    """Return whether a factor is another number than 0, as float32."""
+    return ctypes.c_float(factor).value != 0
 
 
 def out_shape(a: TensorView, b: TensorView) -> tuple[int, ...] | None:
@@ -122,14 +129,15 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         name: view._replace(dtype=GEMM_DTYPES[_dtype(plan, name)]) for name, view in views.items()
     }
     batch, m, k = views["a"].shape
+    alpha = as_factor("alpha", arguments.alpha)
     return CheckedGemm(
         a=views["a"],
         b=views["b"],
         c=views.get("c"),
         out=views["out"],
-        alpha=as_factor("alpha", arguments.alpha),
+        alpha=alpha,
         beta=as_factor("beta", arguments.beta),
-        size=GemmSize(batch, m, views["b"].shape[2], k),
+        size=GemmSize(batch, m, views["b"].shape[2], k if _counts(alpha) else 0),
         c_axes=plan.c.batched_axes,
     )
 

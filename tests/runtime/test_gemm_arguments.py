@@ -16,8 +16,10 @@ from fa4gen.runtime.gemm_arguments import (
     GemmArguments,
     as_factor,
     check_gemm_arguments,
+    gemm_scalar_values,
     out_shape,
 )
+from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.tensor_view import TensorView
 
 GAP = 1 << 32
@@ -197,6 +199,14 @@ def test_tensors_without_elements_may_lie_anywhere(sizes):
 def test_single_rows_may_have_any_stride():
     arguments = make_arguments(m=1, a={"strides": (6, 2)}, out={"strides": (10, 2)})
     assert check_gemm_arguments(PLAN, arguments).size.m == 1
+
+
+@pytest.mark.parametrize(("alpha", "k"), [(0.0, 0), (-0.0, 0), (1e-60, 0), (1e-40, 64), (1.0, 64)])
+def test_a_and_b_are_not_read_where_alpha_is_0_as_float32(alpha, k):
+    checked = check_gemm_arguments(PLAN, make_arguments(k=64)._replace(alpha=alpha))
+    assert checked.size.k == k
+    schedule = plan_gemm_schedule(PLAN, checked.size, 132)
+    assert gemm_scalar_values(checked, schedule)["k"] == k
 
 
 def test_an_extent_beyond_32_bits_is_refused():

@@ -119,6 +119,14 @@ def test_nan_in_c_does_not_count_where_beta_is_0(residual):
     close(residual(a, b, c, beta=0.0), exact(*host, 1.0, 0.0))
 
 
+def test_nan_in_a_and_b_does_not_count_where_alpha_is_0(residual):
+    host = operands()
+    a, b, c = on_gpu(host)
+    for array in (a, b):
+        array.data.memset_async(0xFF, array.nbytes)
+    close(residual(a, b, c, alpha=0.0, beta=0.5), 0.5 * host[2].astype(np.float64))
+
+
 @pytest.mark.parametrize("sizes", [{"m": 0}, {"n": 0}, {"batch": (0,)}])
 def test_without_an_output_nothing_happens(residual, sizes):
     host = operands(**sizes)

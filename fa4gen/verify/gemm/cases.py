@@ -65,7 +65,7 @@ class GemmCase:
     def _specials(self) -> list[str]:
         words = [f"shared {name}" for name in self.shared]
         words += ["padded"] * self.padded + ["in place"] * self.in_place
-        words += ["NaN in c"] * self.nan_in_c
+        words += ["NaN in c"] * self.nan_in_c + ["NaN in a and b"] * (self.alpha == 0)
         if self.alpha != 1:
             words.append(f"alpha {self.alpha:g}")
         if self.beta != _DEFAULT_BETA:

@@ -55,9 +55,11 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
     draft.clip()
     if case.nan_in_c:
         draft.c[:] = np.nan
+    if case.alpha == 0:  # neither is read
+        draft.a[:], draft.b[:] = np.nan, np.nan
     return GemmInputs(
-        round_to(draft.a, plan.dtype),
-        round_to(draft.b, plan.dtype),
+        _rounded(draft.a, plan.dtype),
+        _rounded(draft.b, plan.dtype),
         _rounded(draft.c, plan.out_dtype) if plan.c.exists else None,
         float(np.float32(draft.alpha)),
         float(np.float32(case.beta)),

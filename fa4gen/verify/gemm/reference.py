@@ -120,15 +120,19 @@ def _out_batch(inputs: GemmInputs) -> tuple[int]:
 def _blocks(
     problem: GemmProblem, inputs: GemmInputs, shape: tuple[int, ...], xp: Any
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield a place in the output with the float32 rows of A, B and, where it counts, of C."""
+    """Yield a place in the output with the float32 rows of A, B and, where it counts, of C.
+
+    A and B without columns and rows where their product does not count.
+    """
     batches, m, n = shape
+    depth = inputs.a.shape[2] if inputs.alpha else 0
     rows = max(1, (CPU_CHUNK if xp is np else GPU_CHUNK) // n)
     for batch in range(batches):
-        b = xp.asarray(inputs.b[batch % inputs.b.shape[0]])
+        b = xp.asarray(inputs.b[batch % inputs.b.shape[0], :depth])
         for start in range(0, m, rows):
             at = (batch, slice(start, start + rows))
             c = None
             if inputs.c is not None and inputs.beta != 0:
                 c = inputs.c[batch % inputs.c.shape[0]]
                 c = xp.asarray(problem.residual.beside(c, at[1]))
-            yield at, xp.asarray(inputs.a[batch, at[1]]), b, c
+            yield at, xp.asarray(inputs.a[batch, at[1], :depth]), b, c

@@ -14,6 +14,7 @@ from fa4gen.runtime.parameters import to_bytes
 from tests.vendor.launcher.attention_problems import WORKSPACE, plain_problem
 from tests.vendor.launcher.both import WAYS, compare, python_outcome
 from tests.vendor.launcher.families import problems_of
+from tests.vendor.launcher.gemm_problems import plain_problem as plain_product
 from tests.vendor.launcher.shipped import shipped_plans
 
 MULTIPROCESSORS = st.one_of(st.sampled_from((132, 148)), st.integers(1, 148))
@@ -74,6 +75,16 @@ def test_every_softmax_scale_is_rounded_alike(name, launcher) -> None:
         made = launcher.outcome(plan, problem.c_args(), 132)
         expected = scale * LOG2_E if row.name == "softmax_scale_log2" else scale
         assert made.parameters[place] == to_bytes("float", expected), scale
+
+
+@pytest.mark.parametrize("alpha", [0.0, -0.0, 1e-60, 1e-40])
+def test_what_alpha_multiplies_is_left_out_by_both_where_it_is_0(alpha, launcher) -> None:
+    plan = shipped_plans()["gemm_bf16_residual_sm90"]
+    problem = plain_product(plan, alpha=alpha)
+    made = launcher.outcome(plan, problem.c_args(), 132)
+    compare(python_outcome(plan, problem.python_arguments(plan), 132, WORKSPACE), made)
+    place = [row.name for row in plan.parameters].index("k")
+    assert made.parameters[place] == to_bytes("int32", 256 if alpha == 1e-40 else 0)
 
 
 @pytest.mark.seeds

@@ -54,6 +54,8 @@ class NumpyGemm:
     def _product(self, memory: GemmMemory, bits: dict[str, Any], batch: int, out: Any) -> None:
         plan, wrong = self.plan, self.mutant
         a, b = self._matrix(bits, "a", batch, 2), self._matrix(bits, "b", batch, 2)
+        if memory.alpha == 0 and wrong != "reads_a_and_b":
+            a, b = a[:, :0], b[:0]
         if wrong == "first_b" and bits["b"].ndim == 3:
             b = self._matrix(bits, "b", 0, 2)
         c = None

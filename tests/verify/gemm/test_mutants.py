@@ -57,6 +57,7 @@ MUTANTS = {
     "swapped_rows": ("residual/positions_77x1000", "numbers"),
     "swapped_columns": ("residual/positions_77x1000", "numbers"),
     "nan_of_c": ("factor/beta_0_nan", "numbers"),
+    "reads_a_and_b": ("factor/alpha_0", "numbers"),
     "first_b": ("batch/5", "numbers"),
     "unwritten": ("size/64", "unwritten"),
     "overrun": ("size/8", "guard"),

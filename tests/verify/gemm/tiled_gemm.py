@@ -35,6 +35,8 @@ class TiledGemm:
         buffers = {name: image.copy() for name, image in memory.buffers.items()}
         bits = {name: view.bits(buffers[view.buffer]) for name, view in memory.views.items()}
         a, b = (_batched(from_bits(bits[name], plan.dtype), 3) for name in ("a", "b"))
+        if memory.alpha == 0:  # neither is read
+            a, b = a[..., :0], b[:, :0]
         out = _batched(bits["out"], 3)
         before = self._first_tile()
         for at in self._tiles(*out.shape):
