@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens per second of a model of the shape of Llama 8B, by whose kernels its attention is computed.
+"""Tokens per second of a model shaped like Llama 8B, by whose kernels its attention is computed.
 
 python benchmark.py [--sequences 16] [--new 128] [--seed 0] [--fa3 LIBRARY [--cudart LIBRARY]]
                     [--small] [--json FILE]
