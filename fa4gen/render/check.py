@@ -9,7 +9,6 @@ from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.render.claims import Claims
 from fa4gen.render.manifest import read_manifest, sha256
-from fa4gen.render.recorded_proof import with_proof_on_disk
 from fa4gen.temporary import leftovers
 
 if TYPE_CHECKING:
@@ -88,7 +87,9 @@ def kernel_verdicts(rendered: RenderedKernel, out_dir: Path) -> list[FileVerdict
     for name, text in rendered.files.items():
         path = folder / name
         data = read_bytes(path)
-        if name == manifest_name:
+        if name == manifest_name and data not in (None, text.encode()):
+            from fa4gen.render.recorded_proof import with_proof_on_disk
+
             text = with_proof_on_disk(text, data)
         verdict: Verdict
         if data is None:
