@@ -10,7 +10,7 @@ turns the result into NaN if it is read and used.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,8 @@ GUARD_PATTERN = 0xA5
 LEAST_ALIGNMENT = 16
 """Bytes: the least alignment that the launchers accept."""
 OUTPUTS = ("out", "lse")
+ODD_STRIDE = 7
+"""Elements: no multiple of 16 bytes."""
 
 Image = NDArray[np.uint8]
 
@@ -54,6 +56,20 @@ class View:
             offset=self.offset,
             strides=self.strides,
         )
+
+
+def with_odd_strides(view: View, contiguous: int = -1) -> View:
+    """Return a view with strides that no launcher may use: odd ones, where there is one element.
+
+    The axis that is contiguous keeps its own, by which launchers know it.
+    """
+    odd = ODD_STRIDE * numpy_dtype(view.dtype).itemsize
+    strides = [
+        odd if extent == 1 else stride
+        for extent, stride in zip(view.shape, view.strides, strict=True)
+    ]
+    strides[contiguous] = view.strides[contiguous]
+    return replace(view, strides=tuple(strides))
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ Layouts, by the caller's axes (``layout`` of the launcher) and the order in memo
 * ``bshd``: contiguous (batch, rows, heads, depth).
 * ``bhsd``: contiguous (batch, heads, rows, depth), passed as such.
 * ``transposed``: memory as in bhsd, passed as a (batch, rows, heads, depth) view.
-* ``padded``: as bshd, with 16 unused elements after each row of heads, 48 after each batch, and an
-  address that is an odd multiple of 16 bytes.
+* ``padded``: as bshd, with 16 unused elements after each row of heads, 48 after each batch, an
+  address that is an odd multiple of 16 bytes, and odd strides of axes with one element.
 * ``apart``: unused elements after each head, row and batch, other numbers of them for each tensor,
   and keys and output with heads before rows in memory; passed as bshd.
 * ``packed``: query, key and value are slices of one (batch, rows, columns of all heads) tensor; the
@@ -32,6 +32,7 @@ from fa4gen.verify.buffers import (
     View,
     new_buffer,
     poison,
+    with_odd_strides,
     words,
 )
 from fa4gen.verify.rounding import from_bits, numpy_dtype, to_bits
@@ -203,7 +204,8 @@ class _Maker:
             strides = (strides[0], strides[2], strides[1], strides[3])
         self._new_buffer(name, size, dtype)
         element = numpy_dtype(dtype).itemsize
-        self.views[name] = View(name, offset, shape, tuple(element * s for s in strides), dtype)
+        view = View(name, offset, shape, tuple(element * s for s in strides), dtype)
+        self.views[name] = with_odd_strides(view) if layout == "padded" else view
 
     def _apart(self, name: str, shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
         """Return strides that no other tensor and no other axis has, and the elements in all."""

@@ -15,6 +15,7 @@ from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
 from fa4gen.designs.build import build_plan
 from fa4gen.render.render import render
+from fa4gen.verify.edges.shares import IDLE, JOINED
 from fa4gen.verify.family import family_of
 from tests.kernels.source_mutation import Change, Kernel, mutated, verify
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 WINDOW, CAUSAL, DECODE = "d64_window_sinks_bf16", "d128_causal_pingpong_bf16", "decode_d128_bf16"
 SPLITS, ALIBI = "decode_d128_splits_bf16", "d128_alibi_causal_bf16"
+LATENT = "fa4_decode_mla_bf16"
 DOCUMENTS, LISTED = "d128_documents_bf16", "d128_documents_listed_bf16"
 GROUP = "several groups of {}, the last not full"
 APART = "strides that no other {} and axis has"
@@ -117,6 +119,19 @@ MUTANTS = {
         DECODE, "shares of different lengths",
         r"cta \* share \+ min\(cta, longer\)", "cta * share", "",
     ),
+    "the_first_cta_without_a_share_has_one": _one(
+        DECODE, IDLE, r"blockIdx\.x >= line\.ctas", "blockIdx.x > line.ctas", "",
+    ),
+    "the_first_pair_without_a_share_has_one": _one(
+        LATENT, IDLE,
+        r"blockIdx\.x / kCtaGroup >= line\.ctas", "blockIdx.x / kCtaGroup > line.ctas", "",
+    ),
+    "the_pieces_of_the_last_thread_are_left_out": _one(
+        DECODE, JOINED, r"other < 1 << log;", "other < (1 << log) - 1;",
+    ),
+    "the_pieces_of_the_second_thread_are_left_out": _one(
+        LATENT, JOINED, r"other = 1; other < 1 << log;", "other = 2; other < 1 << log;",
+    ),
     "a_bit_of_a_list_is_ignored": _one(
         LISTED, PARTS, r"!\(entry >> part & 8\)", "!(entry & 8)",
     ),
@@ -152,6 +167,8 @@ ALWAYS = {
     "a_last_group_of_rows_is_taken_as_full",
     "a_counter_is_not_reset",
     "a_ticket_is_not_reset",
+    "the_first_cta_without_a_share_has_one",
+    "the_pieces_of_the_last_thread_are_left_out",
     "an_offset_of_a_row_has_32_bits",
     "all_batches_have_the_documents_of_the_first",
     "few_sequences_are_listed",

@@ -52,6 +52,22 @@ def test_outputs_are_poisoned_and_everything_else_is_guarded(layout) -> None:
         assert mask[-GUARD_BYTES:].all()
 
 
+def test_padded_axes_of_one_element_have_odd_strides() -> None:
+    case = Case("c", 1, 2, 1, 7, 9, "padded")
+    inputs = make_inputs(case, DEPTH, "bf16", make_rng(1, "c"))
+    memory = place(case, inputs, "bf16", lse=True)
+    for name in ("query", "key", "value", "out"):
+        view = memory.views[name]
+        steps = dict(zip(("batch", "row", "head", "column"), view.strides, strict=True))
+        assert steps["batch"] % 16, name
+        assert bool(steps["head"] % 16) is (view.shape[2] == 1), name
+        assert (steps["row"] % 16, steps["column"]) == (0, 2), name
+    for name in ("query", "key", "value"):
+        view = memory.views[name]
+        array = from_bits(view.bits(memory.buffers[view.buffer]), "bf16")
+        np.testing.assert_array_equal(array, getattr(inputs, name))
+
+
 @pytest.mark.parametrize("dtype", ["bf16", "fp8_e4m3"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_inputs_are_surrounded_by_nan(layout, dtype) -> None:

@@ -31,15 +31,21 @@ def joined_at_once(quads: int, threads: int, at_once: int, *pieces: int) -> int:
     quad, no piece is joined.
     """
     owners = [count for count in pieces for _ in range(-(-quads // count))]
-    sharing = 1
-    while sharing < min(MOST_SHARING, max(pieces)) and 2 * sharing * len(owners) <= threads:
-        sharing *= 2
+    sharing = threads_of_quad(len(owners), threads, max(pieces))
     width = threads // sharing
     most = [0] * at_once
     for item, count in enumerate(owners):
         turn = item // width % at_once
         most[turn] = max(most[turn], -(-count // sharing))
     return min(most)
+
+
+def threads_of_quad(quads: int, threads: int, pieces: int) -> int:
+    """Return how many threads share the pieces of each of a CTA's quads."""
+    sharing = 1
+    while sharing < min(MOST_SHARING, pieces) and 2 * sharing * quads <= threads:
+        sharing *= 2
+    return sharing
 
 
 def most_joined_by_neighbours(quads: int, threads: int, wanted: int) -> tuple[int, int]:

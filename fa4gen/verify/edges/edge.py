@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence, Set
+
+ODD_STRIDES: Final = "axes of one element with strides of odd sizes"
+WHY_ODD_STRIDES: Final = "the launcher refuses strides that nothing steps by, or makes maps of them"
+"""Both families have this edge."""
 
 Item = TypeVar("Item")
 AnyPlan = TypeVar("AnyPlan")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ceil_div
 from fa4gen.verify.cases import COUNTING, MULTIPROCESSORS
-from fa4gen.verify.edges.edge import Edge, Special
+from fa4gen.verify.edges.edge import ODD_STRIDES, WHY_ODD_STRIDES, Edge, Special
 from fa4gen.verify.gemm.cases import GemmCase
 
 if TYPE_CHECKING:
@@ -130,6 +130,13 @@ SPECIALS: Final[tuple[Special[GemmPlan, GemmCase], ...]] = (
         lambda _: True,
         lambda _, case: case.padded and (case.batch or 1) > 1 and case.m > 1 and not case.shared,
         lambda _: GemmCase("strides/apart", 33, 40, 24, batch=2, data=COUNTING, padded=True),
+    ),
+    Special(
+        ODD_STRIDES,
+        WHY_ODD_STRIDES,
+        lambda _: True,
+        lambda _, case: case.padded and 1 in (case.m, case.n),
+        lambda _: GemmCase("strides/odd", 1, 9, 9, data=COUNTING, padded=True),
     ),
     Special(
         "more tiles than two waves",

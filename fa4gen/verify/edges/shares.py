@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.runtime.schedule import ProblemSize, ceil_div, plan_schedule
-from fa4gen.verify.cases import COUNTING, MULTIPROCESSORS, Case
+from fa4gen.verify.cases import COUNTING, Case
 from fa4gen.verify.edges.edge import Edge
+from fa4gen.verify.edges.lines import MOST_IDLE, line_of, sharing, units_of
 from fa4gen.verify.edges.row_ends import RELATIONS
 from fa4gen.verify.sequences import batch_of
 
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.shared.decode_model import SharedKeysPlan
+
+IDLE: Final = "more CTAs than shares"
+JOINED: Final = "pieces of which several threads join some each"
+SHARED: Final = 4
+"""Of these threads: fewer are seen by cases with few pieces."""
 
 SHARES: Final = {
     "a tile of one piece": "what needs no combining is combined, or not written",
@@ -28,6 +33,8 @@ SHARES: Final = {
     "a share of several tiles": "the second one's rows are those of the first",
     "shares of different lengths": "those that are a unit longer begin where others do",
     "more sequences than a warp has lanes": "sums of lengths are those of one warp",
+    IDLE: "a CTA without a share takes places past the line",
+    JOINED: "those of a thread are left out",
 }
 
 OF_EVEN_SHARES: Final = ("a share of several tiles", "shares of different lengths")
@@ -49,7 +56,25 @@ def share_edges(plan: SharedKeysPlan) -> Iterator[Edge]:
             none = "lengths are the same for all sequences"
         if plan.split_blocks and name in OF_EVEN_SHARES:
             none = "a tile's splits have a fixed number of keys"
+        if name == IDLE:
+            none = _never_idle(plan)
+        if name == JOINED and sharing(plan, 1, _joined_pieces(plan)) < SHARED:
+            none = "a row's quads are too many for threads to share them"
         yield Edge(name, why, none)
+
+
+def _never_idle(plan: SharedKeysPlan) -> str:
+    """Return why each CTA has a share; "" where there are problems in which one has none."""
+    by_blocks = plan.split_blocks or plan.unit_keys == plan.BN
+    differ = plan.key_lengths or plan.values_in_keys or plan.mask.FIRST is not None
+    if by_blocks and not differ and plan.launch.cluster == plan.ctas_per_tile:
+        return "no more CTAs are launched than the line has places"
+    return ""
+
+
+def _joined_pieces(plan: SharedKeysPlan) -> int:
+    """Return the pieces of a tile of one row that its case has: few where each is long."""
+    return SHARED if plan.split_blocks else 2 * SHARED
 
 
 def reached(plan: SharedKeysPlan, case: Case) -> Iterator[str]:
@@ -74,41 +99,30 @@ def reached(plan: SharedKeysPlan, case: Case) -> Iterator[str]:
 
 def _pieces(plan: SharedKeysPlan, case: Case) -> Iterator[str]:
     """Yield the edges of how the line is cut."""
-    heads = case.query_heads // case.key_heads
-    size = ProblemSize(len(case.sequences), case.query_heads, heads, case.query_rows, case.key_rows)
-    schedule = plan_schedule(plan, size, case.multiprocessors or MULTIPROCESSORS)
-    tiles = [
-        units
-        for _, keys in case.sequences
-        for units in [max(1, ceil_div(keys, plan.unit_keys))]
-        * (case.key_heads * schedule.tiles_per_head)
-    ]
+    line = line_of(plan, case)
+    pieces: tuple[int, ...] = line.tiles if plan.split_blocks else line.pieces
+    if line.idle:
+        yield IDLE
     if plan.split_blocks:
-        pieces = [ceil_div(units, plan.split_units) for units in tiles]
-        if any(units % plan.split_units and units > plan.split_units for units in tiles):
+        units = [units_of(plan, rows, keys) for rows, keys in case.sequences]
+        if any(count % plan.split_units and count > plan.split_units for count in units):
             yield "a share that ends inside of a tile"
     else:
-        pieces = []
-        line, ctas = sum(tiles), max(1, schedule.grid // plan.ctas_per_tile)
-        ctas = min(ctas, line)
-        share, longer = divmod(line, ctas)
-        begins = [i * share + min(i, longer) for i in range(ctas + 1)]
-        if longer:
+        if line.uneven:
             yield "shares of different lengths"
-        at = 0
-        for units in tiles:
-            inside = [begin for begin in begins if at < begin < at + units]
-            pieces.append(1 + len(inside))
-            if inside:
-                yield "a share that ends inside of a tile"
-            at += units
-        if ctas < len(tiles):
+        if max(pieces) > 1:
+            yield "a share that ends inside of a tile"
+        if line.shares < len(pieces):
             yield "a share of several tiles"
     for count, words in ((1, "one piece"), (2, "two pieces")):
         if count in pieces:
             yield f"a tile of {words}"
-    if max(pieces, default=0) > 2:
+    if max(pieces) > 2:
         yield "a tile of three pieces and more"
+    if len(pieces) == 1 and case.data == COUNTING:
+        rows = min(plan.packed_rows, case.query_heads // case.key_heads * case.query_rows)
+        if SHARED <= sharing(plan, rows, pieces[0]) <= pieces[0]:
+            yield JOINED
 
 
 def share_problems(plan: SharedKeysPlan) -> Iterator[Case]:
@@ -125,8 +139,25 @@ def share_problems(plan: SharedKeysPlan) -> Iterator[Case]:
         several = plan.line_step * plan.BN * count
         yield _case(plan, (2, several + 9), multiprocessors=count * plan.ctas_per_tile)
         yield _case(plan, (1, several + 9), (1, 5), multiprocessors=2 * plan.ctas_per_tile)
+    pieces = _joined_pieces(plan)
+    keys = pieces * plan.line_step * plan.BN - 3
+    yield _case(plan, (1, keys), multiprocessors=pieces * plan.ctas_per_tile)
+    yield from _idle_problems(plan)
     if plan.key_lengths:
         yield _case(plan, *((1, 1 + i % 7) for i in range(40)))
+
+
+def _idle_problems(plan: SharedKeysPlan) -> Iterator[Case]:
+    """Yield problems with more CTAs than shares: by lengths, by units, by pairs, by tiles."""
+    chip = 8 * plan.launch.cluster
+    if plan.key_lengths:  # the launch is for sequences of the same length
+        yield _case(plan, (1, 5), (1, 3 * plan.line_step * plan.BN), multiprocessors=chip)
+    few = _case(plan, (1, plan.BN + plan.unit_keys), multiprocessors=chip)
+    yield replace(few, name=f"{few.name}_4", query_heads=4, key_heads=4)
+    yield _case(plan, (1, 3 * plan.BN), multiprocessors=2 * plan.launch.cluster)
+    if plan.values_in_keys:  # five shares for each of three tiles, for 16 CTAs
+        many = _case(plan, (1, 5 * plan.BN + 9), multiprocessors=MOST_IDLE * plan.launch.cluster)
+        yield replace(many, name=f"{many.name}_3", query_heads=3, key_heads=3)
 
 
 def _case(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.verify.cases import COUNTING, Case
-from fa4gen.verify.edges.edge import Special
+from fa4gen.verify.edges.edge import ODD_STRIDES, WHY_ODD_STRIDES, Special
 from fa4gen.verify.sequences import batch_of
 
 if TYPE_CHECKING:
@@ -223,6 +223,17 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         lambda _: True,
         lambda _, case: case.layout == "apart" and min(case.batch, case.key_heads) > 1,
         _apart,
+    ),
+    Special(
+        ODD_STRIDES,
+        WHY_ODD_STRIDES,
+        lambda _: True,
+        lambda _, case: case.layout == "padded" and case.key_heads == 1 and case.batch > 0,
+        lambda plan: replace(
+            _of_sequences(plan, "strides/odd", (5, 20), layout="padded"),
+            query_heads=plan.tile_heads,
+            key_heads=1,
+        ),
     ),
     Special(
         "strides of 2^31 elements",

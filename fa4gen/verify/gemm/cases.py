@@ -98,7 +98,7 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
     rows, n, k = plan.tile_rows, plan.tile_columns, plan.BK
     ring = (plan.num_stages + 1) * k
     cases = [
-        GemmCase("size/1x1x1", 1, 1, 1),
+        GemmCase("size/1x1x1", 1, 1, 1, padded=True),
         GemmCase("size/33x24x40", 33, 24, 40, padded=True, data=COUNTING),
         GemmCase(f"tile/{rows}x{n}x{k}", rows, n, k),
         GemmCase(

@@ -21,6 +21,7 @@ from fa4gen.verify.buffers import (
     View,
     new_buffer,
     poison,
+    with_odd_strides,
     words,
 )
 from fa4gen.verify.rounding import from_bits, numpy_dtype, to_bits
@@ -109,6 +110,8 @@ class _Maker:
         total = max(1, values.shape[0]) * strides[0]
         self.buffers[name] = new_buffer(-(-total // element), dtype, output=name == "out")
         view = View(name, offset, values.shape, tuple(strides), dtype)
+        if self.case.padded:
+            view = with_odd_strides(view, contiguous)
         view.bits(self.buffers[name])[...] = _bits(values, dtype)
         if self.case.batch is None or name in self.case.shared:
             view = replace(view, shape=view.shape[1:], strides=view.strides[1:])

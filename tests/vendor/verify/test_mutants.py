@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.compile
 
 TINY = Case("tiny", 1, 1, 1, 40, 40)
+ONES = Case("ones", 1, 1, 1, 40, 40, "padded")
 HEADS = Case("heads", 1, 2, 1, 5, 70, "padded")
 BATCHES = Case("batches", 2, 1, 1, 33, 40, "padded")
 APART = Case("apart", 2, 4, 2, 5, 70, "apart")
@@ -28,6 +29,7 @@ FULL = Case("full", 1, 1, 1, 192, 40)
 TILES_OF_FOUR = Case("of_four", 2, 8, 2, 60, 70, "padded")
 SCALE = Case("scale", 1, 1, 1, 40, 40, softmax_scale=0.5)
 PRODUCT = GemmCase("product", 33, 24, 40, padded=True)
+ONE_ROW = GemmCase("one_row", 1, 24, 40, padded=True)
 PRODUCTS = GemmCase("products", 20, 40, 24, batch=2)
 WIDE = GemmCase("wide", 70, 136, 16)
 TALL = GemmCase("tall", 300, 40, 16)
@@ -201,6 +203,20 @@ MUTANTS = (
         "values->tile_counter = (char *)args->workspace + args->workspace_bytes - 4;",
         TINY,
         "out-of-bounds",
+    ),
+    launch(
+        "strides of axes with one element looked at",
+        "if (extents[i] <= 1) continue;",
+        "if (extents[i] < 1) continue;",
+        ONES,
+        "refused the call",
+    ),
+    Mutant(
+        "strides of matrices with one row looked at",
+        "product",
+        Edit(LAUNCHER, "if (extents[i] <= 1) continue;", "if (extents[i] < 1) continue;"),
+        ONE_ROW,
+        "refused the call",
     ),
     launch(
         "workspace not zeroed",

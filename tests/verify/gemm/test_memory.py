@@ -40,6 +40,19 @@ def test_tensors_lie_as_the_launcher_wants_them(make_plan, majors, padded) -> No
         assert np.isfinite(image).sum() == found.size
 
 
+def test_padded_axes_of_one_element_have_odd_strides(make_plan) -> None:
+    plan = make_plan(a_major="m", residual="matrix")
+    inputs, memory = laid_out(plan, GemmCase("c", 1, 21, 1, batch=1, padded=True))
+    odd = {"a": {0, 2}, "b": {0}, "c": {0, 1}, "out": {0, 1}}  # m is contiguous in A, k in B
+    for name, axes in odd.items():
+        strides = memory.views[name].strides
+        assert {axis for axis, stride in enumerate(strides) if stride % 16 == 14} == axes, name
+    for name in ("a", "b", "c"):
+        view = memory.views[name]
+        found = from_bits(view.bits(memory.buffers[name]), view.dtype)
+        assert np.array_equal(found, getattr(inputs, name))
+
+
 def test_the_output_is_poisoned_and_guarded_up_to_whole_chunks(make_plan) -> None:
     _, memory = laid_out(make_plan())
     view = memory.views["out"]
