@@ -119,6 +119,7 @@ def _explain_problems(
         choose,
         measured,
         measured_data,
+        questions,
         region_of,
         why,
     )
@@ -138,7 +139,8 @@ def _explain_problems(
                 continue
             title = f"{loaded.config.name} at {choice.family.word(choice.problem)}, {its_chip.name}"
             print_table(COLUMNS, choice.rows(most), title=title, right=COLUMNS[2:-1])
-            for line in (*why(choice), *measured(region, table), LEGEND, its_chip.note):
+            reasons = (*why(choice), *measured(region, table))
+            for line in (*questions(choice), *reasons, LEGEND, its_chip.note):
                 click.echo(f"  {line}")
             click.echo()
     if output_format == "json":

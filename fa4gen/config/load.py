@@ -93,7 +93,8 @@ def load_mapping(data: Mapping[str, Any], name: str, path: Path | None = None) -
         what = "extends is a key of files: this config is plain data"
         raise ConfigError(Problem(what, "Write the keys out.", file, key=EXTENDS))
     config = config_from_data(data, name, file)
-    text = yaml.safe_dump(dict(data), sort_keys=False)
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # tuning loads hundreds of tiles
+    text = yaml.dump(dict(data), Dumper=dumper, sort_keys=False)
     return LoadedConfig(config, path or Path(name), text, {})
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _NUMBER = r"([0-9]{1,7})(k?)"
 _PROBLEM = re.compile(rf"{_NUMBER}x{_NUMBER}(?:/{_NUMBER})?x{_NUMBER}(?:x{_NUMBER})?")
 MOST = 1 << 20
+MANY_HEADS = 1024
+"""More query heads than models have."""
 SLOW = "fa2"
 """A peer that is never the fastest beside FlashAttention-3."""
 
@@ -148,6 +150,25 @@ class AttentionFamily:
                     "Give fewer rows.",
                 )
             )
+
+    def array_bytes(self, plan: AttentionPlan, problem: AttentionProblem) -> int:
+        """See Family."""
+        p = problem
+        columns = plan.depth + plan.value_depth
+        keys = p.key_heads * p.keys * columns * plan.kv_element_bytes
+        queries = plan.depth * plan.element_bytes + plan.value_depth * plan.out_element_bytes
+        return p.batch * (keys + p.heads * p.rows * queries)
+
+    def doubt(self, plan: AttentionPlan, problem: AttentionProblem) -> str:
+        """See Family: the sizes of matrix products, and the shapes of arrays."""
+        p = problem
+        order = "Attention's size is batch x heads x rows, or batch x heads/key heads x rows x keys"
+        if p.heads > MANY_HEADS:
+            other = "an array's shape" if p.keys == plan.depth else "a matrix product's size"
+            return f"{p.heads} heads: is this {other}? {order}."
+        if p.keys == plan.depth and p.rows > p.keys:
+            return f"{p.keys} keys, as many as the depth: is this an array's shape? {order}."
+        return ""
 
     def predict(self, plan: AttentionPlan, problem: AttentionProblem, chip: Chip) -> Prediction:
         """See Family."""

@@ -194,7 +194,8 @@ def given_keys(loaded: LoadedConfig) -> dict[str, Any]:
     """Return the keys that a config gives, as plain data."""
     import yaml
 
-    data: dict[str, Any] = yaml.safe_load(loaded.text)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    data: dict[str, Any] = yaml.load(loaded.text, Loader=loader)
     return data
 
 

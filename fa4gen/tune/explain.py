@@ -67,6 +67,7 @@ class Choice:
             "chip": self.chip.name,
             "fitted_on": self.chip.fitted,
             "why": list(why(self)),
+            "questions": list(questions(self)),
             "candidates": [
                 {
                     "name": one.candidate.name,
@@ -94,6 +95,20 @@ def choose(
     parsed = family.parse_problem(problem)
     check_taken(found, parsed)
     return Choice(family, parsed, chip, tuple(rank(found, parsed, chip)))
+
+
+def questions(choice: Choice) -> tuple[str, ...]:
+    """Return questions about a problem that is hardly meant: they do not change the answer."""
+    family, problem, chip = choice.family, choice.problem, choice.chip
+    plan = choice.first.candidate.plan
+    found = [family.doubt(plan, problem)]
+    needed = family.array_bytes(plan, problem) / 2**30
+    if needed > chip.memory_gib:
+        found.append(
+            f"{family.word(problem)}: its arrays take {needed:,.0f} GiB, and an {chip.name} has "
+            f"{chip.memory_gib}: is the size meant?"
+        )
+    return tuple(line for line in found if line)
 
 
 def region_of(choice: Choice, table: KernelSetFile | None) -> Region | None:

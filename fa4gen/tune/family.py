@@ -86,6 +86,12 @@ class Family(Protocol):
         Such arrays are what is measured; a call may have others, whose rows are padded.
         """
 
+    def array_bytes(self, plan: Any, problem: Any) -> int:
+        """Return the bytes of all arrays of a call."""
+
+    def doubt(self, plan: Any, problem: Any) -> str:
+        """Return a question about extents that look like those of something else; "" for none."""
+
     def predict(self, plan: Any, problem: Any, chip: Chip) -> Prediction:
         """Return the time that a launch of ``plan``'s kernel should take."""
 

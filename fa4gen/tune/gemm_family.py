@@ -9,7 +9,7 @@ from fa4gen.bench.workload import LARGEST_SIZE
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.tune.call_shapes import named_shapes
 from fa4gen.tune.extents import read_extents
-from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
+from fa4gen.tune.model.gemm import HALF_ROWS, GemmProblem, GemmTile, predict_gemm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from fa4gen.tune.family import PeerOptions
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
+
+
+FEW_COLUMNS = 128
+"""Columns of an output of at most 64 rows, where three extents look like those of attention."""
+DEPTHS = (64, 96, 128, 192, 256)
+"""Extents along k that look like attention's depth, after a batch, heads and longer rows."""
 
 
 class GemmFamily:
@@ -114,6 +120,23 @@ class GemmFamily:
                     f"Give {padded}, the extents to which calls pad such rows.",
                 )
             )
+
+    def array_bytes(self, plan: GemmPlan, problem: GemmProblem) -> int:
+        """See Family."""
+        p = problem
+        inputs = plan.element_bytes * p.k * (p.m + p.n)
+        return p.batch * (inputs + plan.out_element_bytes * p.m * p.n * (1 + plan.c.is_matrix))
+
+    def doubt(self, plan: GemmPlan, problem: GemmProblem) -> str:
+        """See Family: the sizes of attention, and the shapes of its arrays."""
+        del plan
+        p = problem
+        order = "A matrix product's size is m x n x k, or batch x m x n x k"
+        if p.batch == 1 and p.m <= HALF_ROWS and p.n <= FEW_COLUMNS and p.k > p.n:
+            return f"{p.m} rows and {p.n} columns: is this attention's size? {order}."
+        if p.batch > 1 and p.m <= FEW_COLUMNS and p.n > p.k and p.k in DEPTHS:
+            return f"{p.m} rows, k = {p.k}: is this the shape of attention's arrays? {order}."
+        return ""
 
     def predict(self, plan: GemmPlan, problem: GemmProblem, chip: Chip) -> Prediction:
         """See Family."""

@@ -11,6 +11,7 @@ from fa4gen.config.load import load_config
 from fa4gen.tune.candidates import find_candidates
 from fa4gen.tune.committed import committed_tables, find_table
 from fa4gen.tune.explain import choose, measured, region_of, why
+from fa4gen.tune.explain import questions as questions_of
 from fa4gen.tune.family import family_called
 from fa4gen.tune.kernel_set import KernelSet
 from fa4gen.tune.model.chips import H200
@@ -119,3 +120,26 @@ def test_an_own_config_with_a_residual(tmp_path: Path, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "gemm_bf16_128x144_residual_sm90" in out
     assert "mine " in out
+
+
+@pytest.mark.parametrize(
+    ("config", "problem", "questions"),
+    [
+        ("d128_causal_bf16", "4096x4096x4096", ["is this a matrix product's size?", "GiB"]),
+        ("d128_causal_bf16", "2x32x4096x128", ["is this an array's shape?"]),
+        ("d128_causal_bf16", "2x4096x32x128", ["is this an array's shape?"]),
+        ("d128_causal_bf16", "64x64x16k", []),
+        ("d128_causal_bf16", "64x64x64k", ["arrays take 256 GiB, and an NVIDIA H200 has 141"]),
+        ("gemm_bf16_sm90", "2x32x4096", ["is this attention's size?"]),
+        ("gemm_bf16_sm90", "2x32x4096x128", ["is this the shape of attention's arrays?"]),
+        ("gemm_bf16_sm90", "512kx512kx4k", ["is the size meant?"]),
+        ("gemm_bf16_sm90", "16x4096x14336", []),
+    ],
+)
+def test_a_problem_that_is_hardly_meant_is_questioned(
+    config: str, problem: str, questions: list[str]
+) -> None:
+    base = load_config(find_configs([config])[0])
+    found = questions_of(choose(base, problem, H200, find_candidates(base, tiles=False)))
+    assert len(found) == len(questions)
+    assert all(text in line for text, line in zip(questions, found, strict=True))

@@ -8,17 +8,25 @@ L2 and memory overlap with that work, by a power mean.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fa4gen.runtime.schedule import least_padding
 from fa4gen.tune.model.prediction import Prediction
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from fa4gen.designs.shared.attention_model import AttentionPlan
     from fa4gen.masks.mask import Mask
     from fa4gen.tune.model.chips import AttentionCosts, Chip
+
+    Counts = NDArray[np.int64]
+    Numbers = NDArray[np.float64]
 
 WARPGROUP_ROWS = 64
 """Rows of a consumer warpgroup."""
@@ -96,21 +104,18 @@ def predict_attention(tile: AttentionTile, problem: AttentionProblem, chip: Chip
     heads, rows = problem.batch * problem.heads // tile.tile_heads, tile.tile_heads * problem.rows
     blocks = tile_blocks(tile.mask, tile.BM, tile.BN, problem.rows, problem.keys, tile.tile_heads)
     if tile.is_shared:  # both work until the longer one is done
-        pairs = [blocks[i : i + 2] for i in range(0, len(blocks), 2)]
-        longer = (max(pair, key=lambda one: one.loaded) for pair in pairs)
-        blocks = tuple(one for one in longer for _ in range(2))
+        blocks = blocks.of_pairs()
     tiles = heads * len(blocks)
     ctas = tiles * tile.ctas_per_tile
     cluster = tile.cta_group
     resident = chip.resident(cluster)
-    times = [_tile_cycles(tile, one, chip) for one in blocks]
-    total = sum(times) * heads * tile.ctas_per_tile
+    times = _tile_cycles(tile, blocks, chip)
     short = least_padding(rows, tile.BM) if tile.mixed_heights else 0
-    cycles = _makespan(tile, times, total, ctas, resident, short, costs)
+    cycles = _makespan(tile, times, heads, resident, short, costs)
     filled = min(1.0, ctas / resident)
     us = cycles / costs.ghz / 1e3
     multiply = us * (1 + costs.droop * filled * min(1.0, us / costs.droop_us))
-    loaded = sum(one.loaded for one in blocks) * tile.BN
+    loaded = int(blocks.loaded.sum()) * tile.BN
     requested = loaded / (1 + tile.is_shared) + rows
     read = heads * tile.columns * tile.element_bytes * requested
     l2 = read / min(ctas, resident) / costs.l2 / 1e3 if ctas else 0.0
@@ -136,13 +141,23 @@ def predict_attention(tile: AttentionTile, problem: AttentionProblem, chip: Chip
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of keys of a tile: those that are loaded, and what its warpgroups compute of them."""
+    """Blocks of keys of each tile of a head: those loaded, and what its warpgroups compute."""
 
-    loaded: int
-    whole: float
-    """That all rows of a warpgroup see: the mean over its warpgroups."""
-    partly: float
-    """That some rows of a warpgroup do not see."""
+    loaded: Counts
+    whole: Numbers
+    """Blocks that all rows of a warpgroup see: the mean over the tile's warpgroups."""
+    partly: Numbers
+    """Blocks that some rows of a warpgroup do not see."""
+
+    def __len__(self) -> int:
+        return len(self.loaded)
+
+    def of_pairs(self) -> Blocks:
+        """Return both tiles of each pair as the one that loads more; a last one alone is paired."""
+        first = np.arange(0, len(self), 2)
+        second = np.minimum(first + 1, len(self) - 1)
+        longer = np.where(self.loaded[second] > self.loaded[first], second, first).repeat(2)
+        return Blocks(self.loaded[longer], self.whole[longer], self.partly[longer])
 
 
 @lru_cache(maxsize=256)
@@ -153,50 +168,50 @@ def tile_blocks(
     rows: int,
     keys: int,
     heads: int = 1,
-) -> tuple[Blocks, ...]:
-    """Return the blocks of each tile of a head, or of so many that share tiles.
+) -> Blocks:
+    """Return the blocks of each tile of a head, or of ``heads`` heads that share tiles.
 
     A warpgroup of 64 rows computes the blocks between the ends of its first and of its last row;
     tests within them are not counted.
     """
-    found = []
     shift, queries, per_warpgroup = keys - rows, BM // heads, WARPGROUP_ROWS // heads
-    for start in range(0, rows, queries):
-        groups = [
-            _seen(mask, BN, shift, group, min(group + per_warpgroup, rows) - 1, keys)
-            for group in range(start, min(start + queries, rows), per_warpgroup)
-        ]
-        begin, end = min(one[0] for one in groups), max(one[1] for one in groups)
-        warpgroups = BM / WARPGROUP_ROWS  # those without rows compute nothing
-        whole = sum(one[2] for one in groups) / warpgroups
-        seen = sum(one[1] - one[0] for one in groups) / warpgroups
-        found.append(Blocks(max(0, end - begin), whole, seen - whole))
-    return tuple(found)
+    starts = np.arange(0, rows, queries)[:, None]
+    steps = np.arange(0, queries, per_warpgroup)
+    last_steps = (np.minimum(queries, rows - starts) - 1) // per_warpgroup * per_warpgroup
+    groups = starts + np.minimum(steps, last_steps)
+    last_rows = np.minimum(groups + per_warpgroup, rows) - 1
+    begin, end, whole = _seen(mask, BN, shift, groups, last_rows, keys)
+    loaded = np.maximum(0, end.max(axis=1) - begin.min(axis=1))
+    has_rows = steps <= last_steps  # a warpgroup without rows computes nothing
+    warpgroups = BM / WARPGROUP_ROWS
+    wholes = (whole * has_rows).sum(axis=1) / warpgroups
+    seen = ((end - begin) * has_rows).sum(axis=1) / warpgroups
+    return Blocks(loaded, wholes, seen - wholes)
 
 
 def _seen(
     mask: Mask,
     BN: int,  # noqa: N803
     shift: int,
-    first_row: int,
-    last_row: int,
+    first_rows: Counts,
+    last_rows: Counts,
     keys: int,
-) -> tuple[int, int, int]:
+) -> tuple[Counts, Counts, Counts]:
     """Return the first block that rows see and one past the last, and how many all rows see."""
-    first, end = (_clip(bound, keys) for bound in mask.bounds(first_row + shift, keys))
-    last_first, last_end = (_clip(bound, keys) for bound in mask.bounds(last_row + shift, keys))
-    low, high = min(first, last_first), max(end, last_end)
-    if high <= low:
-        return 0, 0, 0
-    inner_high = (
-        -(-min(end, last_end) // BN) if min(end, last_end) == keys else min(end, last_end) // BN
+    first, end = (np.clip(bound, 0, keys) for bound in mask.bounds(first_rows + shift, keys))
+    last_first, last_end = (
+        np.clip(bound, 0, keys) for bound in mask.bounds(last_rows + shift, keys)
     )
-    whole = max(0, inner_high - -(-max(first, last_first) // BN))
-    return low // BN, -(-high // BN), whole
+    low, high = np.minimum(first, last_first), np.maximum(end, last_end)
+    inner_end = np.minimum(end, last_end)
+    inner_high = np.where(inner_end == keys, -(-inner_end // BN), inner_end // BN)
+    whole = np.maximum(0, inner_high - -(-np.maximum(first, last_first) // BN))
+    sees = high > low
+    return np.where(sees, low // BN, 0), np.where(sees, -(-high // BN), 0), np.where(sees, whole, 0)
 
 
-def _tile_cycles(tile: AttentionTile, blocks: Blocks, chip: Chip) -> float:
-    """Return the cycles of a tile."""
+def _tile_cycles(tile: AttentionTile, blocks: Blocks, chip: Chip) -> Numbers:
+    """Return the cycles of each tile of a head."""
     costs = chip.attention
     elements = tile.BM * tile.BN
     products = elements * tile.columns * tile.element_bytes / chip.products / 128
@@ -206,9 +221,9 @@ def _tile_cycles(tile: AttentionTile, blocks: Blocks, chip: Chip) -> float:
     if tile.num_kv_stages == 1:  # nothing is loaded ahead
         block += costs.unbuffered
     late = costs.late / tile.num_kv_stages**2
-    begin = costs.tile * (costs.overlapped_tile if tile.overlaps_epilogue else 1.0)
-    begin += costs.row * tile.BM * tile.columns / tile.warpgroups
-    begin += costs.counter * tile.dynamic + costs.loaded * blocks.loaded
+    alike = costs.tile * (costs.overlapped_tile if tile.overlaps_epilogue else 1.0)
+    alike += costs.row * tile.BM * tile.columns / tile.warpgroups
+    begin = alike + costs.counter * tile.dynamic + costs.loaded * blocks.loaded
     if tile.is_shared:
         begin += costs.pair * blocks.loaded * tile.BN / SHARED_KEYS
         begin += costs.pair_masked * (blocks.loaded - blocks.whole)
@@ -217,54 +232,60 @@ def _tile_cycles(tile: AttentionTile, blocks: Blocks, chip: Chip) -> float:
 
 def _makespan(
     tile: AttentionTile,
-    times: list[float],
-    total: float,
-    ctas: int,
+    times: Numbers,
+    heads: int,
     resident: int,
     short: int,
     costs: AttentionCosts,
 ) -> float:
-    """Return the cycles until the last multiprocessor is done.
+    """Return the cycles until the last multiprocessor is done with the tiles of all heads.
 
     The first ``short`` tiles of a head are lower than the others, and come after those of all.
     """
+    ctas = heads * len(times) * tile.ctas_per_tile
     if not ctas:
         return 0.0
-    longest, shortest = max(times), min(times)
-    even = total / min(ctas, resident)
+    longest, shortest = float(times.max()), float(times.min())
+    even = float(times.sum()) * heads * tile.ctas_per_tile / min(ctas, resident)
     if longest - shortest < 0.05 * longest:  # equal tiles: whole waves
         waves = -(-ctas // resident)
         step = 1 / 3 if tile.mixed_heights and waves > 1 else 1.0
         return max(longest, -(-(ctas / resident) // step) * step * longest)
     if tile.dynamic:
         return max(longest, even + costs.tail * shortest)
-    heads = round(total / sum(times) / tile.ctas_per_tile)
-    units = tuple(times[::2] if tile.is_shared else times)
+    units = times[::2] if tile.is_shared else times
     clusters = resident // tile.cta_group
-    first = _fixed_order(units[short:], heads, clusters)
-    return first + sum(units[:short]) * heads / clusters
+    first = busiest_cluster(units[short:], heads, clusters)
+    return first + float(units[:short].sum()) * heads / clusters
 
 
-@lru_cache(maxsize=256)
-def _fixed_order(times: tuple[float, ...], heads: int, clusters: int) -> float:
-    """Return the cycles of the cluster with the most work.
+def busiest_cluster(times: Numbers, heads: int, clusters: int) -> float:
+    """Return the cycles of the cluster with the most work, where tiles come in a fixed order.
 
-    Tiles go head by head to one cluster after the other, so that some may always get the long ones
-    of a head.
+    Tiles go head by head to one cluster after the other: cluster c has the tiles c, c + clusters,
+    c + 2 * clusters and so on, so that some may always get the long ones of a head. Within a head,
+    whose ``times`` these are, a cluster's tiles recur after ``len(times) / gcd`` of them.
     """
-    count = heads * len(times)
-    return max(
-        (
-            sum(times[place % len(times)] for place in range(first, count, clusters))
-            for first in range(min(clusters, count))
-        ),
-        default=0.0,
-    )
+    length = len(times)
+    count = heads * length
+    if not count:
+        return 0.0
+    kinds = math.gcd(length, clusters)
+    period = length // kinds
+    # cycles[kind, step]: the tile of a head after step turns of the cluster that begins with kind
+    cycles = (np.arange(kinds)[:, None] + np.arange(period) * (clusters % length)) % length
+    turn = np.empty(length, np.int64)
+    turn[cycles] = np.arange(period)
+    ordered = times[cycles]
+    sums = np.cumsum(np.concatenate([ordered, ordered], axis=1), axis=1)
+    sums = np.concatenate([np.zeros((kinds, 1)), sums], axis=1)
+    first = np.arange(min(clusters, count))
+    has = -(-(count - first) // clusters)
+    rounds, rest = has // period, has % period
+    kind, begin = first % length % kinds, turn[first % length]
+    work = rounds * sums[kind, period] + sums[kind, begin + rest] - sums[kind, begin]
+    return float(work.max())
 
 
 def _power(base: float, exponent: float) -> float:
     return float(base**exponent)
-
-
-def _clip(bound: int, keys: int) -> int:
-    return min(max(int(bound), 0), keys)

@@ -141,6 +141,8 @@ class Chip:
 
     name: str
     arch: str
+    memory_gib: int
+    """What its memory holds, rounded up from the data sheet."""
     multiprocessors: int
     products: int
     """Sums of a tile that the tensor cores of a multiprocessor advance by 128 bytes along k, in
@@ -170,6 +172,7 @@ class Chip:
 H200 = Chip(
     "NVIDIA H200",
     "sm_90a",
+    141,
     132,
     32,
     fours=30,
@@ -178,6 +181,7 @@ H200 = Chip(
 H100 = Chip(
     "NVIDIA H100 80GB HBM3",
     "sm_90a",
+    80,
     132,
     32,
     GemmCosts(memory=2.3, memory_evict_first=2.9),  # by the ratio of the data sheets' bandwidths
@@ -187,6 +191,7 @@ H100 = Chip(
 B200 = Chip(
     "NVIDIA B200",
     "sm_100a",
+    192,
     148,
     64,
     # sums of the next tile have accumulators of their own
@@ -200,7 +205,7 @@ B200 = Chip(
     ),
     AttentionCosts(memory=6.0, l2=200.0),
 )
-B300 = Chip("NVIDIA B300", "sm_103a", 148, 64, B200.gemm, B200.attention)
+B300 = Chip("NVIDIA B300", "sm_103a", 288, 148, 64, B200.gemm, B200.attention)
 CHIPS = (H200, H100, B200, B300)
 """The first of an architecture is the one that is meant where none is named."""
 

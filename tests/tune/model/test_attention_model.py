@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import config_from_data, load_config
@@ -21,6 +26,7 @@ from fa4gen.tune.model.agreement import compare
 from fa4gen.tune.model.attention import (
     AttentionProblem,
     AttentionTile,
+    busiest_cluster,
     predict_attention,
     tile_blocks,
 )
@@ -79,17 +85,15 @@ def test_disagrees_where_blocks_cost_alike(fit: Any) -> None:
     assert compare(fit.figures_of(fit.read_records(), replace(H200, attention=costs))).order < 0.9
 
 
-@pytest.mark.parametrize("mask", ["none", "causal", {"sliding_window": 100}, {"chunked": 96}])
-@pytest.mark.parametrize(("rows", "keys"), [(300, 300), (130, 700), (200, 90), (1, 64)])
-@pytest.mark.parametrize(("BM", "BN"), [(64, 48), (192, 96), (128, 128)])
-def test_blocks_of_a_tile(mask: Any, rows: int, keys: int, BM: int, BN: int) -> None:  # noqa: N803
-    """Against the pairs themselves."""
-    its = plan_of(mask=mask).mask
-    for number, blocks in enumerate(tile_blocks(its, BM, BN, rows, keys)):
-        start, loaded, whole, partly = number * BM, set(), 0, 0
-        for group in range(start, min(start + BM, rows), 64):
+def walked(mask: Any, BM: int, BN: int, rows: int, keys: int, heads: int) -> Any:  # noqa: N803
+    """Count the blocks of each tile from the pairs themselves, a warpgroup after the other."""
+    queries, group_rows = BM // heads, 64 // heads
+    for start in range(0, rows, queries):
+        loaded, whole, partly = set(), 0, 0
+        for group in range(start, min(start + queries, rows), group_rows):
             seen_by = [
-                list(its.seen(row, rows, keys)) for row in range(group, min(group + 64, rows))
+                list(mask.seen(row, rows, keys))
+                for row in range(group, min(group + group_rows, rows))
             ]
             count = dict.fromkeys(range(-(-keys // BN)), 0)
             for seen in seen_by:
@@ -100,9 +104,55 @@ def test_blocks_of_a_tile(mask: Any, rows: int, keys: int, BM: int, BN: int) -> 
                 whole += pairs == size
                 partly += 0 < pairs < size
                 loaded |= {block} if pairs else set()
-        assert blocks.loaded == len(loaded)
-        assert blocks.whole == pytest.approx(whole / (BM / 64))
-        assert blocks.partly == pytest.approx(partly / (BM / 64))
+        yield len(loaded), whole / (BM / 64), partly / (BM / 64)
+
+
+MASKS = ("none", "causal", {"sliding_window": 100}, {"chunked": 96})
+
+
+@given(
+    mask=st.sampled_from(MASKS),
+    tile=st.sampled_from([(64, 48), (192, 96), (128, 128), (256, 64)]),
+    rows=st.integers(0, 400),
+    keys=st.integers(1, 500),
+    heads=st.sampled_from([1, 2, 4, 8]),
+)
+@example(mask="none", tile=(64, 48), rows=1, keys=64, heads=1)
+@example(mask={"sliding_window": 100}, tile=(192, 96), rows=200, keys=90, heads=1)
+@settings(max_examples=60, deadline=None)
+def test_blocks_of_all_tiles_are_those_of_a_walk(
+    mask: Any, tile: tuple[int, int], rows: int, keys: int, heads: int
+) -> None:
+    its = plan_of(mask=mask).mask
+    found = tile_blocks(its, *tile, rows, keys, heads)
+    expected = list(walked(its, *tile, rows, keys, heads))
+    assert len(found) == len(expected)
+    for number, column in enumerate((found.loaded, found.whole, found.partly)):
+        assert column.tolist() == pytest.approx([one[number] for one in expected])
+
+
+@given(
+    times=st.lists(st.integers(1, 1000), max_size=40),
+    heads=st.integers(1, 30),
+    clusters=st.integers(1, 70),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_busiest_cluster_is_that_of_a_walk(times: list[int], heads: int, clusters: int) -> None:
+    count = heads * len(times)
+    work = [0] * clusters
+    for place in range(count):
+        work[place % clusters] += times[place % len(times)]
+    assert busiest_cluster(np.array(times, float), heads, clusters) == max(work)
+
+
+@pytest.mark.parametrize("word", ["4096x4096x4096", "1kx1kx1024k", "1024kx1024k/1x1024kx1024k"])
+def test_no_problem_is_walked(word: str) -> None:
+    """The first took ten minutes. CPU time, which other work on the machine does not change."""
+    candidates = find_candidates(load_config(find_configs(["d128_causal_bf16"])[0]))
+    begin = time.process_time()
+    ranked = rank(candidates, ATTENTION.parse_problem(word), H200)
+    assert time.process_time() - begin < 1
+    assert all(math.isfinite(one.prediction.us) for one in ranked)
 
 
 def test_causal_is_about_half_and_pairs_read_half() -> None:
@@ -235,23 +285,6 @@ def test_a_fixed_order_may_give_a_cluster_the_long_tiles() -> None:
         longer.append(us["static"] / us["dynamic"])
     assert longer[0] < 1.15
     assert longer[1] > 1.25
-
-
-@pytest.mark.parametrize("mask", ["none", "causal", {"sliding_window": 100}])
-def test_blocks_of_tiles_of_several_heads(mask: Any) -> None:
-    """Those of a tile are those of its queries alone."""
-    its = plan_of(mask=mask).mask
-    for heads in (2, 4, 8):
-        found = tile_blocks(its, 128, 64, 300, 700, heads)
-        assert len(found) == -(-300 * heads // 128)
-        for number, blocks in enumerate(found):
-            first = number * 128 // heads
-            keys = {
-                key // 64
-                for row in range(first, min(first + 128 // heads, 300))
-                for key in its.seen(row, 300, 700)
-            }
-            assert blocks.loaded == len(keys)
 
 
 @pytest.mark.parametrize(
