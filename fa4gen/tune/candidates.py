@@ -194,8 +194,7 @@ def given_keys(loaded: LoadedConfig) -> dict[str, Any]:
     """Return the keys that a config gives, as plain data."""
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    data: dict[str, Any] = yaml.load(loaded.text, Loader=loader)
+    data: dict[str, Any] = yaml.safe_load(loaded.text)
     return data
 
 
