@@ -1004,6 +1004,7 @@ __device__ __forceinline__ int32 places_of(const Problem& problem, int32 sequenc
 // warps, each of which takes 32 sequences in turn.
 __device__ __forceinline__ void sum_lengths(uint32 base, const Problem& problem) {
   const int32 lane = threadIdx.x % 32;
+#pragma unroll 1
   for (int32 first = threadIdx.x / 32 * 32; first < problem.batch; first += kNumThreads) {
     const int32 sequence = first + lane;
     int32 sum = sequence < problem.batch ? places_of(problem, sequence) : 0;
