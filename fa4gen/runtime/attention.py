@@ -354,6 +354,7 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
         "tiles_per_head": schedule.tiles_per_head,
         "num_tiles": schedule.num_tiles,
         "heads_per_group": schedule.heads_per_group,
+        "group_keys": schedule.group_keys,
         "max_tiles": schedule.tiles_per_head,
         **{name: view.pointer for name, view in checked.tables.items()},
         **_page_values(checked),

@@ -66,6 +66,8 @@ class Schedule:
     """CTAs; 0 when there is nothing to do."""
     largest_count: int
     """The largest number that the kernel counts to in 32 bits, the multiprocessors left out."""
+    group_keys: int = 0
+    """Keys of all heads of a group together, where sequences have groups of their own."""
 
 
 NOTHING = Schedule(0, 0, 1, 0, 0, 0)
@@ -103,7 +105,7 @@ def _ragged_schedule(
     entries = ceil_div(size.query_rows, tile_rows) + size.batch
     tiles = entries * size.query_heads * plan.tiles_per_cluster
     grid = min(resident_ctas(multiprocessors, plan.cta_group), tiles * plan.ctas_per_tile)
-    return Schedule(0, entries, 1, tiles, grid, tiles)
+    return Schedule(0, entries, 1, tiles, grid, tiles, plan.group_keys)
 
 
 def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:

@@ -74,6 +74,7 @@ class AttentionFamily:
                 list_entry=plan.tile_list.entry_point,
                 list_threads=plan.tile_list.threads,
                 list_rows=plan.tile_list.tile_rows,
+                group_keys=plan.group_keys,
                 list_parameters=tuple(row.name for row in plan.tile_list.parameters),
             )
         if plan.splits_keys:

@@ -99,6 +99,7 @@ class LauncherFacts:
     """Attention: the launch before that of a ragged batch; empty without one."""
     list_threads: int = 0
     list_rows: int = 0
+    group_keys: int = 0
     """Query rows of an entry of the list."""
     list_parameters: tuple[str, ...] = ()
     share_limit: int = 0

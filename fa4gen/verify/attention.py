@@ -171,9 +171,8 @@ class AttentionFamily:
             tables=tables,
             values_in_keys=plan.values_in_keys,
         )
-        memory = replace(
-            memory, multiprocessors=case.multiprocessors, group=case.group, far=case.far
-        )
+        group = case.keys_of_group if plan.is_ragged and case.group else case.group
+        memory = replace(memory, multiprocessors=case.multiprocessors, group=group, far=case.far)
         return DrawnAttention(plan, inputs, rng, memory, case.sequences)
 
     def gpu_kernel(self, cubin: bytes) -> Any:
@@ -215,7 +214,9 @@ class AttentionFamily:
         schedule = plan_schedule(plan, checked.size, multiprocessors)
         if not schedule.grid:
             return None
-        if memory.group is not None:
+        if memory.group is not None and plan.is_ragged:
+            schedule = replace(schedule, group_keys=memory.group)
+        elif memory.group is not None:
             heads = min(memory.group, checked.size.all_heads // plan.tile_heads)
             schedule = replace(schedule, heads_per_group=heads)
         maps = {

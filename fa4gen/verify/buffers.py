@@ -81,7 +81,8 @@ class CaseMemory(ABC):
     multiprocessors: int | None = field(default=None, kw_only=True)
     """The launcher's argument where the case is emulated; None: the backend's choice."""
     group: int | None = field(default=None, kw_only=True)
-    """What the kernel works on together where the case is emulated; None: the launcher's choice."""
+    """What the kernel works on together where the case is emulated: heads, keys of all heads of a
+    group, or row tiles. None: the launcher's choice."""
     far: bool = field(default=False, kw_only=True)
     """Tensors' rows, heads and batches are 2^31 elements apart where the case is emulated."""
 

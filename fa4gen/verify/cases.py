@@ -57,7 +57,8 @@ class Case:
     multiprocessors: int | None = None
     """Of the chip that the launcher assumes where the case is emulated; None: the backend's."""
     group: int | None = None
-    """Heads worked on together where the case is emulated; None: the launcher's choice."""
+    """Heads worked on together where the case is emulated; None: the launcher's choice. Where
+    sequences have groups of their own, those of the sequence with the most keys."""
     far: bool = False
     """Rows, heads and batches are 2^31 elements apart where the case is emulated."""
     lengths: tuple[tuple[int, int], ...] = ()
@@ -68,6 +69,11 @@ class Case:
     def sequences(self) -> tuple[tuple[int, int], ...]:
         """Query rows and keys of each sequence."""
         return self.lengths or ((self.query_rows, self.key_rows),) * self.batch
+
+    @property
+    def keys_of_group(self) -> int:
+        """Keys of all heads of a group together."""
+        return (self.group or 0) * max((keys for _, keys in self.sequences), default=0)
 
     COLUMNS: ClassVar[tuple[str, ...]] = (
         "case", "batch", "heads q/k", "rows q/k", "layout", "data",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 WINDOW, CAUSAL, DECODE = "d64_window_sinks_bf16", "d128_causal_pingpong_bf16", "decode_d128_bf16"
 SPLITS, ALIBI = "decode_d128_splits_bf16", "d128_alibi_causal_bf16"
 LATENT = "fa4_decode_mla_bf16"
+RAGGED = "d128_ragged_causal_bf16"
 DOCUMENTS, LISTED = "d128_documents_bf16", "d128_documents_listed_bf16"
 GROUP = "several groups of {}, the last not full"
 APART = "strides that no other {} and axis has"
@@ -150,12 +151,28 @@ MUTANTS = {
         "d64_paged64_window_sinks_bf16", GROUP.format("heads"),
         r"min\(heads_per_group, query_heads - first_head\)", "heads_per_group", "",
     ),
+    "a_last_group_of_a_sequence_is_taken_as_full": _one(
+        RAGGED, GROUP.format("heads"),
+        r"min\(heads_per_group, query_heads - first_head\)", "heads_per_group", "",
+    ),
+    "all_groups_of_a_sequence_begin_at_head_0": _one(
+        RAGGED, GROUP.format("heads"),
+        r"first_head = group \* heads_per_group;", "first_head = 0;", "",
+    ),
+    "all_groups_of_a_sequence_have_the_tiles_of_the_first": _one(
+        RAGGED, GROUP.format("heads"), r"within -= group \* tiles \* heads_per_group;", "", "",
+    ),
+    "inner_groups_of_a_sequence_are_the_second": _one(
+        RAGGED, GROUP.format("heads"),
+        r"first_head = group \* heads_per_group;",
+        "first_head = min(group, 1) * heads_per_group;", "",
+    ),
     "an_offset_of_a_tile_without_keys_has_32_bits": _one(
         "fa4_d64_band_fp16", "a tile without keys at strides of 2^31 elements",
         r"int64 batch_stride;  // strides", "int32 batch_stride;  // strides", "",
     ),
     "few_sequences_are_listed": _one(
-        "d128_ragged_causal_bf16", "more sequences than threads list",
+        RAGGED, "more sequences than threads list",
         r"first < batch; first \+=", "first < min(batch, kListThreads); first +=",
         "",
     ),

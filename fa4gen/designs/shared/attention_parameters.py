@@ -21,6 +21,7 @@ KEY_ROWS = {
     "ragged": "key rows of all sequences",
     "paged": "keys that a row of the page table has room for",
 }
+GROUP_KEYS = "keys of a head that stay in L2 with their values, of as many heads; 1 is always right"
 TILE_LIST = "tiles, from the launch before: their number, and 32 bytes each from byte 32 on"
 
 
@@ -87,7 +88,7 @@ def attention_parameters(
     else:
         rows.append(Parameter("softmax_scale", "float", "softmax scale, above zero"))
     if ragged:
-        return tuple(rows)
+        return (*rows, Parameter("group_keys", "int32", GROUP_KEYS))
     if has_short_tiles:
         meaning = "tiles a head that leave the last warpgroup out; 0 is always right"
         rows.append(Parameter("num_short_tiles", "int32", meaning))

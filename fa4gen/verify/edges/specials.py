@@ -69,28 +69,23 @@ def _of_sequences(plan: AttentionPlan, name: str, *pairs: tuple[int, int], **mor
 def _group(plan: AttentionPlan) -> Case:
     """Return three heads in groups of two, or their multiple where tiles have several.
 
-    Where tiles are listed, heads of so many keys are in a group as stay in L2.
+    Where sequences have groups of their own, five heads: a first group, an inner one and a last one
+    that is not full; in the second sequence two groups, and one in the third.
     """
-    heads, rows = 3 * plan.tile_heads, plan.tile_queries + 1
+    rows = plan.tile_queries + 1
     if plan.is_ragged:
-        pair = (rows, plan.group_keys // 3 + 9)
-        case = _of_sequences(plan, "groups/heads", pair)
-        return replace(case, query_heads=heads, key_heads=3)
-    return Case("groups/heads", 1, heads, 3, rows, 20, data=COUNTING, group=2)
+        case = _of_sequences(plan, "groups/heads", (rows, 20), (3, 13), (3, 5))
+        return replace(case, query_heads=5 * plan.tile_heads, key_heads=5, group=2)
+    return Case("groups/heads", 1, 3 * plan.tile_heads, 3, rows, 20, data=COUNTING, group=2)
 
 
 def _has_groups(plan: AttentionPlan, case: Case) -> bool:
     if plan.is_ragged:
-        sizes = {max(1, plan.group_keys // keys) for _, keys in case.sequences if keys}
-        return any(size < case.key_heads and case.key_heads % size for size in sizes)
+        together = plan.group_keys if case.group is None else case.keys_of_group
+        sizes = {max(1, together // keys) for rows, keys in case.sequences if rows and keys}
+        return any(2 * size < case.key_heads and case.key_heads % size for size in sizes)
     heads = case.batch * case.query_heads // plan.tile_heads
     return case.group is not None and case.group < heads and heads % case.group > 0
-
-
-def _no_groups(plan: AttentionPlan) -> str:
-    if not plan.is_ragged or plan.mask.span is not None:
-        return ""
-    return f"a group has {plan.group_keys} keys of a head: too many to emulate"
 
 
 def _many_sequences(plan: AttentionPlan) -> Case:
@@ -269,7 +264,6 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         lambda plan: plan.longest_first or plan.is_ragged,
         _has_groups,
         _group,
-        _no_groups,
     ),
     Special(
         "more sequences than threads list",

@@ -92,8 +92,6 @@ static_assert(kBK0 == kBN / kCtaGroup && kBK1 == kLaneColumns,
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
-constexpr int32 kGroupKeys = 16384;  // of a head: with their values they stay in L2
-
 struct Problem {
   int32 batch;
   int32 query_heads;
@@ -105,6 +103,7 @@ struct Problem {
   int32 page_table_stride;
   int32 key_page_rows;
   int32 value_page_rows;
+  int32 group_keys;
 };
 
 struct Tile {
@@ -459,7 +458,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index, in
   tile.key_rows = keys.y;
   const uint32 tiles = (queries.z + (kCtaGroup * kBM) - 1) / (kCtaGroup * kBM);
   const uint32 heads_per_group =
-      min(query_heads, problem.heads_per_key_head * max(1, kGroupKeys / max(1, tile.key_rows)));
+      min(query_heads,
+          problem.heads_per_key_head * max(1, problem.group_keys / max(1, tile.key_rows)));
   uint32 within = index - queries.w * query_heads;
   const uint32 group = within / (tiles * heads_per_group);
   within -= group * tiles * heads_per_group;
@@ -1265,6 +1265,8 @@ __device__ __forceinline__ void initialize_barriers(uint32 base, int32 lane) {
 //   out_row_stride      of the output's row, in elements
 //   out_head_stride     of the output's head, in elements
 //   softmax_scale_log2  softmax scale * log2(e), above zero
+//   group_keys          keys of a head that stay in L2 with their values, of as many heads; 1 is
+//                       always right
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
     fa4gen_depth512_paged64_causal_bf16(
         const __grid_constant__ TensorMap query_map,
@@ -1286,12 +1288,13 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 key_rows,
         int64 out_row_stride,
         int64 out_head_stride,
-        float softmax_scale_log2) {
+        float softmax_scale_log2,
+        int32 group_keys) {
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
   const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list, page_table,
-                        page_table_stride, key_page_rows, value_page_rows};
+                        page_table_stride, key_page_rows, value_page_rows, group_keys};
   constexpr int32 kCorrectionWarp = 4;
   constexpr int32 kMmaWarp = 8, kLoadWarp = 9;
   if (warp == 0) {
@@ -1360,7 +1363,8 @@ extern "C" __global__ void fa4gen_depth512_paged64_causal_bf16(
     int32 key_rows,
     int64 out_row_stride,
     int64 out_head_stride,
-    float softmax_scale_log2) {
+    float softmax_scale_log2,
+    int32 group_keys) {
   asm volatile("trap;");
 }
 

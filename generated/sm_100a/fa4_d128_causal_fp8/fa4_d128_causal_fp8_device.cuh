@@ -310,9 +310,12 @@ __device__ __forceinline__ void mma_a_in_tensor_memory(uint32 d, uint32 a, Matri
 
 // Arrives on the barrier once all earlier products of the elected thread are complete: their
 // results are written, and their operands read. The mask is for pairs, and not used here.
+// By all lanes of the warp, together: what the commit sets off would complete the next phase of a
+// barrier that another lane still waits for.
 template <int32 kCtaGroup>
 __device__ __forceinline__ void mma_commit_mask(uint32 barrier, uint16 mask, uint32 elected) {
   static_assert(kCtaGroup == 1, "All tcgen05 instructions of a kernel are of one cta_group.");
+  __syncwarp();
   asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0;"
                " @p tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0]; }"
                ::"r"(barrier), "r"(elected) : "memory");

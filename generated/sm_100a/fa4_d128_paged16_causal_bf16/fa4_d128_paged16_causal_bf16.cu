@@ -106,8 +106,6 @@ static_assert(FA4Config::BK0 % kPanelColumns == 0, "A part is made of whole pane
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
-constexpr int32 kGroupKeys = 65536;  // of a head: with their values they stay in L2
-
 struct Problem {
   int32 batch;
   int32 query_heads;
@@ -119,6 +117,7 @@ struct Problem {
   int32 page_table_stride;
   int32 key_page_rows;
   int32 value_page_rows;
+  int32 group_keys;
 };
 
 struct Tile {
@@ -384,13 +383,13 @@ struct Loader {
     PageRows key_rows{table, tile.key_rows,
                       first_of_lane<kLoadedRows, kBoxRows>(), 0};
     key_rows.page = key_rows.look_up(blocks.end - 1);
-    wait_query_slot(0);
-    if (threadIdx.x % 32 == 0) {
+    if (threadIdx.x % 32 == 0) {  // a lane that waited late would miss the phase
+      wait_query_slot(0);
       load_query_part<0>(base, query_map, tile, 0);
     }
     load_keys(blocks.end - 1, key_head, key_rows, problem.key_page_rows);
-    wait_query_slot(1);
-    if (threadIdx.x % 32 == 0) {
+    if (threadIdx.x % 32 == 0) {  // a lane that waited late would miss the phase
+      wait_query_slot(1);
       load_query_part<0>(base, query_map, tile, 1);
     }
     query_phase ^= 1;
@@ -433,7 +432,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   tile.key_rows = keys.y;
   const uint32 tiles = (queries.z + kBM - 1) / kBM;
   const uint32 heads_per_group =
-      min(query_heads, problem.heads_per_key_head * max(1, kGroupKeys / max(1, tile.key_rows)));
+      min(query_heads,
+          problem.heads_per_key_head * max(1, problem.group_keys / max(1, tile.key_rows)));
   uint32 within = index - queries.w * query_heads;
   const uint32 group = within / (tiles * heads_per_group);
   within -= group * tiles * heads_per_group;
@@ -491,13 +491,12 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
     const uint32 full = base + kTileFull + 8 * slots.index,
                  empty = base + kTileEmpty + 8 * slots.index;
     const Tile tile = tile_or_none(problem, index);
-    // Arrived on by every other warp once it has read the tile that was in this slot.
-    mbarrier_wait(empty, slots.phase);
-    if (is_first) {
+    if (is_first) {  // a lane that waited late would miss the phase
+      // Arrived on by every other warp once it has read the tile that was in this slot.
+      mbarrier_wait(empty, slots.phase);
       write_tile(slot, tile);
       mbarrier_arrive(full);
     }
-    __syncwarp();  // no lane falls phases behind, whatever the tiles
     if (tile.first_row < 0) break;
     take_lengths(problem, tile);
     const BlockRange blocks = blocks_of_tile(problem, tile);
@@ -1237,6 +1236,8 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out_row_stride      of the output's row, in elements
 //   out_head_stride     of the output's head, in elements
 //   softmax_scale_log2  softmax scale * log2(e), above zero
+//   group_keys          keys of a head that stay in L2 with their values, of as many heads; 1 is
+//                       always right
 extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fa4gen_fa4_d128_paged16_causal_bf16(
         const __grid_constant__ TensorMap query_map,
@@ -1258,11 +1259,12 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int32 key_rows,
         int64 out_row_stride,
         int64 out_head_stride,
-        float softmax_scale_log2) {
+        float softmax_scale_log2,
+        int32 group_keys) {
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list, page_table,
-                        page_table_stride, key_page_rows, value_page_rows};
+                        page_table_stride, key_page_rows, value_page_rows, group_keys};
   constexpr int32 kCorrectionWarp = 8;
   constexpr int32 kMmaWarp = 12, kLoadWarp = 13;
   if (threadIdx.x == 0) {
@@ -1330,7 +1332,8 @@ extern "C" __global__ void fa4gen_fa4_d128_paged16_causal_bf16(
     int32 key_rows,
     int64 out_row_stride,
     int64 out_head_stride,
-    float softmax_scale_log2) {
+    float softmax_scale_log2,
+    int32 group_keys) {
   asm volatile("trap;");
 }
 

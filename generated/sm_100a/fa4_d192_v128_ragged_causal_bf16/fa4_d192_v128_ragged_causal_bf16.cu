@@ -108,8 +108,6 @@ static_assert(FA4Config::BK0 % kPanelColumns == 0, "A part is made of whole pane
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
-constexpr int32 kGroupKeys = 52428;  // of a head: with their values they stay in L2
-
 struct Problem {
   int32 batch;
   int32 query_heads;
@@ -117,6 +115,7 @@ struct Problem {
   int32 query_rows;
   int32 key_rows;
   const int32* tile_list;
+  int32 group_keys;
 };
 
 struct Tile {
@@ -368,7 +367,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   tile.key_rows = keys.y;
   const uint32 tiles = (queries.z + kBM - 1) / kBM;
   const uint32 heads_per_group =
-      min(query_heads, problem.heads_per_key_head * max(1, kGroupKeys / max(1, tile.key_rows)));
+      min(query_heads,
+          problem.heads_per_key_head * max(1, problem.group_keys / max(1, tile.key_rows)));
   uint32 within = index - queries.w * query_heads;
   const uint32 group = within / (tiles * heads_per_group);
   within -= group * tiles * heads_per_group;
@@ -1171,6 +1171,8 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out_row_stride      of the output's row, in elements
 //   out_head_stride     of the output's head, in elements
 //   softmax_scale_log2  softmax scale * log2(e), above zero
+//   group_keys          keys of a head that stay in L2 with their values, of as many heads; 1 is
+//                       always right
 extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fa4gen_fa4_d192_v128_ragged_causal_bf16(
         const __grid_constant__ TensorMap query_map,
@@ -1188,10 +1190,11 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int32 key_rows,
         int64 out_row_stride,
         int64 out_head_stride,
-        float softmax_scale_log2) {
+        float softmax_scale_log2,
+        int32 group_keys) {
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
-  const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list};
+  const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list, group_keys};
   constexpr int32 kCorrectionWarp = 8;
   constexpr int32 kMmaWarp = 12, kLoadWarp = 13;
   if (threadIdx.x == 0) {
@@ -1255,7 +1258,8 @@ extern "C" __global__ void fa4gen_fa4_d192_v128_ragged_causal_bf16(
     int32 key_rows,
     int64 out_row_stride,
     int64 out_head_stride,
-    float softmax_scale_log2) {
+    float softmax_scale_log2,
+    int32 group_keys) {
   asm volatile("trap;");
 }
 

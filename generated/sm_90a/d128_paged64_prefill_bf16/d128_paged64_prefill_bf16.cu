@@ -95,8 +95,6 @@ using TileRing = RowRing<kNumTileSlots, kTileFull, kTileEmpty>;
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
-constexpr int32 kGroupKeys = 65536;  // of a head: with their values they stay in L2
-
 struct Problem {
   int32 batch;
   int32 query_heads;
@@ -108,6 +106,7 @@ struct Problem {
   int32 page_table_stride;
   int32 key_page_rows;
   int32 value_page_rows;
+  int32 group_keys;
 };
 
 struct Tile {
@@ -248,8 +247,8 @@ __device__ __forceinline__ void load_queries(uint32 base, const TensorMap& query
 #pragma unroll 1
   for (int32 w = 0; w < kNumConsumerWarpgroups; ++w) {
     const QueryRing ring{base, {static_cast<uint32>(w), phase}};
+    if (threadIdx.x != 0) continue;  // a lane that waited late would miss the phase
     ring.wait_empty();  // warpgroup w is done with its rows of the tile before
-    if (threadIdx.x != 0) continue;
     ring.expect(kQueryBytes);
     load_rows<kWarpgroupRows * kPanelRowBytes>(
         base + kQueryOffset + kQueryBytes * w, query_map, Rows{tile.query_begin, tile.query_rows},
@@ -275,7 +274,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index, in
   tile.key_rows = keys.y;
   const uint32 tiles = (queries.z + (kCtaGroup * kBM) - 1) / (kCtaGroup * kBM);
   const uint32 heads_per_group =
-      min(query_heads, problem.heads_per_key_head * max(1, kGroupKeys / max(1, tile.key_rows)));
+      min(query_heads,
+          problem.heads_per_key_head * max(1, problem.group_keys / max(1, tile.key_rows)));
   uint32 within = index - queries.w * query_heads;
   const uint32 group = within / (tiles * heads_per_group);
   within -= group * tiles * heads_per_group;
@@ -666,11 +666,18 @@ struct Consumer {
     query_phase ^= 1;
   }
 
-  // A block that no row of this warpgroup sees: its slots are waited for and released.
+  // All lanes of the warp meet while no wgmma is in flight. After __syncwarp the descriptors of
+  // other loops would be in ordinary registers.
+  __device__ __forceinline__ void meet() const { wgmma_wait<0>(); }
+
+  // A block that no row of this warpgroup sees: its slots are waited for and released. A lane that
+  // still waited when a slot is filled again would miss the phase.
   __device__ __forceinline__ void skip_block() {
     keys().wait_full();  // arrived by the bytes of K
+    meet();
     release(keys());
     values().wait_full();  // arrived by the bytes of V
+    meet();
     release(values());
     ++kv.uses;
   }
@@ -699,6 +706,7 @@ struct Consumer {
       for (int32 block = loaded.end; block > loaded.begin; --block) skip_block();
       wait_query();
       write_unseen_rows(problem, out, tile, place);
+      meet();  // every lane has waited
       release_query();
     }
   }
@@ -1019,6 +1027,8 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out_row_stride      of the output's row, in elements
 //   out_head_stride     of the output's head, in elements
 //   softmax_scale_log2  softmax scale * log2(e), above zero
+//   group_keys          keys of a head that stay in L2 with their values, of as many heads; 1 is
+//                       always right
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
     fa4gen_d128_paged64_prefill_bf16(
         const __grid_constant__ TensorMap query_map,
@@ -1039,12 +1049,13 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 key_rows,
         int64 out_row_stride,
         int64 out_head_stride,
-        float softmax_scale_log2) {
+        float softmax_scale_log2,
+        int32 group_keys) {
   const uint32 base = shared_base();
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
   const int32 rank = cluster_rank();
   const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list, page_table,
-                        page_table_stride, key_page_rows, value_page_rows};
+                        page_table_stride, key_page_rows, value_page_rows, group_keys};
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
@@ -1097,7 +1108,8 @@ extern "C" __global__ void fa4gen_d128_paged64_prefill_bf16(
     int32 key_rows,
     int64 out_row_stride,
     int64 out_head_stride,
-    float softmax_scale_log2) {
+    float softmax_scale_log2,
+    int32 group_keys) {
   asm volatile("trap;");
 }
 

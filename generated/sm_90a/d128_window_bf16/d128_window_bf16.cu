@@ -555,11 +555,18 @@ struct Consumer {
     query_phase ^= 1;
   }
 
-  // A block that no row of this warpgroup sees: its slots are waited for and released.
+  // All lanes of the warp meet while no wgmma is in flight. After __syncwarp the descriptors of
+  // other loops would be in ordinary registers.
+  __device__ __forceinline__ void meet() const { wgmma_wait<0>(); }
+
+  // A block that no row of this warpgroup sees: its slots are waited for and released. A lane that
+  // still waited when a slot is filled again would miss the phase.
   __device__ __forceinline__ void skip_block() {
     keys().wait_full();  // arrived by the bytes of K
+    meet();
     release(keys());
     values().wait_full();  // arrived by the bytes of V
+    meet();
     release(values());
     ++kv.uses;
   }
@@ -588,6 +595,7 @@ struct Consumer {
       if (!active) continue;
       wait_query();
       write_unseen_rows(problem, out, tile, place);
+      meet();  // every lane has waited
       release_query();
     }
   }

@@ -139,8 +139,6 @@ struct Crossing {
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
-constexpr int32 kGroupKeys = 16384;  // of a head: with their values they stay in L2
-
 struct Problem {
   int32 batch;
   int32 query_heads;
@@ -148,6 +146,7 @@ struct Problem {
   int32 query_rows;
   int32 key_rows;
   const int32* tile_list;
+  int32 group_keys;
 };
 
 struct Tile {
@@ -331,7 +330,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   tile.key_rows = keys.y;
   const uint32 tiles = (queries.z + kBM - 1) / kBM;
   const uint32 heads_per_group =
-      min(query_heads, problem.heads_per_key_head * max(1, kGroupKeys / max(1, tile.key_rows)));
+      min(query_heads,
+          problem.heads_per_key_head * max(1, problem.group_keys / max(1, tile.key_rows)));
   uint32 within = index - queries.w * query_heads;
   const uint32 group = within / (tiles * heads_per_group);
   within -= group * tiles * heads_per_group;
@@ -1198,6 +1198,8 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out_row_stride      of the output's row, in elements
 //   out_head_stride     of the output's head, in elements
 //   softmax_scale_log2  softmax scale * log2(e), above zero
+//   group_keys          keys of a head that stay in L2 with their values, of as many heads; 1 is
+//                       always right
 //   value_row_steps     from one row of the values to the next, in steps of the map's places
 //   value_head_steps    from one head of the values to the next, in steps of the map's places
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
@@ -1217,12 +1219,13 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int64 out_row_stride,
         int64 out_head_stride,
         float softmax_scale_log2,
+        int32 group_keys,
         int32 value_row_steps,
         int32 value_head_steps) {
   const uint32 base = shared_base();
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
   const int32 rank = cluster_rank();
-  const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list};
+  const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list, group_keys};
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
@@ -1278,6 +1281,7 @@ extern "C" __global__ void fa4gen_d512_ragged_causal_bf16(
     int64 out_row_stride,
     int64 out_head_stride,
     float softmax_scale_log2,
+    int32 group_keys,
     int32 value_row_steps,
     int32 value_head_steps) {
   asm volatile("trap;");

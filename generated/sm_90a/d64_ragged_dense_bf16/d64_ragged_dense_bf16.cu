@@ -93,8 +93,6 @@ using TileRing = RowRing<kNumTileSlots, kTileFull, kTileEmpty>;
 
 // ---- tiles: which query rows a CTA works on, and which blocks of keys they see ----
 
-constexpr int32 kGroupKeys = 131072;  // of a head: with their values they stay in L2
-
 struct Problem {
   int32 batch;
   int32 query_heads;
@@ -102,6 +100,7 @@ struct Problem {
   int32 query_rows;
   int32 key_rows;
   const int32* tile_list;
+  int32 group_keys;
 };
 
 struct Tile {
@@ -219,7 +218,8 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, uint32 index) {
   tile.key_rows = keys.y;
   const uint32 tiles = (queries.z + kBM - 1) / kBM;
   const uint32 heads_per_group =
-      min(query_heads, problem.heads_per_key_head * max(1, kGroupKeys / max(1, tile.key_rows)));
+      min(query_heads,
+          problem.heads_per_key_head * max(1, problem.group_keys / max(1, tile.key_rows)));
   uint32 within = index - queries.w * query_heads;
   const uint32 group = within / (tiles * heads_per_group);
   within -= group * tiles * heads_per_group;
@@ -595,11 +595,18 @@ struct Consumer {
     query_phase ^= 1;
   }
 
-  // A block that no row of this warpgroup sees: its slots are waited for and released.
+  // All lanes of the warp meet while no wgmma is in flight. After __syncwarp the descriptors of
+  // other loops would be in ordinary registers.
+  __device__ __forceinline__ void meet() const { wgmma_wait<0>(); }
+
+  // A block that no row of this warpgroup sees: its slots are waited for and released. A lane that
+  // still waited when a slot is filled again would miss the phase.
   __device__ __forceinline__ void skip_block() {
     keys().wait_full();  // arrived by the bytes of K
+    meet();
     release(keys());
     values().wait_full();  // arrived by the bytes of V
+    meet();
     release(values());
     ++kv.uses;
   }
@@ -627,6 +634,7 @@ struct Consumer {
       if (!active) continue;
       wait_query();
       write_unseen_rows(problem, out, tile, place);
+      meet();  // every lane has waited
       release_query();
     }
   }
@@ -938,6 +946,8 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out_row_stride      of the output's row, in elements
 //   out_head_stride     of the output's head, in elements
 //   softmax_scale_log2  softmax scale * log2(e), above zero
+//   group_keys          keys of a head that stay in L2 with their values, of as many heads; 1 is
+//                       always right
 extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     fa4gen_d64_ragged_dense_bf16(
         const __grid_constant__ TensorMap query_map,
@@ -954,10 +964,11 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int32 key_rows,
         int64 out_row_stride,
         int64 out_head_stride,
-        float softmax_scale_log2) {
+        float softmax_scale_log2,
+        int32 group_keys) {
   const uint32 base = shared_base();
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
-  const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list};
+  const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list, group_keys};
   if (threadIdx.x == 0) {
     initialize_barriers(base);
     fence_mbarrier_init();
@@ -1005,7 +1016,8 @@ extern "C" __global__ void fa4gen_d64_ragged_dense_bf16(
     int32 key_rows,
     int64 out_row_stride,
     int64 out_head_stride,
-    float softmax_scale_log2) {
+    float softmax_scale_log2,
+    int32 group_keys) {
   asm volatile("trap;");
 }
 

@@ -888,7 +888,8 @@ struct Consumer {
   template <int32 kPart>
   __device__ __forceinline__ void publish(const uint32 (&probabilities)[kScores / 2]) const {
     const int32 row = warp % 4 * 16 + lane / 8 % 2 * 8 + lane % 8;
-    // all warps have their scores
+    // Orders these stores after what the product of the scores reads of the columns, for all four
+    // warps. On an H200 each warp's own wait for that product orders them as well.
     if (kPart == 1) named_barrier_sync(kScoresBarrier, kPartThreads);
 #pragma unroll
     for (int32 chunk = 0; chunk < kPartKeys / 16; ++chunk) {

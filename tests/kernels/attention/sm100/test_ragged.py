@@ -125,7 +125,7 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
     "page of the block before": (PAGED, Change(r"key_rows\.look_up\(block - 1\)", "key_rows.page")),
     "whole pages": (PAGED, Change(r"min\(key_rows - page_begin, kPageSize\)", "kPageSize")),
     "bytes expected by every lane": (PAGED, Change(r"if \(expects\) mbarrier_expect_leader", "mbarrier_expect_leader")),
-    "every lane hands out a tile": (PAGED, Change(r"if \(is_first\) \{\n(\s+write_tile)", r"{\n\1")),
+    "every lane hands out a tile": (PAGED, Change(r"if \(is_first\) \{([^}]*write_tile)", r"{\1")),
     "pages of values as of keys": (PAIR, Change(r"value_rows\.page = value_rows\.look_up\(blocks\.end - 1\)", "value_rows.page = key_rows.page")),
     "the peer has no lengths": (PAIR, Change(r"(?s)store_shared_cluster\(map_to_cta\(slot, 1\) \+ 16.*?;", "")),
 }  # fmt: skip
