@@ -12,6 +12,7 @@ from fa4gen.emulator.checks.synchronisation.barriers import BarrierChecks, Rende
 from fa4gen.emulator.checks.synchronisation.exits import ExitChecks
 from fa4gen.emulator.checks.synchronisation.locations import Locations
 from fa4gen.emulator.checks.synchronisation.rounds import Grid
+from fa4gen.emulator.checks.tensor_memory.pairs import PairChecks
 from fa4gen.emulator.checks.tensor_memory.races import TensorChecks
 
 if TYPE_CHECKING:
@@ -31,5 +32,4 @@ class ClusterState:
         self.locations = Locations(self.threads, grid)
         self.shared = [SharedChecks(self.threads, cta, options) for cta in cluster.ctas]
         self.tensors = [TensorChecks(self.threads, cta, options) for cta in cluster.ctas]
-        # of pairs: thread and epoch of each allocation, by rank and number
-        self.allocations: dict[tuple[int, int], tuple[int, int]] = {}
+        self.pairs = PairChecks(self.threads)

@@ -12,7 +12,7 @@ from fa4gen.emulator.checks.cluster_state import ClusterState
 from fa4gen.emulator.checks.global_memory.previous_grid import PreviousGrid
 from fa4gen.emulator.checks.global_memory.races import GlobalChecks
 from fa4gen.emulator.checks.global_memory.tensor_maps import MapChecks
-from fa4gen.emulator.checks.order.clocks import AFTER, AVC, BEFORE, EXEC, VC, first_plane
+from fa4gen.emulator.checks.order.clocks import AFTER, AVC, BEFORE, VC, first_plane
 from fa4gen.emulator.checks.sites import Sites, is_strong
 from fa4gen.emulator.checks.synchronisation.rounds import Grid
 from fa4gen.emulator.checks.tensor_memory.races import quarters
@@ -241,6 +241,18 @@ class RaceObserver(Observer):
         if barrier.cta is not wg.cta and self.options.early_exit:
             state.exits.remote(active, barrier.cta, site.opcode, site)
 
+    def counted(
+        self, wg: Warpgroup, mask: Mask, together: Mask, barrier: Mbarrier, site: Instruction
+    ) -> None:
+        state = self._of(wg)
+        active = state.threads.active(wg, mask)
+        whole = active if together is mask else state.threads.active(wg, together)
+        state.barriers.counted(active, whole, barrier, site)
+
+    def blocked(self, wg: Warpgroup, mask: Mask, barrier: Mbarrier, site: Instruction) -> None:
+        state = self._of(wg)
+        state.barriers.blocked(state.threads.active(wg, mask), barrier, site)
+
     def arrived(
         self, wg: Warpgroup, mask: Mask, barrier: Mbarrier, release: str, site: Instruction
     ) -> None:
@@ -357,22 +369,13 @@ class RaceObserver(Observer):
 
     def pair_allocated(self, wg: Warpgroup, mask: Mask, number: int) -> None:
         state = self._of(wg)
-        thread = int(state.threads.active(wg, mask).ids[0])
-        state.allocations[wg.cta.rank, number] = thread, int(state.threads.clocks.epochs[thread])
+        state.pairs.allocated(state.threads.active(wg, mask), number)
 
     def pair_freed(
         self, wg: Warpgroup, mask: Mask, peer: Cta, number: int, site: Instruction
     ) -> None:
         state = self._of(wg)
-        active = state.threads.active(wg, mask)
-        thread, epoch = state.allocations[peer.rank, number]
-        if not state.threads.clocks.knows(EXEC, active.threads, thread, epoch).any():
-            self.sites.find(
-                "tensor-memory",
-                f"nothing orders this after the allocation by {state.threads.who(thread)}, the "
-                "other of the pair: columns may be freed before",
-                site, wg, mask,
-            )  # fmt: skip
+        state.pairs.freed(state.threads.active(wg, mask), peer, number, site)
 
     # ---- tensor maps, and the grid before
 

@@ -21,7 +21,8 @@ class CheckOptions:
     proxy_war      generic reads that the async proxy overwrites without one: an error where the
                    loads may be under way still, else ``isa`` or for review
     init_fence     mbarriers used from afar without ``fence.mbarrier_init``
-    phase_lap      a waiter that a later phase of its mbarrier can overtake
+    phase_lap      a wait that a later phase of its mbarrier can overtake, and an arrival that can
+                   count in an earlier one
     uninitialised  shared or tensor memory that is read before anything was written
     tensor_memory  accesses to tensor memory that nothing orders; missing waits and commits
     tcgen05_fences ``canonical`` asks for ``tcgen05.fence`` as the PTX ISA does (review),

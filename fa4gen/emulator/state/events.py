@@ -111,6 +111,15 @@ class Events(Generic[WarpgroupT, CtaT, ClusterT, OperationT, BarrierT, TensorRan
     ) -> None:
         """Threads use an mbarrier in any way other than init (arrive, expect, wait)."""
 
+    def counted(
+        self, wg: WarpgroupT, mask: Mask, together: Mask, barrier: BarrierT, site: Instruction
+    ) -> None:
+        """Arrivals of threads, or bytes that they expect or complete, are about to count.
+
+        They are some of the threads ``together`` that execute the instruction, which count at
+        other barriers; called before any of them does.
+        """
+
     def arrived(
         self, wg: WarpgroupT, mask: Mask, barrier: BarrierT, release: str, site: Instruction
     ) -> None:
@@ -132,6 +141,9 @@ class Events(Generic[WarpgroupT, CtaT, ClusterT, OperationT, BarrierT, TensorRan
         site: Instruction,
     ) -> None:
         """Threads saw ``phase`` complete; ``acquire`` is ``cta``, ``cluster`` or ``none``."""
+
+    def blocked(self, wg: WarpgroupT, mask: Mask, barrier: BarrierT, site: Instruction) -> None:
+        """Threads that wait by parity have to wait for the phase under way."""
 
     def rendezvous_arrive(
         self, wg: WarpgroupT, mask: Mask, key: Any, release: bool, site: Instruction | None = None

@@ -153,6 +153,7 @@ class World:
         mask = self.lanes(wg, lanes)
         site = self.site("mbarrier.arrive.shared::cta.b64")
         self.observer.barrier_used(wg, mask, barrier, site)
+        self.observer.counted(wg, mask, mask, barrier, site)
         self.observer.arrived(wg, mask, barrier, release, site)
         count = wg.lanes if mask is None else int(mask.sum())
         barrier.arrive(count, wg.describe(mask))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.order.clocks import EXEC, VC, Vector, first_plane
+from fa4gen.emulator.checks.synchronisation.barrier_clock import BarrierClock
+from fa4gen.emulator.checks.synchronisation.phases import PhaseChecks
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
@@ -18,50 +18,6 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.state.machine import AsyncOp, Mbarrier, Warpgroup
 
-_WARP: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """Who of a CTA has seen a phase complete.
-
-    epochs  per thread, in which; 0 of those that have not
-    sites   where each warpgroup did so last
-    """
-
-    epochs: NDArray[np.uint32]
-    sites: dict[Warpgroup, Instruction]
-
-
-@dataclass(slots=True)
-class BarrierClock:
-    """The checks' part of an mbarrier.
-
-    pending   what has been published by all arrivals so far
-    done      the same when the last phase completed: what waiters learn
-    near      what of ``pending`` and ``done`` a wait of the CTA's scope learns: releases of other
-              CTAs are not in it. None until there is a difference
-    maker, made, fenced   who initialised it, in which epoch, and whether a fence followed
-    trusted   sets of threads that all know of the initialisation
-    waits     phase -> who saw that phase complete
-    """
-
-    pending: Vector
-    done: Vector
-    maker: int
-    made: int
-    site: Instruction
-    near: tuple[Vector, Vector] | None = None
-    fenced: bool = False
-    trusted: set[ActiveLanes] = field(default_factory=set)
-    waits: dict[int, Waits] = field(default_factory=dict)
-
-    def pending_near(self) -> Vector:
-        """``near`` of ``pending``, from now on apart."""
-        if self.near is None:
-            self.near = self.pending.copy(), self.done.copy()
-        return self.near[0]
-
 
 class BarrierChecks:
     """The mbarriers of one cluster."""
@@ -70,6 +26,7 @@ class BarrierChecks:
         self.threads = threads
         self.clocks = threads.clocks
         self.options = options
+        self.phases = PhaseChecks(threads) if options.phase_lap else None
         self._unfenced: dict[int, list[BarrierClock]] = {}
         # thread -> what it knew at its last fence.release, and what it has seen without acquiring
         self._released: dict[int, Vector] = {}
@@ -83,6 +40,7 @@ class BarrierChecks:
         clock = BarrierClock(
             self.clocks.vector(),
             self.clocks.vector(),
+            self.clocks.vector()[EXEC],
             thread,
             int(self.clocks.epochs[thread]),
             site,
@@ -123,6 +81,8 @@ class BarrierChecks:
     def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
         """An operation signals an mbarrier: what waiters will know of it."""
         clock: BarrierClock = barrier.clock
+        if self.phases is not None:
+            self.phases.signalled(op, barrier)
         tracks = op.notes.get("tracks")
         far = op.wg.cta is not barrier.cta
         # what the issuers of another CTA know is for waits of the cluster's scope
@@ -202,6 +162,18 @@ class BarrierChecks:
 
     # ---- phases
 
+    def counted(
+        self, active: ActiveLanes, together: ActiveLanes, barrier: Mbarrier, site: Instruction
+    ) -> None:
+        """Arrivals, or bytes, of some of the threads that execute ``site`` are about to count."""
+        if self.phases is not None:
+            self.phases.counted(active, together, barrier, site)
+
+    def blocked(self, active: ActiveLanes, barrier: Mbarrier, site: Instruction) -> None:
+        """Threads have to wait for the phase under way, by its parity."""
+        if self.phases is not None:
+            self.phases.blocks(active, barrier, site)
+
     def arrived(self, active: ActiveLanes, barrier: Mbarrier, release: str) -> None:
         """Threads arrive with a release of a scope, or ``none``."""
         clock: BarrierClock = barrier.clock
@@ -237,67 +209,21 @@ class BarrierChecks:
             np.maximum(clock.near[0][EXEC:], clock.pending[EXEC:], out=clock.near[0][EXEC:])
 
     def completed(self, barrier: Mbarrier) -> None:
-        """Let waiters of a phase that is over learn what its arrivals published.
-
-        Whoever waited for the phase before must have passed that on to someone who arrived since.
-        """
+        """Let waiters of a phase that is over learn what its arrivals published."""
         clock: BarrierClock = barrier.clock
-        phase = barrier.phase - 1
-        waits = clock.waits.pop(phase - 1, None)
-        if waits is not None and self.options.phase_lap:
-            base = barrier.cta.rank * self.threads.stride
-            seen = clock.pending[EXEC, base : base + self.threads.stride]
-            late = (seen < waits.epochs).reshape(-1, _WARP)
-            if late.any():
-                # lanes of a warp go on together: one that was heard of speaks for the others
-                heard = ((waits.epochs > 0).reshape(-1, _WARP) & ~late).any(axis=1)
-                silent = late.any(axis=1) & ~heard
-                if silent.any():
-                    self._lapped(barrier, phase, int(silent.argmax()), late, waits)
+        if self.phases is not None:
+            self.phases.completed(barrier)
         np.copyto(clock.done, clock.pending)
         if clock.near is not None:
             np.copyto(clock.near[1], clock.near[0])
-
-    def _lapped(
-        self, barrier: Mbarrier, phase: int, warp: int, late: NDArray[np.bool_], waits: Waits
-    ) -> None:
-        thread = barrier.cta.rank * self.threads.stride + warp * _WARP + int(late[warp].argmax())
-        wg, mask = self.threads.one(thread)
-        self.threads.sites.find(
-            "phase-lap",
-            f"phase {phase} of {barrier.name} completes though nothing says that "
-            f"{self.threads.who(thread)} has seen phase {phase - 1} complete: a thread that waits "
-            f"slowly would miss it (last arrival: {barrier.last})",
-            waits.sites[wg],
-            wg,
-            mask,
-        )
 
     def waited(
         self, active: ActiveLanes, barrier: Mbarrier, phase: int, acquire: str, site: Instruction
     ) -> None:
         """Threads saw a phase complete."""
         clock: BarrierClock = barrier.clock
-        if self.options.phase_lap:
-            waits = clock.waits.get(phase)
-            if waits is None:
-                waits = clock.waits[phase] = Waits(np.zeros(self.threads.stride, np.uint32), {})
-                if len(clock.waits) > 2:
-                    for old in [one for one in clock.waits if one < phase - 1]:
-                        del clock.waits[old]
-            base = barrier.cta.rank * self.threads.stride
-            waits.epochs[active.ids - base] = self.clocks.epochs[active.threads]
-            waits.sites[active.wg] = site
-            if barrier.phase > phase + 1:
-                self.threads.sites.find(
-                    "phase-lap",
-                    f"{barrier.name} is already in phase {barrier.phase} when phase "
-                    f"{phase} is seen to be complete",
-                    site,
-                    active.wg,
-                    active.mask,
-                    Severity.REVIEW,
-                )
+        if self.phases is not None:
+            self.phases.waited(active, barrier, phase, site)
         narrow = acquire == "cta" and clock.near is not None
         source = clock.near[1] if narrow and clock.near is not None else clock.done
         self.clocks.acquire(active.threads, source, EXEC if acquire == "none" else 0)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4gen.emulator.instructions.sync.mbarrier_operands import locate, parse_form
+from fa4gen.emulator.instructions.sync.mbarrier_operands import Form, locate, parse_form
 from fa4gen.emulator.ptx.syntax import Instruction, Operand, Sink
 from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.findings import Threads
@@ -59,14 +59,28 @@ def size_of(wg: Warpgroup, mask: Mask) -> int:
 
 
 def arrive_counted(
-    wg: Warpgroup, mask: Mask, barrier: Mbarrier, count: int, site: Instruction, drop: bool = False
+    wg: Warpgroup,
+    mask: Mask,
+    barrier: Mbarrier,
+    count: int,
+    site: Instruction,
+    *,
+    drop: bool = False,
+    expect: int | None = None,
 ) -> None:
-    """Every lane arrives ``count`` times, one after the other, as the hardware does."""
+    """Every lane arrives ``count`` times, one after the other, as the hardware does.
+
+    With ``expect`` each lane first adds so many bytes to what the phase expects.
+    """
     machine = wg.machine
     who = Threads(wg.machine, wg, mask)
-    left = size_of(wg, mask)
+    left, phase = size_of(wg, mask), barrier.phase
     while left:
-        lanes = min(left, max(barrier.pending // count, 1))
+        if barrier.phase == phase + 1:
+            _find_spilled(wg, mask, barrier, left, site)
+        if expect is not None:
+            _expect(machine, barrier, expect, site, wg, mask)
+        lanes = 1 if expect is not None else min(left, max(barrier.pending // count, 1))
         if barrier.pending < count:
             machine.fault(
                 "over-arrival",
@@ -81,6 +95,21 @@ def arrive_counted(
             barrier.arrive(count * lanes, who)
         left -= lanes
     machine.progress()
+
+
+def _find_spilled(
+    wg: Warpgroup, mask: Mask, barrier: Mbarrier, left: int, site: Instruction
+) -> None:
+    """Report lanes that arrive after others of theirs have completed the phase."""
+    lanes = size_of(wg, mask)
+    wg.machine.find(
+        "over-arrival",
+        f"{barrier.name}: {lanes - left} of the {lanes} threads that arrive here complete phase "
+        f"{barrier.phase - 1}, and the others count in what comes after it",
+        site,
+        wg,
+        mask,
+    )
 
 
 def _init(i: Instruction, e: Emitter) -> None:
@@ -190,33 +219,41 @@ def _arrive(i: Instruction, e: Emitter) -> None:
     def handler(wg: Warpgroup, mask: Mask) -> None:
         machine = wg.machine
         values = extra(wg) if extra is not None else np.uint32(0 if expect else 1)
-        for (at, value), part in groups(wg, mask, address(wg), values):
-            cta, offset = locate(wg, at, form, i)
-            barrier = machine.barrier(cta, offset, wg, part, i)
-            machine.observer.barrier_used(wg, part, barrier, i)
+        parts = groups(wg, mask, address(wg), values)
+        for value, part, barrier in _counted(wg, mask, parts, form, i):
             machine.observer.arrived(wg, part, barrier, release, i)
             token = np.uint64(barrier.phase << 20 | barrier.pending)
             if expect:
-                for _ in range(size_of(wg, part)):
-                    _expect(machine, barrier, value, i, wg, part)
-                    arrive_counted(wg, _first(wg, part), barrier, 1, i, drop)
+                arrive_counted(wg, part, barrier, 1, i, drop=drop, expect=value)
+            elif value < 1:
+                machine.fault(
+                    "barrier-misuse", f"{barrier.name}: an arrival of {value}", i, wg, part
+                )
             else:
-                if value < 1:
-                    machine.fault(
-                        "barrier-misuse", f"{barrier.name}: an arrival of {value}", i, wg, part
-                    )
-                arrive_counted(wg, part, barrier, value, i, drop)
+                arrive_counted(wg, part, barrier, value, i, drop=drop)
             if write is not None:
                 write(wg, token, part)
 
     e.call(handler)
 
 
-def _first(wg: Warpgroup, mask: Mask) -> Mask:
-    """A mask of the first lane only."""
-    part = np.zeros(wg.lanes, np.bool_)
-    part[wg.first_lane(mask)] = True
-    return part
+def _counted(
+    wg: Warpgroup,
+    mask: Mask,
+    parts: list[tuple[tuple[int, ...], Mask]],
+    form: Form,
+    site: Instruction,
+) -> list[tuple[int, Mask, Mbarrier]]:
+    """The number, the lanes and the barrier of each part, all of which are about to count."""
+    machine = wg.machine
+    result = []
+    for (at, value), part in parts:
+        cta, offset = locate(wg, at, form, site)
+        barrier = machine.barrier(cta, offset, wg, part, site)
+        machine.observer.barrier_used(wg, part, barrier, site)
+        machine.observer.counted(wg, part, mask, barrier, site)
+        result.append((value, part, barrier))
+    return result
 
 
 def _expect(
@@ -241,10 +278,8 @@ def _transactions(i: Instruction, e: Emitter) -> None:
 
     def handler(wg: Warpgroup, mask: Mask) -> None:
         machine = wg.machine
-        for (at, value), part in groups(wg, mask, address(wg), count(wg)):
-            cta, offset = locate(wg, at, form, i)
-            barrier = machine.barrier(cta, offset, wg, part, i)
-            machine.observer.barrier_used(wg, part, barrier, i)
+        parts = groups(wg, mask, address(wg), count(wg))
+        for value, part, barrier in _counted(wg, mask, parts, form, i):
             for _ in range(size_of(wg, part)):
                 if completes:
                     barrier.complete_transaction(value, Threads(wg.machine, wg, part))
@@ -311,6 +346,8 @@ def make_wait(i: Instruction, e: Emitter) -> Waiting:
                 write(wg, False, part)
                 done.append(part)
             else:
+                if parity:
+                    machine.observer.blocked(wg, part, barrier, i)
                 barrier.parks += 1
                 waits.append(Wait(Lanes(part), id(barrier), _reason(barrier, wanted, parity), True))
         return Outcome(join(wg, done), waits)

@@ -30,7 +30,7 @@ SQUARES: Final = Problem(260, 260, 64, beta=1.0)
 
 @dataclass(frozen=True)
 class GemmMutant:
-    """As ``source_mutation.Mutant``; ``sometimes``: only some schedules show it."""
+    """As ``source_mutation.Mutant``, with a problem instead of the name of a case."""
 
     config: str
     about: str
@@ -38,7 +38,6 @@ class GemmMutant:
     found: tuple[Found, ...]
     problem: Problem = TILES
     in_header: bool = False
-    sometimes: bool = False
 
 
 def _line(call: str) -> str:
@@ -94,7 +93,7 @@ UPSTREAM: Final[dict[str, GemmMutant]] = {
         (Found("over-arrival", "mbarrier_arrive", "load", "order_full["),
          Found("phase-lap", WAIT, "residual", "order_full["),
          Found("deadlock", WAIT, "residual", "order_full[")),
-        Problem(600, 300, 64), sometimes=True,
+        Problem(600, 300, 64),
     ),
 }  # fmt: skip
 
@@ -291,7 +290,7 @@ SCHEDULERS: Final[dict[str, GemmMutant]] = {
         (Found("race", "try_cancel", "scheduler", "tile["),
          Found("race", "canceled_cta", "", "tile["),
          Found("phase-lap", WAIT, "", "tile_full["), Found("deadlock", WAIT, "", "tile_full[")),
-        Problem(900, 400, 0), sometimes=True,
+        Problem(900, 400, 0),
     ),
     "answer_read_without_proxy_fence": GemmMutant(
         "dynamic", "the next answer is written by the async proxy over plain reads",
