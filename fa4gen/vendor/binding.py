@@ -169,6 +169,11 @@ class Binding:
         self.release_graph = self._function("release_graph", integer, _POINTER)
 
     @property
+    def unload(self) -> Any:
+        """The function that unloads all kernels; AttributeError in a folder of an older fa4gen."""
+        return self._function("unload", ctypes.c_int)
+
+    @property
     def attention(self) -> Any:
         """The family's function; AttributeError where the folder has no attention kernel."""
         return self._function("attention", ctypes.c_int, _POINTER, _POINTER, _POINTER)

@@ -120,6 +120,12 @@ class StandIn:
         return count
 
     @property
+    def loaded(self) -> int:
+        """Libraries of machine code that were loaded and not unloaded."""
+        count: int = self._library.standin_loaded()
+        return count
+
+    @property
     def launches(self) -> tuple[Launch, ...]:
         """Accepted calls of cuLaunchKernelEx, in their order, also those of launched graphs."""
         return tuple(one.record() for one in self._records(CLaunch))

@@ -28,6 +28,8 @@ struct config {
     uint32_t num_attributes;
 };
 
+static int loaded;
+
 API CUresult cuLibraryLoadData(struct library **library, const void *code, void *jit_options,
                                void **jit_values, unsigned num_jit, void *options, void **values,
                                unsigned num_options) {
@@ -42,6 +44,7 @@ API CUresult cuLibraryLoadData(struct library **library, const void *code, void 
     memcpy(made->image, code, size);
     made->size = size;
     lock();
+    ++loaded;
     struct image *record = add_record(IMAGES, sizeof *record);
     record->data = made->image;
     record->size = size;
@@ -52,8 +55,17 @@ API CUresult cuLibraryLoadData(struct library **library, const void *code, void 
 
 API CUresult cuLibraryUnload(struct library *library) {
     TRY(begin("cuLibraryUnload"));
-    return library && library->magic == LIBRARY_MAGIC ? SUCCESS : INVALID_HANDLE;
+    if (!library || library->magic != LIBRARY_MAGIC) return INVALID_HANDLE;
+    lock();
+    library->magic = 0; /* its memory stays: records have the image, and old handles are refused */
+    for (uint32_t i = 0; i < library->num_kernels; ++i) library->kernels[i]->magic = 0;
+    --loaded;
+    unlock();
+    return SUCCESS;
 }
+
+/* Libraries that were loaded and not unloaded. */
+API int standin_loaded(void) { return loaded; }
 
 API CUresult cuLibraryGetKernel(struct kernel **kernel, struct library *library, const char *name) {
     TRY(begin("cuLibraryGetKernel"));

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
+import signal
+import threading
+import time
 
 import pytest
 
-from fa4gen.vendor.binding import Binding
+from fa4gen.vendor.binding import Binding, Prepared
 from fa4gen.vendor.host_build import build_library, compile_c, find_c_compiler
 from fa4gen.vendor.standin import SimulatedDevice
 from tests.vendor.launcher.attention_problems import plain_problem
@@ -15,7 +19,7 @@ from tests.vendor.launcher.shipped import cubin_without_code, shipped_plans, wri
 from tests.vendor.statuses import DRIVER_ERROR, describe_status
 
 NAME = "d64_dense_small_bf16"
-NO_DEVICE, INVALID_IMAGE = 100, 200
+NO_DEVICE, INVALID_IMAGE, INVALID_HANDLE, NOT_FOUND = 100, 200, 400, 500
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +81,66 @@ def test_a_first_use_that_fails_is_tried_again(build, launcher, function) -> Non
     assert not launcher.stand_in.launches
     assert launch(library) == 0
     assert len(launcher.stand_in.launches) == 1
+
+
+def test_what_has_no_kernel_is_unloaded(build, launcher) -> None:
+    library = build()
+    before = launcher.stand_in.loaded
+    for _ in range(20):
+        launcher.stand_in.fail("cuLibraryGetKernel", NOT_FOUND)
+        assert launch(library) == DRIVER_ERROR + NOT_FOUND
+    assert launcher.stand_in.loaded == before
+    assert launch(library) == 0
+    assert launcher.stand_in.loaded == before + 1
+
+
+def test_all_is_unloaded_before_a_library_is_closed(build, launcher) -> None:
+    library = build()
+    before = launcher.stand_in.loaded
+    assert library.unload() == 0  # nothing was loaded yet
+    handle = library.kernel(f"acme_{NAME}").handle
+    args = plain_problem(shipped_plans()[NAME]).c_args()
+    prepared = Prepared()
+    assert library.prepare(handle, ctypes.byref(args), ctypes.byref(prepared)) == 0
+    assert library.launch_prepared(ctypes.byref(prepared), None) == 0
+    assert launcher.stand_in.loaded == before + 1
+    assert library.unload() == 0
+    assert launcher.stand_in.loaded == before
+    status = library.launch_prepared(ctypes.byref(prepared), None)
+    assert describe_status(status) == ("BAD_VALUE", "PREPARED")
+    assert launch(library) == 0  # which loads it again
+    assert launcher.stand_in.loaded == before + 1
+    launcher.stand_in.fail("cuLibraryUnload", INVALID_HANDLE)
+    assert library.unload() == DRIVER_ERROR + INVALID_HANDLE
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_child_waits_for_no_thread_of_its_parents(build) -> None:
+    kernel = build().kernel(f"acme_{NAME}")
+    ended = threading.Event()
+
+    def unpack() -> None:  # holds the lock nearly all the time
+        while not ended.is_set():
+            kernel.sha256()
+
+    thread = threading.Thread(target=unpack)
+    thread.start()
+    try:
+        for _ in range(4):
+            child = os.fork()
+            if child == 0:
+                os._exit(len(kernel.sha256()))
+            until = time.monotonic() + 30
+            while (found := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
+                time.sleep(0.01)
+            if found == (0, 0):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+            assert found[0] == child, "it waits for ever"
+            assert os.waitstatus_to_exitcode(found[1]) == 64
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_damaged_machine_code_is_never_loaded(build, launcher, folder, tmp_path) -> None:

@@ -8,8 +8,10 @@ import subprocess
 
 import pytest
 
+from fa4gen.errors import MissingCapabilityError
 from fa4gen.render.text_check import first_breach
-from tests.vendor.launcher.shipped import WARNINGS, shipped_plans
+from fa4gen.vendor.host_build import compile_c, find_c_compiler
+from tests.vendor.launcher.shipped import WARNINGS, shipped_plans, write_launcher
 
 DIALECTS = (
     ("gcc", "-std=c99"),
@@ -46,7 +48,7 @@ WINDOWS_HEADERS = {
     "windows.h": """
         typedef struct HINSTANCE__ *HMODULE;
         typedef long long(__stdcall *FARPROC)(void);
-        HMODULE __stdcall LoadLibraryA(const char *);
+        HMODULE __stdcall LoadLibraryExA(const char *, void *, unsigned long);
         int __stdcall FreeLibrary(HMODULE);
         int __stdcall SwitchToThread(void);
         FARPROC __stdcall GetProcAddress(HMODULE, const char *);
@@ -76,6 +78,52 @@ def test_it_compiles_for_windows(launcher_folder, tmp_path, dialect) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (made.returncode, made.stderr) == (0, "")
+
+
+WINDOWS_STUB = """
+#include <stdio.h>
+#include <dlfcn.h>
+#include <sched.h>
+#define __stdcall
+typedef void *HMODULE;
+typedef void *FARPROC;
+static inline HMODULE LoadLibraryExA(const char *name, void *file, unsigned long flags) {
+  printf("%s %d %#lx\\n", name, file != NULL, flags);
+  return NULL;
+}
+static inline int FreeLibrary(HMODULE library) { return library == NULL; }
+static inline FARPROC GetProcAddress(HMODULE library, const char *name) {
+  return dlsym(library, name);
+}
+static inline int SwitchToThread(void) { return sched_yield(); }
+"""
+WINDOWS_MAIN = """
+#include "acme.h"
+int main(void) { return acme_load(acme_kernel_at(0)) != ACME_NO_DRIVER; }
+"""
+
+
+def test_windows_looks_for_the_driver_in_the_systems_folder_alone(tmp_path) -> None:
+    try:
+        compiler = find_c_compiler()
+    except MissingCapabilityError as error:
+        pytest.skip(str(error))
+    name, plan = next(iter(shipped_plans().items()))
+    folder = write_launcher(tmp_path / "folder", {name: plan})
+    (tmp_path / "windows.h").write_text(WINDOWS_STUB)
+    (tmp_path / "main.c").write_text(WINDOWS_MAIN)
+    sources = [*sorted(folder.glob("*/*.c")), tmp_path / "main.c"]
+    flags = ["-std=c99", "-D_WIN32", f"-I{tmp_path}", f"-I{folder / 'include'}"]
+    compile_c(compiler, flags, sources, tmp_path / "program")
+    done = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True)
+    assert done.stdout == "nvcuda.dll 0 0x800\n"
+
+
+def test_struct_tags_have_the_prefix(launcher_folder) -> None:
+    for path in sorted(launcher_folder.glob("src/*.[ch]")):
+        tags = re.findall(r"\b(?:struct|union|enum) (\w+) \{", path.read_text())
+        assert tags
+        assert not [tag for tag in tags if not tag.startswith("acme_")]
 
 
 def test_the_text_keeps_the_rules_of_generated_files(launcher_folder) -> None:
