@@ -59,8 +59,8 @@ def _first(problems: Sequence[Problem], file: str) -> list[Problem]:
     """Return the first problems, and how many more there are."""
     shown = list(problems[:MAX_SHOWN])
     if len(problems) > MAX_SHOWN:
-        more = counted(len(problems) - MAX_SHOWN, "problem more")
-        shown.append(Problem(f"and {more}", file=file))
+        more = counted(len(problems) - MAX_SHOWN, "problem")
+        shown.append(Problem(f"and {more} more", file=file))
     return shown
 
 

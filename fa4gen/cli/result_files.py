@@ -34,6 +34,8 @@ def check_result_file(option: str, path: Path) -> None:
         raise ConfigError(
             Problem(f"{option}: no file can be made in {where}", "Choose another place.", file)
         )
+    if path.exists() and not path.is_file():  # which a file would take the place of
+        raise ConfigError(Problem(f"{option} names a pipe or device", "Name a file.", file))
     if path.exists():
         expected = BEGINNINGS.get(path.suffix.lower(), b"{")
         with path.open("rb") as stream:

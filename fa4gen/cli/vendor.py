@@ -78,6 +78,12 @@ def _action(name: str, what: str) -> Callable[[AnyCommand], AnyCommand]:
     metavar="GLOB",
     help="Of --verify: only the cases of this name, which prove nothing for the lock.",
 )
+@click.option(
+    "--run-changed",
+    is_flag=True,
+    help="Of --verify: compile and run C code of DIR also where it is not as fa4gen.lock has it. "
+    "Without this, --verify asks on a terminal, and refuses elsewhere.",
+)
 @strict_option
 @show_coverage_option
 @require_gpu_option
@@ -105,6 +111,7 @@ def command(
     verify: str | None,
     seed: int | None,
     patterns: tuple[str, ...],
+    run_changed: bool,
     strict: bool,
     show_coverage: bool,
     require_gpu: bool,
@@ -131,9 +138,9 @@ def command(
     --check ends with status 3 when a file was edited, is missing, is not fa4gen's, or would come
     out differently today. --update takes the configs that are in the lock, or the project's, or
     CONFIG; it merges edits, keeps FILE.orig beside a file with conflicts, and ends with status 3
-    then. A file that was deleted stays deleted, but for --force. --verify ends with status 1 when a
-    kernel fails; what it proves is written into fa4gen.lock, and counts until a file changes that
-    decides a run.
+    then. A file that was deleted stays deleted, but for --force. --verify compiles and runs the C
+    code of DIR, and says so before it does. It ends with status 1 when a kernel fails; what it
+    proves is written into fa4gen.lock, and counts until a file changes that decides a run.
     """
     from fa4gen.vendor.targets import Asked, targets_to_write, targets_with_lock
 
@@ -146,9 +153,11 @@ def command(
     asked = Asked(configs, prefix, adapters, templates, settings)
     if settings and not configs:
         raise click.UsageError("--set changes the configs that are named: give CONFIG, too")
-    if verify is None and (seed is not None or patterns or strict or show_coverage or require_gpu):
+    of_verify = (seed is not None, patterns, run_changed, strict, show_coverage, require_gpu)
+    if verify is None and any(of_verify):
         raise click.UsageError(
-            "--seed, --cases, --strict, --show-coverage and --require-gpu are options of --verify"
+            "--seed, --cases, --run-changed, --strict, --show-coverage and --require-gpu are "
+            "options of --verify"
         )
     reading = check if check is not None else verify
     if reading is not None:
@@ -161,7 +170,15 @@ def command(
             from fa4gen.cli.vendor_verify import VerifyCall
 
             call = VerifyCall(
-                seed, patterns, strict, show_coverage, require_gpu, compiler, jobs, output_format
+                seed,
+                patterns,
+                run_changed,
+                strict,
+                show_coverage,
+                require_gpu,
+                compiler,
+                jobs,
+                output_format,
             )
             return call.run([target.folder for target in targets])
         return _check(targets, diff, output_format)

@@ -8,14 +8,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
+from fa4gen.errors import NotCurrentError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from fa4gen.cli.options import OutputFormat
+    from fa4gen.vendor.lock import Lock
     from fa4gen.vendor.verify import FolderVerdict
     from fa4gen.verify.verdict import Verdict
+
+MOST_SHOWN = 8
+"""Files that a message names."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,7 @@ class VerifyCall:
 
     seed: int | None
     patterns: tuple[str, ...]
+    run_changed: bool
     strict: bool
     show_coverage: bool
     require_gpu: bool
@@ -45,6 +51,7 @@ class VerifyCall:
             new_seed,
             print_verdicts,
         )
+        from fa4gen.config.paths import shown_path
         from fa4gen.designs.build import build_plan
         from fa4gen.vendor.lock import read_lock
         from fa4gen.vendor.locked import locked_configs
@@ -63,6 +70,11 @@ class VerifyCall:
             (loaded, build_plan(loaded.config)) for lock in locks for loaded in locked_configs(lock)
         ]
         check_cases(planned, VerifyOptions(seed, self.patterns))
+        changed = _changed(folders, locks)
+        if changed and not self.run_changed:
+            _ask_for(changed)
+        for folder in folders:
+            note(f"{shown_path(folder)}: its C code is compiled and run here")
         found: list[FolderVerdict] = []
         notes: list[str] = []
         for folder in folders:
@@ -106,7 +118,8 @@ class VerifyCall:
                 strict=self.strict,
                 compiler=self.compiler,
             )
-        again = ("fa4gen", "vendor", "--verify", shown_path(folder))
+        agreed = ("--run-changed",) if self.run_changed else ()
+        again = ("fa4gen", "vendor", "--verify", shown_path(folder), *agreed)
         verdicts = [replace(v, verdict=replace(v.verdict, again=again)) for v in verdicts]
         lines = [f"note: {text}" for verdict in verdicts for text in verdict.notes]
         if self.patterns:
@@ -118,3 +131,43 @@ class VerifyCall:
         for symbol in record_proofs(folder, hashes, outcomes, seed):
             lines.append(f"recorded in {shown_path(folder)}/fa4gen.lock: {symbol}")
         return verdicts, lines
+
+
+def _changed(folders: Sequence[Path], locks: Sequence[Lock]) -> dict[Path, dict[str, str]]:
+    """Return, by folder, the C code that is not as its lock has it; nothing for other folders."""
+    from fa4gen.vendor.executed import changed_code
+
+    found = {
+        folder: changed_code(folder, lock) for folder, lock in zip(folders, locks, strict=True)
+    }
+    return {folder: changed for folder, changed in found.items() if changed}
+
+
+def _ask_for(changed: Mapping[Path, Mapping[str, str]]) -> None:
+    """Ask on a terminal whether changed code is to be run; NotCurrentError where it is not."""
+    import click
+
+    from fa4gen.cli.output import note
+
+    problems = [_refusal(folder, files) for folder, files in changed.items()]
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        raise NotCurrentError(*problems)
+    for problem in problems:
+        note(str(problem))
+    if not click.confirm("Compile and run it?", default=False, err=True):
+        raise NotCurrentError(Problem("nothing was compiled or run"))
+
+
+def _refusal(folder: Path, files: Mapping[str, str]) -> Problem:
+    from fa4gen.config.paths import shown_path
+
+    listed = [f"{path} ({why})" for path, why in list(files.items())[:MOST_SHOWN]]
+    if len(files) > MOST_SHOWN:
+        listed.append(f"and {counted(len(files) - MOST_SHOWN, 'file')} more")
+    file = shown_path(folder)
+    return Problem(
+        "--verify compiles and runs C code here, and some of it is not as fa4gen.lock has it: "
+        f"{', '.join(listed)}",
+        f"See it with fa4gen vendor --check {file} --diff; --run-changed agrees to run it.",
+        file,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -157,6 +158,10 @@ def temporary_files(out_dir: Path) -> list[Path]:
 def read_bytes(path: Path) -> bytes | None:
     """Return the file's bytes, None when there is no such file; ConfigError when unreadable."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            # reading it might wait for ever, and writing would put a file in its place
+            what = "a pipe or device is here, not a file"
+            raise ConfigError(Problem(what, "Choose another name.", file=shown_path(path)))
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None

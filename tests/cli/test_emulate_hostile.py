@@ -98,11 +98,11 @@ def test_many_mistakes_are_listed_in_part(capsys) -> None:
     Path("launch.yaml").write_text(LAUNCH + "block: 1\n" * 50)
     said = refused(capsys)
     assert said.count("is given twice") == 20
-    assert "launch.yaml: and 30 problems more" in said
+    assert "launch.yaml: and 30 problems more\n" in said
     Path("launch.yaml").write_text(LAUNCH + "- {scalar: 1}\n" * 50)
     said = refused(capsys)
     assert said.count("dtype is missing") == 20
-    assert "and 30 problems more" in said
+    assert "and 30 problems more\n" in said
 
 
 def test_files_that_cannot_be_read_are_refused(capsys) -> None:
@@ -120,6 +120,13 @@ def test_files_that_cannot_be_read_are_refused(capsys) -> None:
         path.write_bytes(b"\xff\xfe\x00")
         assert "not UTF-8" in refused(capsys)
         path.write_bytes(old)
+
+
+@pytest.mark.parametrize("option", ["--trace", "--timeline"])
+def test_results_take_the_place_of_no_pipe(capsys, option) -> None:
+    os.mkfifo("pipe")
+    assert f"{option} names a pipe or device" in refused(capsys, option, "pipe")
+    assert Path("pipe").is_fifo()
 
 
 @pytest.mark.parametrize("option", [["--seeds", "1000000000"], ["--max-memory", "lots"]])
@@ -186,3 +193,21 @@ def test_mutated_ptx_ends_with_a_status(capsys, seed) -> None:
     for _ in range(30):
         Path("kernel.ptx").write_bytes(hostile_ptx(random))
         check_status(main(COMMAND), capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("name", ["secret.cu", "secret.txt", "link.cu"])
+def test_findings_show_no_line_of_another_file(name, capsys, tmp_path_factory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    place = elsewhere if name == "secret.cu" else Path()
+    for folder in (elsewhere, Path()):
+        (folder / "secret.txt").write_text("mine\n" * 9)
+    (elsewhere / "secret.cu").write_text("mine\n" * 9)
+    Path("link.cu").symlink_to(elsewhere / "secret.cu")
+    body = ".loc 1 7 3\n mov.u32 %r1, 0; st.global.u32 [%d0+4096], %r1;"
+    file = f'.file 1 "{(place / name).absolute()}"'
+    Path("kernel.ptx").write_text(kernel(body, module=file))
+    for output in ("text", "json", "github"):
+        assert main([*COMMAND, "--format", output]) == 1
+        said = "".join(capsys.readouterr())
+        assert f"{name}:7" in said
+        assert "mine" not in said

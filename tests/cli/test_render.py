@@ -72,6 +72,18 @@ def test_a_full_disk_leaves_no_file_of_any_kernel(
     assert sorted(work.rglob("*")) == before
 
 
+def test_a_pipe_is_neither_waited_for_nor_replaced(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("rules", "generated/sm_90a/one/one.cu"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(name)
+        assert render("kernels", "--depfile", "rules") == 2
+        assert f"{name}: a pipe or device is here, not a file" in capsys.readouterr().err
+        assert Path(name).is_fifo()
+        Path(name).unlink()
+
+
 def test_another_output_folder(work: Path) -> None:
     assert render("kernels/one.yaml", "-o", "deep/er") == 0
     assert (work / "deep/er/sm_90a/one/one.cu").is_file()

@@ -112,18 +112,21 @@ def test_verify_builds_and_runs_the_folder(
     (kernel,) = json.loads(captured.out)["kernels"]
     assert (kernel["name"], kernel["proof"], kernel["passed"]) == (SYMBOL, "emulated", True)
     assert "nothing is recorded" in captured.err
+    assert captured.err.startswith("attn: its C code is compiled and run here\n")
     assert levels(vendored) == ["compiled"]
     assert main([*arguments, "--cases", "no_such_case"]) == 2
     assert "no_such_case" in capsys.readouterr().err
     # What is in the folder is what is run: a user's mistake in the launcher shows.
     record(vendored, "emulated")
     vendored.edit("src/launcher.c", "define LOG2_E 1.44", "define LOG2_E 1.54")
-    assert main([*arguments, "--cases", "size/64"]) == 1
-    again = "To reproduce it: fa4gen vendor --verify attn --seed 5 --cases size/64"
+    assert main([*arguments, "--cases", "size/64", "--run-changed"]) == 1
+    again = "To reproduce it: fa4gen vendor --verify attn --run-changed --seed 5 --cases size/64"
     assert again in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", [["--seed", "1"], ["--cases", "x"], ["--require-gpu"]])
+@pytest.mark.parametrize(
+    "option", [["--seed", "1"], ["--cases", "x"], ["--require-gpu"], ["--run-changed"]]
+)
 def test_options_of_verify_are_refused_elsewhere(vendored: Vendored, option: list[str]) -> None:
     assert main(["vendor", "--check", "attn", *option]) == 2
 
