@@ -30,7 +30,7 @@ def one_line(text: str) -> str:
 
 
 def line_so_far(text: str, line: str = "") -> str:
-    """Return what matters to the next text of the last line of ``line + text``."""
+    """Return the last line of ``line + text``, shortened to the part that ``printable`` needs."""
     last = (line + text).rpartition("\n")[2]
     signs = last[len(last.rstrip("#")) :]
     return last if _MAY_BEGIN_ONE.fullmatch(last) else f"x{signs[-2:]}"

@@ -1,4 +1,4 @@
-"""How a file says that fa4gen wrote it."""
+"""The mark by which a file says that fa4gen wrote it."""
 
 from __future__ import annotations
 

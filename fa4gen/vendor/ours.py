@@ -1,4 +1,4 @@
-"""Which files of a vendored folder can be shown to be fa4gen's, by their names and contents.
+"""The files of a vendored folder that their names and contents show to be fa4gen's.
 
 The lock alone does not show that: whoever can change it can list a file of the user's with its
 hash. What is deleted, or replaced without being kept aside, has to pass ``is_generated`` as well.
