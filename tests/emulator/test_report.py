@@ -13,6 +13,7 @@ from fa4gen.emulator import Program, Severity, Verdict
 from fa4gen.emulator.ptx.parser import parse_module
 from fa4gen.emulator.ptx.syntax import Instruction, SourceLine
 from fa4gen.emulator.report import FindingLog
+from tests.emulator.kernel import kernel, run
 
 
 def instruction(line: int, source: SourceLine | None = None) -> Instruction:
@@ -180,3 +181,28 @@ def test_operations_beyond_the_bound_are_said_to_be_unwatched(
     (one,) = report.findings
     assert one.kind == "not-watched"
     assert "more than 128 asynchronous operations" in one.message
+
+
+INLINED = """
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    .loc 1 3 3
+    .loc 2 8 5, function_name $L__info_string1, inlined_at 1 3 3
+    @!%p1 mbarrier.init.shared::cta.b64 [tile], 1;
+    setp.ne.u32 %p2, %r1, 32;
+    .loc 1 4 3
+    .loc 2 9 5, function_name $L__info_string1, inlined_at 1 4 3
+    @!%p2 mbarrier.arrive.shared::cta.b64 _, [tile];
+"""
+
+
+def test_both_places_of_a_finding_are_followed_to_the_kernel() -> None:
+    files = '.file 1 "k.cu"\n.file 2 "ring.h"'
+    text = kernel(INLINED, shared=8) + files
+    found = set()
+    for seed in range(8):  # some begin with the arrival, which then finds no mbarrier
+        found |= {str(one) for one in run(text, np.zeros(1), block=64, seed=seed).findings}
+    assert any(
+        "race at ring.h:9 (inlined at k.cu:4)" in one and "at ring.h:8 (inlined at k.cu:3)" in one
+        for one in found
+    ), found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fa4gen.emulator.report import Severity, Text
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from fa4gen.emulator.state.machine import AsyncOp, Cta, Machine, Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
+COMMIT: Final = "tcgen05.commit"
+"""The kind of commits; those of one thread complete in order."""
 _STRONG = frozenset(("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio"))
 
 
@@ -86,7 +88,7 @@ class Sites:
     def earlier(self, number: int, who: str) -> str:
         """An earlier access: ``the write by thread 5 at kernel.cu:12``."""
         site = self.get(number)
-        where = f"{site.instruction.where}{site.instruction.inlined}"
+        where = site.instruction.position
         if site.issuer:
             return f"the {site.what} issued by {site.issuer} at {where}"
         return f"the {site.what} by {who} at {where}"

@@ -202,6 +202,11 @@ class Instruction:
         return self.source.inlined if self.source else ""
 
     @property
+    def position(self) -> str:
+        """Where it comes from, then where that was inlined, out to the kernel, in words."""
+        return f"{self.where}{self.inlined}"
+
+    @property
     def place(self) -> str:
         """What copies of one statement share: an unrolled loop has the same place many times."""
         if self.source is None:

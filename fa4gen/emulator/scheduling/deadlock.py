@@ -92,12 +92,12 @@ def _rest_waits(at: Standstill, wg: Warpgroup, step: Step, lanes: Lanes) -> bool
 def _elsewhere(at: Standstill, wg: Warpgroup) -> str:
     """Where the other lanes of a warpgroup are."""
     places = [
-        f"wait at {end.text} ({end.where})"
+        f"wait at {end.text} ({end.position})"
         for parked in at.parked
         if parked.wg is wg and (end := at.steps[parked.step].end) is not None
     ]
     others = [
-        f"stand at {at.instructions[step.start].text} ({at.instructions[step.start].where})"
+        f"stand at {at.instructions[step.start].text} ({at.instructions[step.start].position})"
         for other, step, _ in at.joining
         if other is wg
     ]

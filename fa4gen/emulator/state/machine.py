@@ -107,7 +107,7 @@ class AsyncOp:
         self.after = ()
 
     def __str__(self) -> str:
-        return f"{self.kind} issued at {self.site.where}"
+        return f"{self.kind} issued at {self.site.position}"
 
 
 @dataclass(slots=True, eq=False)

@@ -101,7 +101,7 @@ class TensorMemory:
     def describe(self) -> str:
         """What is handed out,."""
         parts = [
-            f"{one.first} to {one.first + one.columns - 1} since {one.site.where}"
+            f"{one.first} to {one.first + one.columns - 1} since {one.site.position}"
             for one in self._allocations.values()
         ]
         return f"columns {', '.join(parts)} are taken" if parts else "no column is taken"

@@ -284,6 +284,7 @@ def test_calls_that_were_inlined_into_each_other() -> None:
     first, second, *_ = module.functions["k"].instructions
     assert first.inlined == " (inlined at k.cu:3, k.cu:8)"
     assert second.inlined == " (inlined at in.h:8, k.cu:3, k.cu:10)"
+    assert second.position == "in.h:5 (inlined at in.h:8, k.cu:3, k.cu:10)"
     assert second.place == "in.h:5 in.h:8:5"
     assert module.functions["other"].instructions[0].inlined == " (inlined at k.cu:3)"
 

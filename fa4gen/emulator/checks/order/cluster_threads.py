@@ -10,7 +10,7 @@ from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
 from fa4gen.emulator.checks.order.clocks import WARP, Clocks, Threads, Vector
 from fa4gen.emulator.checks.order.convergence import Convergence
 from fa4gen.emulator.checks.order.released import LoadsUnwatched, Released
-from fa4gen.emulator.checks.sites import Sites, person
+from fa4gen.emulator.checks.sites import COMMIT, Sites, person
 from fa4gen.emulator.report import Severity
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class ClusterThreads:
         self._slot_epochs = [0] * slots
         self._slot_busy = [False] * slots
         self._next = 0
+        self._slots_of_commits: dict[tuple[Warpgroup, int], int] = {}
         self._all: dict[Warpgroup, ActiveLanes] = {}
         self._released = (
             None if machine.pending_loads is None else Released(self.clocks, machine.pending_loads)
@@ -200,7 +201,21 @@ class ClusterThreads:
     # ---- slots
 
     def assign_slot(self, op: AsyncOp) -> None:
-        """Give an operation its column. Its epoch is even; one less says that it has read."""
+        """Give an operation its column. Its epoch is even; one less says that it has read.
+
+        Commits of one thread share a column: who knows of one knows of those before it.
+        """
+        slot = self._slots_of_commits.get((op.wg, op.lane), -1) if op.kind == COMMIT else -1
+        if slot < 0:
+            slot = self._free_slot(op)
+            if op.kind == COMMIT:
+                self._slots_of_commits[op.wg, op.lane] = slot
+        self._slot_epochs[slot] += 2
+        op.slot = self.clocks.threads + slot
+        op.epoch = self._slot_epochs[slot]
+
+    def _free_slot(self, op: AsyncOp) -> int:
+        """Take a column that serves no operation under way."""
         slot = self._next
         for _ in range(self._slots):
             if not self._slot_busy[slot]:
@@ -210,9 +225,7 @@ class ClusterThreads:
             self._exhausted(op)
         self._next = (slot + 1) % self._slots
         self._slot_busy[slot] = True
-        self._slot_epochs[slot] += 2
-        op.slot = self.clocks.threads + slot
-        op.epoch = self._slot_epochs[slot]
+        return slot
 
     def _exhausted(self, op: AsyncOp) -> None:
         """Ask for more columns; where there are as many as there may be, say what that means."""
@@ -231,6 +244,8 @@ class ClusterThreads:
 
     def settle(self, op: AsyncOp) -> None:
         """Someone has seen the operation complete, so that its column may serve another."""
+        if op.kind == COMMIT:
+            return
         slot = op.slot - self.clocks.threads
         if self._slot_epochs[slot] == op.epoch:
             self._slot_busy[slot] = False

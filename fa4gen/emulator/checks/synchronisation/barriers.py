@@ -72,7 +72,7 @@ class BarrierChecks:
             self._find_init(
                 "race",
                 f"{barrier.name} is used and nothing orders that after its "
-                f"initialisation by {self.threads.who(clock.maker)} at {clock.site.where}",
+                f"initialisation by {self.threads.who(clock.maker)} at {clock.site.position}",
                 site,
                 active.wg,
                 active.mask,
@@ -107,10 +107,6 @@ class BarrierChecks:
                         np.maximum(near, known, out=near)
             for one in tracks:
                 self.threads.settle(one)
-        # commits of one thread complete in order
-        for one in op.notes.get("commits", ()):
-            for target in targets:
-                target[EXEC, one.slot] = max(target[EXEC, one.slot], one.epoch)
         first = first_plane(op)
         for target in targets:
             column = target[first:, op.slot]
@@ -129,7 +125,7 @@ class BarrierChecks:
                     "race",
                     f"{op.kind} signals {barrier.name}, and nothing orders "
                     f"that after its initialisation by {self.threads.who(clock.maker)} at "
-                    f"{clock.site.where}",
+                    f"{clock.site.position}",
                     op.site,
                     op.wg,
                     None,
@@ -142,7 +138,7 @@ class BarrierChecks:
         self._find_init(
             "missing-init-fence",
             f"{op.kind} signals {barrier.name}, but no "
-            f"fence.mbarrier_init follows its initialisation at {clock.site.where}",
+            f"fence.mbarrier_init follows its initialisation at {clock.site.position}",
             op.site,
             op.wg,
             None,

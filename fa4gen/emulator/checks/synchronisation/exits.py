@@ -84,7 +84,8 @@ class ExitChecks:
             sites.find(
                 "early-exit",
                 f"{cta.label} leaves and nothing orders that after "
-                f"{sites.earlier(number, self.threads.who(slot))}, which uses its shared memory",
+                f"{sites.earlier(number, self.threads.who(slot))}, which uses its shared memory: "
+                f"{_missing(site)}",
                 site,
                 active.wg,
                 active.mask,
@@ -96,8 +97,27 @@ class ExitChecks:
     ) -> None:
         self.threads.sites.find(
             "early-exit",
-            f"{kind} uses shared memory of {cta.label}, whose threads have all left",
+            f"{kind} uses shared memory of {cta.label}, whose threads have all left: "
+            f"{_missing(site)}",
             site,
             wg,
             mask,
         )
+
+
+def _missing(site: Instruction) -> str:
+    """What should have come between an access to shared memory and the end of its CTA."""
+    words = site.modifiers
+    if "bulk_group" in words:
+        return "its thread has to wait for it, by cp.async.bulk.commit_group and .wait_group.read"
+    if site.opcode == "wgmma":
+        return "wgmma.commit_group and .wait_group are missing"
+    if site.opcode == "tcgen05" and words[0] != "commit":
+        return "the CTA has to wait for the mbarrier of a tcgen05.commit after it"
+    if site.opcode == "tcgen05":
+        return "the CTA has to wait for its mbarrier, or for that of a later commit of its thread"
+    if site.opcode == "cp" and words[:1] == ("async",) and not {"bulk", "mbarrier"} & {*words}:
+        return "its threads have to wait for it, by cp.async.wait_all or .wait_group"
+    if "async" in words:
+        return "the CTA has to wait for the mbarrier that it signals"
+    return "the CTA has to wait for that thread, at a barrier of the cluster or an mbarrier"

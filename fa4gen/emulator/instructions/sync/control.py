@@ -129,7 +129,7 @@ def _compare(wg: Warpgroup, warp: int, site: Instruction, mask: Mask) -> None:
         else:
             text = (
                 f"one warp of a warpgroup executes {_name(site)}, another {_name(other)} "
-                f"({other.where}); each gets what it asks for"
+                f"({other.position}); each gets what it asks for"
             )
         wg.machine.remark("partial-warp", text, site, wg, mask)
         return
@@ -173,7 +173,7 @@ def _reason(wg: Warpgroup, warps: NDArray[np.bool_], wanted: int) -> str:
         if missing is not None and missing[1].modifiers[0] == "dec":
             first = other.first_thread // WARP_LANES
             those = ", ".join(f"warp {first + warp}" for warp in missing[0])
-            text += f"; {those} did not execute {_name(missing[1])} ({missing[1].where})"
+            text += f"; {those} did not execute {_name(missing[1])} ({missing[1].position})"
     return text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -23,24 +23,17 @@ from fa4gen.emulator.translate.emit import Emitter
 
 _MULTICAST = "multicast::cluster"
 
-
-_BySlot: TypeAlias = "dict[int, dict[int, AsyncOp]]"
+_TRACKED: Final = Attached[Warpgroup, dict[int, dict[int, AsyncOp]]](lambda wg: {})
 """By lane, then by slot of the observer's clocks."""
-
-_TRACKED: Final = Attached[Warpgroup, _BySlot](lambda wg: {})
-_COMMITS: Final = Attached[Warpgroup, _BySlot](lambda wg: {})
-"""Those that signalled another CTA."""
 
 
 def remember(wg: Warpgroup, lane: int, op: AsyncOp) -> None:
-    """Note an operation for the thread's later commits."""
-    _note(_TRACKED.of(wg), lane, op)
+    """Note an operation for the thread's later commits.
 
-
-def _note(operations: _BySlot, lane: int, op: AsyncOp) -> None:
-    """Keep the latest operation in each slot: who knows of that one knows of those before it."""
+    The latest in each slot is kept: who knows of that one knows of those before it.
+    """
     if op.slot >= 0:
-        slots = operations.setdefault(lane, {})
+        slots = _TRACKED.of(wg).setdefault(lane, {})
         slots.pop(op.slot, None)
         slots[op.slot] = op
 
@@ -108,11 +101,7 @@ def commit(i: Instruction, e: Emitter) -> None:
 
         op = AsyncOp("tcgen05.commit", wg, lane, i, lambda: None, finish, unit="tensor")
         op.notes["tracks"] = tracked_by(wg, lane)
-        op.notes["commits"] = tuple(_COMMITS.of(wg).get(lane, {}).values())
-        op.notes["queue"] = (wg, lane)
         queue.submit(op, None)
-        if any(barrier.cta is not wg.cta for barrier in barriers):
-            _note(_COMMITS.of(wg), lane, op)
         if idle:
             machine.complete(op)
 

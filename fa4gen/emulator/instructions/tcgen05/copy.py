@@ -152,7 +152,6 @@ def copy(i: Instruction, e: Emitter) -> None:
         op = AsyncOp(kind, wg, lane, i, action.run, unit="tensor", cycles=cycles)
         if machine.observer.enabled:
             op.reads, op.tensor_writes = reads, action.writes()
-            op.notes["queue"] = (wg, lane)
         queue_of(wg, lane).submit(op, action)
         remember(wg, lane, op)
 

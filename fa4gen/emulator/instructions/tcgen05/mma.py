@@ -250,7 +250,6 @@ def submit(
         op.tensor_reads = touched.tensor_reads
         op.tensor_writes = touched.tensor_writes
         shape = (product.kind.m, product.kind.n)
-        op.notes["queue"] = (wg, lane)
         op.notes["product"] = touched.facts
         op.notes["accumulator"] = (d, shape, len(product.ctas))
         if before is not None and (

@@ -163,8 +163,8 @@ class _Flight:
         self.found.wrong.append(
             (
                 "wgmma-registers",
-                f"{one.text} {what} registers of the wgmma issued at {self.product.where} before "
-                "a wgmma.wait_group has retired it",
+                f"{one.text} {what} registers of the wgmma issued at {self.product.position} "
+                "before a wgmma.wait_group has retired it",
                 one,
             )
         )

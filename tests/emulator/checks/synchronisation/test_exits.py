@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, expect, first
+from tests.emulator.instructions.tcgen05 import kernels as tensor_memory
+from tests.emulator.instructions.tcgen05.products import COMMIT, SYNC, by_thread_0
+from tests.emulator.instructions.wgmma import test_wgmma as wgmma
 from tests.emulator.kernel import kernel, run
 
 SEEDS = range(4)
@@ -61,6 +65,116 @@ def test_leaving_while_a_load_writes(store):
     report = run(kernel(LOAD.replace("STORE", store), shared=256), np.zeros(32, np.uint32))
     severities = {one.severity.value for one in report.findings if one.kind == "early-exit"}
     assert severities == ({"error", "isa"} if store else {"error"})
+
+
+# ---- what is missing, by kind of operation
+
+
+def says(report) -> list[tuple[str, str]]:
+    """Severities of the early exits, and what their messages ask for."""
+    found = [one for one in report.findings if one.kind == "early-exit"]
+    return [(one.severity.value, one.message.rpartition(": ")[2]) for one in found]
+
+
+GROUPS = "its thread has to wait for it, by cp.async.bulk.commit_group and .wait_group.read"
+COMMITTED = "cp.async.bulk.commit_group;"
+
+
+@pytest.mark.parametrize("operation", [
+    "cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 128;",
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d0], [tile], 128;",
+])  # fmt: skip
+@pytest.mark.parametrize(("wait", "waited"), [
+    ("", False),
+    (COMMITTED, False),
+    ("cp.async.bulk.wait_group.read 0;", False),
+    (COMMITTED + "cp.async.bulk.wait_group.read 1;", False),
+    (COMMITTED + "cp.async.bulk.wait_group.read 0;", True),
+])  # fmt: skip
+def test_stores_and_reductions_of_bulk_groups(operation, wait, waited):
+    body = first("fence.proxy.async.shared::cta;" + operation + wait)
+    out = np.zeros(128, np.uint8)
+    report = run(copy_kernel(body, ("u64",)), out, checks=["early-exit"])
+    assert says(report) == ([] if waited else [("isa", GROUPS)])
+
+
+@pytest.mark.parametrize(("wait", "waited"), [
+    ("", False), ("cp.async.commit_group;", False), ("cp.async.wait_all;", True),
+])  # fmt: skip
+def test_copies_of_threads(wait, waited):
+    body = "@%p8 cp.async.ca.shared.global [tile], [%d0], 16;" + wait
+    report = run(copy_kernel(body, ("u64",)), np.zeros(16, np.uint8))
+    asked = "its threads have to wait for it, by cp.async.wait_all or .wait_group"
+    assert says(report) == ([] if waited else [("error", asked)])
+
+
+@pytest.mark.parametrize("last", ["wgmma.wait_group", "wgmma.commit_group"])
+def test_products_of_hopper(last):
+    ptx = wgmma.matrix_kernel()
+    report, _ = wgmma.launch(ptx[: ptx.index(last)] + "ret;}")
+    assert says(report) == [("error", "wgmma.commit_group and .wait_group are missing")]
+
+
+@pytest.mark.parametrize("waited", [True, False])
+def test_tensor_core_copies_of_blackwell(waited):
+    start = """
+    shr.u32 %r30, %r2, 4; or.b32 %r30, %r30, 0x80000; mov.b64 %d8, {%r30, 0x4010};
+    """
+    copy = "tcgen05.cp.cta_group::1.128x256b [%r9], %d8;"
+    body = start + SYNC + by_thread_0(copy + COMMIT) + (tensor_memory.wait() if waited else "")
+    source = np.zeros(32768, np.uint8)
+    text = tensor_memory.program(body, size=32768)
+    report = tensor_memory.launch(text, source, np.zeros(1, np.uint32))
+    asked = "the CTA has to wait for the mbarrier of a tcgen05.commit after it"
+    assert says(report) == ([] if waited else [("error", asked)])
+
+
+# Rank 0 does something with the tile of rank 1, which expects bytes at its barrier.
+PEERS = """
+    mov.u32 %r22, %cluster_ctarank;
+    setp.ne.u32 %p7, %r22, 0;
+    mapa.shared::cluster.u32 %r23, %r20, 1;
+    mov.u32 %r24, bar;
+    mapa.shared::cluster.u32 %r24, %r24, 1;
+    and.pred %p10, %p7, %p8;
+    mov.u16 %h1, 2;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    @%p10 EXPECT
+    @%p7 bra ISSUED;
+    @!%p8 bra ISSUED;
+    fence.proxy.async;
+    OPERATION
+ISSUED:
+    @!%p7 bra OVER;
+    WAIT
+OVER:
+    MEET
+"""
+SIGNAL = "the CTA has to wait for the mbarrier that it signals"
+DONE = ".mbarrier::complete_tx::bytes"
+READS_OWN = [
+    f"cp.async.bulk.shared::cluster.shared::cta{DONE} [%r23+1024], [%r20], 16, [%r24];",
+    f"cp.reduce.async.bulk.shared::cluster.shared::cta{DONE}.add.u32 [%r23+1024], [%r20], 16,"
+    " [%r24];",
+]
+WRITES_ONLY = [
+    f"st.async.shared::cluster{DONE}.v4.b32 [%r23+1024], {{%r22, %r22, %r22, %r22}}, [%r24];",
+    f"cp.async.bulk.shared::cluster.global{DONE}.multicast::cluster [tile+1024], [%d0], 16, [bar],"
+    " %h1;",
+]
+
+
+@pytest.mark.parametrize("operation", READS_OWN + WRITES_ONLY)
+@pytest.mark.parametrize(("waits", "meets"), [(False, False), (True, False), (True, True)])
+def test_operations_on_the_shared_memory_of_a_peer(operation, waits, meets):
+    """The peer has to wait, and has to tell the CTA whose shared memory is read."""
+    meet = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if meets else ""
+    body = PEERS.replace("EXPECT", expect(16)).replace("OPERATION", operation)
+    body = body.replace("WAIT", WAIT if waits else "").replace("MEET", meet)
+    text = copy_kernel(body, ("u64",), directives=".reqnctapercluster 2, 1, 1 .explicitcluster")
+    report = run(text, np.zeros(16, np.uint8), grid=2, checks=["early-exit"])
+    good = waits and (meets or operation in WRITES_ONLY)
+    assert says(report) == ([] if good else [("error", SIGNAL)])
 
 
 # Two warps use barrier 1 for themselves, one after the other; MEET is what orders the two uses.
