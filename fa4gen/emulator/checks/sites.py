@@ -29,6 +29,14 @@ class Site:
     instruction: Instruction
     issuer: str
     atomic: bool
+    reach: int
+    """Whose accesses it is atomic with: see ``reach_of``."""
+
+
+def reach_of(site: Instruction) -> int:
+    """Return the scope of a strong access: 0 for its CTA, 1 for its cluster, 2 for the GPU."""
+    words = site.modifiers
+    return 0 if "cta" in words else 1 if "cluster" in words else 2
 
 
 def is_strong(site: Instruction) -> bool:
@@ -54,7 +62,8 @@ class Sites:
         key = (id(instruction), -1, kind)
         number = self._numbers.get(key)
         if number is None:
-            number = self._add(key, Site(kind, instruction, "", kind == "atomic"))
+            made = Site(kind, instruction, "", kind == "atomic", reach_of(instruction))
+            number = self._add(key, made)
         return number
 
     def operation(self, op: AsyncOp) -> int:
@@ -65,7 +74,7 @@ class Sites:
             wg = op.wg
             thread = wg.thread(op.lane)
             issuer = person(self.machine, wg.cta, thread)
-            number = self._add(key, Site(op.kind, op.site, issuer, is_reduction(op)))
+            number = self._add(key, Site(op.kind, op.site, issuer, is_reduction(op), 2))
         return number
 
     def get(self, number: int) -> Site:

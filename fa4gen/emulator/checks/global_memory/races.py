@@ -275,9 +275,7 @@ class GlobalChecks:
         good = np.where(inside, good, known.of(owners // stride) >= earlier.round[cells])
         bad = touched & ~good
         if actor.strong and np.count_nonzero(bad):
-            numbers = earlier.site[cells]
-            atomic = [one for one in np.unique(numbers).tolist() if self.sites.is_atomic(one)]
-            bad &= ~np.isin(numbers, atomic)
+            bad &= ~self._are_atomic(actor, owners, earlier.site[cells])
         if np.count_nonzero(bad):
             if written is not None and actor.values is not None:
                 same = self._holds(written, actor.values)
@@ -293,6 +291,28 @@ class GlobalChecks:
             unfenced := touched & inside & good & ~fenced
         ):
             self._report(actor, page, cells, earlier, unfenced, "missing-proxy-fence")
+
+    def _are_atomic(
+        self, actor: Actor, owners: NDArray[np.int64], numbers: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Whether earlier accesses and a strong one are: both, in scopes that have both threads."""
+        threads = actor.threads
+        clusters, slots = np.divmod(owners, threads.clocks.nobody + 1)
+        other = clusters != threads.cluster.index
+        far = np.where(other, 2, 0)
+        if actor.active is not None:
+            mine = actor.active.ids if owners.ndim == 1 else actor.active.ids[:, None]
+            peer = (slots < threads.clocks.threads) & (
+                slots // threads.stride != mine // threads.stride
+            )
+            far = np.where(~other & peer, 1, far)
+        own = self.sites.get(actor.number).reach
+        result = np.zeros(numbers.shape, np.bool_)
+        for number in np.unique(numbers).tolist():
+            if self.sites.is_atomic(number):
+                reach = min(own, self.sites.get(number).reach)
+                result |= (numbers == number) & (far <= reach)
+        return result
 
     def _holds(self, at: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether the bytes to be stored at each address are there already."""

@@ -323,6 +323,27 @@ def test_atomics_and_strong_accesses_do_not_race():
     assert world.found() == RACE
 
 
+@pytest.mark.parametrize(("first", "second", "expected"), [
+    ("gpu", "gpu", []), ("sys", "gpu", []), ("cta", "gpu", RACE), ("gpu", "cta", RACE),
+    ("cluster", "gpu", RACE),
+])  # fmt: skip
+def test_atomics_of_other_clusters_need_the_scope_of_the_gpu(first, second, expected):
+    world = World(clusters=2)
+    one, two = world.wg(0), world.wg(0, cluster=1)
+    access(world, one, "atomic", 256, lanes=[0], text=f"red.relaxed.{first}.global.add.u32")
+    access(world, two, "atomic", 256, lanes=[0], text=f"red.relaxed.{second}.global.add.u32")
+    assert world.found() == expected
+
+
+@pytest.mark.parametrize(("scope", "expected"), [("cluster", []), ("cta", RACE)])
+def test_atomics_of_other_ctas_need_the_scope_of_the_cluster(scope, expected):
+    world = World(ctas=2)
+    one, two = world.wg(0), world.wg(0, 1)
+    for wg in (one, two):
+        access(world, wg, "atomic", 256, lanes=[0], text=f"red.relaxed.{scope}.global.add.u32")
+    assert world.found() == expected
+
+
 def test_atomics_in_a_flag_order_threads_of_a_cluster():
     world = World()
     one, two = world.wg(0), world.wg(1)
