@@ -131,6 +131,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     """
     m, n = plan.tile_queries, plan.BN
     ring = (max(plan.num_kv_stages, 2) + 1) * n
+    several = 3 if plan.lists_blocks else 1  # lists may hide all blocks of one tile
     cases = [
         Case("size/1", 1, 2, 2, 1, 1),
         Case("size/64", 1, 1, 1, 64, 64),
@@ -148,7 +149,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         Case("layout/packed", 2, 2, 2, 100, 100, "packed", COUNTING),
         Case("data/rising", 1, 1, 1, 77, 3 * n, data="rising"),
         Case("data/falling", 1, 1, 1, 77, 3 * n, data="falling"),
-        Case("data/peaks", 1, 1, 1, m, 2 * n, data="peaks"),
+        Case("data/peaks", 1, 1, 1, several * m, 2 * several * n, data="peaks"),
         Case("data/all_logits_low", 1, 1, 1, 64, 2 * n + 7, data="all_logits_low"),
         Case("scale/1", 1, 1, 1, 100, 150, softmax_scale=1.0),
         Case("data/counting_rising", 1, 2, 1, 77, 3 * n + 5, data="counting_rising"),

@@ -537,16 +537,15 @@ static_assert(32 * kConsumerThreads <= kExchangeBytes * 2,
               "The exchange has room for each thread.");
 
 // Of kQuadsAtOnce quads every step-th partial result, from the first-th on, counts[i] of the i-th
-// quad: a thread has several quads, and does not wait for one before it loads the next. The first
-// loads are issued, or skipped, whatever the counts: the loop's instructions are fetched then.
+// quad and none above `most`: a thread has several quads, and does not wait for one before it loads
+// the next. The first loads are issued, or skipped, whatever the counts: the loop's instructions
+// are fetched then.
 template <typename RowOf>
 __device__ __forceinline__ void join_partials(Columns (&results)[kQuadsAtOnce], int32 first,
-                                              int32 step, const int32 (&counts)[kQuadsAtOnce],
+                                              int32 step, int32 most,
+                                              const int32 (&counts)[kQuadsAtOnce],
                                               const int32 (&columns)[kQuadsAtOnce],
                                               const RowOf& row_of) {
-  int32 most = counts[0];
-#pragma unroll
-  for (int32 i = 1; i < kQuadsAtOnce; ++i) most = max(most, counts[i]);
   int32 next = first;
 #pragma unroll 1
   do {
@@ -681,7 +680,8 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
     }
   }
   const int32 items = first.count + last.count;
-  const Sharing sharing(items, max(first.pieces, last.pieces));
+  const int32 most = max(first.pieces, last.pieces);
+  const Sharing sharing(items, most);
   int32 begin = 0;
 #pragma unroll 1
   do {  // once at least: who has no items counts nevertheless
@@ -708,7 +708,8 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
       return workspace.row((tiles[i] == 0 ? first.first : last.first) + part,
                            part == 0 ? kPieceOfLastTile : kPieceOfFirstTile, rows[i]);
     };
-    join_partials(results, sharing.own, 1 << sharing.log, parts, columns, row_of_piece);
+    join_partials(results, sharing.own, 1 << sharing.log, real ? most : 0, parts, columns,
+                  row_of_piece);
     sharing.join(base, results[0]);  // where threads share quads, each has one at most
 #pragma unroll
     for (int32 i = 0; i < kQuadsAtOnce; ++i) {

@@ -520,7 +520,8 @@ __device__ __forceinline__ void combine_slices(uint32 base, const Problem& probl
     }
   }
   const int32 items = first.count + last.count;
-  const Sharing sharing(items, max(first.pieces, last.pieces));
+  const int32 most = max(first.pieces, last.pieces);
+  const Sharing sharing(items, most);
   int32 begin = 0;
 #pragma unroll 1
   do {  // once at least: who has no items counts nevertheless
