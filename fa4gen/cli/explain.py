@@ -134,12 +134,12 @@ def _explain_problems(
             choice = choose(loaded, problem, its_chip, candidates)
             region = region_of(choice, table)
             if output_format == "json":
-                data = choice.data(most) | {"table": measured_data(region, table)}
+                data = choice.data(most) | {"table": measured_data(choice, region, table)}
                 document.append({"config": shown_path(loaded.path), **data})
                 continue
             title = f"{loaded.config.name} at {choice.family.word(choice.problem)}, {its_chip.name}"
             print_table(COLUMNS, choice.rows(most), title=title, right=COLUMNS[2:-1])
-            reasons = (*why(choice), *measured(region, table))
+            reasons = (*why(choice), *measured(choice, region, table))
             for line in (*questions(choice), *reasons, LEGEND, its_chip.note):
                 click.echo(f"  {line}")
             click.echo()

@@ -1,7 +1,8 @@
 """Files that name several kernels of one computation: sets, and tables of what tuning chose.
 
 ``NAME.set.yaml`` names kernels; ``NAME.tuning.yaml``, which ``fa4gen tune`` writes, also says for
-which problems each was chosen, and how that was found out. Neither is a config.
+which problems each was chosen, and how that was found out; where between measured problems the
+cost model prefers another kernel of the table, it says that too. Neither is a config.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.yaml_positions import Document, KeyPath
 
-KEYS = ("kernels", "regions", "chip", "decided_by", "base", "date", "versions")
+KEYS = ("kernels", "regions", "between", "chip", "decided_by", "base", "date", "versions")
 ENTRY_KEYS = ("config", "config_sha256")
 REGION_KEYS = ("where", "kernel", "problem", "us", "predicted_us", "peers_us")
 DECIDED_BY = ("measurement", "model")
@@ -68,6 +69,8 @@ class KernelSetFile:
     configs: tuple[Path, ...] = ()
     """Of the entries, in their order."""
     regions: tuple[Region, ...] = ()
+    between: tuple[Region, ...] = ()
+    """Parts of the regions where the model prefers another kernel of the table."""
     chip: str = ""
     """The GPU that was measured, or meant."""
     decided_by: str = ""
@@ -76,6 +79,11 @@ class KernelSetFile:
     """The config that was tuned."""
     date: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def followed(self) -> tuple[Region, ...]:
+        """All regions in the order of precedence: the first that holds a problem counts."""
+        return (*self.between, *self.regions)
 
 
 def is_set_file(path: Path) -> bool:
@@ -116,7 +124,6 @@ class _Reader:
         found = [self._find(number, entry) for number, entry in enumerate(entries)]
         configs = tuple(path for path in found if path is not None)
         names = [path.stem for path in configs] if None not in found else None
-        regions = self._list(data, "regions")
         decided_by = self._text((), data, "decided_by")
         if decided_by and decided_by not in DECIDED_BY:
             self._add(("decided_by",), f"decided_by is {decided_by}", f"Write {DECIDED_BY[0]}.")
@@ -124,7 +131,8 @@ class _Reader:
             path=self.path,
             entries=entries,
             configs=configs,
-            regions=tuple(self._region(i, region, names) for i, region in enumerate(regions)),
+            regions=self._regions(data, "regions", names),
+            between=self._regions(data, "between", names),
             chip=self._text((), data, "chip"),
             decided_by=decided_by,
             base=self._text((), data, "base"),
@@ -169,8 +177,13 @@ class _Reader:
             return None
         return found[0]
 
-    def _region(self, number: int, region: Any, names: list[str] | None) -> Region:
-        at: KeyPath = ("regions", number)
+    def _regions(
+        self, data: Mapping[str, Any], key: str, names: list[str] | None
+    ) -> tuple[Region, ...]:
+        given = enumerate(self._list(data, key))
+        return tuple(self._region((key, number), region, names) for number, region in given)
+
+    def _region(self, at: KeyPath, region: Any, names: list[str] | None) -> Region:
         if not isinstance(region, dict):
             self._add(at, f"{shown(region)} is no region", "Give where and kernel.")
             return Region({}, "")

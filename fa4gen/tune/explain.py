@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.config.load import load_config
 from fa4gen.config.paths import shown_path
 from fa4gen.counts import counted
+from fa4gen.designs.build import build_plan
 from fa4gen.tune.candidates import check_taken, find_candidates, rank
 from fa4gen.tune.family import family_of
+from fa4gen.tune.follow import still_good
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,21 +122,37 @@ def region_of(choice: Choice, table: KernelSetFile | None) -> Region | None:
     return next((region for region in table.regions if region.holds(extents)), None)
 
 
-def measured(region: Region | None, table: KernelSetFile | None) -> tuple[str, ...]:
-    """Return a sentence on what `load(..., shapes="auto")` takes where that was measured."""
+def is_taken(choice: Choice, region: Region, table: KernelSetFile) -> bool:
+    """Return whether `load(..., shapes="auto")` takes a region's kernel for the problem."""
+    config = next(path for path in table.configs if path.stem == region.kernel)
+    plan = build_plan(load_config(config).config)
+    return still_good(choice.family, region, plan, choice.first, choice.problem, choice.chip)
+
+
+def measured(choice: Choice, region: Region | None, table: KernelSetFile | None) -> tuple[str, ...]:
+    """Return a sentence on what `load(..., shapes="auto")` takes where a table has a region."""
     if region is None or table is None:
         return ()
     us = "" if region.us is None else f", {region.us:.1f} us measured at {region.problem}"
     what = f"{shown_path(table.path)} names {region.kernel} here{us}"
-    return (f'{what}: that is what load(..., shapes="auto") takes.',)
+    if is_taken(choice, region, table):
+        return (f'{what}: that is what load(..., shapes="auto") takes.',)
+    first = choice.first.candidate.name
+    return (
+        f"{what}; {first} is predicted to be faster by more than the model's order is uncertain: "
+        f'load(..., shapes="auto") takes {first}.',
+    )
 
 
-def measured_data(region: Region | None, table: KernelSetFile | None) -> dict[str, Any] | None:
+def measured_data(
+    choice: Choice, region: Region | None, table: KernelSetFile | None
+) -> dict[str, Any] | None:
     """Return the same as JSON data."""
     if region is None or table is None:
         return None
     words = {"kernel": region.kernel, "us": region.us, "measured_at": region.problem}
-    return {"file": shown_path(table.path), **words}
+    taken = is_taken(choice, region, table)
+    return {"file": shown_path(table.path), **words, "is_taken": taken}
 
 
 def why(choice: Choice) -> tuple[str, ...]:

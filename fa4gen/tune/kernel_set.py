@@ -16,6 +16,7 @@ from fa4gen.designs.build import build_plan
 from fa4gen.errors import CompileError, ConfigError, Problem
 from fa4gen.tune.candidates import Candidate, Source, features, find_candidates, rank
 from fa4gen.tune.family import family_of
+from fa4gen.tune.follow import still_good
 from fa4gen.tune.model.chips import chip_for
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
+    from fa4gen.tune.candidates import Ranked
     from fa4gen.tune.model.chips import Chip
 
 SHAPES_KEPT = 4096
@@ -44,9 +46,11 @@ class KernelSet:
     """Kernels that compute the same: called like one of them, it picks the one for the shapes.
 
     The pick is that of the region that a table has for the problem, else the fastest by the cost
-    model; it is kept by shape, so that later calls look it up in a dictionary. A kernel is compiled
-    when a call first needs it, unless ``compile`` did that before; in place of a new tile that does
-    not compile, the next one is picked. Thread-safe.
+    model. A table that comes with fa4gen is followed where it was measured, and between these
+    problems as long as the model predicts no other kernel to be faster by more than its order can
+    be trusted with. A pick is kept by shape, so that later calls look it up in a dictionary. A
+    kernel is compiled when a call first needs it, unless ``compile`` did that before; in place of a
+    new tile that does not compile, the next one is picked. Thread-safe.
 
     ``chip`` and ``table`` say for which chip it picks, and by which table; without one the model
     decides alone.
@@ -77,6 +81,7 @@ class KernelSet:
         self._chip_name = chip
         self._table = table
         self._tuned = tuned
+        self._judges = tuned is not None
         self._table_lock = threading.Lock()
         self._build = partial(_compile, compiler=compiler, cache=cache)
         self._picked: dict[Any, Any] = {}
@@ -182,10 +187,21 @@ class KernelSet:
             kernel = self._kernels[region.kernel]
             takes = self._family.takes(kernel.candidate.plan, problem)
             if region.holds(extents) and takes and not kernel.refused:
-                return kernel
+                return self._judged(region, kernel, problem)
+        return self._kernels[self._first(problem).candidate.name]
+
+    def _judged(self, region: Region, kernel: _Kernel, problem: Any) -> _Kernel:
+        """Return a region's kernel, or the model's first where that is the one to take."""
+        at = region.problem
+        if not self._judges or (at and problem == self._family.parse_problem(at)):
+            return kernel
+        first, plan = self._first(problem), kernel.candidate.plan
+        good = still_good(self._family, region, plan, first, problem, self._chip)
+        return kernel if good else self._kernels[first.candidate.name]
+
+    def _first(self, problem: Any) -> Ranked:
         usable = (kernel for kernel in self._kernels.values() if not kernel.refused)
-        candidates = (kernel.candidate for kernel in usable)
-        return self._kernels[rank(candidates, problem, self._chip)[0].candidate.name]
+        return rank((kernel.candidate for kernel in usable), problem, self._chip)[0]
 
     @property
     def _chip(self) -> Chip:
@@ -245,7 +261,7 @@ def open_set(path: Path, *, compiler: str = "auto", cache: bool = True) -> Kerne
     file = read_set(path)
     return KernelSet(
         load_candidates(file),
-        regions=file.regions,
+        regions=file.followed,
         chip=file.chip,
         table=path if is_table(path) else None,
         compiler=compiler,

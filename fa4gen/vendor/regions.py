@@ -65,7 +65,7 @@ def find_kernels(
             continue
         files.append(read_set(path))
         configs += [str(config.absolute()) for config in files[-1].configs]
-    tables = [file for file in files if file.regions]
+    tables = [file for file in files if file.followed]
     chips = sorted({file.chip for file in tables})
     if len(chips) > 1:
         raise ConfigError(
@@ -78,7 +78,7 @@ def find_kernels(
     regions = tuple(
         LockedRegion(kernel=region.kernel, where=dict(region.where))
         for file in tables
-        for region in file.regions
+        for region in file.followed
     )
     table = LockedTable(chip=chips[0], regions=regions) if regions else None
     return find_configs(configs, base), table

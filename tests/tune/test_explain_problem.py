@@ -10,7 +10,7 @@ from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
 from fa4gen.tune.candidates import find_candidates
 from fa4gen.tune.committed import committed_tables, find_table
-from fa4gen.tune.explain import choose, measured, region_of, why
+from fa4gen.tune.explain import choose, is_taken, measured, region_of, why
 from fa4gen.tune.explain import questions as questions_of
 from fa4gen.tune.family import family_called
 from fa4gen.tune.kernel_set import KernelSet
@@ -49,15 +49,19 @@ def test_names_what_auto_takes(path: Path) -> None:
     candidates = find_candidates(base)
     kernels = KernelSet(candidates, chip=H200.name, tuned=base)
     problems = [region.problem for region in table.regions]
+    inside = {"gemm_bf16_sm90": ("333x4096x14336", "300x4096x14336")}
     family = family_called(base.config.kernel)
     outside = {"gemm": ("1000x3000x5000", "200x5000x3000"), "attention": ("16x64/16x385x1071",)}
-    for problem in (*problems, *outside[family.name]):
+    for problem in (*problems, *outside[family.name], *inside.get(base.config.name, ())):
         choice = choose(base, problem, H200, candidates)
         region = region_of(choice, table)
-        assert (region is not None) == (problem in problems)
-        name = choice.first.candidate.name if region is None else region.kernel
+        assert (region is None) == (problem in outside[family.name])
+        follows = region is not None and is_taken(choice, region, table)
+        assert follows == (problem in problems)
+        name = region.kernel if region and follows else choice.first.candidate.name
         assert kernels.choose(problem) == name
-        assert measured(region, table) == () or f" names {name} here" in measured(region, table)[0]
+        said = " ".join(measured(choice, region, table))
+        assert region is None or 'load(..., shapes="auto") takes' in said
 
 
 def test_what_was_measured_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

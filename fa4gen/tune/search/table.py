@@ -10,20 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fa4gen.config.find import find_configs
-from fa4gen.config.load import config_from_data, load_config
+from fa4gen.config.load import config_from_data, load_config, load_mapping
 from fa4gen.config.paths import shown_path
-from fa4gen.config.set_file import read_set
+from fa4gen.config.set_file import Region, read_set
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.tune.candidates import given_keys, keys_sha256
+from fa4gen.tune.candidates import Candidate, given_keys, keys_sha256
 from fa4gen.tune.family import family_called
+from fa4gen.tune.follow import between
+from fa4gen.tune.model.chips import chip_for
+from fa4gen.tune.search.record import Timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.tune.family import Family
-    from fa4gen.tune.search.record import Timed, TuneRecord
+    from fa4gen.tune.model.chips import Chip
+    from fa4gen.tune.search.record import TuneRecord
 
 FARTHEST = math.sqrt(2)
 """How far a region reaches past the problems at both ends of its axis, as a factor."""
@@ -48,6 +52,7 @@ def make_table(
 ) -> TableFiles:
     """Return the table of ``records`` for ``folder``, and a config for each new tile it names.
 
+    The config itself is one of its kernels: far from the problems it may be the best of them.
     Raises ConfigError where nothing was chosen, and for records of different chips or of both
     kinds: a table is of one chip.
     """
@@ -69,7 +74,9 @@ def make_table(
         winners.setdefault(record.winner, record.chosen)
     texts: dict[Path, str] = {}
     kernels = []
-    for name, timed in sorted(winners.items()):
+    own = keys_sha256(given_keys(base))
+    base_timed = Timed(base.config.name, "config", 0.0, given_keys(base), own)
+    for name, timed in sorted({base.config.name: base_timed, **winners}.items()):
         place, path, text = _place(base, name, timed, folder)
         if path is not None:
             texts[path] = text
@@ -83,8 +90,51 @@ def make_table(
         "kernels": kernels,
         "regions": [_region(record, where) for record, where in regions(family, chosen)],
     }
+    candidates = {
+        name: _candidate(name, timed.config)
+        for name, timed in {base.config.name: base_timed, **winners}.items()
+    }
+    chip = chip_for(base.config.arch, chosen[0].chip)
+    data |= between_data(family, data["regions"], candidates, chip)
     table = folder / f"{base.config.name}.tuning.yaml"
     return TableFiles(table, {table: _text(data), **texts})
+
+
+def between_data(
+    family: Family,
+    regions: Sequence[Mapping[str, Any]],
+    candidates: Mapping[str, Candidate],
+    chip: Chip,
+) -> dict[str, Any]:
+    """Return the table's key ``between`` for its ``regions``; nothing where it has no part."""
+    parsed = [
+        Region(
+            {name: _ends(value) for name, value in region["where"].items()},
+            region["kernel"],
+            region["problem"],
+        )
+        for region in regions
+    ]
+    parts = between(family, parsed, candidates, chip)
+    words = [
+        {
+            "where": {
+                n: [low, high] if low < high else low for n, (low, high) in one.where.items()
+            },
+            "kernel": one.kernel,
+        }
+        for one in parts
+    ]
+    return {"between": words} if words else {}
+
+
+def _ends(value: int | Sequence[int]) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
+
+
+def _candidate(name: str, config: Mapping[str, Any]) -> Candidate:
+    loaded = load_mapping(dict(config), name)
+    return Candidate(loaded, build_plan(loaded.config), "config", {})
 
 
 def regions(
@@ -246,5 +296,11 @@ def _text(data: Mapping[str, Any]) -> str:
         "# Which kernel to use for which problem, by `fa4gen tune`. Times are in microseconds,\n"
         f'# {how}. Load it: fa4gen.load("{data["base"]}.tuning.yaml")\n'
     )
-    body = yaml.safe_dump(dict(data), sort_keys=False, default_flow_style=None, width=100)
+    rest = {key: value for key, value in data.items() if key != "between"}
+    body = yaml.safe_dump(rest, sort_keys=False, default_flow_style=None, width=100)
+    if "between" in data:
+        body += "between: # parts of the regions where the model prefers another of these kernels\n"
+    for part in data.get("between", ()):
+        line = yaml.safe_dump(part, sort_keys=False, default_flow_style=True, width=math.inf)
+        body += f"- {line}"
     return head + body

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config
 from fa4gen.config.set_file import read_set
 from fa4gen.tune.committed import chip_folder, committed_tables
-from fa4gen.tune.kernel_set import open_set
-from fa4gen.tune.model.chips import CHIPS
+from fa4gen.tune.family import family_called
+from fa4gen.tune.follow import between
+from fa4gen.tune.kernel_set import load_candidates, open_set
+from fa4gen.tune.model.chips import CHIPS, chip_for
 from fa4gen.tune.search.record import read_record
 from fa4gen.tune.search.table import check_table
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.config.set_file import KernelSetFile, Region
+
 ROOT = Path(__file__).resolve().parents[3]
 TABLES = sorted((ROOT / "configs" / "tuned").rglob("*.tuning.yaml"))
+
+
+def problem_extents(file: KernelSetFile, region: Region) -> Mapping[str, int]:
+    """The extents of the problem that a region was measured at."""
+    (base,) = find_configs([file.base])
+    family = family_called(load_config(base).config.kernel)
+    return family.extents(family.parse_problem(region.problem))
 
 
 def test_there_are_tables() -> None:
@@ -33,6 +50,7 @@ def test_a_table(table: Path) -> None:
     kernels = open_set(table)
     for region in file.regions:
         assert region.us is not None
+        assert not any(part.holds(problem_extents(file, region)) for part in file.between)
         assert region.peers_us
         assert kernels.choose(region.problem) == region.kernel
     unnamed = {path.stem for path in table.parent.glob(f"{file.base}_*.yaml")}
@@ -53,3 +71,14 @@ def test_records_are_those_of_the_tables(family: str) -> None:
             assert (region.kernel, region.us) == (record.winner, record.chosen.us)
             compared += 1
     assert compared >= 30
+
+
+def test_parts_between_problems_are_what_the_model_says() -> None:
+    """After a change of the model: write the tables again, with ``between_data``."""
+    table = next(one for one in TABLES if one.name == "gemm_fp8_sm90.tuning.yaml")
+    for path in (table, table.parents[1] / "nvidia_h200" / table.name):
+        file = read_set(path)
+        candidates = {one.name: one for one in load_candidates(file)}
+        chip = chip_for("sm_90a", file.chip)
+        found = between(family_called("gemm"), file.regions, candidates, chip)
+        assert tuple(found) == file.between

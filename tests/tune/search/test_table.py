@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BASE = "gemm_bf16_sm90"
 GEMM = family_called("gemm")
+LAYER = {"n": 4096, "k": 14336, "batch": 1}
 PROBLEMS = ["16x4096x14336", "64x4096x14336", "512x4096x14336", "4104x4104x4104"]
 
 
@@ -72,6 +73,28 @@ def test_the_table_is_a_set_that_picks_what_was_chosen(table: Path, records: lis
     kernels = open_set(table)
     assert [kernels.choose(problem) for problem in PROBLEMS] == [one.winner for one in records]
     assert "predicted by the cost model; nothing was measured" in table.read_text()
+
+
+def test_a_table_for_few_rows_has_the_config_itself_for_many(tmp_path: Path) -> None:
+    base = load_config(find_configs([BASE])[0])
+    files = make_table(base, records_of("16x4096x14336"), tmp_path)
+    write_table(files, force=False)
+    kernels = open_set(files.table)
+    assert kernels.choose("16x4096x14336") != BASE
+    assert kernels.choose("4096x4096x4096") == BASE
+
+
+def test_parts_between_problems_name_another_kernel(tmp_path: Path) -> None:
+    """Up to 256 rows of the first are one wave; the second is the better one before its region."""
+    base = load_config(find_configs([BASE])[0])
+    files = make_table(base, records_of("256x4096x14336", "512x4096x14336"), tmp_path)
+    write_table(files, force=False)
+    file, kernels = read_set(files.table), open_set(files.table)
+    assert file.followed == (*file.between, *file.regions)
+    assert all(part.kernel in kernels.names and not part.problem for part in file.between)
+    (part, *_) = (one for one in file.between if one.holds({"m": 333, **LAYER}))
+    (region,) = (one for one in file.regions if one.holds({"m": 333, **LAYER}))
+    assert kernels.choose("333x4096x14336") == part.kernel != region.kernel
 
 
 def test_new_tiles_are_configs_beside_it(table: Path) -> None:

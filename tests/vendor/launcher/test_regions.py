@@ -61,7 +61,7 @@ def of_tables(tmp_path_factory: pytest.TempPathFactory) -> CLauncher:
 
 @lru_cache(maxsize=8)
 def opened(name):
-    return open_set(table_path(name)), read_set(table_path(name)).regions
+    return open_set(table_path(name)), read_set(table_path(name)).followed
 
 
 @pytest.mark.parametrize("name", TABLES)
