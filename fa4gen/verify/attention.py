@@ -286,7 +286,7 @@ def make_reference(
     problem = AttentionProblem.of(plan, inputs.softmax_scale)
     query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
     precision, sinks = Precision.of(plan), inputs.sinks
-    intervals = precision if inputs.counting else None
+    ends: Any = {"intervals": precision if inputs.counting else None, "raised": inputs.raised}
     if inputs.counting:  # no maximum that a kernel may scale by leaves a rounding
         precision = replace(precision, rescale_threshold=0.0)
     descales = inputs.key_descales if plan.has_page_scales else inputs.descales
@@ -304,7 +304,7 @@ def make_reference(
             return {**more, "descales": scales, "first_batch": number}
 
         exact = by_sequence(
-            lambda i, q, k, v: exact_attention(problem, q, k, v, xp, **of(i), intervals=intervals),
+            lambda i, q, k, v: exact_attention(problem, q, k, v, xp, **of(i), **ends),
             parts, query, key, value, xp,
         )  # fmt: skip
         rounded = by_sequence(
@@ -312,7 +312,7 @@ def make_reference(
             parts, query, key, value, xp,
         )  # fmt: skip
     else:
-        exact = exact_attention(problem, query, key, value, xp, **more, intervals=intervals)
+        exact = exact_attention(problem, query, key, value, xp, **more, **ends)
         rounded = rounded_attention(problem, query, key, value, precision, rng, xp, **more)
     own = tolerance.measure(rounded, exact, xp)
     bounds = tolerance.bounds(

@@ -52,6 +52,8 @@ class Case:
     tensors: Literal["drawn", "wild", "runs", "first"] = "drawn"
     """Numbers of declared tensors: such as calls have, of any size and sign, in runs, or 1 for the
     first of the first axis and else 0."""
+    raised: tuple[int, int] = (0, 0)
+    """Keys, from the first to before the second, whose logits ``counting_raised`` raises."""
     shared_pages: bool = False
     """Sequences begin with the same pages."""
     multiprocessors: int | None = None

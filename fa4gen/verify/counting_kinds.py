@@ -37,6 +37,11 @@ LATENT_QUERY_SHARE = 1 / 64
 RAMP_STEPS = 8
 RAMP_QUERY = {"bf16": 8, "fp16": 2, "fp8_e4m3": 2}
 """Times RAMP_STEPS: powers of two from the first key to the last, that the type has room for."""
+RAISED = "counting_raised"
+RAISED_QUERY, RAISED_KEY = 1.625, 7.0
+"""Their product, 11.375 powers of two: bf16 would round a factor of 2^-11.375 by 0.2 %."""
+LEAST_RISE = RAISED_QUERY * RAISED_KEY - LOWEST_LOGIT
+"""Powers of two by which the largest of some raised logits is above all others at least."""
 
 
 def _counting(draft: Draft) -> None:
@@ -69,7 +74,23 @@ def _counting_rising(draft: Draft) -> None:
     draft.key[..., -1] = np.rint(draft.key_positions() * RAMP_STEPS)
 
 
+def _counting_raised(draft: Draft) -> None:
+    """Whole logits, those of some keys larger by no power of two: older sums have such a factor.
+
+    By the largest logit of either group its weights are still powers of two. The raised keys have
+    most of the weight, and no values in half of the columns: there older sums are all there is.
+    """
+    _counting(draft)
+    raised = slice(*draft.raised)
+    draft.query[..., -1] = RAISED_QUERY
+    draft.key[:, raised, :, -1] = RAISED_KEY
+    draft.value[:, raised, :, draft.value.shape[3] // 2 :] = 0
+    if draft.values_in_keys:
+        draft.key[..., : draft.value.shape[3]] = draft.value
+
+
 COUNTING_KINDS: dict[str, Callable[[Draft], None]] = {
     "counting": _counting,
     "counting_rising": _counting_rising,
+    RAISED: _counting_raised,
 }

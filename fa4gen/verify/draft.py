@@ -30,6 +30,8 @@ class Draft:
     scale: float
     values_in_keys: bool = False
     """The first columns of the keys are the values."""
+    raised: tuple[int, int] = (0, 0)
+    """Keys, from the first to before the second, whose logits a kind may raise above the others."""
 
     @property
     def depth(self) -> int:

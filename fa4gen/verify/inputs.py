@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.verify.counting_kinds import COUNTING_KINDS, LN2, SCALES
+from fa4gen.verify.counting_kinds import COUNTING_KINDS, LN2, RAISED, SCALES
 from fa4gen.verify.draft import Draft, Floats
 from fa4gen.verify.input_kinds import KINDS
 from fa4gen.verify.rounding import round_to
@@ -52,6 +52,9 @@ class Inputs:
     """Those that mask and score function read, float32 or int32."""
     counting: bool = False
     """No value is negative, logits are whole multiples of ln 2; see ``counting_kinds``."""
+    raised: tuple[int, int] = (0, 0)
+    """Keys of a sequence, from the first to before the second, whose logits are whole multiples
+    above the largest of theirs."""
 
 
 def draw_scales(
@@ -125,7 +128,9 @@ def make_inputs(
     )
     default = depth**-0.5
     scale = default if case.softmax_scale is None else case.softmax_scale
-    draft = Draft(rng, dtype, kv_dtype or dtype, query, key, value, scale, values_in_keys)
+    draft = Draft(
+        rng, dtype, kv_dtype or dtype, query, key, value, scale, values_in_keys, case.raised
+    )
     KINDS[case.data](draft)
     draft.clip()
     counting = case.data in COUNTING_KINDS
@@ -147,6 +152,7 @@ def make_inputs(
         sinks=sinks,
         tensors={tensor.name: draw_tensor(tensor, case, rng) for tensor in tensors},
         counting=counting,
+        raised=case.raised if case.data == RAISED else (0, 0),
     )
 
 

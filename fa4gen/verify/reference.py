@@ -100,13 +100,15 @@ def exact_attention(
     tensors: Mapping[str, Any] | None = None,
     first_batch: int = 0,
     intervals: Precision | None = None,
+    raised: tuple[int, int] = (0, 0),
 ) -> AttentionResult:
     """Compute in float64. Rows that see no key give zeros and -inf.
 
     ``tensors``: those that mask and score function read; ``first_batch``: number of the first one.
 
     ``sinks``: a logit for each query head, one more term of the softmax's sum.
-    ``intervals``: of values that are not negative, what elements may be with these roundings.
+    ``intervals``: of values that are not negative, what elements may be with these roundings;
+    ``raised``: from which key to before which one weights are rounded by a maximum of their own.
     """
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float64)
     lse = _lse_of_no_key(query, sinks, xp, xp.float64)
@@ -132,7 +134,9 @@ def exact_attention(
             if shift is not None:  # the sums of these logits make no error
                 errors = problem.score.errors(logits, xp.zeros_like(logits), xp, block.places)
                 errors = xp.where(block.hidden, 0.0, xp.minimum(errors, LARGEST_SHIFT))
-            found = WeightedSums(weights, block.value_scales, v, sums, total)
+            keys, (begin, end) = block.places.key, raised
+            own = (keys >= begin) & (keys < end) if end > begin else None
+            found = WeightedSums(weights, block.value_scales, v, sums, total, own)
             ends = output_ends(found, errors, intervals, xp)
             for array, end in zip((low, high), ends, strict=True):
                 end = (end * block.value_descale).astype(xp.float32)

@@ -3,7 +3,7 @@
 Of values that are not negative nothing cancels: where each weight is off by some share of itself,
 so are the sums. Data that count (see ``counting_kinds``) have logits that are whole multiples of
 ln 2, so that all weights of a row are powers of two by any of its maxima, and are not rounded at
-all.
+all. Where some keys are raised above the others, that holds for both groups by themselves.
 """
 
 from __future__ import annotations
@@ -40,15 +40,24 @@ class WeightedSums:
     """(rows, columns)."""
     total: Any
     """(rows, 1): what divides; it has the sink's weight, too."""
+    raised: Any = None
+    """(keys): those that a kernel weighs by another maximum than the others; None without any."""
 
 
-def weight_room(weights: Any, errors: Any, precision: Precision, xp: Any) -> tuple[Any, Any]:
+def weight_room(
+    weights: Any, errors: Any, precision: Precision, xp: Any, raised: Any = None
+) -> tuple[Any, Any]:
     """Return how far each of the weights (rows, keys) may be off after rounding, and before.
 
     ``errors``: of the scores. What weights are off before rounding is a share of each.
     """
     own = xp.expm1(xp.asarray(errors)) + precision.exp2_error + OWN_ERROR
     unit = weights.max(axis=1, keepdims=True)
+    if raised is not None:
+        above, below = (
+            xp.where(part, weights, 0.0).max(axis=1, keepdims=True) for part in (raised, ~raised)
+        )
+        unit = xp.where(raised, above, below)
     relative = weights / xp.where(unit > 0, unit, 1.0)
     roundoff = UNIT_ROUNDOFF[precision.dtype]
     mantissa, _ = xp.frexp(relative)  # 0, or from 1/2 to 1
@@ -65,7 +74,7 @@ def output_ends(block: WeightedSums, errors: Any, precision: Precision, xp: Any)
     """Return the least and the most of each element of ``block`` before it is rounded."""
     weights, total = block.weights, xp.where(block.total > 0, block.total, 1.0)
     scaled = weights if block.scales is None else weights * block.scales
-    room, own = weight_room(scaled, errors, precision, xp)
+    room, own = weight_room(scaled, errors, precision, xp, block.raised)
     moved = room @ block.values if room.any() else 0.0
     rest = weights.shape[1] * SUM_ERROR + DIVISION_ERROR
     of_total = 1 + (weights * own).sum(axis=1, keepdims=True) / total + rest

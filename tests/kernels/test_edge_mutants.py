@@ -30,6 +30,9 @@ DOCUMENTS, LISTED = "d128_documents_bf16", "d128_documents_listed_bf16"
 GROUP = "several groups of {}, the last not full"
 APART = "strides that no other {} and axis has"
 PARTS = "a block that one part of a tile sees and another hides"
+RAISED = "sums scaled by no power of two"
+ROUNDED = r"__uint_as_float(__float_as_uint(\1) + 0x8000u & 0xffff0000u)"
+"""To bf16."""
 WILD = "declared tensors with numbers of any size and sign"
 
 
@@ -133,6 +136,16 @@ MUTANTS = {
     "the_pieces_of_the_second_thread_are_left_out": _one(
         LATENT, JOINED, r"other = 1; other < 1 << log;", "other = 2; other < 1 << log;",
     ),
+    "a_factor_of_joined_pieces_is_rounded": _one(
+        DECODE, RAISED, r"own = (exp2_approx\(max - subtracted\))", rf"own = {ROUNDED}",
+    ),
+    "a_factor_of_older_sums_is_rounded": _one(
+        CAUSAL, RAISED, r"factor\[r\] = (exp2_approx\(.*\));", rf"factor[r] = {ROUNDED};",
+    ),
+    "a_factor_of_older_sums_is_rounded_on_sm100": _one(
+        "fa4_d128_causal_bf16", RAISED,
+        r"const float factor = (receive\(\));", rf"const float factor = {ROUNDED};",
+    ),
     "a_bit_of_a_list_is_ignored": _one(
         LISTED, PARTS, r"!\(entry >> part & 8\)", "!(entry & 8)",
     ),
@@ -186,6 +199,8 @@ ALWAYS = {
     "a_ticket_is_not_reset",
     "the_first_cta_without_a_share_has_one",
     "the_pieces_of_the_last_thread_are_left_out",
+    "a_factor_of_joined_pieces_is_rounded",
+    "a_factor_of_older_sums_is_rounded",
     "an_offset_of_a_row_has_32_bits",
     "all_batches_have_the_documents_of_the_first",
     "few_sequences_are_listed",

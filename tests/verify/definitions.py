@@ -305,11 +305,17 @@ def check_counting(module: ModuleType) -> None:
     shapes = ((2, 30, 4, 64), (2, 200, 2, 64), (2, 200, 2, 32))
     for kind, change in module.COUNTING_KINDS.items():
         arrays = [np.zeros(shape, np.float32) for shape in shapes]
-        draft = Draft(np.random.default_rng(1), "fp8_e4m3", "fp8_e4m3", *arrays, 0.125)
+        rng = np.random.default_rng(1)
+        draft = Draft(rng, "fp8_e4m3", "fp8_e4m3", *arrays, 0.125, raised=(0, 50))
         change(draft)
         assert draft.scale == np.float32(math.log(2))
         key = np.repeat(draft.key, 2, axis=2)
         logits = np.einsum("bqhd,bkhd->bqhk", draft.query, key)
+        if kind == "counting_raised":
+            logits[..., :50] -= 11.375  # of the other keys
+            assert not draft.value[:, :50, :, 16:].any()
+            assert draft.value[:, :50, :, :16].any(axis=(0, 1, 2)).all()
+            assert draft.value[:, 50:].any(axis=(0, 1, 2)).all()
         np.testing.assert_array_equal(logits, np.rint(logits))
         np.testing.assert_array_equal(draft.value, np.rint(draft.value))
         assert draft.value.min() == 0
@@ -323,7 +329,7 @@ def check_counting(module: ModuleType) -> None:
         assert (draft.query != 0).mean(axis=(0, 1, 2))[:-1].min() > 0.3
         assert (draft.key != 0).any(axis=(0, 1, 2))[:-1].all()
         spread = logits.max(axis=3) - logits.min(axis=3)
-        assert spread.max() <= 3 if kind == "counting" else spread.min() >= 12
+        assert spread.min() >= 12 if kind == "counting_rising" else spread.max() <= 3
 
 
 def gemm_problem(**more: Any) -> tuple[SimpleNamespace, GemmInputs]:

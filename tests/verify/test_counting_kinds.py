@@ -9,10 +9,12 @@ import pytest
 
 from fa4gen.verify.attention import make_reference
 from fa4gen.verify.cases import Case
-from fa4gen.verify.counting_kinds import COUNTING_KINDS, LN2
+from fa4gen.verify.counting_kinds import COUNTING_KINDS, LEAST_RISE, LN2, RAISED
 from fa4gen.verify.family import family_of
 from fa4gen.verify.inputs import make_inputs, make_rng
+from fa4gen.verify.reference import AttentionResult
 from fa4gen.verify.rounding import round_to
+from fa4gen.verify.tolerance import measure
 
 pytestmark = pytest.mark.numbers
 
@@ -42,8 +44,10 @@ def test_logits_and_values_are_whole(kind, dtype, values_in_keys) -> None:
     assert inputs.counting
     assert inputs.softmax_scale == LN2 == np.float32(np.log(2))
     for array in (inputs.query, inputs.key, inputs.value):
-        np.testing.assert_array_equal(array, np.rint(array))
         np.testing.assert_array_equal(array, round_to(array, "fp8_e4m3"))
+    whole = inputs.query[..., :-1] if kind == RAISED else inputs.query  # that multiplies zeros here
+    for array in (whole, inputs.key, inputs.value):
+        np.testing.assert_array_equal(array, np.rint(array))
     assert (inputs.value >= 0).all()
     assert 0.05 < (inputs.value > 0).mean() < 0.2
     for name, scales in inputs.descales.items():
@@ -69,6 +73,54 @@ def test_maxima_of_neighbouring_rows_and_heads_part() -> None:
     rising = last > first
     assert (rising[:, :, 1:] != rising[:, :, :-1]).mean() > 0.6
     assert (rising[:, 1:] != rising[:, :-1]).mean() > 0.6
+
+
+@pytest.mark.parametrize("values_in_keys", [False, True])
+def test_raised_keys_have_weights_of_their_own(values_in_keys) -> None:
+    """Both groups are whole by themselves, and half of the columns are of the others alone."""
+    more = {"value_depth": 32, "values_in_keys": True} if values_in_keys else {}
+    case = Case("c", 2, 4, 2, 30, 200, data=RAISED, raised=(64, 128))
+    inputs = make_inputs(case, 64, "fp8_e4m3", make_rng(1, "c"), **more)
+    assert inputs.raised == (64, 128)
+    logits = np.einsum("bqhd,bkhd->bhqk", inputs.query, np.repeat(inputs.key, 2, axis=2))
+    raised = np.zeros(200, bool)
+    raised[64:128] = True
+    above, others = logits[..., raised], logits[..., ~raised]
+    np.testing.assert_array_equal(others, np.rint(others))
+    np.testing.assert_array_equal(above - 11.375, np.rint(above - 11.375))
+    rise = above.max(axis=3) - others.max(axis=3)
+    assert rise.min() >= LEAST_RISE > 8
+    half = inputs.value.shape[3] // 2
+    assert not inputs.value[:, raised, :, half:].any()
+    assert inputs.value[:, raised, :, :half].any()
+    assert inputs.value[:, ~raised, :, half:].any()
+    if values_in_keys:
+        np.testing.assert_array_equal(inputs.key[..., :32], inputs.value)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 8.0])
+@pytest.mark.parametrize("rounds", [False, True])
+def test_a_factor_of_older_sums_that_is_rounded_shows(make_plan, threshold, rounds) -> None:
+    """Two blocks of keys, the second of which is raised: the sums of the first have a factor."""
+    plan = replace(make_plan(lse=False), rescale_threshold=threshold)
+    case = Case("c", 1, 2, 2, 40, 200, data=RAISED, raised=(0, 64))
+    inputs = make_inputs(case, 64, "bf16", make_rng(1, "c"))
+    reference = make_reference(plan, inputs, make_rng(1, "c"), np)
+    single = (reference.exact.low == reference.exact.high).mean()
+    assert single > 0.95, "but for numbers near the middle of two of the type"
+    sums, total, maximum = np.float32(0), np.float32(0), None
+    logits = np.einsum("bqhd,bkhd->bhqk", inputs.query, inputs.key).astype(np.float32)
+    for keys in (slice(64, 200), slice(0, 64)):
+        largest = logits[..., keys].max(axis=3, keepdims=True)
+        factor = np.float32(0) if maximum is None else np.exp2(maximum - largest)
+        factor = round_to(factor * np.ones_like(largest), "bf16") if rounds else factor
+        weights = round_to(np.exp2(logits[..., keys] - largest), "bf16")
+        sums = sums * factor + np.einsum("bhqk,bkhd->bhqd", weights, inputs.value[:, keys])
+        total = total * factor + weights.sum(axis=3, keepdims=True)
+        maximum = largest
+    got = AttentionResult(round_to((sums / total).swapaxes(1, 2), "bf16"), None)
+    share = measure(got, reference.exact).share
+    assert (share > 1) is rounds
 
 
 @pytest.mark.parametrize("keys", PLANS, ids=str)

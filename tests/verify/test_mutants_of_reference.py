@@ -158,6 +158,9 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("rng.integers(first, draft.depth - 1", "rng.integers(first, draft.depth // 2"),
         ("RAMP_STEPS = 8", "RAMP_STEPS = 1"),
         ("np.rint(draft.key_positions() * RAMP_STEPS)", "draft.key_positions() * RAMP_STEPS"),
+        ("RAISED_QUERY, RAISED_KEY = 1.625, 7.0", "RAISED_QUERY, RAISED_KEY = 1.0, 7.0"),
+        ("draft.key[:, raised, :, -1] = RAISED_KEY", "draft.key[..., -1] = RAISED_KEY"),
+        ("draft.value[:, raised, :, draft.value.shape[3] // 2 :]", "draft.value[:, raised, :, :0]"),
     ),
     "judge.py": (
         ("*_changed_inputs(memory, after),", ""),

@@ -28,6 +28,18 @@ def test_one_other_weight_makes_all_of_its_row_rounded() -> None:
     assert found == pytest.approx([2.0**-8, 0.7 * 2.0**-8, 0.0], rel=1e-3)
 
 
+def test_raised_weights_are_rounded_by_a_maximum_of_their_own() -> None:
+    weights = np.array([[1.3, 0.65, 2.0**-8, 2.0**-9]])
+    raised = np.array([True, True, False, False])
+    assert (weight_room(weights, 0.0, BF16, np, raised)[0] == 0).all()
+    assert (weight_room(weights, 0.0, BF16, np)[0] > 0).all()
+    found = weight_room(np.array([[1.3, 0.6, 2.0**-8, 2.0**-9]]), 0.0, BF16, np, raised)[0]
+    assert (found > 0).tolist() == [[True, True, True, True]]
+    # a row that sees none of them
+    unseen = np.array([[0.0, 0.0, 1.0, 0.5]])
+    assert (weight_room(unseen, 0.0, BF16, np, raised)[0] == 0).all()
+
+
 @pytest.mark.parametrize("precision", [FP8, Precision("fp16", "fp16")])
 def test_weights_below_the_least_number_may_vanish(precision) -> None:
     least = 2.0**-17 if precision is FP8 else 2.0**-24

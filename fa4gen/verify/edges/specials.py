@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.verify.cases import COUNTING, Case
+from fa4gen.verify.counting_kinds import LEAST_RISE, RAISED
 from fa4gen.verify.edges.edge import ODD_STRIDES, WHY_ODD_STRIDES, Special
 from fa4gen.verify.sequences import batch_of
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.shared.decode_model import SharedKeysPlan
 
 MOST_UNSEEN: Final = 600
 """Rows before the first key that may be tried for one that a tile of them does not see."""
@@ -162,6 +164,32 @@ def _grows(plan: AttentionPlan, case: Case) -> bool:
     )
 
 
+def _raised(plan: AttentionPlan) -> Case:
+    """Return a case whose last keys to be walked are raised above the others by no power of two.
+
+    CTAs that share keys walk them from the first to the last: the last one is raised, alone in its
+    unit, in a part that had a unit before, in the second piece of a tile. Others walk blocks from
+    the last to the first.
+    """
+    if not plan.splits_keys:
+        case = _of_sequences(plan, "edges/raised", (5, plan.BN + 9), data=RAISED)
+        return replace(case, query_heads=plan.tile_heads, key_heads=1, raised=(0, plan.BN))
+    shared = cast("SharedKeysPlan", plan)
+    before = 2 * plan.BN + shared.unit_keys
+    if shared.split_blocks:
+        before = (shared.split_blocks + 1) * plan.BN
+    case = _of_sequences(plan, "edges/raised", (1, before + 1), data=RAISED)
+    case = replace(case, query_heads=8, key_heads=1, raised=(before, before + 1))
+    return replace(case, multiprocessors=2 * plan.ctas_per_tile)
+
+
+def _can_raise(plan: AttentionPlan) -> bool:
+    """Return whether logits are weighed, sums follow maxima, and rows may see two blocks."""
+    plain = not plan.score.IS_EXPRESSION and not plan.score.FUNCTION
+    follows = plan.rescale_threshold < LEAST_RISE
+    return plain and follows and (plan.mask.span is None or plan.mask.span > plan.BN + 9)
+
+
 def _has_documents(plan: AttentionPlan) -> bool:
     along = {tensor.shape[-1] for tensor in plan.declared_tensors if tensor.dtype == "int32"}
     return plan.lists_blocks and bool(along & {"rows", "keys"})
@@ -286,6 +314,13 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         lambda plan: plan.mask.FIRST is not None and plan.mask.span is not None,
         _grows,
         _growing,
+    ),
+    Special(
+        "sums scaled by no power of two",
+        "the factor of older sums, of another part's or of another piece's is rounded",
+        _can_raise,
+        lambda _, case: case.data == RAISED,
+        _raised,
     ),
     Special(
         "declared tensors with numbers of any size and sign",
