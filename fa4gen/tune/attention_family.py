@@ -6,11 +6,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.workload import LARGEST_SIZE
+from fa4gen.designs.shared.decode_model import SharedKeysPlan
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.runtime.problem_limits import largest_query_count
 from fa4gen.tune.call_shapes import named_shapes
 from fa4gen.tune.extents import read_extents
 from fa4gen.tune.model.attention import AttentionProblem, AttentionTile, predict_attention
+from fa4gen.tune.model.shared_keys import SharedKeysTile, predict_shared_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +43,8 @@ class AttentionFamily:
             "BM",
             "BN",
             "tile_heads",
+            "packed_rows",
+            "split_keys",
             "num_consumer_warpgroups",
             "num_kv_stages",
             "num_qk_stages",
@@ -129,13 +133,23 @@ class AttentionFamily:
         return Bench(BenchOptions((), seed=seed, family=self.name), found)
 
     def refuse(self, plan: AttentionPlan) -> None:
-        """See Family."""
+        """See Family: latent kernels, whose keys hold the values."""
+        if plan.splits_keys and plan.depth != plan.value_depth:
+            raise ConfigError(
+                Problem(
+                    f"{plan.name}: the cost model does not know kernels whose keys hold the values",
+                    "`fa4gen bench` times such kernels on a GPU.",
+                )
+            )
+
+    def refuse_set(self, plan: AttentionPlan) -> None:
+        """See Family: shapes of pages, lengths and packed batches do not say the problem."""
         if plan.splits_keys or plan.has_tile_lengths:
             raise ConfigError(
                 Problem(
-                    f"{plan.name}: the cost model knows kernels of dense tensors alone, without "
+                    f"{plan.name}: only kernels of dense tensors are picked by shapes, without "
                     "pages, lengths and packed heads",
-                    "`fa4gen bench` times such kernels on a GPU.",
+                    "Load the config alone; `fa4gen explain --problem` predicts its time.",
                 )
             )
 
@@ -173,6 +187,8 @@ class AttentionFamily:
     def predict(self, plan: AttentionPlan, problem: AttentionProblem, chip: Chip) -> Prediction:
         """See Family."""
         self.refuse(plan)
+        if isinstance(plan, SharedKeysPlan):
+            return predict_shared_keys(SharedKeysTile.of(plan), problem, chip)
         return predict_attention(AttentionTile.of(plan), problem, chip)
 
     def suits(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:

@@ -80,6 +80,9 @@ class Family(Protocol):
     def refuse(self, plan: Any) -> None:
         """Raise ConfigError for a kernel whose time the cost model cannot predict."""
 
+    def refuse_set(self, plan: Any) -> None:
+        """Raise ConfigError for a kernel that no set picks by the shapes of a call."""
+
     def refuse_problem(self, plan: Any, problem: Any) -> None:
         """Raise ConfigError for a problem whose contiguous arrays no kernel like ``plan``'s takes.
 

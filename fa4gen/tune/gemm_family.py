@@ -107,6 +107,10 @@ class GemmFamily:
         """See Family: it knows all."""
         del plan
 
+    def refuse_set(self, plan: GemmPlan) -> None:
+        """See Family: shapes say all of a problem."""
+        del plan
+
     def refuse_problem(self, plan: GemmPlan, problem: GemmProblem) -> None:
         """See Family: rows of contiguous matrices begin at multiples of 16 bytes, or not."""
         from fa4gen.tune.contiguous import padded_problem, refusals

@@ -253,6 +253,8 @@ def all_kernels(loaded: LoadedConfig, *, compiler: str = "auto", cache: bool = T
     It follows the table that comes with fa4gen for the chip. Raises ConfigError for a config that
     cannot work or whose family has no cost model.
     """
+    plan = build_plan(loaded.config)
+    family_of(plan).refuse_set(plan)
     return KernelSet(find_candidates(loaded), tuned=loaded, compiler=compiler, cache=cache)
 
 
@@ -289,7 +291,7 @@ def load_candidates(file: KernelSetFile, source: Source = "config") -> list[Cand
         problems += _differences(found[0], other, shown_path(file.path))
     if problems:
         raise ConfigError(*problems)
-    family_of(found[0].plan).refuse(found[0].plan)
+    family_of(found[0].plan).refuse_set(found[0].plan)
     return found
 
 

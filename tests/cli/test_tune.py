@@ -79,7 +79,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         ([*TUNE, "--problem", "1kx1kx1k", "--executor", "slurm"], 2, "neither local nor dask:"),
         (["tune", "gemm", "--problem", "1kx1kx1k"], 2, "Name one of them"),
         ([*TUNE, "--problem", "1kx1kx1k", "--chip", "h99"], 2, "'h99' is no known chip for sm_90a"),
-        (["tune", "decode_d128_bf16", "--problem", "2x8x1x8k"], 2, "the cost model knows kernels"),
+        (["tune", "decode_mla_bf16", "--problem", "2x8x1x8k"], 2, "whose keys hold the values"),
         ([*TUNE, "--problem", "16x4096x4095"], 2, "multiple of 16 bytes"),
         ([*TUNE, "--problem", "16x4096x4095"], 2, "Give 16x4096x4096, the extents to which"),
         (

@@ -245,7 +245,7 @@ def test_kernels_that_no_model_knows_are_refused_at_once(tmp_path: Path, name: s
     path = tmp_path / "both.set.yaml"
     path.write_text(f"kernels: [{name}]\n")
     for config in (name, path):
-        with pytest.raises(ConfigError, match=f"{name}: the cost model knows kernels of dense"):
+        with pytest.raises(ConfigError, match=f"{name}: only kernels of dense tensors"):
             fa4gen.load(config, shapes="auto")
 
 

@@ -82,7 +82,7 @@ class AttentionTile:
             element_bytes=plan.element_bytes,
             out_bytes=plan.out_element_bytes,
             dynamic=plan.scheduler == "dynamic",
-            mixed_heights=plan.mixed_tile_heights,
+            mixed_heights=plan.mixed_tile_heights and plan.BM > WARPGROUP_ROWS,
             overlaps_epilogue=bool(getattr(plan, "overlap_epilogue", False)),
         )
 

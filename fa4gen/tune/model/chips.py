@@ -133,6 +133,10 @@ class AttentionCosts:
     """TB/s."""
     overlap: float = 6.709
     """Exponent of the mean: the larger, the better work and transfers overlap."""
+    stream: float = 4.43
+    """TB/s of keys and values that kernels with shares of the keys read."""
+    stream_start: float = 14.2
+    """us that their launches take beside that. Both by docs/bench_h200_decode.json."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +189,7 @@ H100 = Chip(
     132,
     32,
     GemmCosts(memory=2.3, memory_evict_first=2.9),  # by the ratio of the data sheets' bandwidths
-    AttentionCosts(memory=2.6),
+    AttentionCosts(memory=2.6, stream=3.1),
     fours=30,
 )
 B200 = Chip(
@@ -203,7 +207,7 @@ B200 = Chip(
         shared_reads=0.0,
         store=0.0,
     ),
-    AttentionCosts(memory=6.0, l2=200.0),
+    AttentionCosts(memory=6.0, l2=200.0, stream=7.4),
 )
 B300 = Chip("NVIDIA B300", "sm_103a", 288, 148, 64, B200.gemm, B200.attention)
 CHIPS = (H200, H100, B200, B300)

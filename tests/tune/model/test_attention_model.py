@@ -218,13 +218,29 @@ def test_no_problem(text: str, message: str) -> None:
         ATTENTION.parse_problem(text)
 
 
+def test_kernels_that_the_model_does_not_know() -> None:
+    problem = ATTENTION.parse_problem("2x16x512")
+    plan = build_plan(load_config(find_configs(["decode_mla_bf16"])[0]).config)
+    with pytest.raises(ConfigError, match="does not know kernels whose keys hold the values"):
+        ATTENTION.predict(plan, problem, H200)
+
+
 @pytest.mark.parametrize(
     "keys", [{"pack_heads": True}, {"batching": "ragged"}, {"keys": "paged", "page_size": 64}]
 )
-def test_kernels_that_the_model_does_not_know(keys: dict[str, Any]) -> None:
-    problem = ATTENTION.parse_problem("2x16x512")
-    with pytest.raises(ConfigError, match="kernels of dense tensors alone"):
-        ATTENTION.predict(plan_of(**keys), problem, H200)
+def test_kernels_that_no_set_picks_by_shapes(keys: dict[str, Any]) -> None:
+    plan = plan_of(**keys)
+    assert ATTENTION.predict(plan, ATTENTION.parse_problem("2x16x512"), H200).us > 0
+    with pytest.raises(ConfigError, match="only kernels of dense tensors are picked by shapes"):
+        ATTENTION.refuse_set(plan)
+
+
+@pytest.mark.parametrize("keys", [{"batching": "ragged"}, {"keys": "paged", "page_size": 64}])
+def test_sequences_of_one_length_take_what_a_dense_batch_takes(keys: dict[str, Any]) -> None:
+    problem = ATTENTION.parse_problem("2x32/8x512x16k")
+    tile = {"BM": 128, "BN": 96, "scheduler": "static"}
+    us = [ATTENTION.predict(plan_of(**tile, **one), problem, H200).us for one in ({}, keys)]
+    assert us[1] == pytest.approx(us[0], rel=0.1)
 
 
 def test_shapes_of_a_call() -> None:

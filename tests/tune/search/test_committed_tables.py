@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,20 +17,8 @@ from fa4gen.tune.model.chips import CHIPS, chip_for
 from fa4gen.tune.search.record import read_record
 from fa4gen.tune.search.table import check_table
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fa4gen.config.set_file import KernelSetFile, Region
-
 ROOT = Path(__file__).resolve().parents[3]
 TABLES = sorted((ROOT / "configs" / "tuned").rglob("*.tuning.yaml"))
-
-
-def problem_extents(file: KernelSetFile, region: Region) -> Mapping[str, int]:
-    """The extents of the problem that a region was measured at."""
-    (base,) = find_configs([file.base])
-    family = family_called(load_config(base).config.kernel)
-    return family.extents(family.parse_problem(region.problem))
 
 
 def test_there_are_tables() -> None:
@@ -48,9 +35,11 @@ def test_a_table(table: Path) -> None:
     assert (file.decided_by, chip_folder(file.chip)) == ("measurement", table.parent.name)
     assert file.chip in {chip.name for chip in CHIPS}
     kernels = open_set(table)
+    family = family_called(load_config(find_configs([file.base])[0]).config.kernel)
     for region in file.regions:
         assert region.us is not None
-        assert not any(part.holds(problem_extents(file, region)) for part in file.between)
+        extents = family.extents(family.parse_problem(region.problem))
+        assert not any(part.holds(extents) for part in file.between)
         assert region.peers_us
         assert kernels.choose(region.problem) == region.kernel
     unnamed = {path.stem for path in table.parent.glob(f"{file.base}_*.yaml")}
