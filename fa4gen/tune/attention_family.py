@@ -144,11 +144,12 @@ class AttentionFamily:
 
     def refuse_set(self, plan: AttentionPlan) -> None:
         """See Family: shapes of pages, lengths and packed batches do not say the problem."""
-        if plan.splits_keys or plan.has_tile_lengths:
+        self.refuse(plan)
+        if plan.has_tile_lengths:
             raise ConfigError(
                 Problem(
                     f"{plan.name}: only kernels of dense tensors are picked by shapes, without "
-                    "pages, lengths and packed heads",
+                    "pages, lengths and packed batches",
                     "Load the config alone; `fa4gen explain --problem` predicts its time.",
                 )
             )

@@ -240,13 +240,22 @@ def test_kernels_that_compute_something_else_are_refused(set_path: Path) -> None
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("name", ["decode_d128_bf16", "d128_ragged_causal_bf16"])
+@pytest.mark.parametrize("name", ["decode_d128_paged64_bf16", "d128_ragged_causal_bf16"])
 def test_kernels_that_no_model_knows_are_refused_at_once(tmp_path: Path, name: str) -> None:
     path = tmp_path / "both.set.yaml"
     path.write_text(f"kernels: [{name}]\n")
     for config in (name, path):
         with pytest.raises(ConfigError, match=f"{name}: only kernels of dense tensors"):
             fa4gen.load(config, shapes="auto")
+
+
+def test_a_dense_kernel_that_decodes_is_picked_by_shapes(built: list[str]) -> None:
+    kernels = all_kernels(load_config(find_configs(["decode_d128_bf16"])[0]))
+    assert {"decode_d128_bf16", "decode_d128_rows64_bf16"} <= set(kernels.names)
+    query, key = Shaped(8, 8, 64, 128), Shaped(8, 16384, 8, 128)
+    # 64 rows of a key head are one tile of 64, and eight of 8 that read the keys again
+    assert kernels(query, key) == "decode_d128_rows64_bf16"
+    assert kernels(Shaped(32, 1, 64, 128), Shaped(32, 8192, 8, 128)) == "decode_d128_bf16"
 
 
 def test_kernels_for_given_problems_are_compiled_at_once(

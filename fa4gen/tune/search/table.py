@@ -97,7 +97,7 @@ def make_table(
     chip = chip_for(base.config.arch, chosen[0].chip)
     data |= between_data(family, data["regions"], candidates, chip)
     table = folder / f"{base.config.name}.tuning.yaml"
-    return TableFiles(table, {table: _text(data), **texts})
+    return TableFiles(table, {table: _text(data, _use(base, family)), **texts})
 
 
 def between_data(
@@ -285,7 +285,17 @@ def _region(record: TuneRecord, where: Mapping[str, Any]) -> dict[str, Any]:
     return data
 
 
-def _text(data: Mapping[str, Any]) -> str:
+def _use(base: LoadedConfig, family: Family) -> str:
+    """Return what a table is for: kernels that no set picks by shapes are not loaded by it."""
+    table = f"{base.config.name}.tuning.yaml"
+    try:
+        family.refuse_set(build_plan(base.config))
+    except ConfigError:
+        return f"Vendor it: fa4gen vendor {table}"
+    return f'Load it: fa4gen.load("{table}")'
+
+
+def _text(data: Mapping[str, Any], use: str) -> str:
     import yaml
 
     how = {
@@ -294,7 +304,7 @@ def _text(data: Mapping[str, Any]) -> str:
     }[data["decided_by"]]
     head = (
         "# Which kernel to use for which problem, by `fa4gen tune`. Times are in microseconds,\n"
-        f'# {how}. Load it: fa4gen.load("{data["base"]}.tuning.yaml")\n'
+        f"# {how}. {use}\n"
     )
     rest = {key: value for key, value in data.items() if key != "between"}
     body = yaml.safe_dump(rest, sort_keys=False, default_flow_style=None, width=100)

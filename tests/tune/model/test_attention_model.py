@@ -226,7 +226,7 @@ def test_kernels_that_the_model_does_not_know() -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [{"pack_heads": True}, {"batching": "ragged"}, {"keys": "paged", "page_size": 64}]
+    "keys", [{"batching": "ragged"}, {"keys": "paged", "page_size": 64}, {"key_lengths": True}]
 )
 def test_kernels_that_no_set_picks_by_shapes(keys: dict[str, Any]) -> None:
     plan = plan_of(**keys)
