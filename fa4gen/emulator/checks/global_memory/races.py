@@ -293,7 +293,7 @@ class GlobalChecks:
             self._report(actor, page, cells, earlier, unfenced, "missing-proxy-fence")
 
     def _are_atomic(
-        self, actor: Actor, owners: NDArray[np.int64], numbers: NDArray[np.int64]
+        self, actor: Actor, owners: NDArray[np.int64], numbers: NDArray[np.int32]
     ) -> NDArray[np.bool_]:
         """Whether earlier accesses and a strong one are: both, in scopes that have both threads."""
         threads = actor.threads
