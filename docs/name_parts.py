@@ -17,8 +17,9 @@ def module_text() -> str:
     """Return the text of the module."""
     from fa4gen.config.find import shipped_configs
     from fa4gen.config.load import load_config
+    from fa4gen.designs.registry import FAMILIES
 
-    names: dict[str, list[str]] = {"attention": [], "gemm": []}
+    names: dict[str, list[str]] = {family: [] for family in FAMILIES}
     for path in shipped_configs():
         names[load_config(path).config.kernel].append(path.stem)
     types = (

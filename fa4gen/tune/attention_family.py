@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fa4gen.bench.workload import LARGEST_SIZE
-from fa4gen.designs.shared.decode_model import SharedKeysPlan
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.runtime.problem_limits import largest_query_count
 from fa4gen.tune.call_shapes import named_shapes
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.shared.decode_model import SharedKeysPlan
     from fa4gen.tune.family import PeerOptions
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
@@ -188,8 +188,9 @@ class AttentionFamily:
     def predict(self, plan: AttentionPlan, problem: AttentionProblem, chip: Chip) -> Prediction:
         """See Family."""
         self.refuse(plan)
-        if isinstance(plan, SharedKeysPlan):
-            return predict_shared_keys(SharedKeysTile.of(plan), problem, chip)
+        if plan.splits_keys:
+            tile = SharedKeysTile.of(cast("SharedKeysPlan", plan))
+            return predict_shared_keys(tile, problem, chip)
         return predict_attention(AttentionTile.of(plan), problem, chip)
 
     def suits(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:

@@ -11,7 +11,7 @@ from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
 from fa4gen.vendor.lock import LOCK_NAME, Lock, lock_text, proof_sha256, read_lock
 from fa4gen.vendor.on_disk import is_free, read_file, refuse_links
-from fa4gen.vendor.ours import UNSHOWN, is_generated
+from fa4gen.vendor.ours import UNSHOWN, has_own_name, is_generated
 from fa4gen.vendor.transaction import Change, apply_changes
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fa4gen.vendor.assemble import Assembled
 
+CHANGED = "changed since fa4gen wrote it"
 Action = Literal[
     "created",
     "updated",
@@ -185,10 +186,11 @@ def _outcome(
     if disk is None:
         return FileOutcome(path, "created", disk, wanted)
     if wanted is None and not is_generated(path, disk):
-        return FileOutcome(path, "kept", disk, disk, UNSHOWN)
+        edited = is_compiled(path) and has_own_name(path) and sha256(disk) != recorded
+        return FileOutcome(path, "kept", disk, disk, CHANGED if edited else UNSHOWN)
     if recorded is not None and sha256(disk) == recorded:
         return FileOutcome(path, "deleted" if wanted is None else "updated", disk, wanted)
-    reason = "changed since fa4gen wrote it" if recorded else "not written by fa4gen"
+    reason = CHANGED if recorded else "not written by fa4gen"
     return FileOutcome(path, "kept", disk, disk, reason)
 
 

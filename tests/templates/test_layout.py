@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*.cu"))
-MOST_LINES = 250
+MOST_LINES = 255
 """Before the first role."""
 
 

@@ -175,7 +175,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("scaled = inputs.alpha * total", "scaled = total"),
         ("added = inputs.beta * c", "added = c"),
         ("x = scaled + added", "x = scaled - added"),
-        ("inputs.a[batch, at[1]]", "inputs.a[0, at[1]]"),
+        ("inputs.a[batch, at[1], :depth]", "inputs.a[0, at[1], :depth]"),
         ("c = inputs.c[batch % inputs.c.shape[0]]", "c = inputs.c[0]"),
         ("exact[at], lowest, highest = activation.apply(x, error, xp)",
          "exact[at], lowest, highest = x, x - error, x + error"),
@@ -202,7 +202,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "gemm/inputs.py": (
         ("rng.standard_normal(shapes[name], dtype=np.float32)", "np.zeros(shapes[name], 'f4')"),
-        ("round_to(draft.b, plan.dtype)", "draft.b"),
+        ("_rounded(draft.b, plan.dtype)", "draft.b"),
         ("float(np.float32(draft.alpha))", "1.0"),
         ("float(np.float32(case.beta))", "float(np.float32(case.alpha))"),
         ("shapes[name] = (1, *shapes[name][1:])", "pass"),

@@ -382,8 +382,8 @@ RING: Final[dict[str, GemmMutant]] = {
     ),
     "ring_free_after_the_first_panel": GemmMutant(
         "ring", "the loader is let go while other panels of the tile are in the ring",
-        (Change(r"if \(done\.panel == 0 && done\.index < problem\.num_tiles\)",
-                "if (done.panel == 1 && done.index + tile_step < problem.num_tiles)"),),
+        (Change(r"if \(done\.panel == 0 && done\.index < problem\.num_tiles &&",
+                "if (done.panel == 1 && done.index + tile_step < problem.num_tiles &&"),),
         (Found("race", "tma_load_3d", "load"), Found("race", "store_matrices", "consume"),
          Found("race", "tma_store_3d", "transfer")), _MANY,
     ),
