@@ -232,8 +232,8 @@ def try_sample(arguments: argparse.Namespace, kind: Kind, results: Results) -> l
         verify_as(arguments, kind, left, results)
 
 
-def try_again(arguments: argparse.Namespace, kind: Kind, results: Results) -> list[Equivalent]:
-    """Verify the bad mutants of another run; return the entries of the list that fit none."""
+def try_again(arguments: argparse.Namespace, kind: Kind, results: Results) -> None:
+    """Verify again, or show, the mutants of another run that survived or did not end."""
     equivalents = read_equivalents()
     bad = {
         record.key: record
@@ -255,7 +255,6 @@ def try_again(arguments: argparse.Namespace, kind: Kind, results: Results) -> li
         print(*left, sep="\n")
     else:
         verify_as(arguments, kind, left, results)
-    return []
 
 
 def find_mutants(
@@ -285,7 +284,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     mutants = parser.add_mutually_exclusive_group(required=True)
     mutants.add_argument("--seed", type=int, help="of the sample")
-    mutants.add_argument("--again", type=Path, help="results whose bad mutants are tried again")
+    mutants.add_argument(
+        "--again", type=Path, help="results, of which the mutants that survived are tried again"
+    )
     parser.add_argument("--count", type=int, default=400, help="mutants in all (400)")
     parser.add_argument("--design", action="append", default=[], help="only this; repeatable")
     parser.add_argument("--configs", action="append", default=[], help="names or globs of configs")
@@ -301,7 +302,11 @@ def main() -> int:
     arguments = parser.parse_args()
     kind = LAUNCHERS if arguments.launcher else KERNELS
     results = Results(arguments.out)
-    old = (try_again if arguments.again else try_sample)(arguments, kind, results)
+    old: list[Equivalent] = []
+    if arguments.again:
+        try_again(arguments, kind, results)
+    else:
+        old = try_sample(arguments, kind, results)
     if arguments.list:
         return 0
     equivalents = read_equivalents()

@@ -1,8 +1,8 @@
 r"""Text of others (names, keys, logs) in a form that neither terminals nor CI act on.
 
-What does something where it is printed is written as ``\uXXXX``, which JSON reads as the same
-character: control characters, such as escape sequences begin with, characters that turn the
-direction of a line, and the beginnings of workflow commands of GitHub Actions.
+Characters that would act where they are printed become JSON escapes, such as ``\u001b``, which JSON
+reads as the same character: control characters, such as escape sequences begin with, characters
+that turn the direction of a line, and the beginnings of workflow commands of GitHub Actions.
 """
 
 from __future__ import annotations

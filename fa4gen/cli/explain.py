@@ -152,8 +152,7 @@ def _print_section(section: Section) -> None:
     from fa4gen.cli.table import wrapped
 
     if section.title:
-        title = section.title
-        print_title(title)
+        print_title(section.title)
     width = table_width() or PAGE_WIDTH
     for line in section.lines:
         drawn = any("\u2500" <= character <= "\u257f" for character in line)

@@ -120,9 +120,8 @@ def read_manifest(path: Path) -> RecordedKernel | None:
     A manifest counts only as written: one byte of its content changed, and it records nothing.
     """
     try:
-        manifest = parse_json(path.read_bytes())
-        claimed = manifest.pop(SEAL)
-        if claimed != _canonical_sha256(manifest) or manifest["schema_version"] != SCHEMA_VERSION:
+        manifest = intact_manifest(path.read_bytes())
+        if manifest is None:
             return None
         files = {str(name): str(digest) for name, digest in manifest["files"].items()}
         if not all(map(_FILE_NAME.fullmatch, files)):  # of the folder itself
@@ -131,7 +130,7 @@ def read_manifest(path: Path) -> RecordedKernel | None:
         return RecordedKernel(manifest["name"], config["kernel"], config["arch"], files)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError, AttributeError):  # not JSON, or not of this shape
+    except (KeyError, TypeError, AttributeError):  # not of this shape
         return None
 
 

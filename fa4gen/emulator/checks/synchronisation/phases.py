@@ -111,9 +111,7 @@ class PhaseChecks:
     def _find(self, message: str, active: ActiveLanes, site: Instruction) -> None:
         self.threads.sites.find("phase-lap", message, site, active.wg, active.mask)
 
-    def waited(
-        self, active: ActiveLanes, barrier: Mbarrier, phase: int, site: Instruction
-    ) -> None:  # fmt: skip
+    def waited(self, active: ActiveLanes, barrier: Mbarrier, phase: int, site: Instruction) -> None:
         """Threads saw a phase complete."""
         clock: BarrierClock = barrier.clock
         if "parity" in site.modifiers:
