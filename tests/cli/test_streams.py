@@ -72,6 +72,8 @@ def test_all_that_prints_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_colours_are_this_programs_alone(capsys, monkeypatch, terminal: bool) -> None:
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("FORCE_COLOR" if terminal else "NO_COLOR", "1")
     with printable_streams():
         print_table(("a",), [("wrong",), (f"::{EVIL}",)], styles={"wrong": "red"})
