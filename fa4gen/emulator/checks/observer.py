@@ -218,8 +218,8 @@ class RaceObserver(Observer):
     def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
         state = self._of(op.wg)
         state.barriers.signalled(op, barrier)
-        if barrier.cta is not op.wg.cta and self.options.early_exit:
-            state.exits.operation(op, barrier.cta, self.sites.operation(op))
+        if self.options.early_exit:
+            state.exits.signal(op, barrier, self.sites.operation(op))
 
     def warpgroup_meets(self, wg: Warpgroup) -> None:
         self._of(wg).threads.meet_at_product(wg)

@@ -258,6 +258,6 @@ MUTANT_CLASSES: Final = (
     MutantClass(
         "a CTA leaves while commits are on their way to its barriers",
         "They arrive at barriers of the CTA that comes next.",
-        ("pair_sm100/no_drain",),
+        ("pair_sm100/no_drain", "attention_sm100/commit_last"),
     ),
 )  # fmt: skip

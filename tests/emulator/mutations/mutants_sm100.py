@@ -232,6 +232,18 @@ ATTENTION: Final = (
         (Found("race", "MMA(", "issuer"),), "isa",
     ),
     Mutant(
+        "commit_last", "attention_sm100", "WT", "the CTA may end before the last release arrives",
+        "", (
+            Edit(
+                "            if (i == 1) COMMIT(empty + 8 * value_slot);\n"
+                "            COMMIT(base + kOutputs + 8 * i);",
+                "            COMMIT(base + kOutputs + 8 * i);\n"
+                "            if (i == 1) COMMIT(empty + 8 * value_slot);",
+            ),
+        ),
+        (Found("early-exit", "COMMIT(empty + 8 * value_slot", ""),), "isa",
+    ),
+    Mutant(
         "no_outputs_wait", "attention_sm100", "WT",
         "outputs are loaded before products are complete",
         "B20", (Edit("        WAIT(base + kOutputs + 8 * i, n - 1 & 1);\n"),),

@@ -32,9 +32,10 @@ what was read has been needed before)."""
 SCRATCH = ("missing-proxy-fence",)
 """Where Triton makes tensor maps or keeps the address of tensor memory, tensor copies write
 later, without a fence.proxy.async."""
-ROLES = ("partial-warp", "barrier-misuse")
+ROLES = ("partial-warp", "barrier-misuse", "early-exit")
 """With roles for warps, those of one warpgroup execute setmaxnreg in a copy each, some mbarriers
-are initialised where others are, and a parity may be -1."""
+are initialised where others are, a parity may be -1, and nobody waits for the last commits that
+release slots."""
 _SWIZZLE_SPANS = (0, 32, 64, 128)
 _TYPES = {
     np.dtype(bool): "i1",

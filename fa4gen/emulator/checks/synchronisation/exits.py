@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,24 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.order.active_lanes import ActiveLanes
     from fa4gen.emulator.checks.order.cluster_threads import ClusterThreads
     from fa4gen.emulator.ptx.syntax import Instruction
-    from fa4gen.emulator.state.machine import AsyncOp, Cta, Warpgroup
+    from fa4gen.emulator.state.machine import AsyncOp, Cta, Mbarrier, Warpgroup
     from fa4gen.emulator.state.registers import Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """The arrival, or the bytes, of an operation at an mbarrier.
+
+    alone  it is an arrival at a barrier of the issuer's CTA, and all that the operation does there
+    """
+
+    barrier: Mbarrier
+    alone: bool
+
+    @classmethod
+    def of(cls, op: AsyncOp, barrier: Mbarrier) -> Signal:
+        """Return the signal of an operation."""
+        return cls(barrier, barrier.cta is op.wg.cta and not op.writes)
 
 
 class ExitChecks:
@@ -31,6 +48,7 @@ class ExitChecks:
         ctas = len(threads.cluster.ctas)
         self._used = np.zeros((ctas, columns), np.uint32)
         self._sites: dict[tuple[int, int], int] = {}
+        self._signals: dict[tuple[int, int], Signal] = {}
         self._left = np.zeros((ctas, columns), np.uint32)
 
     def remote(self, active: ActiveLanes, cta: Cta, kind: str, site: Instruction) -> None:
@@ -44,12 +62,26 @@ class ExitChecks:
             self._sites[cta.rank, -1 - warp] = number
 
     def operation(self, op: AsyncOp, cta: Cta, number: int) -> None:
-        """An asynchronous operation uses a CTA's shared memory, or a peer's barrier or columns."""
+        """An asynchronous operation uses a CTA's shared memory, or a peer's columns."""
         if not cta.alive:
             self._after_exit(cta, op.kind, op.site, op.wg, None)
             return
         self._used[cta.rank, op.slot] = op.epoch - 1
         self._sites[cta.rank, op.slot] = number
+        self._signals.pop((cta.rank, op.slot), None)
+
+    def signal(self, op: AsyncOp, barrier: Mbarrier, number: int) -> None:
+        """An asynchronous operation signals an mbarrier.
+
+        One that used the CTA's memory while there was a thread was reported when the last left.
+        """
+        cta = barrier.cta
+        if not cta.alive:
+            if self._used[cta.rank, op.slot] != op.epoch - 1:
+                self._after_exit(cta, op.kind, op.site, op.wg, None, Signal.of(op, barrier))
+            return
+        self.operation(op, cta, number)
+        self._signals[cta.rank, op.slot] = Signal.of(op, barrier)
 
     def leave(self, active: ActiveLanes) -> None:
         """Threads leave; when they are the last of their CTA, all that was done must be over."""
@@ -66,26 +98,28 @@ class ExitChecks:
             self._report(cta, active, early)
 
     def _report(self, cta: Cta, active: ActiveLanes, early: NDArray[np.bool_]) -> None:
-        """The first store that only reads what is the CTA's own, and the first of all others.
+        """The first of each kind of operation, and of what threads did.
 
         The SM keeps the shared memory of a CTA until its bulk and tensor stores have read it.
         """
         threads = self.threads.clocks.threads
         sites = self.threads.sites
-        reported: set[Severity] = set()
+        reported: set[tuple[Severity, str]] = set()
         for slot in np.flatnonzero(early).tolist():
             number = self._sites[cta.rank, slot if slot >= threads else -1 - slot // 32]
             site = sites.get(number).instruction
+            signal = self._signals.get((cta.rank, slot)) if slot >= threads else None
             stores = slot >= threads and "bulk_group" in site.modifiers
-            severity = Severity.ISA if stores else Severity.ERROR
-            if severity in reported:
+            severity = Severity.ISA if stores else _severity(signal)
+            missing = _missing(site)
+            if (severity, missing) in reported:
                 continue
-            reported.add(severity)
+            reported.add((severity, missing))
             sites.find(
                 "early-exit",
                 f"{cta.label} leaves and nothing orders that after "
-                f"{sites.earlier(number, self.threads.who(slot))}, which uses its shared memory: "
-                f"{_missing(site)}",
+                f"{sites.earlier(number, self.threads.who(slot))}, which {_use(cta, signal)}: "
+                f"{missing}",
                 site,
                 active.wg,
                 active.mask,
@@ -93,16 +127,35 @@ class ExitChecks:
             )
 
     def _after_exit(
-        self, cta: Cta, kind: str, site: Instruction, wg: Warpgroup, mask: Mask | Any
+        self,
+        cta: Cta,
+        kind: str,
+        site: Instruction,
+        wg: Warpgroup,
+        mask: Mask | Any,
+        signal: Signal | None = None,
     ) -> None:
         self.threads.sites.find(
             "early-exit",
-            f"{kind} uses shared memory of {cta.label}, whose threads have all left: "
+            f"{kind} {_use(cta, signal)}, and all threads of {cta.label} have left: "
             f"{_missing(site)}",
             site,
             wg,
             mask,
+            _severity(signal),
         )
+
+
+def _use(cta: Cta, signal: Signal | None) -> str:
+    """What an operation under way does in a CTA."""
+    if signal is None:
+        return f"uses shared memory of {cta.label}"
+    return f"signals mbarrier {signal.barrier.name}"
+
+
+def _severity(signal: Signal | None) -> Severity:
+    """An arrival that nobody waits for, of work that is over, has done no harm on any GPU."""
+    return Severity.ISA if signal is not None and signal.alone else Severity.ERROR
 
 
 def _missing(site: Instruction) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fa4gen.emulator import SCHEDULES
 from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, expect, first
 from tests.emulator.instructions.tcgen05 import kernels as tensor_memory
 from tests.emulator.instructions.tcgen05.products import COMMIT, SYNC, by_thread_0
@@ -76,6 +77,8 @@ def says(report) -> list[tuple[str, str]]:
     return [(one.severity.value, one.message.rpartition(": ")[2]) for one in found]
 
 
+LATER = "the CTA has to wait for its mbarrier, or for that of a later commit of its thread"
+SIGNAL = "the CTA has to wait for the mbarrier that it signals"
 GROUPS = "its thread has to wait for it, by cp.async.bulk.commit_group and .wait_group.read"
 COMMITTED = "cp.async.bulk.commit_group;"
 
@@ -126,7 +129,41 @@ def test_tensor_core_copies_of_blackwell(waited):
     text = tensor_memory.program(body, size=32768)
     report = tensor_memory.launch(text, source, np.zeros(1, np.uint32))
     asked = "the CTA has to wait for the mbarrier of a tcgen05.commit after it"
-    assert says(report) == ([] if waited else [("error", asked)])
+    assert says(report) == ([] if waited else [("error", asked), ("isa", LATER)])
+
+
+# One product and its commits; the first barrier is BARRIER, the second EXTRA.
+MORE_BARRIERS = """
+    @%p2 mbarrier.init.shared::cta.b64 [tile+EXTRA], 1;
+    fence.mbarrier_init.release.cluster;
+"""
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(("order", "waited", "missing"), [
+    (("EXTRA", "BARRIER"), True, None),
+    (("BARRIER", "EXTRA"), True, 16),
+    (("BARRIER",), False, 8),
+])  # fmt: skip
+def test_commits_to_mbarriers_of_the_own_cta(order, waited, missing, schedule):
+    """The last of a thread has to be waited for, which speaks for those before it."""
+    commits = "".join(COMMIT.replace("BARRIER", place) for place in order)
+    end = tensor_memory.wait() if waited else ""
+    text = tensor_memory.program(MORE_BARRIERS + SYNC + by_thread_0(commits) + end)
+    nothing = np.zeros(1, np.uint32)
+    report = tensor_memory.launch(text, nothing, nothing, schedule=schedule)
+    assert says(report) == ([] if missing is None else [("isa", LATER)])
+    assert missing is None or f" mbarrier tile + {missing}" in str(report)
+    assert len(report.findings) == (missing is not None)
+
+
+@pytest.mark.parametrize("waited", [True, False])
+def test_an_arrival_that_follows_the_copies_of_a_thread(waited):
+    """It is one even where no copy is under way."""
+    body = "@%p8 cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];" + (WAIT if waited else "")
+    report = run(copy_kernel(body, ("u64",)), np.zeros(16, np.uint8))
+    assert says(report) == ([] if waited else [("isa", SIGNAL)])
+    assert waited or " signals mbarrier bar" in str(report)
 
 
 # Rank 0 does something with the tile of rank 1, which expects bytes at its barrier.
@@ -150,7 +187,6 @@ ISSUED:
 OVER:
     MEET
 """
-SIGNAL = "the CTA has to wait for the mbarrier that it signals"
 DONE = ".mbarrier::complete_tx::bytes"
 READS_OWN = [
     f"cp.async.bulk.shared::cluster.shared::cta{DONE} [%r23+1024], [%r20], 16, [%r24];",

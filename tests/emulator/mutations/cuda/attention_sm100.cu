@@ -154,8 +154,8 @@ attention_sm100(const __grid_constant__ TensorMap q, const __grid_constant__ Ten
                             MMA_OPERAND_TRANSPOSED(values + step * 2048, kPanelBytes), shape | TRANSPOSED_B,
                             n + step > 0);
             }
-            COMMIT(base + kOutputs + 8 * i);
             if (i == 1) COMMIT(empty + 8 * value_slot);
+            COMMIT(base + kOutputs + 8 * i);  // the last one: waited for before the CTA ends
           }
           if (n + 1 < blocks) {
             if (n < 0) WAIT(base + kQueriesFull + 8 * i, 0);
