@@ -423,15 +423,6 @@ struct Loader {
     }
     load_values(tile, blocks.begin, key_head, places);
   }
-
-  // Until every slot is free: the leader's commits arrive here, too, and must find the CTA.
-  __device__ __forceinline__ void drain() {
-#pragma unroll 1
-    for (int32 slot = 0; slot < kNumKvStages; ++slot) {
-      ring.producer_acquire();
-      ring.state.step();
-    }
-  }
 };
 
 __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& query_map,
@@ -545,7 +536,6 @@ __device__ __forceinline__ void run_loader(uint32 base, Problem problem,
     // Taken as late as possible: a tile ahead would unbalance the end of the grid.
     if (rank == 0 && is_first) index = gridDim.x + kCtaGroup * atomicAdd(tile_counter, 1);
   }
-  loader.drain();
   if (!is_first) return;
 
   // The last pair to finish leaves both counters at zero for the next launch.

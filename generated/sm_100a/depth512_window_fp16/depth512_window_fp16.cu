@@ -295,15 +295,6 @@ struct Loader {
     }
     load_values(tile, blocks.begin, key_head);
   }
-
-  // Until every slot is free: the leader's commits arrive here, too, and must find the CTA.
-  __device__ __forceinline__ void drain() {
-#pragma unroll 1
-    for (int32 slot = 0; slot < kNumKvStages; ++slot) {
-      ring.producer_acquire();
-      ring.state.step();
-    }
-  }
 };
 
 __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& query_map,
@@ -368,7 +359,6 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     slots.step();
     index += gridDim.x;
   }
-  loader.drain();
 }
 
 // Tiles: the load warp to all other warps; one lane of each says that the warp has read the slot.

@@ -305,19 +305,6 @@ struct Loader {
       load_values(block, key_head, tile.batch);
     }
   }
-
-  // Until every slot is free: the leader's commits arrive here, too, and must find the CTA.
-  __device__ __forceinline__ void drain() {
-#pragma unroll 1
-    for (int32 slot = 0; slot < FA4Config::num_kv_stages; ++slot) {
-      keys.acquire<0>();
-      keys.commit_step();
-      values.acquire();
-      values.commit_step();
-    }
-    wait_query_slot(0);
-    wait_query_slot(1);
-  }
 };
 
 __device__ __forceinline__ Loader make_loader(uint32 base, const TensorMap& query_map,
@@ -383,7 +370,6 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
     slots.step();
     index += gridDim.x;
   }
-  loader.drain();
 }
 
 // Tiles: the load warp to all other warps; one lane of each says that the warp has read the slot.
@@ -475,7 +461,8 @@ struct TileProducts {
   }
 
   // P.V with the values in the current slot, as the parts of P come in.
-  __device__ __forceinline__ void probability_value(const ValueConsumer& values, bool first_block,
+  template <bool kReleases>
+  __device__ __forceinline__ void probability_value(ValueConsumer& values, bool first_block,
                                                     uint32 e) {
     // output_ready: the correction of both CTAs has rescaled the output, or read the tile's before.
     outputs.acquire();
@@ -490,6 +477,9 @@ struct TileProducts {
     tcgen05_fence_after();  // orders the products after those stores
     issue_probability_value<96, 128>(output_column, column, value, first_block, e);
     probabilities.step();
+    // Commits of a thread arrive in order. The correction of both CTAs waits for this output's
+    // before its CTA ends, and so none of a slot's release is on its way then.
+    if (kReleases) values.release_v(e);
     outputs.commit_mma(e);
     outputs.step();
   }
@@ -530,20 +520,16 @@ __device__ __forceinline__ void run_mma(uint32 base, const Problem& problem, uin
 #pragma unroll 1
     for (int32 n = 0; n < num_blocks; ++n) {
       tile0.query_key<true, false>(keys, query_phase, n == 0, e);
-      if (n > 0) {
-        tile1.probability_value(values, n == 1, e);
-        values.release_v(e);
-      }
+      if (n > 0) tile1.probability_value<true>(values, n == 1, e);
       tile1.query_key<false, true>(keys, query_phase, n == 0, e);
       if (n == num_blocks - 1) {
         mma_commit<kCtaGroup>(base + kQueryEmpty, e);  // no more products read the queries
         mma_commit<kCtaGroup>(base + kQueryEmpty + 8, e);
       }
       values.wait_v();
-      tile0.probability_value(values, n == 0, e);
+      tile0.probability_value<false>(values, n == 0, e);
     }
-    tile1.probability_value(values, num_blocks == 1, e);
-    values.release_v(e);
+    tile1.probability_value<true>(values, num_blocks == 1, e);
     query_phase ^= 1;
   }
 }

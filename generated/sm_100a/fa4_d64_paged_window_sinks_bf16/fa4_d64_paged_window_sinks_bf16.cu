@@ -619,7 +619,8 @@ struct TileProducts {
   }
 
   // P.V with the values in the current slot, as the parts of P come in.
-  __device__ __forceinline__ void probability_value(const ValueConsumer& values, bool first_block,
+  template <bool kReleases>
+  __device__ __forceinline__ void probability_value(ValueConsumer& values, bool first_block,
                                                     uint32 e) {
     // output_ready: the correction has rescaled the output, or read the tile's before.
     outputs.acquire();
@@ -634,6 +635,9 @@ struct TileProducts {
     tcgen05_fence_after();  // orders the products after those stores
     issue_probability_value<96, 128>(output_column, column, value, first_block, e);
     probabilities.step();
+    // Commits of a thread arrive in order. The correction waits for this output's before its CTA
+    // ends, and so none of a slot's release is on its way then.
+    if (kReleases) values.release_v(e);
     outputs.commit_mma(e);
     outputs.step();
   }
@@ -673,20 +677,16 @@ __device__ __forceinline__ void run_mma(uint32 base, Problem problem, uint32 ten
 #pragma unroll 1
     for (int32 n = 0; n < num_blocks; ++n) {
       tile0.query_key<true, false>(keys, query_phase, n == 0, e);
-      if (n > 0) {
-        tile1.probability_value(values, n == 1, e);
-        values.release_v(e);
-      }
+      if (n > 0) tile1.probability_value<true>(values, n == 1, e);
       tile1.query_key<false, true>(keys, query_phase, n == 0, e);
       if (n == num_blocks - 1) {
         mma_commit<kCtaGroup>(base + kQueryEmpty, e);  // no more products read the queries
         mma_commit<kCtaGroup>(base + kQueryEmpty + 8, e);
       }
       values.wait_v();
-      tile0.probability_value(values, n == 0, e);
+      tile0.probability_value<false>(values, n == 0, e);
     }
-    tile1.probability_value(values, num_blocks == 1, e);
-    values.release_v(e);
+    tile1.probability_value<true>(values, num_blocks == 1, e);
     query_phase ^= 1;
   }
 }

@@ -301,14 +301,6 @@ struct Loader {
       ring.state.step();
     }
   }
-
-  // Until every slot is free: the leader's commits arrive here, too, and must find the CTA.
-  template <int32 slot_part = 0>
-  __device__ __forceinline__ void drain() {
-    ring.template producer_acquire<slot_part % kParts>();
-    if (slot_part % kParts == kParts - 1) ring.state.step();
-    if constexpr (slot_part + 1 < kNumKvStages * kParts) drain<slot_part + 1>();
-  }
 };
 using KeyLoader = Loader<kNumQkStages, kPartPanels, 1>;
 using ValueLoader = Loader<1, kValuePanels, 2>;
@@ -325,7 +317,6 @@ __device__ __forceinline__ void run_loader(Pieces pieces, Loader<kParts, kPanels
       loader.load({unit * kUnitKeys, head, tile.sequence});
     }
   } while (pieces.advance());
-  loader.drain();
 }
 
 // ---- role: mma. One warp of the leader issues all products, always by the same lane. ----

@@ -72,7 +72,7 @@ MUTANTS = {
     "query not swizzled": (Change(r"chunk % kPanelChunks \^ row % 8", "chunk % kPanelChunks"), RING),
     "output read early": (Change(r"\n *wait_products\(\);(?=\n *tcgen05_fence_after\(\);  // orders the loads after the last)"), RING),
     "query over the output on its way": (Change(r"\n *named_barrier_sync\(kConsumerBarrier, kConsumerThreads\);  // the next query may take the place"), SPLIT),
-    "slots not waited for at the end": (Change(r"\n *loader\.drain\(\);"), RING),
+    "values released after the output": (Change(r"(\n *values\.consumer_release\(e\);)(\n *output\.commit_mma\(e\);)", r"\2\1"), RING),
     "combined early": (Change(r"\(counter\) < kCtaGroup \* slice\.pieces\)", "(counter) < slice.pieces)"), SPLIT),
     "combined before it is written": (Change(r"\n *named_barrier_sync\(kConsumerBarrier, kConsumerThreads\);  // partial results are written"), SPLIT),
     "counter not reset": (Change(r"return 2 \* kCtaGroup \* slice\.pieces - 1;", "return 2 * kCtaGroup * slice.pieces;"), SPLIT),

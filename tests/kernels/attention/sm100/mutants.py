@@ -5,7 +5,7 @@ Places are the functions that hold the instruction: most are thin wrappers aroun
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from tests.kernels.source_mutation import Change, Found, Mutant
 
@@ -42,6 +42,7 @@ def _swap(first: str, second: str, times: int = 1) -> Change:
     return Change(f"({first})({second})", r"\2\1", times)
 
 
+RELEASE_V: Final = r"\n    if \(kReleases\) values\.release_v\(e\);"
 NOT_CORRECTED: Final = (Change(_line(r"outputs\.acquire\(\)")),)
 WITHOUT_CORRECTION: Final = (
     Found("race", MMA_PV, "mma", "after the tensor memory write by the warp of correction"),
@@ -117,13 +118,26 @@ WRONG_VERSIONS: Final[dict[str, Mutant]] = {
     },
 }  # fmt: skip
 
+_LAST_RELEASES: Final[tuple[tuple[str, Literal["error", "isa"]], ...]] = (
+    ("over", "isa"), ("fused", "isa"), ("single", "isa"),
+    ("pair", "error"), ("pair_query", "error"),
+)  # fmt: skip
+"""Of a peer a late arrival is an error."""
 WAITS: Final[dict[str, Mutant]] = {
     "value_released_before_its_product": Mutant(
         "over", "V is released, and the ring steps, before tile 1's product",
-        (_swap(r"\n        tile1\.probability_value[^\n]*", _line(r"values\.release_v\(e\)")),),
+        (_swap(r"(?s:\n    const MatrixDescriptor value = values\.get_v\(\);.*?)", RELEASE_V),),
         (Found("race", MMA_PV, "mma", "reads value["),
          Found("race", "tma_load_5d", "load", "overwrites value[")),
     ),
+    **{
+        f"value_released_after_the_output_{config}": Mutant(
+            config, "the CTAs may be gone when the last release of V arrives there",
+            (_swap(RELEASE_V, _line(r"outputs\.commit_mma\(e\)")),),
+            (Found("early-exit", "mma_commit_mask", "", "signals mbarrier"),), verdict=verdict,
+        )
+        for config, verdict in _LAST_RELEASES
+    },
     "key_not_waited_for": Mutant(
         "over", "the second part of K is not waited for",
         (Change(_line(r"if \(kWaits\) keys\.wait_k<1>\(\)")),),
@@ -309,12 +323,6 @@ ENDS: Final[dict[str, Mutant]] = {
 
 _HALF: Final = r"\1 = 128"
 PAIRS: Final[dict[str, Mutant]] = {
-    "loader_leaves_early": Mutant(
-        "pair", "the peer may be gone when the leader's last commits arrive there",
-        (Change(_line(r"loader\.drain\(\w*\)")),),
-        (Found("early-exit", "mma_commit_mask", "CTA 1",
-               "after the tcgen05.commit issued by mma"),),
-    ),
     "probabilities_of_one_cta": Mutant(
         "pair", "the MMA warp waits for P of one CTA",
         (Change("(kProbabilitiesFullArrivals) = 256", _HALF),),

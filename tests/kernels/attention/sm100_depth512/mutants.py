@@ -18,6 +18,9 @@ THREE_BLOCKS: Final = "data/rising"
 MORE_KEYS: Final = "more_keys/5x768"
 """Rows in the leader only; three blocks of ordinary numbers."""
 RELEASE: Final = "      ring.consumer_release(e);\n"
+LAST_RELEASE: Final = "    ring.consumer_release(e);\n"
+LOW_OUTPUT: Final = "    output_lo.commit_mma(e);\n"
+HIGH_OUTPUT: Final = "    output_hi.commit_mma(e);\n"
 QUERY_KEY_LOOP: Final = (
     "#pragma unroll\n      for (uint32 at = 0; at < kBK0 * kElementBytes; at += kStepBytes)\n"
 )
@@ -85,6 +88,14 @@ MUTANTS: Final[dict[str, Mutant]] = {
         (Edit(VALUE_MMA, VALUE_MMA + "        if (key == kBK1 / 2) ring.consumer_release(e);\n"),
          Edit("      }\n" + RELEASE, "      }\n")),
         (Found("race", "overwrites kv", "load"), Found("race", "reads kv", "mma")),
+    ),
+    "value_released_after_the_output": Mutant(
+        "the CTAs may be gone when the last release of V arrives there",
+        (Edit("      }\n" + RELEASE,
+              "      }\n      if (part + 1 < kNumPvStages) ring.consumer_release(e);\n"),
+         Edit(LOW_OUTPUT, LOW_OUTPUT + LAST_RELEASE),
+         Edit(HIGH_OUTPUT, HIGH_OUTPUT + LAST_RELEASE)),
+        (Found("early-exit", "signals mbarrier kv_consumer", ""),),
     ),
     "tensor_memory_freed_early": Mutant(
         "tensor memory is freed before the peer is done",
