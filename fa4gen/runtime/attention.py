@@ -110,7 +110,8 @@ class AttentionKernel(Kernel[Arguments]):
         kernel has ``key_lengths: true`` or paged keys. With ``keys: paged`` key and value are
         (pages, page_size, key heads, depth), and ``page_table``, int32 (sequences, most pages of a
         sequence), has the page of each page_size keys. Entries past a sequence's last key are not
-        used; those that are have to be pages of the cache, which is not checked.
+        used; others that are no page of the cache, such as -1, stand for zeros. Lengths are 0 or
+        more, which is not checked; what is more than there is room for counts as all of that.
 
         Kernels with ``parameters`` take each by its name: contiguous, float32 or int32, shaped as
         the config says. What float32 ones hold is at most 2^20, which is not checked.
@@ -371,6 +372,7 @@ def _page_values(checked: CheckedArguments) -> dict[str, int]:
         "key_page_rows": rows_between(checked.key),
         "value_page_rows": rows_between(checked.value),
         "page_table_stride": 0 if table is None else table.strides[0] // 4,
+        "cache_pages": checked.key.shape[0],
     }
 
 

@@ -48,6 +48,7 @@ from fa4gen.verify.sequence_tensors import (
     sequence_parts,
 )
 from fa4gen.verify.split_cases import small_split_cases, split_cases
+from fa4gen.verify.unread import with_nan, without_pages
 from fa4gen.verify.work_done import attention_tiles, rescales_of
 from fa4gen.verify.workspace import COUNTERS, Kept, workspace
 from fa4gen.verify.wrong_numbers import wrong_numbers
@@ -153,12 +154,17 @@ class AttentionFamily:
         if plan.lists_blocks:
             inputs = replace(inputs, tensors={**inputs.tensors, **_lists(plan, inputs)})
         tables = draw_tables(plan, case.sequences, rng, shared_pages=case.shared_pages)
-        key, value = (in_place(plan, case, x, tables) for x in (inputs.key, inputs.value))
         if case.shared_pages:
-            own_key, own_value = (read_back(plan, case, x, tables) for x in (key, value))
+            whole = (in_place(plan, case, x, tables) for x in (inputs.key, inputs.value))
+            own_key, own_value = (read_back(plan, case, x, tables) for x in whole)
             inputs = replace(inputs, key=own_key, value=own_value)
+        given: Any = (inputs.key, inputs.value)
+        if not case.shared_pages:  # what one sequence does not see another may
+            given = with_nan(plan, inputs, case.sequences)
+        key, value = (in_place(plan, case, x, tables) for x in given)
         if plan.has_page_scales:
             inputs = with_page_scales(plan, case, inputs, tables, rng, key.shape[0])
+        tables = without_pages(plan, tables, inputs, case.sequences, key.shape[0])
         placed = replace(inputs, key=key, value=value)
         memory = place(
             in_one_tensor(plan, case),

@@ -131,6 +131,9 @@ class NumpyKernel:
             if wrong == "dropped_block" and block == 0 and len(blocks) > 1:
                 continue
             j = np.arange(block * plan.BN, min((block + 1) * plan.BN, keys))
+            seen = (last is None or j[None] <= last) & (first is None or j[None] >= first)
+            if not np.any(seen):
+                continue  # values of such a block may be NaN
             s = q @ k[j].T
             if cap is not None:
                 s = np.tanh(s * np.float32(scale / cap))

@@ -135,6 +135,7 @@ def key_parameters(config: AttentionKeys) -> Iterable[Parameter]:
     what = "page" if config.resolved_keys == "paged" else "batch"
     if config.resolved_keys == "paged":
         yield Parameter("page_table_stride", "int32", "entries from one sequence to the next")
+        yield Parameter("cache_pages", "int32", "pages of the cache; other entries stand for zeros")
     for name in ("key", "value"):
         meaning = f"rows from one {what} to the next, by the stride of a row"
         yield Parameter(f"{name}_page_rows", "int32", meaning)

@@ -101,6 +101,7 @@ struct Problem {
   const int32* tile_list;
   const int32* page_table;
   int32 page_table_stride;
+  int32 cache_pages;
   int32 key_page_rows;
   int32 value_page_rows;
   int32 group_keys;
@@ -267,30 +268,47 @@ constexpr int32 kLoadedRows = kBN / kCtaGroup;
 constexpr int32 kBoxesPerPanel = kLoadedRows / kBoxRows;
 static_assert(kBoxesPerPanel <= 32, "A lane copies its rows of one panel or of several.");
 
-// Where the table has the pages of a sequence.
-__device__ __forceinline__ const int32* page_table_of(const Problem& problem, int32 sequence) {
-  return problem.page_table + static_cast<int64>(sequence) * problem.page_table_stride;
+// The pages of a sequence.
+struct PageTable {
+  const int32* entries;
+  int32 cache_pages;
+
+  // Whether an entry is a page of the cache.
+  __device__ __forceinline__ bool has(int32 entry) const {
+    return static_cast<uint32>(entry) < static_cast<uint32>(cache_pages);
+  }
+};
+
+__device__ __forceinline__ PageTable page_table_of(const Problem& problem, int32 sequence) {
+  return {problem.page_table + static_cast<int64>(sequence) * problem.page_table_stride,
+          problem.cache_pages};
 }
 
-// A lane's rows of a block of keys: kBoxRows rows of one page. Its page is looked up a block ahead.
+// A lane's rows of a block of keys: kBoxRows rows of one page. Its page is looked up a block ahead
+// and checked when it is copied: a check of what is looked up would wait for it.
 struct PageRows {
-  const int32* table;  // of the sequence
+  PageTable table;  // of the sequence
   int32 key_rows;
   int32 first;  // of the lane's rows in a block
-  int32 page;
+  int32 page;  // as the table has it
 
-  // Entries of the table past the sequence's end are not read: page 0 stands for them.
+  // Entries past the sequence's end are not read: -1 stands for them.
   __device__ __forceinline__ int32 look_up(int32 block) const {
     const int32 key = block * kBN + first;
-    return key < key_rows ? table[key / kPageSize] : 0;
+    return key < key_rows ? table.entries[key / kPageSize] : -1;
   }
-  // Keys of the page that are the sequence's.
+  // Keys of the page that are the sequence's, if the cache has it; TMA fills the others with zeros.
   __device__ __forceinline__ int32 valid(int32 block) const {
     const int32 page_begin = (block * kBN + first) / kPageSize * kPageSize;
-    return max(0, min(key_rows - page_begin, kPageSize));
+    const int32 end = table.has(page) ? key_rows : 0;
+    return max(0, min(end - page_begin, kPageSize));
   }
   __device__ __forceinline__ int32 coordinate(int32 block) const {
     return kEndRow - valid(block) + (block * kBN + first) % kPageSize;
+  }
+  // Where those keys end in the cache; page_rows is the number of rows from one page to the next.
+  __device__ __forceinline__ int32 place(int32 block, int32 page_rows) const {
+    return (table.has(page) ? page : 0) * page_rows + valid(block);
   }
 };
 
@@ -310,7 +328,7 @@ __device__ __forceinline__ void load_pages(uint32 destination, const TensorMap& 
   constexpr int32 kPanelsAtOnce = 32 / kBoxes;
   static_assert(kBoxes <= 32, "A lane copies its rows of one panel or of several.");
   const int32 lane = threadIdx.x % 32;
-  const int32 place = rows.page * page_rows + rows.valid(block);
+  const int32 place = rows.place(block, page_rows);
 #pragma unroll
   for (int32 i = 0; i < kPanels; i += kPanelsAtOnce) {
     const int32 panel = i + lane / kBoxes;
@@ -325,7 +343,7 @@ static_assert(kLoadedRows == kBK1, "Parts of keys and of values have as many row
 
 // The page of a lane's rows in the block before, all of whose keys are the sequence's.
 __device__ __forceinline__ int32 page_before(const PageRows& rows, int32 block) {
-  return block > 0 ? rows.table[((block - 1) * kBN + rows.first) / kPageSize] : 0;
+  return block > 0 ? rows.table.entries[((block - 1) * kBN + rows.first) / kPageSize] : 0;
 }
 
 struct Loader {
@@ -401,7 +419,7 @@ struct Loader {
 
   __device__ __forceinline__ void load_tile(const Problem& problem, const Tile& tile,
                                             const BlockRange& blocks, int32 key_head) {
-    const int32* table = page_table_of(problem, tile.key_begin);
+    const PageTable table = page_table_of(problem, tile.key_begin);
     const int32 row = first_of_lane<kLoadedRows, kBoxRows>();  // in a part
     const auto rows = [&](int32 first) { return PageRows{table, tile.key_rows, first, 0}; };
     Pages places{rows(rank * kLoadedRows + row),
@@ -1245,6 +1263,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base, int32 lane) {
 //   page_table          the page of each sequence's keys, page by page; (sequences, most pages of a
 //                       sequence)
 //   page_table_stride   entries from one sequence to the next
+//   cache_pages         pages of the cache; other entries stand for zeros
 //   key_page_rows       rows from one page to the next, by the stride of a row
 //   value_page_rows     rows from one page to the next, by the stride of a row
 //   batch               sequences
@@ -1269,6 +1288,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         const int32* __restrict__ tile_list,
         const int32* __restrict__ page_table,
         int32 page_table_stride,
+        int32 cache_pages,
         int32 key_page_rows,
         int32 value_page_rows,
         int32 batch,
@@ -1284,7 +1304,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
   const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list, page_table,
-                        page_table_stride, key_page_rows, value_page_rows, group_keys};
+                        page_table_stride, cache_pages, key_page_rows, value_page_rows, group_keys};
   constexpr int32 kCorrectionWarp = 4;
   constexpr int32 kMmaWarp = 8, kLoadWarp = 9;
   if (warp == 0) {
@@ -1344,6 +1364,7 @@ extern "C" __global__ void fa4gen_depth512_paged64_causal_bf16(
     const int32* __restrict__ tile_list,
     const int32* __restrict__ page_table,
     int32 page_table_stride,
+    int32 cache_pages,
     int32 key_page_rows,
     int32 value_page_rows,
     int32 batch,

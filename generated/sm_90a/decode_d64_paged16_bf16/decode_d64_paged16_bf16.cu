@@ -122,6 +122,7 @@ struct Problem {
   const int32* key_lengths;
   const int32* page_table;
   int32 page_table_stride;
+  int32 cache_pages;
   int32 key_page_rows;
   int32 value_page_rows;
   __device__ __forceinline__ int32 packed_rows() const { return heads_per_key_head * query_rows; }
@@ -209,30 +210,47 @@ constexpr int32 kLoadedRows = kBN;
 constexpr int32 kBoxesPerPanel = kLoadedRows / kBoxRows;
 static_assert(kBoxesPerPanel <= 32, "A lane copies its rows of one panel or of several.");
 
-// Where the table has the pages of a sequence.
-__device__ __forceinline__ const int32* page_table_of(const Problem& problem, int32 sequence) {
-  return problem.page_table + static_cast<int64>(sequence) * problem.page_table_stride;
+// The pages of a sequence.
+struct PageTable {
+  const int32* entries;
+  int32 cache_pages;
+
+  // Whether an entry is a page of the cache.
+  __device__ __forceinline__ bool has(int32 entry) const {
+    return static_cast<uint32>(entry) < static_cast<uint32>(cache_pages);
+  }
+};
+
+__device__ __forceinline__ PageTable page_table_of(const Problem& problem, int32 sequence) {
+  return {problem.page_table + static_cast<int64>(sequence) * problem.page_table_stride,
+          problem.cache_pages};
 }
 
-// A lane's rows of a block of keys: kBoxRows rows of one page. Its page is looked up a block ahead.
+// A lane's rows of a block of keys: kBoxRows rows of one page. Its page is looked up a block ahead
+// and checked when it is copied: a check of what is looked up would wait for it.
 struct PageRows {
-  const int32* table;  // of the sequence
+  PageTable table;  // of the sequence
   int32 key_rows;
   int32 first;  // of the lane's rows in a block
-  int32 page;
+  int32 page;  // as the table has it
 
-  // Entries of the table past the sequence's end are not read: page 0 stands for them.
+  // Entries past the sequence's end are not read: -1 stands for them.
   __device__ __forceinline__ int32 look_up(int32 unit) const {
     const int32 key = unit * kUnitKeys + first;
-    return key < key_rows ? table[key / kPageSize] : 0;
+    return key < key_rows ? table.entries[key / kPageSize] : -1;
   }
-  // Keys of the page that are the sequence's.
+  // Keys of the page that are the sequence's, if the cache has it; TMA fills the others with zeros.
   __device__ __forceinline__ int32 valid(int32 unit) const {
     const int32 page_begin = (unit * kUnitKeys + first) / kPageSize * kPageSize;
-    return max(0, min(key_rows - page_begin, kPageSize));
+    const int32 end = table.has(page) ? key_rows : 0;
+    return max(0, min(end - page_begin, kPageSize));
   }
   __device__ __forceinline__ int32 coordinate(int32 unit) const {
     return kEndRow - valid(unit) + (unit * kUnitKeys + first) % kPageSize;
+  }
+  // Where those keys end in the cache; page_rows is the number of rows from one page to the next.
+  __device__ __forceinline__ int32 place(int32 unit, int32 page_rows) const {
+    return (table.has(page) ? page : 0) * page_rows + valid(unit);
   }
 };
 
@@ -251,7 +269,7 @@ __device__ __forceinline__ void load_block(uint32 base, Ring<kNumKvStages>& ring
                          rows.first % kUnitKeys * kPanelRowBytes;
     tma_load_clipped_unhinted(base + kKvOffset + ring.state.index * kKvBytes + place, map,
                               panel * kPanelColumns, rows.coordinate(unit), head,
-                              rows.page * page_rows + rows.valid(unit), ring.full());
+                              rows.place(unit, page_rows), ring.full());
   }
   ring.state.step();
 }
@@ -1067,6 +1085,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   page_table          the page of each sequence's keys, page by page; (sequences, most pages of a
 //                       sequence)
 //   page_table_stride   entries from one sequence to the next
+//   cache_pages         pages of the cache; other entries stand for zeros
 //   key_page_rows       rows from one page to the next, by the stride of a row
 //   value_page_rows     rows from one page to the next, by the stride of a row
 //   tickets             zeros, a counter of pieces for each CTA; zero again after the launch
@@ -1095,6 +1114,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         const int32* __restrict__ key_lengths,
         const int32* __restrict__ page_table,
         int32 page_table_stride,
+        int32 cache_pages,
         int32 key_page_rows,
         int32 value_page_rows,
         int32* tickets,
@@ -1115,7 +1135,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{batch, key_heads, heads_per_key_head, query_rows, key_rows, tiles_per_head,
-                        key_lengths, page_table, page_table_stride, key_page_rows, value_page_rows};
+                        key_lengths, page_table, page_table_stride, cache_pages, key_page_rows,
+                        value_page_rows};
   // The warp that loads makes the barriers ready, and waits for nobody before its first copies.
   if (threadIdx.x == kConsumerThreads) {
     initialize_barriers(base);
@@ -1158,6 +1179,7 @@ extern "C" __global__ void fa4gen_decode_d64_paged16_bf16(
     const int32* __restrict__ key_lengths,
     const int32* __restrict__ page_table,
     int32 page_table_stride,
+    int32 cache_pages,
     int32 key_page_rows,
     int32 value_page_rows,
     int32* tickets,

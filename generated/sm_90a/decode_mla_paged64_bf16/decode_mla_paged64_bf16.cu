@@ -152,6 +152,7 @@ struct Problem {
   const int32* key_lengths;
   const int32* page_table;
   int32 page_table_stride;
+  int32 cache_pages;
   int32 key_page_rows;
   __device__ __forceinline__ int32 cta() const { return blockIdx.x >> paired; }
   __device__ __forceinline__ int32 rank() const { return blockIdx.x & paired; }
@@ -263,30 +264,47 @@ constexpr int32 kLoadedRows = kBN;
 constexpr int32 kBoxesPerPanel = kLoadedRows / kBoxRows;
 static_assert(kBoxesPerPanel <= 32, "A lane copies its rows of one panel or of several.");
 
-// Where the table has the pages of a sequence.
-__device__ __forceinline__ const int32* page_table_of(const Problem& problem, int32 sequence) {
-  return problem.page_table + static_cast<int64>(sequence) * problem.page_table_stride;
+// The pages of a sequence.
+struct PageTable {
+  const int32* entries;
+  int32 cache_pages;
+
+  // Whether an entry is a page of the cache.
+  __device__ __forceinline__ bool has(int32 entry) const {
+    return static_cast<uint32>(entry) < static_cast<uint32>(cache_pages);
+  }
+};
+
+__device__ __forceinline__ PageTable page_table_of(const Problem& problem, int32 sequence) {
+  return {problem.page_table + static_cast<int64>(sequence) * problem.page_table_stride,
+          problem.cache_pages};
 }
 
-// A lane's rows of a block of keys: kBoxRows rows of one page. Its page is looked up a block ahead.
+// A lane's rows of a block of keys: kBoxRows rows of one page. Its page is looked up a block ahead
+// and checked when it is copied: a check of what is looked up would wait for it.
 struct PageRows {
-  const int32* table;  // of the sequence
+  PageTable table;  // of the sequence
   int32 key_rows;
   int32 first;  // of the lane's rows in a block
-  int32 page;
+  int32 page;  // as the table has it
 
-  // Entries of the table past the sequence's end are not read: page 0 stands for them.
+  // Entries past the sequence's end are not read: -1 stands for them.
   __device__ __forceinline__ int32 look_up(int32 unit) const {
     const int32 key = unit * kUnitKeys + first;
-    return key < key_rows ? table[key / kPageSize] : 0;
+    return key < key_rows ? table.entries[key / kPageSize] : -1;
   }
-  // Keys of the page that are the sequence's.
+  // Keys of the page that are the sequence's, if the cache has it; TMA fills the others with zeros.
   __device__ __forceinline__ int32 valid(int32 unit) const {
     const int32 page_begin = (unit * kUnitKeys + first) / kPageSize * kPageSize;
-    return max(0, min(key_rows - page_begin, kPageSize));
+    const int32 end = table.has(page) ? key_rows : 0;
+    return max(0, min(end - page_begin, kPageSize));
   }
   __device__ __forceinline__ int32 coordinate(int32 unit) const {
     return kEndRow - valid(unit) + (unit * kUnitKeys + first) % kPageSize;
+  }
+  // Where those keys end in the cache; page_rows is the number of rows from one page to the next.
+  __device__ __forceinline__ int32 place(int32 unit, int32 page_rows) const {
+    return (table.has(page) ? page : 0) * page_rows + valid(unit);
   }
 };
 
@@ -322,9 +340,8 @@ __device__ __forceinline__ void load_columns(uint32 base, const ColumnRing<kPart
     tma_load_multicast_clipped_unhinted(place + panel * kUnitPanelBytes +
                                         rows.first * kPanelRowBytes, map,
                                         (first_panel + panel) * kPanelColumns,
-                                        rows.coordinate(unit), head,
-                                        rows.page * page_rows + rows.valid(unit), full,
-                                        receivers<kForBoth>(problem));
+                                        rows.coordinate(unit), head, rows.place(unit, page_rows),
+                                        full, receivers<kForBoth>(problem));
   }
 }
 
@@ -1427,6 +1444,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   page_table          the page of each sequence's keys, page by page; (sequences, most pages of a
 //                       sequence)
 //   page_table_stride   entries from one sequence to the next
+//   cache_pages         pages of the cache; other entries stand for zeros
 //   key_page_rows       rows from one page to the next, by the stride of a row
 //   tickets             zeros, a counter of pieces for each CTA; zero again after the launch
 //   partials            partial results, 2 a CTA
@@ -1452,6 +1470,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         const int32* __restrict__ key_lengths,
         const int32* __restrict__ page_table,
         int32 page_table_stride,
+        int32 cache_pages,
         int32 key_page_rows,
         int32* tickets,
         float* partials,
@@ -1474,7 +1493,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   const int32 paired = tiles_per_head % 2 == 0;
   const Problem problem{batch, key_heads, heads_per_key_head, query_rows, key_rows,
                         tiles_per_head >> paired, paired, key_lengths, page_table,
-                        page_table_stride, key_page_rows};
+                        page_table_stride, cache_pages, key_page_rows};
   // The warp that loads makes the barriers ready, and waits for nobody before its first copies.
   if (threadIdx.x == kConsumerThreads) {
     initialize_barriers(base);
@@ -1525,6 +1544,7 @@ extern "C" __global__ void fa4gen_decode_mla_paged64_bf16(
     const int32* __restrict__ key_lengths,
     const int32* __restrict__ page_table,
     int32 page_table_stride,
+    int32 cache_pages,
     int32 key_page_rows,
     int32* tickets,
     float* partials,

@@ -68,7 +68,7 @@ MUTANTS = {
     "scales of the next block": (PAGES, Change(r"(exponentiate\(scores, probabilities\);)(\n *load_scales\(pages\);)", r"\2\1")),
     "scales of the warp's first page": (PAGES, Change(r"return 16 \* m \* kPartPages / kPartKeys;", "return 0;")),
     "scales of another sequence": (PAGES, Change(r"page_table = page_table_of\(problem, tile\.sequence\)", "page_table = page_table_of(problem, tile.sequence ^ 1)")),
-    "entries past the end": (PAGES, Change(r"key < key_rows \? page_table\[key / kPageSize\] : -1", "page_table[key / kPageSize]")),
+    "entries past the end": (PAGES, Change(r"key < key_rows \? page_table\.entries\[key / kPageSize\] : -1", "page_table.entries[key / kPageSize]")),
     "sum with the scale of values": (PAGES, Change(r" \* scales\.inverse_power\(page_of\(m\)\)", "", 2)),
     "values without their factor": (PAGES, Change(r"p\[0\] \* factor, p\[1\] \* factor", "p[0], p[1]")),
     "values without their power of two": (PAGES, Change(r"static_cast<float>\(scales\.exponent\(page\)\)", "0.f")),
@@ -106,7 +106,7 @@ def test_every_mutant_is_reported(name: str, arch: str) -> None:
 
 @pytest.mark.emulate
 def test_scales_of_pages_that_are_no_sequences_do_not_count() -> None:
-    """Nor those of page 0, which the loader takes for entries past a sequence's end."""
+    """Scales of page 0, too, do not stand for entries past the end of a sequence."""
     kernel = original()
     family = AttentionFamily(kernel.plan)
     for seed in range(200):
@@ -120,7 +120,9 @@ def test_scales_of_pages_that_are_no_sequences_do_not_count() -> None:
     before = output_of(problem, kernel)
     drawn[np.isnan(drawn)] = 7
     np.testing.assert_array_equal(output_of(problem, kernel), before)
-    change = Change(r"page_table\[key / kPageSize\] : -1", "page_table[key / kPageSize] : 0")
+    change = Change(
+        r"page_table\.entries\[key / kPageSize\] : -1", "page_table.entries[key / kPageSize] : 0"
+    )
     drawn[0] = np.nan
     wrong = output_of(problem, kernel.with_code(change.apply(kernel.code)))
     assert (wrong != before).any()

@@ -100,7 +100,7 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
     "row of another sequence": (
         PAGED, Change(r"(page_table_of\(problem, tile\.key_begin)\)", r"\1 ^ 1)"),
     ),
-    "whole pages": (PAGED, Change(r"min\(key_rows - page_begin, kPageSize\)", "kPageSize")),
+    "whole pages": (PAGED, Change(r"min\(end - page_begin, kPageSize\)", "kPageSize")),
     "bytes expected by every lane": (
         PAGED, Change(r"if \(threadIdx\.x % 32 == 0\)(\s+mbarrier_expect_leader)", r"\1"),
     ),

@@ -102,10 +102,10 @@ MUTANTS = {
 
 PAGED: dict[str, Any] = {**KEYS, "keys": "paged", "page_size": 16}
 PAGE_MUTANTS = {
-    "page of the neighbour": Change(r"table\[key / kPageSize\]", "table[(key / kPageSize) ^ (key / kPageSize < 2)]"),
+    "page of the neighbour": Change(r"table\.entries\[key / kPageSize\]", "table.entries[(key / kPageSize) ^ (key / kPageSize < 2)]"),
     "row of another sequence": Change(r"page_table_of\(problem, tile\.key_begin\)", "page_table_of(problem, tile.key_begin ^ 1)"),
     "page of the block before": Change(r"rows\.look_up\(block - 1\)", "rows.page"),
-    "whole pages": Change(r"min\(key_rows - page_begin, kPageSize\)", "kPageSize"),
+    "whole pages": Change(r"min\(end - page_begin, kPageSize\)", "kPageSize"),
     "bytes expected late": Change(r"if \(lane == 0\) ring\.expect\(kKeyBytes\);\s+__syncwarp\(\);[^\n]*\n", ""),
 }  # fmt: skip
 

@@ -101,7 +101,7 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
     "row of another sequence": (
         PAGED, Change(r"(page_table_of\(problem, walk\.key_begin)\)", r"\1 ^ 1)"),
     ),
-    "whole pages": (PAGED, Change(r"min\(key_rows - page_begin, kPageSize\)", "kPageSize")),
+    "whole pages": (PAGED, Change(r"min\(end - page_begin, kPageSize\)", "kPageSize")),
     "bytes expected after the copies": (
         PAGED, Change(r"if \(threadIdx\.x == 0\) ring\.expect\(kRingBytes\);\s+__syncwarp\(\);",
                       "if (threadIdx.x == 31) ring.expect(kRingBytes);"),

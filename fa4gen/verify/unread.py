@@ -1,0 +1,116 @@
+"""What no kernel may depend on: keys that no row sees, and values in blocks of such keys.
+
+Their numbers are NaN in the memory of a case, and entries of a page table for pages of such keys
+are no pages of the cache.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from fa4gen.expressions.places import Places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.shared.decode_model import SharedKeysPlan
+    from fa4gen.verify.inputs import Inputs
+    from fa4gen.verify.sequences import Lengths
+
+    Bools = NDArray[np.bool_]
+
+NO_PAGES = (-1, np.iinfo(np.int32).max, np.iinfo(np.int32).min)
+"""Entries of a page table that are pages of no cache, beside the first one past the cache."""
+MOST_SCORES = 1 << 22
+"""Of a sequence: for more, keys count as seen from the first to the last one that any row sees."""
+
+
+def seen_keys(plan: AttentionPlan, inputs: Inputs, sequence: int, rows: int, keys: int) -> Bools:
+    """Return which keys any row sees, (key heads, keys)."""
+    heads, key_heads = inputs.query.shape[2], inputs.key.shape[2]
+    position = np.arange(rows)[:, None] + (keys - rows)
+    first, end = (0 * position + one for one in plan.mask.bounds(position, keys))
+    seen = np.zeros((key_heads, keys), np.bool_)
+    sees = np.flatnonzero(np.minimum(end, keys) > np.maximum(first, 0))
+    if not sees.size or not heads:
+        return seen
+    if rows * keys * heads > MOST_SCORES:
+        seen[:, max(0, first[sees].min()) : end[sees].max()] = True
+        return seen
+    columns = np.arange(keys)[None]
+    between = (first <= columns) & (columns < end)
+    for head in range(heads):
+        key_head = head * key_heads // heads
+        row = np.arange(rows)[:, None]
+        places = Places(position, columns, row, head, key_head, sequence, inputs.tensors)
+        within = plan.mask.sees_at(places, np)
+        seen[key_head] |= (between & within).any(axis=0)
+    return seen
+
+
+def read_keys(plan: AttentionPlan, seen: Bools) -> Bools:
+    """Return the keys whose values a kernel may read, of those ``seen``: whole blocks.
+
+    Blocks between the first and the last that are seen count, unless lists name each block.
+    """
+    step = cast("SharedKeysPlan", plan).unit_keys if plan.splits_keys else plan.BN
+    read = np.zeros_like(seen)
+    for head, own in enumerate(seen):
+        blocks = np.unique(np.flatnonzero(own) // step)
+        if blocks.size and not plan.lists_blocks:
+            blocks = np.arange(blocks[0], blocks[-1] + 1)
+        for block in blocks:
+            read[head, block * step : (block + 1) * step] = True
+    return read
+
+
+def with_nan(plan: AttentionPlan, inputs: Inputs, lengths: Lengths) -> tuple[Any, Any]:
+    """Return keys and values with NaN where no kernel may depend on them."""
+    key, value = inputs.key.copy(), inputs.value.copy()
+    for sequence, place, rows, keys in _sequences(plan, lengths):
+        seen = seen_keys(plan, inputs, sequence, rows, keys)
+        read = read_keys(plan, seen)
+        for array, kept in ((key, read if plan.values_in_keys else seen), (value, read)):
+            array[place][~kept.T] = np.nan
+    return key, value
+
+
+def without_pages(
+    plan: AttentionPlan,
+    tables: Mapping[str, NDArray[np.int32]],
+    inputs: Inputs,
+    lengths: Lengths,
+    pages: int,
+) -> dict[str, NDArray[np.int32]]:
+    """Return the tables of a call from which pages that no row sees have been evicted.
+
+    ``pages``: of the cache.
+    """
+    if plan.page_size is None:
+        return dict(tables)
+    table = tables["page_table"].copy()
+    outside = np.array([*NO_PAGES, pages], np.int64).astype(np.int32)
+    for sequence, _, rows, keys in _sequences(plan, lengths):
+        seen = np.flatnonzero(seen_keys(plan, inputs, sequence, rows, keys).any(axis=0))
+        evicted = np.setdiff1d(np.arange(-(-keys // plan.page_size)), seen // plan.page_size)
+        kinds = np.roll(outside, sequence)[::-1]  # those just before a page that is seen differ
+        table[sequence, evicted[::-1]] = np.resize(kinds, len(evicted))
+    return {**tables, "page_table": table}
+
+
+def _sequences(
+    plan: AttentionPlan, lengths: Lengths
+) -> Iterator[tuple[int, tuple[int, slice], int, int]]:
+    """Yield each sequence, where its keys are in the drawn ones, its query rows and its keys."""
+    begin = 0
+    for number, (rows, keys) in enumerate(lengths):
+        if plan.key_source.clipped:
+            yield number, (0, slice(begin, begin + keys)), rows, keys
+        else:
+            yield number, (number, slice(0, keys)), rows, keys
+        begin += keys
