@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.registry import design_for
+from fa4gen.designs.shared.candidates import changed, left_to_plan, relaxations
+from fa4gen.designs.shared.model import Choice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from fa4gen.config.schema import Config
+    from fa4gen.designs.shared.candidates import Changes
     from fa4gen.designs.shared.plans import Plan
 
+COMPILED = "the first candidate that compiled clean"
 
-def build_plan(config: Config) -> Plan:
+
+def build_plan(config: Config, chosen: Mapping[str, object] | None = None) -> Plan:
     """Return everything that follows from ``config``.
 
-    Raises ConfigError, with the arithmetic and the key to change, for what cannot work.
+    ``chosen``: values for keys that it leaves to the plan, of a candidate that a compiler took;
+    without, the plan is that of the first candidate. Raises ConfigError, with the arithmetic and
+    the key to change, for what cannot work.
     """
-    plan: Plan = design_for(config).planner.load()(config)
-    return plan
+    planner = design_for(config).planner.load()
+    if not chosen:
+        plan: Plan = planner(config)
+        return plan
+    plan = planner(changed(config, chosen))
+    choices = tuple(
+        Choice(row.key, row.value, "auto", COMPILED) if row.key in chosen else row
+        for row in plan.choices
+    )
+    return replace(plan, choices=choices)
+
+
+def candidates_of(config: Config) -> Iterator[Changes]:
+    """Yield what to try where ``config`` leaves keys to the plan: first its own tables."""
+    seen: list[Changes] = [{}]
+    yield {}
+    for tried in design_for(config).candidates(config):
+        changes = left_to_plan(config, tried)
+        if changes not in seen:
+            seen.append(changes)
+            yield changes
+
+
+def relaxations_of(config: Config) -> Iterator[Changes]:
+    """Yield changes of ``config`` after which a compiler may take it: see ``relaxations``."""
+    return relaxations(config, design_for(config).tuned_keys)

@@ -11,9 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fa4gen.config.schema import Config
+    from fa4gen.designs.shared.candidates import Changes
     from fa4gen.designs.shared.kernel_model import KernelPlan
     from fa4gen.designs.shared.refusal import Fault
 
@@ -73,6 +74,21 @@ class Design:
     """An object: what tune tries of it (tune's ``Tiles``)."""
     where: Mapping[str, object] = field(default_factory=dict)
     """Config keys with the values that ask for this design, not for the one after it."""
+
+    @property
+    def candidates(self) -> Callable[[Config], Iterator[Changes]]:
+        """What is tried of keys that a config leaves to the plan, in order."""
+        found: Callable[[Config], Iterator[Changes]] = self._of_candidates("candidates")
+        return found
+
+    @property
+    def tuned_keys(self) -> tuple[str, ...]:
+        """The keys that candidates give values."""
+        keys: tuple[str, ...] = self._of_candidates("KEYS")
+        return keys
+
+    def _of_candidates(self, attribute: str) -> Any:
+        return Place(f"{__package__}.{self.name}.candidates:{attribute}").load()
 
     def fits(self, config: Config) -> bool:
         """Whether ``config`` asks for this design; a design above it goes first."""

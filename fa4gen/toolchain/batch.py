@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from fa4gen.errors import CompileError, Fa4genError, Problem
+from fa4gen.errors import CompileError, Fa4genError, MissingCapabilityError, Problem
 from fa4gen.toolchain.cache import content_key, key_ingredients
 from fa4gen.toolchain.compile import compile_kernel, find_compiler, lint_problem
+from fa4gen.toolchain.failures import RefusedError
 from fa4gen.workers import Done, Lost, run_tasks
 
 if TYPE_CHECKING:
@@ -31,11 +32,19 @@ class Outcome:
     """Why it does not count as compiled; empty when it does."""
     exit_status: int
     """0, 1 (refused, or forbidden by the lint) or 4 (the compiler cannot compile for it)."""
+    is_final: bool = False
+    """Whether no other tile would change it: the source is wrong, or there is no compiler."""
 
     @property
     def compiled(self) -> bool:
         """Whether it may be called compiled: the compiler accepted it and the lint is clean."""
         return not self.problems
+
+    def raise_problems(self) -> None:
+        """Raise CompileError or MissingCapabilityError where it does not."""
+        if self.problems:
+            absent = self.exit_status == MissingCapabilityError.exit_status
+            raise (MissingCapabilityError if absent else CompileError)(*self.problems)
 
 
 def find_compilers(choice: str) -> list[Compiler]:
@@ -51,13 +60,16 @@ def compile_many(
     cache: Cache | None = None,
     waive: Collection[str] = (),
     jobs: int = 1,
+    places: bool = True,
     on_done: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
     """Compile every unit with every compiler, ``jobs`` at a time; raises for none of them.
 
     The outcomes are in the order of the units, and of the compilers for each. ``on_done`` is
-    called for each as it is ready. What the cache holds needs no process.
+    called for each as it is ready. What the cache holds needs no process. ``places``: find the
+    source lines of what the lint forbids, which takes a second compilation.
     """
+    work = partial(_compile_one, cache=cache, waive=tuple(waive), places=places)
     tasks = [(unit, tool) for unit in units for tool in compilers]
     outcomes: dict[int, Outcome] = {}
 
@@ -71,38 +83,37 @@ def compile_many(
         if jobs > 1 and not (cache and _is_cached(cache, unit, tool)):
             to_compile.append(number)
         else:
-            done(number, _compile_one(unit, tool, cache, waive))
+            done(number, work(unit, tool))
     if len(to_compile) == 1:  # not worth a process
         number = to_compile.pop()
-        done(number, _compile_one(*tasks[number], cache, waive))
+        done(number, work(*tasks[number]))
     if to_compile:
-        _in_processes(tasks, to_compile, cache, tuple(waive), jobs, done)
+        _in_processes(tasks, to_compile, work, jobs, done)
     return [outcomes[number] for number in range(len(tasks))]
 
 
 def _in_processes(
     tasks: Sequence[tuple[Unit, Compiler]],
     numbers: Sequence[int],
-    cache: Cache | None,
-    waive: tuple[str, ...],
+    compile_one: Callable[[Unit, Compiler], Outcome],
     jobs: int,
     done: Callable[[int, Outcome], None],
 ) -> None:
-    work = partial(_compile_by_name, cache=cache, waive=waive)
+    work = partial(_compile_by_name, compile_one=compile_one)
     tasks_by_name = [(n, tasks[n][0], tasks[n][1].name) for n in numbers]
     for (number, unit, tool), outcome in run_tasks(work, tasks_by_name, jobs=jobs):
         done(number, _lost(unit, tool, outcome) if isinstance(outcome, Lost) else outcome.result)
 
 
 def _compile_by_name(
-    task: tuple[int, Unit, str], *, cache: Cache | None, waive: tuple[str, ...]
+    task: tuple[int, Unit, str], *, compile_one: Callable[[Unit, Compiler], Outcome]
 ) -> Done[Outcome]:
     _, unit, compiler = task
     try:
         tool = _worker_compiler(compiler)
     except Fa4genError as error:
         return Done(_failed(unit, compiler, error))
-    return Done(_compile_one(unit, tool, cache, waive))
+    return Done(compile_one(unit, tool))
 
 
 @lru_cache(maxsize=4)
@@ -112,7 +123,7 @@ def _worker_compiler(name: str) -> Compiler:
 
 
 def _compile_one(
-    unit: Unit, tool: Compiler, cache: Cache | None, waive: Collection[str]
+    unit: Unit, tool: Compiler, *, cache: Cache | None, waive: Collection[str], places: bool
 ) -> Outcome:
     try:
         kernel = compile_kernel(
@@ -124,6 +135,7 @@ def _compile_one(
             cache=cache,
             waive=waive,
             report=True,
+            places=places,
         )
     except Fa4genError as error:
         return _failed(unit, tool.name, error)
@@ -133,7 +145,8 @@ def _compile_one(
 
 
 def _failed(unit: Unit, compiler: str, error: Fa4genError) -> Outcome:
-    return Outcome(unit, compiler, None, error.problems, error.exit_status)
+    by_room = isinstance(error, RefusedError) and not any(one.file for one in error.diagnostics)
+    return Outcome(unit, compiler, None, error.problems, error.exit_status, is_final=not by_room)
 
 
 def _lost(unit: Unit, compiler: str, lost: Lost) -> Outcome:
@@ -142,7 +155,7 @@ def _lost(unit: Unit, compiler: str, lost: Lost) -> Outcome:
         "If memory ran out, compile fewer at a time with -j.",
         file=f"{unit.name}.cu",
     )
-    return Outcome(unit, compiler, None, (problem,), CompileError.exit_status)
+    return Outcome(unit, compiler, None, (problem,), CompileError.exit_status, is_final=True)
 
 
 def _is_cached(cache: Cache, unit: Unit, tool: Compiler) -> bool:

@@ -49,12 +49,14 @@ def compile_kernel(
     cache: Cache | None = None,
     waive: Collection[str] = (),
     report: bool = False,
+    places: bool = True,
 ) -> CompiledKernel:
     """Compile the text of ``<name>.cu`` for exactly ``arch`` ("sm_90a") and lint the log.
 
     ``headers`` maps the names in ``#include "..."`` to their text. ``compiler`` is "auto", "nvrtc",
     "nvcc" or a compiler object, which serves many calls faster. Findings whose code is in ``waive``
-    are reported but accepted; with ``report`` all are, and the caller looks at ``findings``.
+    are reported but accepted; with ``report`` all are, and the caller looks at ``findings``. With
+    ``places`` findings have source lines, for which the source is compiled a second time.
 
     Raises CompileError when the compiler refuses the source or the lint forbids what it made, and
     MissingCapabilityError without the compiler or when it does not know ``arch``.
@@ -65,7 +67,7 @@ def compile_kernel(
     built = made.entry.built
     resources = read_resources(built.log, built.cubin)
     findings = lint(built.log, resources, waive)
-    if needs_lines(findings):
+    if places and needs_lines(findings):
         with suppress(NotACubinError):  # places are additional: the findings hold without them
             with_lines = _make(replace(unit, line_info=True), tool, cache)
             findings = with_places(findings, with_lines.entry.built)

@@ -4,38 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.attention_sm90.candidates import KEYS
 from fa4gen.designs.attention_sm90.memory import attention_regions
-from fa4gen.designs.attention_sm90.registers import (
-    CHUNK_KEYS,
-    crowds_loader,
-    softmax_registers,
-    working_registers,
-)
 from fa4gen.designs.attention_sm90.rules import with_warpgroups
-from fa4gen.designs.attention_sm90.values import MIN_BLOCK, WARPGROUP_ROWS
+from fa4gen.designs.attention_sm90.values import (
+    CHUNK_KEYS,
+    MIN_BLOCK,
+    PROBABILITY_REGISTERS,
+    ROW_REGISTERS,
+    WARPGROUP_ROWS,
+)
 from fa4gen.designs.shared import limits
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from fa4gen.designs.attention_sm90.values import Values
     from fa4gen.designs.shared.refusal import Changes, Fault
 
 TILE_KEYS = ("BM", "num_consumer_warpgroups", "value_depth", "depth")
-LOADER_REGISTERS = {1: 24, 2: 32}
-"""With fewer the loader spills; by ``cta_group``, since that of a pair multicasts."""
-CROWDED_LOADER = 40
-"""The same for a loader that has lengths or pages to keep, too."""
 
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
     """Yield each limit that the values exceed."""
     yield from _shared_memory(values)
     yield from limits.register_split(values, _smaller_in_every_way(values))
-    crowded = crowds_loader(values.config)
-    least = CROWDED_LOADER if crowded else LOADER_REGISTERS[values.config.cta_group]
-    yield from limits.loader_registers(values, least, _smaller_in_every_way(values))
     yield from _consumer_registers(values)
     yield from _wgmma_width(values)
 
@@ -64,36 +58,21 @@ def _shared_memory(values: Values) -> Iterator[Fault]:
 
 
 def _consumer_registers(values: Values) -> Iterator[Fault]:
-    """Yield a fault where what must be in registers does not fit them.
+    """Yield a fault where what must be in registers at once does not fit them.
 
-    That is when Q.K is issued, or when scores become probabilities, where that takes more.
+    That is when Q.K is issued. What else a thread keeps is for the compiler to say.
     """
-    depth, block, chunks = values.value_depth, values.BN, values.num_pv_chunks_in_flight
-    chunks = min(chunks, values.num_chunks)
-    overlaps = values.overlap_epilogue
-    working = working_registers(
-        values.config, block, values.num_consumer_warpgroups, overlap_epilogue=overlaps
-    )
-    softmax = softmax_registers(values.config, block, overlap_epilogue=overlaps)
-    fewer: Iterable[Changes]
-    if softmax > 4 * chunks + working:
-        beside, other = softmax, f"{softmax} of its softmax, row state, masks and addresses"
-        key, fewer = "overlap", [{"overlap": False}]
-    else:
-        beside = 4 * chunks + working
-        other = (
-            f"4 * {chunks} of probabilities in flight + {working} of row state, masks, conversions "
-            "and addresses"
-        )
-        key = "num_pv_chunks_in_flight"
-        fewer = ({key: number} for number in range(chunks - 1, -1, -1))
+    depth, block = values.value_depth, values.BN
+    chunks = min(values.num_pv_chunks_in_flight, values.num_chunks)
+    each = PROBABILITY_REGISTERS
     yield from limits.consumer_registers(
         values,
-        depth // 2 + block // 2 + beside,
-        f"{depth} / 2 of output + {block} / 2 of scores + {other}",
-        ("BN", key, "registers", *TILE_KEYS),
-        (_narrower_blocks(values), fewer, _fewer_warpgroups(values)),
-        _smaller_in_every_way(values),
+        depth // 2 + block // 2 + each * chunks + ROW_REGISTERS,
+        f"{depth} / 2 of output + {block} / 2 of scores + {each} * {chunks} of probabilities in "
+        f"flight + {ROW_REGISTERS} of row state",
+        ("BN", "num_pv_chunks_in_flight", "registers", *TILE_KEYS),
+        limits.each_to_auto(values.config, KEYS),
+        limits.back_to_auto(values.config, KEYS),
     )
 
 

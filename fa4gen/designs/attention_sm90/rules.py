@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.registers import CHUNK_KEYS, keeps_two_places
-from fa4gen.designs.attention_sm90.values import MAX_BLOCK, WARPGROUP_ROWS
+from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MAX_BLOCK, WARPGROUP_ROWS
 from fa4gen.designs.shared.fixed_keys import yaml_word
 from fa4gen.designs.shared.limits import turns_of_one
 from fa4gen.designs.shared.refusal import Changes, Fault
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
 
     from fa4gen.config.schema import AttentionConfig
     from fa4gen.designs.attention_sm90.values import Values
-
-CLEAN_BLOCK = 64
-"""Keys of a block beside which the places of two tiles fit at depth 256, without a mask."""
 
 
 def broken_rules(values: Values) -> Iterator[Fault]:
@@ -41,8 +37,6 @@ def broken_rules(values: Values) -> Iterator[Fault]:
             remedies=([{"epilogue": "direct"}], [{"value_depth": "auto"}]),
         )
     yield from _tiles_of_several_heads(values)
-    yield from _places_without_room(values)
-    yield from _lengths_without_room(values)
     if config.num_pv_chunks_in_flight != "auto":
         yield from _broken_chunk_rules(values, config.num_pv_chunks_in_flight)
 
@@ -83,53 +77,6 @@ def _tiles_of_several_heads(values: Values) -> Iterator[Fault]:
         keys=("tile_heads", *keys),
         remedies=([{"tile_heads": 1}], [{"cta_group": 1}] if keys == ("cta_group",) else []),
     )
-
-
-def _places_without_room(values: Values) -> Iterator[Fault]:
-    """Yield what spills beside the output of depth 256: measured, 64 keys do without a mask."""
-    config = values.config
-    ends = (config.resolved_mask.FIRST, config.resolved_mask.LAST)
-    crowded = values.BN > CLEAN_BLOCK or any(end is not None for end in ends)
-    if values.overlap_epilogue and keeps_two_places(config) and crowded:
-        yield Fault(
-            kind="places of two tiles",
-            message="overlap_epilogue with cta_group: 2 and scheduler: static leaves a consumer "
-            f"too few registers at depth {values.value_depth}",
-            keys=("overlap_epilogue",),
-            remedies=([{"overlap_epilogue": False}],),
-        )
-
-
-def _lengths_without_room(values: Values) -> Iterator[Fault]:
-    """Yield what spills at depth 256 however narrow the block is: measured."""
-    config, dynamic = values.config, values.scheduler == "dynamic"
-    if max(values.value_depth, config.depth) <= 192:
-        return
-    one_cta = [{"cta_group": 1}] if config.scheduler == "dynamic" else []
-    if values.is_pair and dynamic and config.resolved_key_lengths and config.resolved_mask.FIRST:
-        yield Fault(
-            kind="a window in a dynamic pair",
-            message="scheduler: dynamic with cta_group: 2 and lengths of keys leaves a consumer "
-            f"too few registers for both ends of a window at depth {config.depth}",
-            keys=("scheduler", "cta_group", "mask"),
-            remedies=([{"scheduler": "static"}], one_cta),
-        )
-    staged = values.epilogue == "tma_store" and config.batching == "ragged"
-    staged = staged and values.value_depth > 192
-    terms = config.resolved_score.IS_EXPRESSION
-    if staged and (values.is_pair or not dynamic or terms):
-        other = "cta_group: 2" if values.is_pair else "scheduler: static"
-        other = "a score" if terms else other
-        yield Fault(
-            kind="a staged output of a ragged batch",
-            message=f"epilogue: tma_store with batching: ragged and {other} leaves loader and "
-            f"consumers too few registers at depth {values.value_depth}",
-            keys=("epilogue", "batching"),
-            remedies=(
-                [{"epilogue": "direct"}],
-                [] if terms else one_cta if values.is_pair else [{"scheduler": "dynamic"}],
-            ),
-        )
 
 
 def _broken_chunk_rules(values: Values, asked: int) -> Iterator[Fault]:

@@ -49,8 +49,6 @@ NARROW_BLOCK = 64
 1024 keys slower."""
 LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
 """Depth 192 with values of 128 columns, whatever the mask: the output of depth 128."""
-LATENT_STATIC_PAGES = Tuning(2, 128, 3, False, FITS_SHARED)
-"""The loader of pages in a fixed order of tiles spills beside three consumer warpgroups."""
 
 
 def tuning_of(config: AttentionConfig) -> Tuning:
@@ -58,14 +56,11 @@ def tuning_of(config: AttentionConfig) -> Tuning:
     mask, depths = config.resolved_mask, (config.depth, config.resolved_value_depth)
     depth = max(depths)
     if depths == (192, 128):
-        paged_in_order = config.scheduler == "static" and config.resolved_keys == "paged"
-        tuning = LATENT_STATIC_PAGES if paged_in_order else LATENT
+        tuning = LATENT
     elif mask.FIRST is not None:
         tuning = WINDOW[depth]
     else:
         tuning = (DENSE if mask.LAST is None else CAUSAL)[depth]
-    if mask.divides_keys and config.cta_group == 2 and depth <= 96:
-        tuning = replace(tuning, num_consumer_warpgroups=2)  # three spill, however few keys
     if mask.span is None or mask.span > NARROW_SPAN:
         return tuning
     return replace(

@@ -7,14 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.config.schema import AttentionConfig
-from fa4gen.designs.attention_sm90.registers import (
-    CHUNK_KEYS,
-    crowds_loader,
-    keeps_two_places,
-    panel_columns,
-    softmax_registers,
-    working_registers,
-)
 from fa4gen.designs.attention_sm90.tuning import Tuning, tuning_of
 from fa4gen.designs.shared.choices import ChoiceLog
 from fa4gen.designs.shared.hardware import ARCHITECTURES
@@ -33,11 +25,14 @@ WARPGROUP_ROWS = 64
 ELEMENT_BYTES = 2
 MIN_BLOCK = 16
 MAX_BLOCK = 256
-LARGER_LOADER = RegisterSplit(40, 232)
-"""With two consumer warpgroups where the loader spills with 24 registers: in a pair it multicasts;
-in a fixed order of tiles it keeps its place beside both ends of a window; it reads lists."""
-CROWDED_REGISTERS = {2: LARGER_LOADER, 3: RegisterSplit(56, 152)}
-"""Where lengths or pages leave a loader too few: see ``crowds_loader``."""
+CHUNK_KEYS = 16
+"""Keys of one wgmma of P.V."""
+PROBABILITY_REGISTERS = 4
+"""Of a thread, for the probabilities of such a chunk: 64 x 16 of 16 bits in 128 threads."""
+ROW_REGISTERS = 4
+"""Of a thread, for the maxima and sums of its two rows."""
+LARGER_LOADERS = {2: RegisterSplit(40, 232), 3: RegisterSplit(56, 152)}
+"""By consumer warpgroups, for a loader that does more than claim tiles and count blocks."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +94,7 @@ class Values(DesignValues[AttentionConfig]):
     @property
     def panel_columns(self) -> int:
         """Columns of a swizzled panel: as many as tile the depths of keys and values."""
-        return panel_columns(self.config)
+        return 64 if self.config.depth % 64 == 0 == self.value_depth % 64 else 32
 
     @property
     def num_panels(self) -> int:
@@ -125,7 +120,7 @@ def decide(
     tuning = tuning_of(config)
     warpgroups = _warpgroups(config, tuning, log)
     registers = _registers(config, warpgroups)
-    free = partial(_free_registers, config, tuning, registers, warpgroups)
+    free = partial(_free_registers, config, registers)
     block = _block(config, tuning, registers, free, log)
     log.take("overlap", config.overlap, True, "")
     chunks = _chunks_in_flight(config, tuning, free(block), block, log)
@@ -138,7 +133,7 @@ def decide(
         "direct",
         "measured: 16-byte stores from registers need no staging",
     )
-    overlap_epilogue = _overlaps_epilogue(config, tuning, registers, warpgroups, log)
+    overlap_epilogue = _overlaps_epilogue(config, tuning, log)
     values = Values(
         config=config,
         BN=block,
@@ -163,47 +158,20 @@ def decide(
     return replace(values, num_kv_stages=stages), log.rows
 
 
-def _free_registers(
-    config: AttentionConfig, tuning: Tuning, registers: RegisterSplit, warpgroups: int, block: int
-) -> int:
-    """Return what a consumer has for probabilities in flight under scores of ``block`` keys.
+def _free_registers(config: AttentionConfig, registers: RegisterSplit, block: int) -> int:
+    """Return what a consumer has beside output, scores of ``block`` keys and its rows' state.
 
-    Less than nothing where scores and output do not fit.
+    Less than nothing where they do not fit: the least that a consumer needs, whatever it computes.
     """
-    overlaps = _overlaps_epilogue(config, tuning, registers, warpgroups)
-    return _free_beside(config, registers, warpgroups, block, overlaps)
-
-
-def _free_beside(
-    config: AttentionConfig, registers: RegisterSplit, warpgroups: int, block: int, overlaps: bool
-) -> int:
     most = min(registers.consumer, ARCHITECTURES[config.arch].max_registers_per_thread)
-    left = most - config.resolved_value_depth // 2 - block // 2
-    if left < softmax_registers(config, block, overlap_epilogue=overlaps):
-        return -1
-    return left - working_registers(config, block, warpgroups, overlap_epilogue=overlaps)
+    return most - config.resolved_value_depth // 2 - block // 2 - ROW_REGISTERS
 
 
-def _overlaps_epilogue(
-    config: AttentionConfig,
-    tuning: Tuning,
-    registers: RegisterSplit,
-    warpgroups: int,
-    log: ChoiceLog | None = None,
-) -> bool:
+def _overlaps_epilogue(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> bool:
     """Return whether the next tile's first Q.K goes before this tile's output."""
     reason, default = "measured for this depth", tuning.overlap_epilogue
     if config.epilogue == "tma_store":
         reason, default = "the output is staged in the query slot", False
-    elif default and keeps_two_places(config):
-        reason, default = "the places of a pair's two tiles in a fixed order spill", False
-    elif default and config.has_tile_lengths:
-        block = tuning.BN if config.BN == "auto" else config.BN
-        if _free_beside(config, registers, warpgroups, block, overlaps=True) < 0:
-            reason = f"the lengths of two tiles do not fit {registers.consumer} registers"
-            default = False
-    if log is None:
-        return default if config.overlap_epilogue == "auto" else config.overlap_epilogue
     return log.take("overlap_epilogue", config.overlap_epilogue, default, reason)
 
 
@@ -230,14 +198,15 @@ def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
 
 def _registers(config: AttentionConfig, warpgroups: int) -> RegisterSplit:
     if config.registers == "auto":
-        static_window = config.scheduler == "static" and config.resolved_mask.FIRST is not None
-        large = config.cta_group == 2 or static_window or config.lists_blocks
-        if warpgroups == 2 and large:
-            return LARGER_LOADER
-        if crowds_loader(config) and warpgroups in CROWDED_REGISTERS:
-            return CROWDED_REGISTERS[warpgroups]
-        return default_registers(warpgroups)
+        larger = warpgroups == 2 and _has_busy_loader(config)
+        return LARGER_LOADERS[warpgroups] if larger else default_registers(warpgroups)
     return RegisterSplit(config.registers.producer, config.registers.consumer)
+
+
+def _has_busy_loader(config: AttentionConfig) -> bool:
+    """Whether the loader multicasts, keeps its place in an order of windows, or reads lists."""
+    static_window = config.scheduler == "static" and config.resolved_mask.FIRST is not None
+    return config.cta_group == 2 or static_window or config.lists_blocks
 
 
 def _block(
@@ -264,7 +233,7 @@ def _chunks_in_flight(
     config: AttentionConfig, tuning: Tuning, free: int, block: int, log: ChoiceLog
 ) -> int:
     if config.overlap:
-        fit = max(0, free) // 4
+        fit = max(0, free) // PROBABILITY_REGISTERS
         default = min(tuning.num_pv_chunks_in_flight, block // CHUNK_KEYS, fit)
         reason = "measured: more would hold the registers of probabilities under the next Q.K"
     else:

@@ -1,8 +1,7 @@
 """The hardware's limits that several designs exceed alike: shared memory, registers, columns.
 
-What cannot work whatever the compiler does is refused, and what ptxas was seen to spill: each role
-needs registers beside what it keeps, as many as random configs were measured to take
-(``benchmarks/random_configs.py``).
+What cannot work whatever the compiler does is refused here, with the arithmetic. Whether what is
+left fits the registers is for the compiler to say: see ``candidates``.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Protocol
 
+from fa4gen.designs.shared.candidates import given_keys
 from fa4gen.designs.shared.refusal import Changes, Fault
 from fa4gen.designs.shared.roles import (
     WARPGROUP,
@@ -64,10 +64,15 @@ def shared_memory(
 
 def back_to_auto(config: Strict, keys: Sequence[str]) -> Iterator[Changes]:
     """Yield changes that leave some of ``keys`` to the plan, fewest first, then all of them."""
-    given = [key for key in keys if getattr(config, key) != "auto"]
+    given = given_keys(config, keys)
     for number in range(1, len(given) + 1):
         for several in combinations(given, number):
             yield dict.fromkeys(several, "auto")
+
+
+def each_to_auto(config: Strict, keys: Sequence[str]) -> tuple[list[Changes], ...]:
+    """Return a way for each of ``keys`` that the config gives: a compiled candidate decides it."""
+    return tuple([{key: "auto"}] for key in given_keys(config, keys))
 
 
 def in_every_way(*ways: Sequence[Changes]) -> Iterator[Changes]:

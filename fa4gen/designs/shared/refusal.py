@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from fa4gen.designs.shared.candidates import changed
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.strict import ModelError
 
@@ -76,7 +77,7 @@ def refuse_faults(config: C, find_faults: Callable[[C], Sequence[Fault]]) -> Non
         offers = [changes for way in fault.remedies for changes in best(fault, way)]
         offers = offers or best(fault, fault.last_resort)
         offers = offers or best(fault, _in_steps(config, fault.kind, kinds, find_faults))
-        return Problem(fault.message, _in_words(offers), key=_key(config, fault))
+        return Problem(fault.message, in_words(offers), key=_key(config, fault))
 
     raise ConfigError(*map(problem, faults))
 
@@ -102,12 +103,7 @@ def _in_steps(
         yield from reached
 
 
-def changed(config: C, changes: Changes) -> C:
-    """Return ``config`` as it would be with ``changes`` written into it."""
-    return type(config).model_validate({**config.data(only_given=True), **changes})
-
-
-def _in_words(offers: Sequence[Changes]) -> str:
+def in_words(offers: Sequence[Changes]) -> str:
     """Return "Set BN: 64; or num_kv_stages: 2 and BN: 80."."""
     from fa4gen.config.expectations import listing, shown
 

@@ -32,6 +32,11 @@ class RegisterSplit:
         return WARPGROUP * (self.producer + num_consumers * self.consumer)
 
 
+def split_keys(split: RegisterSplit) -> dict[str, int]:
+    """Return ``split`` as a config has it."""
+    return {"producer": split.producer, "consumer": split.consumer}
+
+
 def default_registers(num_consumers: int) -> RegisterSplit:
     """Return the split that leaves the consumers the most.
 
@@ -72,12 +77,11 @@ def nearest_split(arch: Architecture, split: RegisterSplit, num_consumers: int) 
 
 
 def wgmma_registers(columns: int, *, register_a: bool) -> int:
-    """Return the least registers per thread for which ptxas compiles a wgmma of 64 x ``columns``.
+    """Return the registers that the operands of a wgmma of 64 x ``columns`` take of each thread.
 
-    With fewer per thread at launch it stops with C7602. ``register_a``: the A operand comes from
-    registers too. Found by asking ptxas 13 for widths from 208 to 256.
+    Its sums, and with ``register_a`` 16 columns of the A operand, two elements to a register.
     """
-    return columns // 2 + (30 if register_a else 26)
+    return columns // 2 + (4 if register_a else 0)
 
 
 def _round_down(registers: int) -> int:

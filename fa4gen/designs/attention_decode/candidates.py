@@ -1,0 +1,19 @@
+"""What is tried of a decode kernel: its tile follows from the depth, so nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.shared.candidates import Changes
+
+KEYS = ("packed_rows",)
+
+
+def candidates(config: AttentionConfig) -> Iterator[Changes]:
+    """Yield what to try, in order."""
+    del config
+    yield from ()

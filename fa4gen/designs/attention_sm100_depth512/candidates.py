@@ -1,0 +1,27 @@
+"""What is tried at depth 512 on Blackwell: other splits of the registers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.shared.candidates import Changes
+
+KEYS = ("registers", "exp2_fma_share", "scheduler")
+SPLITS = (
+    {"softmax": 200, "correction": 128, "other": 64},
+    {"softmax": 224, "correction": 128, "other": 64},
+    {"softmax": 232, "correction": 80, "other": 48},
+)
+
+
+def candidates(config: BlackwellAttentionConfig) -> Iterator[Changes]:
+    """Yield what to try, in order."""
+    del config
+    for registers in SPLITS:
+        yield {"registers": registers}
+    for registers in SPLITS:
+        yield {"registers": registers, "scheduler": "static"}

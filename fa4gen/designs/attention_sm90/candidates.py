@@ -1,0 +1,40 @@
+"""What is tried of attention on Hopper: wide blocks first, and for each what takes less room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.attention_sm90.tuning import tuning_of
+from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, LARGER_LOADERS, MIN_BLOCK
+from fa4gen.designs.shared.roles import split_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.shared.candidates import Changes
+
+KEYS = ("BN", "num_consumer_warpgroups", "num_pv_chunks_in_flight", "overlap_epilogue", "registers")
+FEWER_WARPGROUPS = 2
+FEW_KEYS = (64, 32, 16)
+"""Of a block of fewer warpgroups: tried where nothing of the measured number compiles clean."""
+
+
+def candidates(config: AttentionConfig) -> Iterator[Changes]:
+    """Yield what to try, in order."""
+    tuning = tuning_of(config)
+    least = _least(tuning.num_consumer_warpgroups)
+    for block in range(tuning.BN, MIN_BLOCK - 1, -CHUNK_KEYS):
+        yield {"BN": block}
+        for chunks in (tuning.num_pv_chunks_in_flight - 1, 0) if block == tuning.BN else ():
+            yield {"BN": block, "num_pv_chunks_in_flight": chunks}
+        yield {"BN": block, **least}
+    for block in (tuning.BN, *FEW_KEYS):
+        fewer: Changes = {"num_consumer_warpgroups": FEWER_WARPGROUPS, "BN": block}
+        yield {**fewer, **_least(FEWER_WARPGROUPS)}
+
+
+def _least(warpgroups: int) -> Changes:
+    """Return what leaves the most room beside a block: for the loader, too."""
+    loader = split_keys(LARGER_LOADERS[warpgroups])
+    return {"num_pv_chunks_in_flight": 0, "overlap_epilogue": False, "registers": loader}

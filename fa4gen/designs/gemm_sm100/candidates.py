@@ -1,0 +1,28 @@
+"""What is tried of matrix products on Blackwell: a second slot of the output, narrower tiles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.config.gemm import BlackwellGemmConfig
+    from fa4gen.designs.shared.candidates import Changes
+
+KEYS = (
+    "num_out_stages",
+    "BN",
+    "num_stages",
+    "num_epi_stages",
+    "num_accum_stages",
+    "stage_stride_cols",
+)
+
+
+def candidates(config: BlackwellGemmConfig) -> Iterator[Changes]:
+    """Yield what to try, in order."""
+    del config
+    yield {"num_out_stages": 2}
+    for columns in (128, 64):
+        yield {"BN": columns}

@@ -1,0 +1,80 @@
+"""What a compile walk tries of a config: values for keys that the config leaves to the plan.
+
+No rule says what a compiler makes of a kernel. A design lists candidates, the one that was measured
+to be fastest first; the first that compiles clean is taken (``toolchain.choose``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from fa4gen.strict import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fa4gen.strict import Strict
+
+C = TypeVar("C", bound="Strict")
+
+Changes = dict[str, object]
+"""Config keys with values, as they would be written in YAML."""
+
+FEATURES: tuple[Changes, ...] = (
+    {"split_keys": "auto"},
+    {"page_size": 64},
+    {"page_size": 128},
+    {"lse": True},
+    {"lse": False},
+    {"sinks": False},
+    {"batching": "dense", "keys": "auto", "key_lengths": False, "page_size": None},
+    {"mask": "causal"},
+    {"mask": "causal", "parameters": None},
+    {"mask": "none"},
+    {"score": None},
+    {"score": None, "parameters": None},
+    {"activation": None},
+)
+"""What else may make room when no tile does, and computes something else: offered, never taken."""
+
+
+def left_to_plan(config: Strict, changes: Mapping[str, object]) -> Changes:
+    """Return those of ``changes`` whose keys ``config`` leaves to the plan."""
+    return {key: value for key, value in changes.items() if getattr(config, key, None) == "auto"}
+
+
+def given_keys(config: Strict, keys: Iterable[str]) -> tuple[str, ...]:
+    """Return those of ``keys`` that ``config`` gives a value other than auto."""
+    given = config.model_fields_set
+    return tuple(key for key in keys if key in given and getattr(config, key) != "auto")
+
+
+def relaxations(config: Strict, keys: Iterable[str]) -> Iterator[Changes]:
+    """Yield changes after which more may fit: of what is given, then of what is computed.
+
+    ``keys``: those that candidates give values; each that the config gives is left to the plan,
+    alone, then all of them.
+    """
+    given = given_keys(config, keys)
+    for key in given:
+        yield {key: "auto"}
+    if len(given) > 1:
+        yield dict.fromkeys(given, "auto")
+    data = config.data()
+    for changes in FEATURES:
+        if changes.keys() <= data.keys() and any(data[key] != changes[key] for key in changes):
+            yield changes
+
+
+def changed(config: C, changes: Mapping[str, object]) -> C:
+    """Return ``config`` as it would be with ``changes`` written into it; ModelError."""
+    return type(config).model_validate({**config.data(only_given=True), **changes})
+
+
+def is_valid(config: Strict, changes: Mapping[str, object]) -> bool:
+    """Whether the rules of the model allow ``changes``."""
+    try:
+        changed(config, changes)
+    except ModelError:
+        return False
+    return True

@@ -1,0 +1,263 @@
+"""Takes the first candidate of a config that compiles clean: the compiler decides, no rule does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
+
+from fa4gen.config.load import locate
+from fa4gen.designs.build import build_plan, candidates_of, relaxations_of
+from fa4gen.designs.shared.candidates import changed
+from fa4gen.designs.shared.refusal import in_words
+from fa4gen.errors import ConfigError
+from fa4gen.render.manifest import json_data
+from fa4gen.render.render import render
+from fa4gen.strict import ModelError
+from fa4gen.toolchain.batch import compile_many
+from fa4gen.toolchain.model import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from fa4gen.config.load import LoadedConfig
+    from fa4gen.designs.shared.candidates import Changes
+    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.errors import Problem
+    from fa4gen.render.render import RenderedKernel
+    from fa4gen.toolchain.batch import Outcome
+    from fa4gen.toolchain.cache import Cache
+    from fa4gen.toolchain.model import CompiledKernel, Compiler
+
+Render: TypeAlias = "Callable[[Plan, LoadedConfig], RenderedKernel]"
+Walk: TypeAlias = "Callable[[Sequence[LoadedConfig]], list[Chosen]]"
+MOST_FIXES = 2
+"""That a refusal offers."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Values for keys that a config leaves to the plan, with what they make of it."""
+
+    changes: Changes
+    plan: Plan
+    rendered: RenderedKernel
+
+    @property
+    def unit(self) -> Unit:
+        """What is compiled."""
+        kernel = self.rendered
+        return Unit(self.plan.name, kernel.source, kernel.headers, self.plan.arch)
+
+
+@dataclass(frozen=True)
+class Left:
+    """A candidate that did not compile clean."""
+
+    candidate: Candidate
+    why: str
+    """What the lint or the compiler said."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The candidate that was taken, or the first where none compiled clean."""
+
+    loaded: LoadedConfig
+    candidate: Candidate
+    outcomes: tuple[Outcome, ...]
+    """Of each compiler."""
+    left: tuple[Left, ...]
+    """What was tried before it, in order."""
+
+    @property
+    def plan(self) -> Plan:
+        """Its plan."""
+        return self.candidate.plan
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it compiled clean, or failed for what no candidate changes."""
+        return all(one.compiled for one in self.outcomes) or any(
+            one.is_final for one in self.outcomes
+        )
+
+    @property
+    def kernel(self) -> CompiledKernel:
+        """What the first compiler made of it; CompileError where that is not clean."""
+        for outcome in self.outcomes:
+            outcome.raise_problems()
+        kernel = self.outcomes[0].kernel
+        assert kernel is not None  # it has problems otherwise
+        return kernel
+
+
+def choose(
+    loaded: LoadedConfig,
+    compiler: Compiler,
+    *,
+    cache: Cache | None = None,
+    render: Render = render,
+) -> Chosen:
+    """Return the candidate of one config that compiles clean; see ``choose_many``.
+
+    Raises CompileError where there is none, with what its first candidate breaks.
+    """
+    (chosen,) = choose_many([loaded], [compiler], cache=cache, render=render)
+    return chosen
+
+
+def choose_many(
+    configs: Sequence[LoadedConfig],
+    compilers: Sequence[Compiler],
+    *,
+    cache: Cache | None = None,
+    waive: Collection[str] = (),
+    jobs: int = 1,
+    render: Render = render,
+    on_done: Callable[[Chosen], None] | None = None,
+) -> list[Chosen]:
+    """Return for each config the first candidate that every compiler takes, in their order.
+
+    ``jobs`` kernels are compiled at a time: candidates of a config beside each other where there
+    are fewer configs. One that has no such candidate keeps its first, with its problems and the
+    changes with which it was seen to compile. Raises ConfigError with all problems of configs that
+    cannot be planned, and TemplateError.
+    """
+    compile_units = partial(
+        compile_many, compilers=compilers, cache=cache, waive=waive, jobs=jobs, places=False
+    )
+
+    def walk(some: Sequence[LoadedConfig]) -> list[Chosen]:
+        return _walk(some, compile_units, max(1, jobs // len(compilers)), render)
+
+    def settled(one: Chosen) -> Chosen:
+        found = one if one.is_settled else _with_fixes(one, compile_units, walk)
+        if on_done:
+            on_done(found)
+        return found
+
+    return [settled(one) for one in walk(configs)]
+
+
+def _walk(
+    configs: Sequence[LoadedConfig],
+    compile_units: Callable[[Sequence[Unit]], list[Outcome]],
+    kernels: int,
+    render: Render,
+) -> list[Chosen]:
+    """Compile ``kernels`` at a time, of all configs that are not settled yet."""
+    walks = dict(enumerate(_begin(configs, render)))
+    done: dict[int, Chosen] = {}
+    while walks:
+        ahead = max(1, kernels // len(walks))
+        drawn = {number: list(islice(walk.rest, ahead)) for number, walk in walks.items()}
+        units = [candidate.unit for few in drawn.values() for candidate in few]
+        made = compile_units(units)
+        each = len(made) // max(1, len(units))  # of every compiler
+        by_unit = iter([tuple(made[i : i + each]) for i in range(0, len(made), each or 1)])
+        for number, few in drawn.items():
+            tried = [(one, next(by_unit)) for one in few]
+            chosen = walks[number].settle(tried)
+            if chosen is None and few:
+                continue
+            done[number] = chosen or walks[number].refused()
+            del walks[number]
+    return [done[number] for number in range(len(configs))]
+
+
+def _begin(configs: Sequence[LoadedConfig], render: Render) -> list[_Walk]:
+    """Return the ways of all configs; ConfigError with the problems of those without a plan."""
+    problems: list[Problem] = []
+    walks = []
+    for loaded in configs:
+        try:
+            first = _candidate(loaded, {}, render)
+        except ConfigError as error:
+            problems += locate(error, loaded).problems
+            continue
+        walks.append(_Walk(loaded, _candidates(loaded, first, render)))
+    if problems:
+        raise ConfigError(*problems)
+    return walks
+
+
+def _candidates(loaded: LoadedConfig, first: Candidate, render: Render) -> Iterator[Candidate]:
+    """Yield what can be planned, each text once."""
+    seen = {first.rendered.source}
+    yield first
+    for changes in islice(candidates_of(loaded.config), 1, None):
+        try:
+            candidate = _candidate(loaded, changes, render)
+        except (ConfigError, ModelError):
+            continue
+        if candidate.rendered.source not in seen:
+            seen.add(candidate.rendered.source)
+            yield candidate
+
+
+def _candidate(loaded: LoadedConfig, changes: Changes, render: Render) -> Candidate:
+    plan = build_plan(loaded.config, changes)
+    return Candidate(changes, plan, render(plan, loaded))
+
+
+class _Walk:
+    """The way of one config through its candidates."""
+
+    def __init__(self, loaded: LoadedConfig, rest: Iterator[Candidate]) -> None:
+        self.loaded = loaded
+        self.rest = rest
+        self._left: list[tuple[Candidate, tuple[Outcome, ...]]] = []
+
+    def settle(self, tried: Iterable[tuple[Candidate, tuple[Outcome, ...]]]) -> Chosen | None:
+        """Return the first of ``tried`` that is taken, or after which no other can be; or None."""
+        for candidate, outcomes in tried:
+            chosen = Chosen(self.loaded, candidate, outcomes, _left(self._left))
+            if chosen.is_settled:
+                return chosen
+            self._left.append((candidate, outcomes))
+        return None
+
+    def refused(self) -> Chosen:
+        """Return the first candidate, which did not compile clean either."""
+        (candidate, outcomes), *others = self._left
+        return Chosen(self.loaded, candidate, outcomes, _left(others))
+
+
+def _left(tried: Iterable[tuple[Candidate, tuple[Outcome, ...]]]) -> tuple[Left, ...]:
+    return tuple(
+        Left(one, "; ".join(o.problems[0].message.split("\n")[0] for o in outcomes if o.problems))
+        for one, outcomes in tried
+    )
+
+
+def _with_fixes(refused: Chosen, recompile: Callable[..., list[Outcome]], walk: Walk) -> Chosen:
+    """Return what no candidate makes clean with its source lines, and fixes that compiled."""
+    words = in_words(list(islice(_fixes(refused.loaded, walk), MOST_FIXES)))
+    outcomes = []
+    for outcome in recompile([refused.candidate.unit], places=True):
+        first, *others = outcome.problems
+        problems = (replace(first, remedy=words or first.remedy), *others)
+        outcomes.append(replace(outcome, problems=problems))
+    return replace(refused, outcomes=tuple(outcomes))
+
+
+def _fixes(loaded: LoadedConfig, walk: Walk) -> Iterator[Changes]:
+    """Yield changes of what the config gives with which it compiles clean."""
+    for changes in relaxations_of(loaded.config):
+        try:
+            (found,) = walk([replace(loaded, config=changed(loaded.config, changes))])
+        except (ConfigError, ModelError):
+            continue
+        if all(outcome.compiled for outcome in found.outcomes):
+            yield {
+                key: _value(found.plan, key) if value == "auto" else value
+                for key, value in changes.items()
+            }
+
+
+def _value(plan: Plan, key: str) -> object:
+    """Return what ``plan`` chose for ``key``, as a config has it."""
+    value = next((row.value for row in plan.choices if row.key == key), "auto")
+    return json_data(value)
