@@ -83,7 +83,6 @@ def load(
     from fa4gen.callables import as_callable, compile_config
     from fa4gen.config.load import load_mapping, locate
     from fa4gen.config.set_file import is_set_file
-    from fa4gen.designs.build import build_plan
 
     if not isinstance(config, Mapping) and is_set_file(Path(config)):
         from fa4gen.tune.kernel_set import open_set
@@ -99,11 +98,10 @@ def load(
             kernels = all_kernels(loaded, compiler=compiler, cache=cache)
             kernels.compile(() if shapes == "auto" else shapes)
             return kernels
-        plan = build_plan(loaded.config)
     except ConfigError as error:
         raise locate(error, loaded) from error
-    compiled = compile_config(loaded, plan, compiler=compiler, cache=cache)
-    kernel: AttentionKernel | GemmKernel = as_callable(plan, compiled.cubin)
+    chosen = compile_config(loaded, compiler=compiler, cache=cache)
+    kernel: AttentionKernel | GemmKernel = as_callable(chosen.plan, chosen.kernel.cubin)
     return kernel
 
 

@@ -1,4 +1,4 @@
-"""From a loaded config and its plan to a kernel that Python can call."""
+"""From a loaded config to a kernel that Python can call."""
 
 from __future__ import annotations
 
@@ -7,30 +7,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.shared.plans import Plan
-    from fa4gen.toolchain.model import CompiledKernel
+    from fa4gen.toolchain.choose import Chosen
 
 
 def compile_config(
-    loaded: LoadedConfig, plan: Plan, *, compiler: str = "auto", cache: bool = True
-) -> CompiledKernel:
-    """Render and compile the kernel of ``plan``.
+    loaded: LoadedConfig, *, compiler: str = "auto", cache: bool = True, fixes: bool = True
+) -> Chosen:
+    """Return the candidate of ``loaded`` that compiles clean, with its plan and the kernel.
 
     ``compiler`` is "auto", "nvrtc" or "nvcc"; with ``cache``, earlier results are taken from the
-    user's cache folder. Raises CompileError, and MissingCapabilityError without a compiler.
+    user's cache folder. Raises ConfigError, CompileError, with changes that were seen to compile
+    where ``fixes`` asks for them, and MissingCapabilityError without a compiler.
     """
-    from fa4gen.render.render import render
     from fa4gen.toolchain.cache import Cache
-    from fa4gen.toolchain.compile import compile_kernel
+    from fa4gen.toolchain.choose import choose
+    from fa4gen.toolchain.compile import find_compiler
 
-    rendered = render(plan, loaded)
-    return compile_kernel(
-        rendered.source,
-        rendered.headers,
-        plan.arch,
-        name=plan.name,
-        compiler=compiler,
-        cache=Cache.default() if cache else None,
-    )
+    kept = Cache.default() if cache else None
+    return choose(loaded, find_compiler(compiler), cache=kept, fixes=fixes)
 
 
 def as_callable(plan: Plan, cubin: bytes) -> Any:

@@ -78,7 +78,7 @@ def command(
     only_tables = bool(tables) and not named
     paths = [] if only_tables else select_configs(named, shipped=shipped)
     tables += _tables_beside(paths)
-    rendered = render_configs(paths, templates, jobs, settings)
+    rendered = render_configs(paths, templates, jobs, settings, folder)
     kernels = [item.kernel for item in rendered]
     claims = claims_of(kernels, folder, call.orphan_scope)
     scope = "own" if only_tables else call.orphan_scope

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,36 +96,39 @@ def command(
     from fa4gen.cli.progress import progress
     from fa4gen.config.selection import select_configs
     from fa4gen.render.batch import render_configs
-    from fa4gen.toolchain.batch import compile_many, find_compilers
+    from fa4gen.render.environment import open_templates
+    from fa4gen.render.render import render
+    from fa4gen.toolchain.batch import find_compilers
     from fa4gen.toolchain.cache import Cache
-    from fa4gen.toolchain.model import Unit
+    from fa4gen.toolchain.choose import choose_many
     from fa4gen.toolchain.origin import Origins
     from fa4gen.toolchain.record import output_files, write_outputs
 
     rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs, settings)
     tools = find_compilers(compiler)
-    units = [Unit(k.name, k.source, k.headers, k.arch) for k in (item.kernel for item in rendered)]
     names = " and ".join(f"{tool.name} {tool.version}" for tool in tools)
-    kernels = counted(len(units), "kernel")
-    note(f"compiling {kernels} with {names}")
-    with progress(len(units) * len(tools), "kernels") as bar:
-        outcomes = compile_many(
-            units,
+    note(f"compiling {counted(len(rendered), 'kernel')} with {names}")
+    with progress(len(rendered), "kernels") as bar:
+        chosen = choose_many(
+            [item.loaded for item in rendered],
             tools,
             cache=None if no_cache else Cache.default(),
             waive=waive,
             jobs=jobs,
+            render=partial(render, templates=open_templates(templates)),
             on_done=lambda _: bar.advance(),
         )
     rows: list[Row] = []
-    for number, outcome in enumerate(outcomes):
-        item = rendered[number // len(tools)]
-        files: list[Path] = []
-        if out is not None and outcome.kernel is not None:
-            outputs = output_files(item.kernel, outcome.kernel, outcome.compiler * (len(tools) > 1))
-            files = write_outputs(outputs, out / item.kernel.folder, force)
-        problems = Origins(item, templates).trace(outcome.problems)
-        rows.append(Row(item, outcome, problems, tuple(files)))
+    for before, one in zip(rendered, chosen, strict=True):
+        item = replace(before, kernel=one.candidate.rendered, plan=one.plan)
+        for outcome in one.outcomes:
+            files: list[Path] = []
+            if out is not None and outcome.kernel is not None:
+                suffix = outcome.compiler * (len(tools) > 1)
+                outputs = output_files(item.kernel, outcome.kernel, suffix)
+                files = write_outputs(outputs, out / item.kernel.folder, force)
+            problems = Origins(item, templates).trace(outcome.problems)
+            rows.append(Row(item, outcome, problems, tuple(files), one.candidate.changes, one.left))
     return _report(rows, output_format)
 
 

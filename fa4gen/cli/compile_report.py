@@ -11,12 +11,13 @@ from fa4gen.config.paths import shown_path
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from fa4gen.errors import Problem
     from fa4gen.render.batch import RenderedConfig
     from fa4gen.toolchain.batch import Outcome
+    from fa4gen.toolchain.choose import Left
 
 _COLUMNS = ("kernel", "compiler", "registers", "spilled", "stack", "shared", "cubin", "s", "result")
 _NUMBERS = _COLUMNS[2:8]
@@ -32,6 +33,10 @@ class Row:
     """Those of the outcome, traced to template lines."""
     files: tuple[Path, ...]
     """Files that were kept of it."""
+    keys: Mapping[str, object]
+    """What the candidate sets that was taken."""
+    left: tuple[Left, ...] = ()
+    """Candidates that were tried before it."""
 
 
 def print_text(rows: Sequence[Row]) -> None:
@@ -44,11 +49,21 @@ def print_text(rows: Sequence[Row]) -> None:
     cached = sum(row.outcome.kernel is not None and row.outcome.kernel.cached for row in rows)
     from_cache = f" ({cached} from the cache)" if cached else ""
     failed = f"; {len(rows) - good} failed" if good < len(rows) else ""
+    for row in rows:
+        if row.left and row.outcome.compiled:
+            click.echo(f"{row.item.kernel.name}: {words_of_left(row)}")
     several = len({row.outcome.compiler for row in rows}) > 1
     total = f"{counted(len(rows), 'kernel')} compiled"
     if several:
         total = f"{len(rows)} compilations"
     click.echo(f"{good} of {total} with a clean log{from_cache}{failed}. Nothing was run.")
+
+
+def words_of_left(row: Row) -> str:
+    """Return what was tried before the candidate that was taken, in a line."""
+    first = row.left[0]
+    others = f" and {counted(len(row.left) - 1, 'other')}" if len(row.left) > 1 else ""
+    return f"the first candidate was left ({first.why}){others}; fa4gen explain --compile shows all"
 
 
 def row_data(row: Row) -> dict[str, Any]:
@@ -67,7 +82,10 @@ def row_data(row: Row) -> dict[str, Any]:
     if kernel is not None:
         data |= compile_data(kernel, dynamic_shared_bytes(row.item.kernel))
         data |= {"seconds": round(kernel.seconds, 3), "cached": kernel.cached}
+    left = [{"set": dict(one.candidate.changes), "why": one.why} for one in row.left]
     return data | {
+        "set": dict(row.keys),
+        "left": left,
         "problems": [problem_data(problem) for problem in row.problems],
         "files": [shown_path(path) for path in row.files],
     }

@@ -10,6 +10,7 @@ from fa4gen.cli.options import (
     OutputFormat,
     configs_argument,
     format_option,
+    jobs_option,
     set_option,
     shipped_option,
 )
@@ -54,6 +55,13 @@ _STYLES = {"auto": "cyan", "default": "dim"}
     help="With --problem, the chip, such as 'NVIDIA H200'; the first of the architecture when not "
     "given.",
 )
+@click.option(
+    "--compile",
+    "compiles",
+    is_flag=True,
+    help="Ask the compiler which of the design's candidates it takes, as compile does.",
+)
+@jobs_option
 @format_option
 def command(
     configs: tuple[str, ...],
@@ -62,9 +70,14 @@ def command(
     problems: tuple[str, ...],
     most: int,
     chip: str,
+    compiles: bool,
+    jobs: int,
     output_format: OutputFormat,
 ) -> None:
     """Show what configs resolve to: every value with who chose it and which limit bound it.
+
+    What a config leaves to a compiler is what the manifests in the output folder say that it took,
+    else what its design tries first; --compile asks it, and shows what it left and why.
 
     Also the map of shared memory, the barriers with who arrives and who waits, the roles with
     their registers, the tensor maps, the launch and the parameters. --format json prints the plans
@@ -73,32 +86,41 @@ def command(
     With --problem: the config, shipped ones that compute the same and other tiles of it, with the
     time that each should take on the problem, its parts, and why the first won. No GPU is needed.
     """
+    from fa4gen.cli.choosing import choose_candidates
     from fa4gen.config.paths import shown_path
-    from fa4gen.config.selection import select_configs
-    from fa4gen.render.batch import plan_configs
+    from fa4gen.config.selection import output_folder, select_configs
+    from fa4gen.render.batch import plan_configs, render_configs
     from fa4gen.render.explanation import explain
     from fa4gen.render.manifest import plan_data
 
-    planned = plan_configs(select_configs(configs, shipped=shipped), settings)
+    paths = select_configs(configs, shipped=shipped)
     if problems:
-        _explain_problems([loaded for loaded, _ in planned], problems, most, chip, output_format)
+        loaded_configs = [loaded for loaded, _ in plan_configs(paths, settings)]
+        _explain_problems(loaded_configs, problems, most, chip, output_format)
         return
+    folder = output_folder(None)
+    rendered = render_configs(paths, None, jobs, settings, folder)
+    chosen = choose_candidates(rendered, folder, None, jobs=jobs) if compiles else rendered
     if output_format == "json":
         from fa4gen.cli.output import print_json
 
         print_json(
             {
                 "kernels": [
-                    {"config": shown_path(loaded.path), "plan": plan_data(plan)}
-                    for loaded, plan in planned
+                    {
+                        "config": shown_path(item.config),
+                        "candidates": item.choice.data(),
+                        "plan": plan_data(item.plan),
+                    }
+                    for item in chosen
                 ]
             }
         )
         return
-    for number, (loaded, plan) in enumerate(planned):
+    for number, item in enumerate(chosen):
         if number:
             click.echo()
-        for section in explain(plan, loaded):
+        for section in explain(item.plan, item.loaded, item.choice):
             _print_section(section)
 
 

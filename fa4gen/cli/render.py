@@ -59,6 +59,13 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Also write the files' inputs as rules for Make or Ninja.",
 )
+@click.option(
+    "--no-compile",
+    is_flag=True,
+    envvar="FA4GEN_NO_COMPILE",
+    show_envvar=True,
+    help="Take what a config's design tries first, and ask no compiler whether it fits.",
+)
 @click.option("--watch", is_flag=True, help="Render again whenever a config or template changes.")
 @jobs_option
 @format_option
@@ -74,6 +81,7 @@ def command(
     prune: bool,
     yes: bool,
     depfile: Path | None,
+    no_compile: bool,
     watch: bool,
     jobs: int,
     output_format: OutputFormat,
@@ -82,6 +90,10 @@ def command(
 
     Without CONFIG, of the project's: the configs that fa4gen.toml, or [tool.fa4gen] in
     pyproject.toml, names here or above. Files that already hold the right bytes are not touched.
+    A config leaves tiles and register counts to its design, which has several to try: the first that
+    a compiler takes without spills is written, and the manifest says which. It is compiled once: as
+    long as config and templates are the same, the manifest on disk is believed.
+
     All is checked and on the disk before any file is replaced: a wrong config, an edited file that
     would be overwritten, or a full disk, leaves every file as it was.
 
@@ -95,7 +107,9 @@ def command(
     if yes and not prune:
         raise click.UsageError("--yes is an option of --prune")
     call = Invocation(configs, shipped, out, templates, settings)
-    run = _Render(call, force, dry_run, diff, prune, yes, depfile, jobs, output_format)
+    run = _Render(
+        call, force, dry_run, diff, prune, yes, depfile, not no_compile, jobs, output_format
+    )
     if not watch:
         run.once()
         return
@@ -118,11 +132,13 @@ class _Render:
     prune: bool
     yes: bool
     depfile: Path | None
+    compiles: bool
     jobs: int
     output_format: OutputFormat
 
     def once(self) -> set[Path]:
         """Render, write and report; return the files that were read."""
+        from fa4gen.cli.choosing import choose_candidates, without_compiler
         from fa4gen.cli.output import note
         from fa4gen.config.paths import shown_path
         from fa4gen.config.selection import output_folder
@@ -134,7 +150,11 @@ class _Render:
 
         call = self.call
         folder = output_folder(call.out)
-        rendered = render_configs(call.select(), call.templates, self.jobs, call.settings)
+        rendered = render_configs(call.select(), call.templates, self.jobs, call.settings, folder)
+        if self.compiles:
+            rendered = choose_candidates(rendered, folder, call.templates, jobs=self.jobs)
+        else:
+            rendered = without_compiler(rendered, folder)
         kernels = [item.kernel for item in rendered]
         planned = plan_writes(kernels, folder, self.force, see=call.command("check", "--diff"))
         claims = claims_of(kernels, folder, call.orphan_scope)
@@ -156,7 +176,7 @@ class _Render:
         if self.output_format == "json":
             _print_json(rendered, planned, pruned, self.dry_run, self.diff)
         else:
-            _print_text(outcomes, len(rendered), self.dry_run, self.diff)
+            _print_text(outcomes, rendered, self.dry_run, self.diff)
         for path in removed:
             note(f"{shown_path(path)} removed: a run that was killed left it.")
         note_claims(claims, folder)
@@ -170,7 +190,10 @@ class _Render:
 
 
 def _print_text(
-    outcomes: Sequence[FileOutcome], num_kernels: int, dry_run: bool, diff: bool
+    outcomes: Sequence[FileOutcome],
+    rendered: Sequence[RenderedConfig],
+    dry_run: bool,
+    diff: bool,
 ) -> None:
     from fa4gen.config.paths import shown_path
 
@@ -179,7 +202,10 @@ def _print_text(
         click.echo(f"{outcome.action:9} {shown_path(outcome.path)}")
         if diff:
             click.echo(outcome.verdict.diff(), nl=False)
-    kernels = counted(num_kernels, "kernel")
+    kernels = counted(len(rendered), "kernel")
+    left = sum(not item.choice.compiler for item in rendered)
+    if left:
+        kernels += ", not compiled" if left == len(rendered) else f", {left} not compiled"
     counts = {
         a: sum(o.action == a for o in outcomes) for a in dict.fromkeys(o.action for o in outcomes)
     }
@@ -214,7 +240,7 @@ def _print_json(
                     "name": item.kernel.name,
                     "arch": item.kernel.arch,
                     "config": shown_path(item.config),
-                    "proof": "rendered",
+                    "proof": "compiled" if item.choice.compiler else "rendered",
                     "files": files(outcomes),
                 }
                 for item, outcomes in zip(rendered, planned, strict=True)

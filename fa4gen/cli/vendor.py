@@ -258,13 +258,17 @@ class _Work:
     ) -> list[VendoredKernel]:
         from fa4gen.cli.output import note
         from fa4gen.cli.progress import progress
-        from fa4gen.vendor.kernels import compile_kernels, render_kernels
+        from fa4gen.vendor.kernels import compile_kernels
 
-        planned = render_kernels(loaded, request.prefix, templates)
-        note(f"compiling {counted(len(planned), 'kernel')}")
-        with progress(len(planned), "kernels") as bar:
+        note(f"compiling {counted(len(loaded), 'kernel')}")
+        with progress(len(loaded), "kernels") as bar:
             return compile_kernels(
-                planned, compiler=self.compiler, jobs=self.jobs, on_done=lambda _: bar.advance()
+                loaded,
+                request.prefix,
+                templates,
+                compiler=self.compiler,
+                jobs=self.jobs,
+                on_done=lambda _: bar.advance(),
             )
 
 

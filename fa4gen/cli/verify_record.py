@@ -51,7 +51,7 @@ class Recorder:
         from fa4gen.render.record_proof import require_current
 
         folder = output_folder(out)
-        kernels = [one.kernel for one in render_configs(paths, None, jobs, settings)]
+        kernels = [one.kernel for one in render_configs(paths, None, jobs, settings, folder)]
         require_current(kernels, folder)
         return cls(folder, {kernel.folder: kernel for kernel in kernels})
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Fa4genError, Problem, TemplateError
+from fa4gen.json_text import parse_json
+from fa4gen.render.choice import FIRST, choice_of, recorded_choice, with_choice
 from fa4gen.render.environment import TemplateSet, open_templates
-from fa4gen.render.render import RenderedKernel, render
+from fa4gen.render.render import RenderedKernel, folder_of, render
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.render.choice import ChoiceRecord
 
 # A kernel takes a few milliseconds once the templates are compiled: fewer are done before a
 # worker process has started.
@@ -30,13 +33,18 @@ class RenderedConfig:
 
     config: Path
     kernel: RenderedKernel
-    config_files: tuple[Path, ...]
-    """The config file, and its base where it extends one."""
+    loaded: LoadedConfig
+    plan: Plan
+
+    @property
+    def choice(self) -> ChoiceRecord:
+        """Which candidate it is, as its manifest says."""
+        return choice_of(parse_json(self.kernel.files[f"{self.kernel.name}.json"].encode()))
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """All files that the kernel came from."""
-        return (*map(str, self.config_files), *self.kernel.template_files)
+        """All files that the kernel came from: the config with its base, and the templates."""
+        return (*map(str, self.loaded.files), *self.kernel.template_files)
 
 
 @dataclass(frozen=True)
@@ -53,10 +61,12 @@ def render_configs(
     user_templates: Path | None = None,
     jobs: int = 1,
     settings: Sequence[Setting] = (),
+    recorded: Path | None = None,
 ) -> list[RenderedConfig]:
     """Return what each config of ``paths``, changed by ``settings``, renders to, in their order.
 
-    Raises ConfigError with the problems of all configs, two configs of the same architecture and
+    What a config leaves to a compiler is what the manifests below ``recorded`` say, else what its
+    design tries first: nothing is compiled. Raises ConfigError with the problems of all configs, two configs of the same architecture and
     name among them, or TemplateError once for each place at fault.
     """
     templates = open_templates(user_templates)  # before any worker: the folder may not exist
@@ -66,12 +76,14 @@ def render_configs(
 
         chunk = -(-len(paths) // workers)
         parts = [paths[i : i + chunk] for i in range(0, len(paths), chunk)]
-        work = partial(_render_part, user_templates=user_templates, settings=settings)
+        work = partial(
+            _render_part, user_templates=user_templates, settings=settings, recorded=recorded
+        )
         done = [
             result for part in map_tasks(work, parts, jobs=workers, inherit=True) for result in part
         ]
     else:
-        done = [_render_one(path, templates, settings) for path in paths]
+        done = [_render_one(path, templates, settings, recorded) for path in paths]
     _raise_failures([result for result in done if isinstance(result, _Failure)])
     rendered = [result for result in done if isinstance(result, RenderedConfig)]
     _refuse_same_names(rendered)
@@ -79,14 +91,17 @@ def render_configs(
 
 
 def plan_configs(
-    paths: Sequence[Path], settings: Sequence[Setting] = ()
+    paths: Sequence[Path], settings: Sequence[Setting] = (), recorded: Path | None = None
 ) -> list[tuple[LoadedConfig, Plan]]:
-    """Return each config of ``paths`` with its plan; ConfigError with the problems of all."""
+    """Return each config of ``paths`` with its plan; ConfigError with the problems of all.
+
+    ``recorded``: see ``render_configs``.
+    """
     done: list[tuple[LoadedConfig, Plan]] = []
     problems: list[Problem] = []
     for path in paths:
         try:
-            done.append(_load_and_plan(path, settings))
+            done.append(_load_and_plan(path, settings, recorded)[:2])
         except ConfigError as error:
             problems += error.problems
     if problems:
@@ -95,29 +110,37 @@ def plan_configs(
 
 
 def _render_part(
-    paths: Sequence[Path], user_templates: Path | None, settings: Sequence[Setting]
+    paths: Sequence[Path],
+    user_templates: Path | None,
+    settings: Sequence[Setting],
+    recorded: Path | None,
 ) -> list[RenderedConfig | _Failure]:
     templates = open_templates(user_templates)
-    return [_render_one(path, templates, settings) for path in paths]
+    return [_render_one(path, templates, settings, recorded) for path in paths]
 
 
 def _render_one(
-    path: Path, templates: TemplateSet, settings: Sequence[Setting]
+    path: Path, templates: TemplateSet, settings: Sequence[Setting], recorded: Path | None
 ) -> RenderedConfig | _Failure:
     try:
-        loaded, plan = _load_and_plan(path, settings)
-        return RenderedConfig(path, render(plan, loaded, templates), loaded.files)
+        loaded, plan, choice = _load_and_plan(path, settings, recorded)
+        rendered = with_choice(render(plan, loaded, templates), choice)
+        return RenderedConfig(path, rendered, loaded, plan)
     except Fa4genError as error:
         return _Failure(path, isinstance(error, TemplateError), error.problems)
 
 
-def _load_and_plan(path: Path, settings: Sequence[Setting]) -> tuple[LoadedConfig, Plan]:
+def _load_and_plan(
+    path: Path, settings: Sequence[Setting], recorded: Path | None
+) -> tuple[LoadedConfig, Plan, ChoiceRecord]:
     from fa4gen.config.load import load_config, locate
     from fa4gen.designs.build import build_plan
 
     loaded = load_config(path, settings)
+    config = loaded.config
+    choice = FIRST if recorded is None else recorded_choice(recorded / folder_of(config), config)
     try:
-        return loaded, build_plan(loaded.config)
+        return loaded, build_plan(config, choice.keys), choice
     except ConfigError as error:
         raise locate(error, loaded) from error
 

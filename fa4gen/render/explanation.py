@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.paths import shown_path
 from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.render.choice import FIRST
 from fa4gen.render.manifest import json_data
 from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memory_picture
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.shared.model import Role
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.render.choice import ChoiceRecord
 
+NOT_COMPILED = "not asked: --compile asks it"
 _NOT_TUNED = ("kernel", "name", "arch")
 
 
@@ -29,11 +34,15 @@ class Section:
     right: tuple[str, ...] = ()
 
 
-def explain(plan: Plan, loaded: LoadedConfig) -> list[Section]:
-    """Return the sections of ``fa4gen explain`` for one config."""
+def explain(plan: Plan, loaded: LoadedConfig, choice: ChoiceRecord = FIRST) -> list[Section]:
+    """Return the sections of ``fa4gen explain`` for one config.
+
+    ``choice``: which candidate the plan is of, and what was tried before it.
+    """
     return [
         Section(f"{plan.entry_point}: {plan.kernel} for {plan.arch}", plan.summary),
         _values(plan, loaded),
+        _candidates(choice),
         *(Section(title, lines) for title, lines in plan.explained),
         *_shared_memory(plan),
         *_tensor_memory(plan),
@@ -67,6 +76,17 @@ def _values(plan: Plan, loaded: LoadedConfig) -> Section:
         rows.append((key, _text(value), source, place, reason))
     columns = ("key", "value", "chosen by", "line", "why")
     return Section("Values", (), columns, tuple(rows), right=("line",))
+
+
+def _candidates(choice: ChoiceRecord) -> Section:
+    """Return what was tried for keys that the config leaves to the plan, and what became of it."""
+    taken = f"compiles clean ({choice.compiler}): taken" if choice.compiler else NOT_COMPILED
+    rows = [(_keys(one.keys), one.why) for one in choice.left] + [(_keys(choice.keys), taken)]
+    return Section("Candidates, in order", (), ("keys set", "what the compiler says"), tuple(rows))
+
+
+def _keys(keys: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}: {_text(value)}" for key, value in keys.items()) or "none: the first"
 
 
 def _shared_memory(plan: Plan) -> list[Section]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 SEAL = "manifest_sha256"
 PROOF = "proof"
+CHOICE = "choice"
+"""See ``choice``: of the plan's first candidate, of which no compiler said anything, as it is."""
 RENDERED = "rendered"
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 LATER = {"tile_heads": 1}
@@ -75,6 +77,7 @@ def manifest_text(
         "config": config_data(config),
         "plan": plan_data(plan),
         "inputs": {"config_sha256": config_sha256(config), "templates": dict(templates)},
+        CHOICE: {"set": {}, "compiler": "", "left": []},
         "files": {name: sha256(text) for name, text in files.items()},
         PROOF: RENDERED,
     }

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fa4gen.config.load import LoadedConfig
+    from fa4gen.config.schema import Config
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.errors import TemplateError
 
@@ -50,7 +51,7 @@ class RenderedKernel:
     @property
     def folder(self) -> str:
         """Where the files belong, relative to the output folder."""
-        return f"{self.arch}/{self.name}"
+        return folder_of(self)
 
     @property
     def source(self) -> str:
@@ -61,6 +62,11 @@ class RenderedKernel:
     def headers(self) -> dict[str, str]:
         """The headers that N.cu includes, by name."""
         return {n: text for n, text in self.files.items() if n.endswith(HEADER_SUFFIXES)}
+
+
+def folder_of(kernel: RenderedKernel | Config) -> str:
+    """Return where the files of a kernel belong, relative to the output folder."""
+    return f"{kernel.arch}/{kernel.name}"
 
 
 def render(

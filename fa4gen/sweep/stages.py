@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.toolchain.choose import Chosen
     from fa4gen.render.environment import TemplateSet
     from fa4gen.render.render import RenderedKernel
     from fa4gen.sweep.record import Stage
@@ -145,22 +146,26 @@ def _run(case: _Case) -> bool:
     if task.until == "rendered":
         return True
     with case.at("compile"):
-        compiled = _compile(task, plan, rendered)
+        chosen = _compile(task, loaded)
+        plan, compiled = chosen.plan, chosen.kernel
         case.proof = "compiled"
-        case.facts |= _facts(compiled)
+        case.facts |= plan_facts(plan) | _facts(compiled)
     if task.until == "compiled":
         return True
     backend = _backend(plan.arch)
     if backend is None:
         return True  # the proof says that nothing was run
-    from fa4gen.toolchain.model import Unit
     from fa4gen.verify.run import VerifyOptions, verify_kernel
 
     with case.at("verify"):
         options = VerifyOptions(task.seed, task.patterns, strict=task.strict)
-        unit = Unit(plan.name, rendered.source, rendered.headers, plan.arch)
         case.verdict = verify_kernel(
-            plan, compiled, backend, options, config=str(task.path), unit=unit
+            plan,
+            compiled,
+            backend,
+            options,
+            config=str(task.path),
+            unit=chosen.candidate.unit,
         )
         if case.verdict.num_cases:  # the patterns may leave nothing to run
             case.proof = case.verdict.proof
@@ -190,18 +195,11 @@ def _key(task: CaseTask, loaded: LoadedConfig, plan: Plan, rendered: RenderedKer
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def _compile(task: CaseTask, plan: Plan, rendered: RenderedKernel) -> CompiledKernel:
+def _compile(task: CaseTask, loaded: LoadedConfig) -> Chosen:
     from fa4gen.toolchain.cache import Cache
-    from fa4gen.toolchain.compile import compile_kernel
+    from fa4gen.toolchain.choose import choose
 
-    return compile_kernel(
-        rendered.source,
-        rendered.headers,
-        plan.arch,
-        name=plan.name,
-        compiler=_compiler(task.compiler),
-        cache=Cache.default(),
-    )
+    return choose(loaded, _compiler(task.compiler), cache=Cache.default(), fixes=False)
 
 
 def _facts(compiled: CompiledKernel) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from fa4gen.designs.build import build_plan, candidates_of, relaxations_of
 from fa4gen.designs.shared.candidates import changed
 from fa4gen.designs.shared.refusal import in_words
 from fa4gen.errors import ConfigError
+from fa4gen.render.choice import ChoiceRecord, LeftOut
 from fa4gen.render.manifest import json_data
 from fa4gen.render.render import render
 from fa4gen.strict import ModelError
@@ -85,12 +86,22 @@ class Chosen:
 
     @property
     def kernel(self) -> CompiledKernel:
-        """What the first compiler made of it; CompileError where that is not clean."""
-        for outcome in self.outcomes:
-            outcome.raise_problems()
+        """What the first compiler made of it; there is none where that refused it."""
         kernel = self.outcomes[0].kernel
-        assert kernel is not None  # it has problems otherwise
+        assert kernel is not None
         return kernel
+
+    @property
+    def record(self) -> ChoiceRecord:
+        """What a manifest says of it."""
+        left = tuple(LeftOut(one.candidate.changes, one.why) for one in self.left)
+        return ChoiceRecord(self.candidate.changes, self.compiler, left)
+
+    @property
+    def compiler(self) -> str:
+        """Name and version of what took it; "" where nothing did."""
+        kernels = [outcome.kernel for outcome in self.outcomes if outcome.compiled]
+        return " and ".join(f"{one.compiler} {one.compiler_version}" for one in kernels if one)
 
 
 def choose(
@@ -99,12 +110,15 @@ def choose(
     *,
     cache: Cache | None = None,
     render: Render = render,
+    fixes: bool = True,
 ) -> Chosen:
     """Return the candidate of one config that compiles clean; see ``choose_many``.
 
     Raises CompileError where there is none, with what its first candidate breaks.
     """
-    (chosen,) = choose_many([loaded], [compiler], cache=cache, render=render)
+    (chosen,) = choose_many([loaded], [compiler], cache=cache, render=render, fixes=fixes)
+    for outcome in chosen.outcomes:
+        outcome.raise_problems()
     return chosen
 
 
@@ -116,14 +130,15 @@ def choose_many(
     waive: Collection[str] = (),
     jobs: int = 1,
     render: Render = render,
+    fixes: bool = True,
     on_done: Callable[[Chosen], None] | None = None,
 ) -> list[Chosen]:
     """Return for each config the first candidate that every compiler takes, in their order.
 
     ``jobs`` kernels are compiled at a time: candidates of a config beside each other where there
-    are fewer configs. One that has no such candidate keeps its first, with its problems and the
-    changes with which it was seen to compile. Raises ConfigError with all problems of configs that
-    cannot be planned, and TemplateError.
+    are fewer configs. One that has no such candidate keeps its first, with its problems, and with
+    ``fixes`` changes with which it was seen to compile. Raises ConfigError with all problems of
+    configs that cannot be planned, and TemplateError.
     """
     compile_units = partial(
         compile_many, compilers=compilers, cache=cache, waive=waive, jobs=jobs, places=False
@@ -133,7 +148,7 @@ def choose_many(
         return _walk(some, compile_units, max(1, jobs // len(compilers)), render)
 
     def settled(one: Chosen) -> Chosen:
-        found = one if one.is_settled else _with_fixes(one, compile_units, walk)
+        found = one if one.is_settled or not fixes else _with_fixes(one, compile_units, walk)
         if on_done:
             on_done(found)
         return found

@@ -59,12 +59,10 @@ class Origins:
 
     def _template_line(self, file: str, line: int) -> TemplateLine | None:
         if file not in self._places:
-            from fa4gen.render.batch import plan_configs
             from fa4gen.render.environment import open_templates
             from fa4gen.render.render import template_places
 
-            ((loaded, plan),) = plan_configs([self._item.config])
-            templates = open_templates(self._user_templates)
-            self._places[file] = template_places(plan, loaded, templates, file)
+            item, templates = self._item, open_templates(self._user_templates)
+            self._places[file] = template_places(item.plan, item.loaded, templates, file)
         places = self._places[file]
         return places[line - 1] if line <= len(places) else None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
+    from fa4gen.designs.shared.plans import Plan
     from fa4gen.tune.candidates import Ranked
     from fa4gen.tune.model.chips import Chip
 
@@ -157,12 +158,12 @@ class KernelSet:
 
         tasks = [one.candidate for one in missing]
         workers = min(len(tasks), jobs or _cpus())
-        for one, cubin in zip(missing, map_tasks(self._build, tasks, jobs=workers), strict=True):
+        for one, built in zip(missing, map_tasks(self._build, tasks, jobs=workers), strict=True):
             with one.lock:
                 if one.made is None:
-                    one.refused = cubin is None
-                    if cubin is not None:
-                        one.made = as_callable(one.candidate.plan, cubin)
+                    one.refused = built is None
+                    if built is not None:
+                        one.made = as_callable(*built)
 
     def _kernel_for(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         key = self._family.call_key(arguments, options)
@@ -240,10 +241,10 @@ class KernelSet:
         if kernel.made is None and not kernel.refused:
             with kernel.lock:
                 if kernel.made is None and not kernel.refused:
-                    cubin = self._build(kernel.candidate)
-                    kernel.refused = cubin is None
-                    if cubin is not None:
-                        kernel.made = as_callable(kernel.candidate.plan, cubin)
+                    built = self._build(kernel.candidate)
+                    kernel.refused = built is None
+                    if built is not None:
+                        kernel.made = as_callable(*built)
         return kernel.made
 
 
@@ -314,15 +315,16 @@ def _differences(first: Candidate, other: Candidate, file: str) -> list[Problem]
     ]
 
 
-def _compile(candidate: Candidate, *, compiler: str, cache: bool) -> bytes | None:
-    """Return the compiled kernel; None for a new tile that the compiler or its lint refuses."""
+def _compile(candidate: Candidate, *, compiler: str, cache: bool) -> tuple[Plan, bytes] | None:
+    """Return the plan that compiled clean with its cubin; None for a new tile where none does."""
     try:
-        done = compile_config(candidate.loaded, candidate.plan, compiler=compiler, cache=cache)
+        new = candidate.source == "tile"
+        chosen = compile_config(candidate.loaded, compiler=compiler, cache=cache, fixes=not new)
     except CompileError:
-        if candidate.source != "tile":
+        if not new:
             raise
         return None
-    return done.cubin
+    return chosen.plan, chosen.kernel.cubin
 
 
 def _cpus() -> int:

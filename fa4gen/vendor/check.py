@@ -17,7 +17,7 @@ from fa4gen.render.manifest import config_data, sha256
 from fa4gen.vendor.assemble import text_files
 from fa4gen.vendor.kernels import render_kernels
 from fa4gen.vendor.lock import LOCK_NAME, Lock, proof_sha256, read_lock
-from fa4gen.vendor.locked import locked_configs, locked_kernels, locked_request
+from fa4gen.vendor.locked import locked_choices, locked_configs, locked_kernels, locked_request
 from fa4gen.vendor.merge import has_conflict
 from fa4gen.vendor.on_disk import foreign_files, is_free, links_in, read_file
 from fa4gen.vendor.originals import ORIGINALS
@@ -104,7 +104,8 @@ def check_folder(
     lock = read_lock(folder)
     links = links_in(folder, lock.files)
     disk = {path: None if _linked(path, links) else read_file(folder, path) for path in lock.files}
-    planned = render_kernels(locked_configs(lock), lock.prefix, templates)
+    choices = locked_choices(lock, folder)
+    planned = render_kernels(locked_configs(lock), lock.prefix, templates, choices)
     kernels = locked_kernels(lock, planned, folder)
     today: dict[str, bytes] = text_files(locked_request(lock), kernels, templates)
     for kernel in kernels:

@@ -10,6 +10,7 @@ from fa4gen.config.load import config_from_data
 from fa4gen.config.paths import shown_path
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError, Fa4genError, Problem
+from fa4gen.render.choice import choice_of
 from fa4gen.render.manifest import config_data, plan_data, read_manifest
 from fa4gen.vendor.manifest import is_same, short_plan
 from fa4gen.vendor.names import with_prefix
@@ -76,7 +77,7 @@ def _kernel(manifest: Path, prefix: str) -> KernelOnDisk:
         )
     data: dict[str, Any] = json.loads(manifest.read_bytes())
     config = config_from_data(data["config"], recorded.name, shown)
-    plan = with_prefix(build_plan(config), prefix)
+    plan = with_prefix(build_plan(config, choice_of(data).keys), prefix)
     if plan.name != recorded.name:
         raise ConfigError(
             Problem(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from fa4gen.config.load import load_config, locate
@@ -11,12 +12,12 @@ from fa4gen.config.paths import shown_path
 from fa4gen.counts import counted
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import CompileError, ConfigError, MissingCapabilityError, Problem
+from fa4gen.render.choice import FIRST, with_choice
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render
-from fa4gen.toolchain.batch import compile_many
 from fa4gen.toolchain.cache import Cache
+from fa4gen.toolchain.choose import choose_many
 from fa4gen.toolchain.compile import find_compiler
-from fa4gen.toolchain.model import Unit
 from fa4gen.vendor.compact import compact
 from fa4gen.vendor.family import family_of
 from fa4gen.vendor.folder import ROOTS
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
     from fa4gen.designs.shared.plans import Plan
+    from fa4gen.render.choice import ChoiceRecord
     from fa4gen.render.environment import TemplateSet
     from fa4gen.render.render import RenderedKernel
-    from fa4gen.toolchain.batch import Outcome
+    from fa4gen.toolchain.choose import Chosen, Render
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ def build_kernels(
 
     Raises ConfigError, also for two configs of one name; CompileError; MissingCapabilityError.
     """
-    planned = render_kernels(load_configs(configs, settings), prefix, templates)
-    return compile_kernels(planned, compiler=compiler, jobs=jobs)
+    loaded = load_configs(configs, settings)
+    return compile_kernels(loaded, prefix, templates, compiler=compiler, jobs=jobs)
 
 
 def load_configs(
@@ -79,50 +81,80 @@ def load_configs(
 
 
 def render_kernels(
-    loaded: Sequence[LoadedConfig], prefix: str, templates: TemplateSet | None = None
+    loaded: Sequence[LoadedConfig],
+    prefix: str,
+    templates: TemplateSet | None = None,
+    choices: Sequence[ChoiceRecord] = (),
 ) -> list[PlannedKernel]:
-    """Plan, rename and render each config; ConfigError, TemplateError."""
-    _refuse_same_names(loaded)
-    templates = templates or open_templates()
-    _refuse_taken_names(loaded, prefix, templates)
+    """Plan, rename and render each config; ConfigError, TemplateError.
+
+    ``choices``: what was taken of each, where that is known; else it is the first candidate.
+    """
+    render = _renderer(loaded, prefix, templates)
     planned = []
     problems: list[Problem] = []
-    for item in loaded:
+    for item, choice in zip(loaded, choices or repeat(FIRST), strict=False):
         try:
-            plan = with_prefix(build_plan(item.config), prefix)
-            family_of(plan).refuse(plan)
+            plan = build_plan(item.config, choice.keys)
+            rendered = with_choice(render(plan, item), choice)
         except ConfigError as error:
             problems += locate(error, item).problems
             continue
-        rendered = compact(render(plan, item, templates), prefix)
-        planned.append(PlannedKernel(item, plan, rendered))
+        planned.append(PlannedKernel(item, with_prefix(plan, prefix), rendered))
     if problems:
         raise ConfigError(*problems)
     return planned
 
 
 def compile_kernels(
-    planned: Sequence[PlannedKernel],
+    loaded: Sequence[LoadedConfig],
+    prefix: str,
+    templates: TemplateSet | None = None,
     *,
     compiler: str = "auto",
     jobs: int = 1,
-    on_done: Callable[[Outcome], None] | None = None,
+    on_done: Callable[[Chosen], None] | None = None,
 ) -> list[VendoredKernel]:
-    """Compile each kernel, ``jobs`` at a time; CompileError, MissingCapabilityError."""
-    units = [Unit(k.plan.name, k.rendered.source, k.rendered.headers, k.plan.arch) for k in planned]
-    outcomes = compile_many(
-        units, [find_compiler(compiler)], cache=Cache.default(), jobs=jobs, on_done=on_done
+    """Plan, rename, render and compile each config, ``jobs`` at a time.
+
+    Raises ConfigError, TemplateError, CompileError, MissingCapabilityError.
+    """
+    chosen = choose_many(
+        loaded,
+        [find_compiler(compiler)],
+        cache=Cache.default(),
+        jobs=jobs,
+        render=_renderer(loaded, prefix, templates),
+        on_done=on_done,
     )
-    failed = [outcome for outcome in outcomes if outcome.problems]
+    failed = [outcome for one in chosen for outcome in one.outcomes if outcome.problems]
     if failed:
         absent = all(o.exit_status == MissingCapabilityError.exit_status for o in failed)
         kind = MissingCapabilityError if absent else CompileError
         raise kind(*(problem for outcome in failed for problem in outcome.problems))
     return [
-        VendoredKernel(kernel.loaded, kernel.plan, kernel.rendered, outcome.kernel)
-        for kernel, outcome in zip(planned, outcomes, strict=True)
-        if outcome.kernel is not None
+        VendoredKernel(
+            one.loaded,
+            with_prefix(one.plan, prefix),
+            with_choice(one.candidate.rendered, one.record),
+            one.kernel,
+        )
+        for one in chosen
     ]
+
+
+def _renderer(loaded: Sequence[LoadedConfig], prefix: str, templates: TemplateSet | None) -> Render:
+    """Return what renders a kernel as a folder has it; ConfigError for names that clash."""
+    _refuse_same_names(loaded)
+    templates = templates or open_templates()
+    _refuse_taken_names(loaded, prefix, templates)
+
+    def renamed(plan: Plan, item: LoadedConfig) -> RenderedKernel:
+        named = with_prefix(plan, prefix)
+        family_of(named).refuse(named)
+        return compact(render(named, item, templates), prefix)
+
+    return renamed
 
 
 def _refuse_same_names(loaded: Sequence[LoadedConfig]) -> None:

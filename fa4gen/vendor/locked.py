@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from fa4gen.config.load import LoadedConfig, validate_document
 from fa4gen.config.yaml_positions import read_document
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.render.manifest import sha256
+from fa4gen.render.choice import FIRST, choice_of
+from fa4gen.render.manifest import intact_manifest, sha256
 from fa4gen.toolchain.model import CompiledKernel, Resources
 from fa4gen.vendor.image import ALPHABET, Image, image_lines
 from fa4gen.vendor.lock import LOCK_NAME
@@ -19,6 +20,7 @@ from fa4gen.vendor.on_disk import read_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fa4gen.render.choice import ChoiceRecord
     from fa4gen.vendor.kernels import PlannedKernel
     from fa4gen.vendor.lock import Lock, LockedKernel
 
@@ -54,6 +56,19 @@ def locked_configs(lock: Lock) -> list[LoadedConfig]:
         remedy = "This fa4gen does not take the config any more: give it anew, --update DIR CONFIG."
         raise ConfigError(*problems, Problem("the folder's configs are not valid today", remedy))
     return loaded
+
+
+def locked_choices(lock: Lock, folder: Path) -> list[ChoiceRecord]:
+    """Return which candidate each kernel of ``folder`` is; the first where no manifest says it."""
+    return [_choice(folder, f"kernels/{kernel.symbol}.json") for kernel in lock.kernels]
+
+
+def _choice(folder: Path, manifest: str) -> ChoiceRecord:
+    try:
+        found = intact_manifest(read_file(folder, manifest))
+    except ConfigError:  # a link, or unreadable
+        return FIRST
+    return FIRST if found is None else choice_of(found)
 
 
 def config_source(path: Path, shipped: str) -> str:

@@ -7,7 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fa4gen.errors import ConfigError, Fa4genError, Problem
+from fa4gen.errors import (
+    CompileError,
+    ConfigError,
+    Fa4genError,
+    MissingCapabilityError,
+    Problem,
+)
 from fa4gen.verify.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -61,16 +67,12 @@ def build_kernel(
     config: str, compiler: str = "auto", settings: Sequence[Setting] = ()
 ) -> BuiltKernel:
     """Load, plan, render and compile a config file; errors are part of the result."""
+    from fa4gen.callables import compile_config
     from fa4gen.config.load import load_config, locate
     from fa4gen.config.paths import shown_path
     from fa4gen.designs.build import build_plan
-    from fa4gen.render.render import render
-    from fa4gen.toolchain.cache import Cache
-    from fa4gen.toolchain.compile import compile_kernel
-    from fa4gen.toolchain.model import Unit
 
     plan = None
-    proof = "not rendered"
     shown = shown_path(Path(config))
     try:
         loaded = load_config(config, settings)
@@ -78,20 +80,12 @@ def build_kernel(
             plan = build_plan(loaded.config)
         except ConfigError as error:
             raise locate(error, loaded) from error
-        rendered = render(plan, loaded)
-        proof = "rendered"
-        compiled = compile_kernel(
-            rendered.source,
-            rendered.headers,
-            plan.arch,
-            name=plan.name,
-            compiler=compiler,
-            cache=Cache.default(),
-        )
+        chosen = compile_config(loaded, compiler=compiler)
     except Fa4genError as error:
+        was_rendered = isinstance(error, CompileError | MissingCapabilityError)
+        proof = "rendered" if was_rendered else "not rendered"
         return BuiltKernel(shown, plan, None, proof, error.problems, error.exit_status)
-    unit = Unit(plan.name, rendered.source, rendered.headers, plan.arch)
-    return BuiltKernel(shown, plan, compiled, "compiled", unit=unit)
+    return BuiltKernel(shown, chosen.plan, chosen.kernel, "compiled", unit=chosen.candidate.unit)
 
 
 def build_kernels(

@@ -206,13 +206,13 @@ def _measured(
     for one in shown:
         candidate = one.candidate
         try:
-            compiled = compile_config(candidate.loaded, candidate.plan, compiler=options.compiler)
+            chosen = compile_config(candidate.loaded, compiler=options.compiler, fixes=False)
         except MissingCapabilityError:
             raise
         except Fa4genError as error:
             left_out[candidate.name] = error.problems[0].message
             continue
-        kernels.append((candidate.plan, compiled))
+        kernels.append((chosen.plan, chosen.kernel))
     if not kernels:
         problems = tuple(Problem(f"{name}: {why}") for name, why in left_out.items())
         return replace(record, winner="", problems=problems)
@@ -362,7 +362,7 @@ def kernels_to_compile(
 
 def _compile_into_cache(candidate: Candidate, *, compiler: str) -> Done[bool]:
     try:
-        compile_config(candidate.loaded, candidate.plan, compiler=compiler)
+        compile_config(candidate.loaded, compiler=compiler, fixes=False)
     except Fa4genError:
         return Done(False)
     return Done(True)

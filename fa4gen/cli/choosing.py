@@ -1,0 +1,97 @@
+"""What ``render`` leaves to the compiler: kernels whose manifest does not say yet what it took."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fa4gen.counts import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fa4gen.errors import Problem
+    from fa4gen.render.batch import RenderedConfig
+    from fa4gen.toolchain.choose import Chosen
+
+
+def choose_candidates(
+    rendered: Sequence[RenderedConfig], folder: Path, templates: Path | None, *, jobs: int
+) -> list[RenderedConfig]:
+    """Return ``rendered`` with what a compiler takes, where the manifests in ``folder`` lack it.
+
+    Without a compiler, and where the source of a template is wrong, a kernel stays what it is, and
+    a note says so. Raises CompileError for kernels of which no candidate compiles clean.
+    """
+    from fa4gen.cli.output import note
+    from fa4gen.cli.progress import progress
+    from fa4gen.errors import CompileError, MissingCapabilityError
+    from fa4gen.render.choice import is_as_compiled
+    from fa4gen.render.environment import open_templates
+    from fa4gen.render.render import render
+    from fa4gen.toolchain.cache import Cache
+    from fa4gen.toolchain.choose import choose_many
+    from fa4gen.toolchain.compile import find_compiler
+
+    unknown = [item for item in rendered if not is_as_compiled(item.kernel, folder)]
+    if not unknown:
+        return list(rendered)
+    try:
+        tool = find_compiler()
+    except MissingCapabilityError as error:
+        note(f"rendered, not compiled: {error.problems[0].message}")
+        return without_compiler(rendered, folder)
+    with progress(len(unknown), "kernels compiled") as bar:
+        chosen = choose_many(
+            [item.loaded for item in unknown],
+            [tool],
+            cache=Cache.default(),
+            jobs=jobs,
+            render=partial(render, templates=open_templates(templates)),
+            on_done=lambda _: bar.advance(),
+        )
+    found = dict(zip(map(id, unknown), chosen, strict=True))
+    refused = [
+        problem
+        for item in unknown
+        if not found[id(item)].is_settled
+        for problem in _problems(item, found[id(item)], templates)
+    ]
+    if refused:
+        raise CompileError(*refused)
+    wrong = [one for one in chosen if one.outcomes[0].problems]
+    if wrong:
+        note(
+            f"{counted(len(wrong), 'kernel')} rendered, not compiled: "
+            f"{wrong[0].outcomes[0].problems[0].message}; `fa4gen compile` says where"
+        )
+    return [_taken(item, found[id(item)]) if id(item) in found else item for item in rendered]
+
+
+def without_compiler(rendered: Sequence[RenderedConfig], folder: Path) -> list[RenderedConfig]:
+    """Return ``rendered`` with manifests that name a compiler only where it took these texts."""
+    from fa4gen.render.choice import is_as_compiled, not_compiled
+
+    return [
+        item
+        if is_as_compiled(item.kernel, folder)
+        else replace(item, kernel=not_compiled(item.kernel))
+        for item in rendered
+    ]
+
+
+def _taken(item: RenderedConfig, chosen: Chosen) -> RenderedConfig:
+    from fa4gen.render.choice import with_choice
+
+    kernel = with_choice(chosen.candidate.rendered, chosen.record)
+    return replace(item, kernel=kernel, plan=chosen.plan)
+
+
+def _problems(item: RenderedConfig, chosen: Chosen, templates: Path | None) -> tuple[Problem, ...]:
+    from fa4gen.toolchain.origin import Origins
+
+    first = replace(item, kernel=chosen.candidate.rendered, plan=chosen.plan)
+    problems = [problem for outcome in chosen.outcomes for problem in outcome.problems]
+    return Origins(first, templates).trace(problems)
