@@ -52,6 +52,7 @@ def _make_helpers_importable() -> None:
 
 _take_ctrl_c()
 _make_helpers_importable()
+os.environ["FA4GEN_NO_COMPILE"] = "1"  # render compiles in the tests of that alone
 os.environ.pop("COLUMNS", None)  # workers of pytest-xdist have it: tables are as wide as it says
 
 # Tests must not depend on how fast or busy a machine is, and draw the same in each run unless fresh

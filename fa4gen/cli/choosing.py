@@ -50,7 +50,7 @@ def choose_candidates(
             cache=Cache.default(),
             jobs=jobs,
             render=partial(render, templates=open_templates(templates)),
-            on_done=lambda _: bar.advance(),
+            on_done=bar.advance,
         )
     found = dict(zip(map(id, unknown), chosen, strict=True))
     refused = [

@@ -116,7 +116,7 @@ def command(
             waive=waive,
             jobs=jobs,
             render=partial(render, templates=open_templates(templates)),
-            on_done=lambda _: bar.advance(),
+            on_done=bar.advance,
         )
     rows: list[Row] = []
     for before, one in zip(rendered, chosen, strict=True):

@@ -90,9 +90,10 @@ def command(
 
     Without CONFIG, of the project's: the configs that fa4gen.toml, or [tool.fa4gen] in
     pyproject.toml, names here or above. Files that already hold the right bytes are not touched.
-    A config leaves tiles and register counts to its design, which has several to try: the first that
-    a compiler takes without spills is written, and the manifest says which. It is compiled once: as
-    long as config and templates are the same, the manifest on disk is believed.
+
+    A config leaves tiles and register counts to its design, which has several to try: the first
+    that a compiler takes without spills is written, and the manifest says which. It is compiled
+    once: as long as config and templates are the same, the manifest on disk is believed.
 
     All is checked and on the disk before any file is replaced: a wrong config, an edited file that
     would be overwritten, or a full disk, leaves every file as it was.

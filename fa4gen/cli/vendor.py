@@ -268,7 +268,7 @@ class _Work:
                 templates,
                 compiler=self.compiler,
                 jobs=self.jobs,
-                on_done=lambda _: bar.advance(),
+                on_done=bar.advance,
             )
 
 

@@ -11,7 +11,7 @@ from fa4gen.errors import ConfigError, Fa4genError, Problem, TemplateError
 from fa4gen.json_text import parse_json
 from fa4gen.render.choice import FIRST, choice_of, recorded_choice, with_choice
 from fa4gen.render.environment import TemplateSet, open_templates
-from fa4gen.render.render import RenderedKernel, folder_of, render
+from fa4gen.render.render import RenderedKernel, render
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,8 +66,9 @@ def render_configs(
     """Return what each config of ``paths``, changed by ``settings``, renders to, in their order.
 
     What a config leaves to a compiler is what the manifests below ``recorded`` say, else what its
-    design tries first: nothing is compiled. Raises ConfigError with the problems of all configs, two configs of the same architecture and
-    name among them, or TemplateError once for each place at fault.
+    design tries first: nothing is compiled. Raises ConfigError with the problems of all configs,
+    two configs of the same architecture and name among them, or TemplateError once for each place
+    at fault.
     """
     templates = open_templates(user_templates)  # before any worker: the folder may not exist
     workers = min(jobs, len(paths) // _KERNELS_PER_WORKER)
@@ -138,7 +139,7 @@ def _load_and_plan(
 
     loaded = load_config(path, settings)
     config = loaded.config
-    choice = FIRST if recorded is None else recorded_choice(recorded / folder_of(config), config)
+    choice = FIRST if recorded is None else recorded_choice(recorded, config)
     try:
         return loaded, build_plan(config, choice.keys), choice
     except ConfigError as error:

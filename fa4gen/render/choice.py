@@ -11,7 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.json_text import parse_json
-from fa4gen.render.manifest import CHOICE, config_sha256, intact_manifest, manifest_json, sealed
+from fa4gen.render.manifest import (
+    CHOICE,
+    config_sha256,
+    folder_of,
+    intact_manifest,
+    manifest_json,
+    sealed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,10 +57,11 @@ FIRST = ChoiceRecord()
 """The first candidate, of which no compiler said anything."""
 
 
-def recorded_choice(folder: Path, config: Config) -> ChoiceRecord:
-    """Return what the manifest in ``folder`` says of ``config``; FIRST for none, or another's."""
+def recorded_choice(out: Path, config: Config) -> ChoiceRecord:
+    """Return what the manifest below ``out`` says of ``config``; FIRST for none, or another's."""
     try:
-        found = intact_manifest((folder / f"{config.name}.json").read_bytes())
+        manifest = out / folder_of(config) / f"{config.name}.json"
+        found = intact_manifest(manifest.read_bytes())
         if found is None or found["inputs"]["config_sha256"] != config_sha256(config):
             return FIRST
         return _read(found)
@@ -88,11 +96,11 @@ def not_compiled(rendered: RenderedKernel) -> RenderedKernel:
     return with_choice(rendered, ChoiceRecord(keys))
 
 
-def is_as_compiled(rendered: RenderedKernel, folder: Path) -> bool:
-    """Whether the manifest in ``folder`` says that a compiler took these very texts."""
+def is_as_compiled(rendered: RenderedKernel, out: Path) -> bool:
+    """Whether the manifest below ``out`` says that a compiler took these very texts."""
     name = f"{rendered.name}.json"
     try:
-        found = intact_manifest((folder / name).read_bytes())
+        found = intact_manifest((out / rendered.folder / name).read_bytes())
     except OSError:
         return False
     if found is None or not choice_of(found).compiler:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fa4gen.json_text import parse_json
 from fa4gen.strict import Strict
@@ -38,6 +38,23 @@ out, so that the hashes of such configs stay."""
 def sha256(data: str | bytes) -> str:
     """Return the hash in hexadecimal; of text, in UTF-8."""
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
+
+
+class _Named(Protocol):
+    """A kernel or its config."""
+
+    @property
+    def arch(self) -> str:
+        """Its architecture."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
+def folder_of(kernel: _Named) -> str:
+    """Return where the files of a kernel belong, relative to the output folder."""
+    return f"{kernel.arch}/{kernel.name}"
 
 
 def config_sha256(config: Config) -> str:

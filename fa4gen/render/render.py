@@ -10,7 +10,7 @@ from fa4gen.errors import Fa4genError
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
 from fa4gen.render.instructions import FAMILIES, PLACEHOLDER, RINGS, called, code_words, put_in
 from fa4gen.render.line_map import LineTags, split_tags
-from fa4gen.render.manifest import config_sha256, manifest_text
+from fa4gen.render.manifest import config_sha256, folder_of, manifest_text
 from fa4gen.render.template_errors import TemplateLine, template_error, template_problem
 from fa4gen.render.text_check import first_breach
 from fa4gen.render.wrap import wrap
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.config.schema import Config
     from fa4gen.designs.shared.plans import Plan
     from fa4gen.errors import TemplateError
 
@@ -62,11 +61,6 @@ class RenderedKernel:
     def headers(self) -> dict[str, str]:
         """The headers that N.cu includes, by name."""
         return {n: text for n, text in self.files.items() if n.endswith(HEADER_SUFFIXES)}
-
-
-def folder_of(kernel: RenderedKernel | Config) -> str:
-    """Return where the files of a kernel belong, relative to the output folder."""
-    return f"{kernel.arch}/{kernel.name}"
 
 
 def render(

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.shared.plans import Plan
-    from fa4gen.toolchain.choose import Chosen
     from fa4gen.render.environment import TemplateSet
     from fa4gen.render.render import RenderedKernel
     from fa4gen.sweep.record import Stage
+    from fa4gen.toolchain.choose import Chosen
     from fa4gen.toolchain.model import CompiledKernel, Compiler
     from fa4gen.verify.verdict import Verdict
 

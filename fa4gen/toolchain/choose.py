@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fa4gen.config.load import locate
 from fa4gen.designs.build import build_plan, candidates_of, relaxations_of
@@ -131,29 +131,37 @@ def choose_many(
     jobs: int = 1,
     render: Render = render,
     fixes: bool = True,
-    on_done: Callable[[Chosen], None] | None = None,
+    on_done: Callable[[], object] = lambda: None,
 ) -> list[Chosen]:
     """Return for each config the first candidate that every compiler takes, in their order.
 
     ``jobs`` kernels are compiled at a time: candidates of a config beside each other where there
     are fewer configs. One that has no such candidate keeps its first, with its problems, and with
     ``fixes`` changes with which it was seen to compile. Raises ConfigError with all problems of
-    configs that cannot be planned, and TemplateError.
+    configs that cannot be planned, and TemplateError. ``on_done`` is called once for each config.
     """
     compile_units = partial(
         compile_many, compilers=compilers, cache=cache, waive=waive, jobs=jobs, places=False
     )
+    waiting = {(loaded.config.arch, loaded.config.name) for loaded in configs}
 
-    def walk(some: Sequence[LoadedConfig]) -> list[Chosen]:
-        return _walk(some, compile_units, max(1, jobs // len(compilers)), render)
+    def compiled(outcome: Outcome) -> None:
+        kernel = (outcome.unit.arch, outcome.unit.name)
+        if outcome.compiled and kernel in waiting:
+            waiting.discard(kernel)
+            on_done()
 
-    def settled(one: Chosen) -> Chosen:
-        found = one if one.is_settled or not fixes else _with_fixes(one, compile_units, walk)
-        if on_done:
-            on_done(found)
-        return found
+    def walk(some: Sequence[LoadedConfig], **options: Any) -> list[Chosen]:
+        at_once = max(1, jobs // len(compilers))
+        return _walk(some, partial(compile_units, **options), at_once, render)
 
-    return [settled(one) for one in walk(configs)]
+    chosen = []
+    for one in walk(configs, on_done=compiled):
+        as_it_is = one.is_settled or not fixes
+        chosen.append(one if as_it_is else _with_fixes(one, compile_units, walk))
+    for _ in waiting:
+        on_done()
+    return chosen
 
 
 def _walk(
@@ -170,8 +178,7 @@ def _walk(
         drawn = {number: list(islice(walk.rest, ahead)) for number, walk in walks.items()}
         units = [candidate.unit for few in drawn.values() for candidate in few]
         made = compile_units(units)
-        each = len(made) // max(1, len(units))  # of every compiler
-        by_unit = iter([tuple(made[i : i + each]) for i in range(0, len(made), each or 1)])
+        by_unit = iter(_by_unit(made, len(units)))
         for number, few in drawn.items():
             tried = [(one, next(by_unit)) for one in few]
             chosen = walks[number].settle(tried)
@@ -180,6 +187,14 @@ def _walk(
             done[number] = chosen or walks[number].refused()
             del walks[number]
     return [done[number] for number in range(len(configs))]
+
+
+def _by_unit(outcomes: Sequence[Outcome], units: int) -> list[tuple[Outcome, ...]]:
+    """Return the outcomes of each unit, one of each compiler."""
+    if not units:
+        return []
+    each = len(outcomes) // units
+    return [tuple(outcomes[i : i + each]) for i in range(0, len(outcomes), each)]
 
 
 def _begin(configs: Sequence[LoadedConfig], render: Render) -> list[_Walk]:

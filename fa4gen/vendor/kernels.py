@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fa4gen.render.choice import ChoiceRecord
     from fa4gen.render.environment import TemplateSet
     from fa4gen.render.render import RenderedKernel
-    from fa4gen.toolchain.choose import Chosen, Render
+    from fa4gen.toolchain.choose import Render
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def compile_kernels(
     *,
     compiler: str = "auto",
     jobs: int = 1,
-    on_done: Callable[[Chosen], None] | None = None,
+    on_done: Callable[[], object] = lambda: None,
 ) -> list[VendoredKernel]:
     """Plan, rename, render and compile each config, ``jobs`` at a time.
 

@@ -103,7 +103,8 @@ def test_json_is_the_manifests_plan(
     capsys.readouterr()
     assert main(["explain", "k.yaml", "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert data == {"kernels": [{"config": "k.yaml", "plan": manifest["plan"]}]}
+    candidates, plan = manifest["choice"], manifest["plan"]
+    assert data == {"kernels": [{"config": "k.yaml", "candidates": candidates, "plan": plan}]}
 
 
 def test_a_config_that_cannot_work(config: Path, capsys: pytest.CaptureFixture[str]) -> None:

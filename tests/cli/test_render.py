@@ -50,9 +50,9 @@ def test_a_folder_of_configs(work: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert generated(work) == files_of("one") | files_of("two")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "created   generated/sm_90a/one/one.cu"
-    assert lines[-1] == "rendered 2 kernels; files: 8 created"
+    assert lines[-1] == "rendered 2 kernels, not compiled; files: 8 created"
     assert render("kernels") == 0
-    assert capsys.readouterr().out == "rendered 2 kernels; files: 8 unchanged\n"
+    assert capsys.readouterr().out == "rendered 2 kernels, not compiled; files: 8 unchanged\n"
 
 
 def test_a_full_disk_leaves_no_file_of_any_kernel(
@@ -108,7 +108,9 @@ def test_dry_run_writes_nothing(work: Path, capsys: pytest.CaptureFixture[str]) 
     assert not (work / "d").exists()
     out = capsys.readouterr().out
     assert "created   generated/sm_90a/one/one.cu" in out
-    assert out.endswith("dry run, nothing written: rendered 2 kernels; files: 8 created\n")
+    assert out.endswith(
+        "dry run, nothing written: rendered 2 kernels, not compiled; files: 8 created\n"
+    )
 
 
 def test_diff_shows_what_changes(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
