@@ -1,4 +1,4 @@
-"""Whether every config that is accepted compiles clean: a random sample, rendered and compiled.
+"""What a compiler makes of random configs: of each, the candidates are walked and one is taken.
 
 python benchmarks/random_configs.py [--count 400] [--seed 0] [--first 0] [--only DESIGN] [-j N]
                                     [--having KEY ...] [--cache DIR] [--json FILE] [--plan-only]
@@ -8,15 +8,16 @@ Configs are drawn from the JSON Schema, a design of a kernel after the other: ke
 are added to the schema are drawn without a change here. A key is kept where schema and plan accept
 the config with it, so that accepted configs have many keys. Config number i depends on the seed and
 on i alone; ``--having`` names keys that each config has, where what they do is in question. Each
-config is rendered, compiled by NVRTC and linted; ``--json`` appends a line for each:
+config is rendered and compiled by NVRTC as every command does it; ``--json`` appends a line:
 
-clean    compiled, and the lint found nothing
-lint     compiled, but the lint refuses it: registers are spilled, say
-refused  by the compiler; or by the plan, for a config of ``--again``
+clean    a candidate compiles clean
+refused  none does, and the refusal offers changes that were compiled; or the plan refuses a config
+         of ``--again``
+stuck    none does, and nothing is offered
 crash    of the plan, the templates or the toolchain: a bug of fa4gen's
 
 ``--again`` takes the configs of such a file in place of drawn ones: after a change of a kernel or a
-limit. The exit status is 1 where the lint or the compiler refuses one, or one crashes.
+limit. The exit status is 1 where one is stuck or crashes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
@@ -44,17 +45,19 @@ from fa4gen.config.schema import architectures, family  # noqa: E402
 from fa4gen.designs.build import build_plan  # noqa: E402
 from fa4gen.designs.registry import DESIGNS, Design, design_for  # noqa: E402
 from fa4gen.errors import ConfigError  # noqa: E402
-from fa4gen.render.environment import TemplateSet, open_templates  # noqa: E402
-from fa4gen.render.render import RenderedKernel, render  # noqa: E402
-from fa4gen.toolchain.batch import Outcome, compile_many, find_compilers  # noqa: E402
+from fa4gen.render.environment import open_templates  # noqa: E402
+from fa4gen.render.render import render  # noqa: E402
 from fa4gen.toolchain.cache import Cache  # noqa: E402
-from fa4gen.toolchain.model import Unit  # noqa: E402
+from fa4gen.toolchain.choose import choose_many  # noqa: E402
+from fa4gen.toolchain.compile import find_compiler  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from fa4gen.config.load import LoadedConfig
     from fa4gen.config.schema import Config
     from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.toolchain.choose import Chosen
 
 Keys = dict[str, Any]
 WIDE = 4096
@@ -65,7 +68,7 @@ TRIES = 3
 """Values drawn for a key before it is left out."""
 PORTION = 16
 """Configs whose kernels are compiled by the same processes."""
-BAD = ("lint", "refused", "crash")
+BAD = ("stuck", "crash")
 WITH_DESIGN: Mapping[str, Keys] = {
     "attention_latent": {"value_depth": 512, "pack_heads": True},
     "attention_latent_sm100": {"value_depth": 512, "pack_heads": True, "cta_group": 2},
@@ -307,58 +310,54 @@ class Record:
     config: Keys
     design: str
     verdict: str
-    """clean, rendered (with --plan-only), lint, refused, crash."""
+    """clean, rendered (with --plan-only), refused, stuck, crash."""
     findings: tuple[str, ...] = ()
+    set: Mapping[str, object] = field(default_factory=dict)
+    """What the candidate that was taken sets."""
+    candidates: int = 0
+    """That were compiled up to it."""
     registers: int = 0
-    spill_bytes: int = 0
-    """Stored and loaded."""
-    seconds: float = 0.0
-    """Of the compiler."""
-
-
-def rendered(keys: Keys, templates: TemplateSet) -> RenderedKernel:
-    """Return what ``keys`` render to."""
-    loaded = load_mapping(keys, keys["name"])
-    return render(build_plan(loaded.config), loaded, templates)
 
 
 def tried(
-    configs: Sequence[Keys],
-    templates: TemplateSet,
-    compiled: Callable[[Sequence[Unit]], Sequence[Outcome]] | None,
+    configs: Sequence[Keys], chosen: Callable[[Sequence[LoadedConfig]], Sequence[Chosen]] | None
 ) -> list[Record]:
-    """Render ``configs`` and, with ``compiled``, compile and lint them."""
+    """Render ``configs`` and, with ``chosen``, compile their candidates."""
     done: dict[int, Record] = {}
-    units: dict[int, Unit] = {}
+    loaded: dict[int, LoadedConfig] = {}
+    templates = open_templates()
     for number, keys in enumerate(configs):
         design = ""
         try:
-            design = design_for(load_mapping(keys, keys["name"]).config).name
-            kernel = rendered(keys, templates)
-            units[number] = Unit(kernel.name, kernel.source, kernel.headers, kernel.arch)
+            one = load_mapping(keys, keys["name"])
+            design = design_for(one.config).name
+            render(build_plan(one.config), one, templates)
+            loaded[number] = one
             done[number] = Record(keys, design, "rendered")
         except ConfigError as error:
             done[number] = Record(keys, design, "refused", tuple(map(str, error.problems)))
         except Exception:
             done[number] = Record(keys, design, "crash", (traceback.format_exc(),))
-    if compiled:
-        for number, outcome in zip(units, compiled(list(units.values())), strict=True):
-            done[number] = _judged(done[number], outcome)
+    if chosen:
+        for number, found in zip(loaded, chosen(list(loaded.values())), strict=True):
+            done[number] = _judged(done[number], found)
     return [done[number] for number in range(len(configs))]
 
 
-def _judged(record: Record, outcome: Outcome) -> Record:
+def _judged(record: Record, found: Chosen) -> Record:
+    (outcome,) = found.outcomes
     findings = tuple(map(str, outcome.problems))
-    if outcome.kernel is None:
-        return replace(record, verdict="refused", findings=findings)
-    used = outcome.kernel.resources
+    verdict = "clean"
+    if findings:
+        offers = outcome.problems[0].remedy.startswith("Set ")
+        verdict = "crash" if outcome.is_final else "refused" if offers else "stuck"
     return replace(
         record,
-        verdict="lint" if findings else "clean",
+        verdict=verdict,
         findings=findings,
-        registers=used.registers,
-        spill_bytes=used.spill_store_bytes + used.spill_load_bytes,
-        seconds=round(outcome.kernel.seconds, 2),
+        set=found.candidate.changes,
+        candidates=len(found.left) + 1,
+        registers=outcome.kernel.resources.registers if outcome.kernel else 0,
     )
 
 
@@ -366,14 +365,13 @@ def records(
     configs: Iterator[Keys], *, jobs: int = 1, cache: Cache | None = None, compiled: bool = True
 ) -> Iterator[Record]:
     """Yield the record of each config; ``jobs`` are compiled at a time."""
-    templates = open_templates()
-    tools = find_compilers("nvrtc") if compiled else []
+    tools = [find_compiler("nvrtc")] if compiled else []
 
-    def build(units: Sequence[Unit]) -> Sequence[Outcome]:
-        return compile_many(units, tools, cache=cache, jobs=jobs)
+    def choose(loaded: Sequence[LoadedConfig]) -> Sequence[Chosen]:
+        return choose_many(loaded, tools, cache=cache, jobs=jobs)
 
     while portion := list(islice(configs, PORTION if jobs > 1 else 1)):
-        yield from tried(portion, templates, build if compiled else None)
+        yield from tried(portion, choose if compiled else None)
 
 
 def drawn_configs(arguments: argparse.Namespace) -> Iterator[Keys]:
@@ -404,6 +402,7 @@ def main() -> int:
     arguments = parser.parse_args()
     cache = Cache(arguments.cache) if arguments.cache else Cache.default()
     counts: Counter[str] = Counter()
+    compiled: Counter[int] = Counter()
     start = time.perf_counter()
     for record in records(
         drawn_configs(arguments),
@@ -412,6 +411,7 @@ def main() -> int:
         compiled=not arguments.plan_only,
     ):
         counts[record.verdict] += 1
+        compiled[record.candidates] += record.verdict == "clean"
         if arguments.json:
             with arguments.json.open("a") as file:
                 file.write(json.dumps(asdict(record)) + "\n")
@@ -420,6 +420,9 @@ def main() -> int:
             print("\n".join(record.findings), flush=True)
     words = ", ".join(f"{verdict}: {count}" for verdict, count in sorted(counts.items()))
     print(f"{sum(counts.values())} configs in {time.perf_counter() - start:.0f} s: {words}")
+    if compiled.total():
+        mean = sum(n * times for n, times in compiled.items()) / compiled.total()
+        print(f"{compiled[1]} by the first candidate; candidates: mean {mean:.2f}, {max(compiled)}")
     return 1 if set(counts) & set(BAD) else 0
 
 

@@ -36,13 +36,6 @@ PlanOf = Callable[..., AttentionPlan]
             "Set overlap_epilogue: false; or epilogue: direct.",
         ),
         (
-            {"depth": 256, "mask": "causal", "cta_group": 2, "overlap_epilogue": True},
-            "overlap_epilogue",
-            "overlap_epilogue with cta_group: 2 and scheduler: static leaves a consumer too few "
-            "registers at depth 256",
-            "Set overlap_epilogue: false.",
-        ),
-        (
             {"depth": 64, "value_depth": 128, "epilogue": "tma_store"},
             "value_depth",
             "epilogue: tma_store stages the output in the query slot, whose 64 columns do not hold "
