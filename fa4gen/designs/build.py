@@ -49,6 +49,6 @@ def candidates_of(config: Config) -> Iterator[Changes]:
             yield changes
 
 
-def relaxations_of(config: Config) -> Iterator[Changes]:
-    """Yield changes of ``config`` after which a compiler may take it: see ``relaxations``."""
+def relaxations_of(config: Config) -> tuple[list[Changes], ...]:
+    """Return changes of ``config`` after which a compiler may take it: see ``relaxations``."""
     return relaxations(config, design_for(config).tuned_keys)

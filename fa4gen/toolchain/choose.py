@@ -264,7 +264,7 @@ def _left(tried: Iterable[tuple[Candidate, tuple[Outcome, ...]]]) -> tuple[Left,
 
 def _with_fixes(refused: Chosen, recompile: Callable[..., list[Outcome]], walk: Walk) -> Chosen:
     """Return what no candidate makes clean with its source lines, and fixes that compiled."""
-    words = in_words(list(islice(_fixes(refused.loaded, walk), MOST_FIXES)))
+    words = in_words(_fixes(refused.loaded, walk))
     outcomes = []
     for outcome in recompile([refused.candidate.unit], places=True):
         first, *others = outcome.problems
@@ -273,9 +273,16 @@ def _with_fixes(refused: Chosen, recompile: Callable[..., list[Outcome]], walk: 
     return replace(refused, outcomes=tuple(outcomes))
 
 
-def _fixes(loaded: LoadedConfig, walk: Walk) -> Iterator[Changes]:
-    """Yield changes of what the config gives with which it compiles clean."""
-    for changes in relaxations_of(loaded.config):
+def _fixes(loaded: LoadedConfig, walk: Walk) -> list[Changes]:
+    """Return changes with which it compiles clean, of the first kind that has any."""
+    for kind in relaxations_of(loaded.config):
+        if found := list(islice(_that_compile(loaded, kind, walk), MOST_FIXES)):
+            return found
+    return []
+
+
+def _that_compile(loaded: LoadedConfig, kind: Iterable[Changes], walk: Walk) -> Iterator[Changes]:
+    for changes in kind:
         try:
             (found,) = walk([replace(loaded, config=changed(loaded.config, changes))])
         except (ConfigError, ModelError):

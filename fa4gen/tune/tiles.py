@@ -33,6 +33,15 @@ LARGE = 300
 """Rows and columns of a tile from which a ring has five stages at most."""
 PACKED_BLOCKS = (64, 80, 96, 112, 128)
 """Keys of blocks that are tried with tiles of several heads."""
+WIDEST_BLOCKS: Mapping[int, Mapping[int, int]] = {
+    64: {192: 144},
+    96: {192: 128},
+    128: {192: 96},
+    192: {192: 0, 128: 160, 64: 176},
+    256: {192: 0, 128: 96, 64: 96},
+}
+"""Keys by columns of the output and rows of a tile: wider blocks of plain attention spill (NVRTC
+13, November 2026), and are not tried. What masks and scores take besides, the compiler says."""
 EVICTING: Final[Changes] = {"evict_first": "both", "num_epi_stages": 2}
 """Measured with tiles of 40 shapes: up to 17 % faster where few row tiles read the weights."""
 
@@ -82,15 +91,17 @@ class HopperAttentionTiles(HopperAttentionOrders):
 
     def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
         """See Tiles."""
-        del config
-        for rows in (64, 128, 192):
-            for keys in range(48, 193, 16):
+        depth = config["depth"] if config["value_depth"] == "auto" else config["value_depth"]
+        widest = {64: 192, 128: 192, 192: 192} | dict(WIDEST_BLOCKS[depth])
+        for rows, most in widest.items():
+            for keys in range(48, most + 1, 16):
                 for cta_group in (1, 2):
                     yield {"BM": rows, "BN": keys, "cta_group": cta_group}
         for heads in (2, 4, 8):
-            for rows in (64, 128, 192):
+            for rows, most in widest.items():
                 for keys in PACKED_BLOCKS:
-                    yield {"BM": rows, "BN": keys, "tile_heads": heads}
+                    if keys <= most:
+                        yield {"BM": rows, "BN": keys, "tile_heads": heads}
 
 
 class HopperGemmTiles:

@@ -45,11 +45,11 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernels that were compiled, which here costs nothing."""
     names: list[str] = []
 
-    def compile_one(candidate: Any, **_: Any) -> bytes:
+    def compile_one(candidate: Any, **_: Any) -> tuple[Any, bytes]:
         names.append(candidate.name)
-        return b""
+        return candidate.plan, b""
 
-    def compile_all(function: Any, tasks: Sequence[Any], *, jobs: int) -> list[bytes]:
+    def compile_all(function: Any, tasks: Sequence[Any], *, jobs: int) -> list[Any]:
         assert jobs >= 1
         return [function(task) for task in tasks]
 
@@ -153,11 +153,10 @@ def test_a_tile_of_the_table_that_does_not_compile_gives_way(
     monkeypatch.undo()
     on_chip(monkeypatch, H200)
 
-    def refuse(loaded: Any, plan: Any, **_: Any) -> Any:
-        del loaded
-        if plan.name == f"{BASE}_64x128":
+    def refuse(loaded: Any, **_: Any) -> Any:
+        if loaded.config.name == f"{BASE}_64x128":
             raise CompileError(Problem("registers are spilled"))
-        return SimpleNamespace(cubin=b"")
+        return SimpleNamespace(plan=loaded.config, kernel=SimpleNamespace(cubin=b""))
 
     monkeypatch.setattr(kernel_set, "compile_config", refuse)
     monkeypatch.setattr(kernel_set, "as_callable", lambda plan, _: lambda *_: plan.name)

@@ -55,10 +55,10 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the kernels that were compiled, which here costs nothing."""
     names: list[str] = []
 
-    def compile_one(candidate: Any, **options: Any) -> bytes:
+    def compile_one(candidate: Any, **options: Any) -> tuple[Any, bytes]:
         del options
         names.append(candidate.name)
-        return b""
+        return candidate.plan, b""
 
     monkeypatch.setattr(kernel_set, "_compile", compile_one)
     monkeypatch.setattr(kernel_set, "as_callable", lambda plan, _: Recorded(plan.name))
@@ -138,10 +138,10 @@ def test_a_region_of_a_table_goes_before_the_model(built: list[str]) -> None:
 def test_several_threads_compile_a_kernel_once(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, compiled = threading.Barrier(4), []
 
-    def slow(candidate: Any, **options: Any) -> bytes:
+    def slow(candidate: Any, **options: Any) -> tuple[Any, bytes]:
         del options
         compiled.append(candidate.name)
-        return b""
+        return candidate.plan, b""
 
     monkeypatch.setattr(kernel_set, "_compile", slow)
     monkeypatch.setattr(kernel_set, "as_callable", lambda plan, _: Recorded(plan.name))
@@ -277,12 +277,13 @@ def test_a_tile_that_does_not_compile_is_not_picked_again(
     """As registers of a tile may spill, which its plan does not know."""
     tried: list[str] = []
 
-    def refuse(loaded: Any, plan: Any, **options: Any) -> Any:
-        del loaded, options
-        tried.append(plan.name)
-        if "128x160" in plan.name or plan.name == BASE:
+    def refuse(loaded: Any, **options: Any) -> Any:
+        del options
+        name = loaded.config.name
+        tried.append(name)
+        if "128x160" in name or name == BASE:
             raise CompileError(Problem("registers are spilled"))
-        return SimpleNamespace(cubin=b"")
+        return SimpleNamespace(plan=loaded.config, kernel=SimpleNamespace(cubin=b""))
 
     monkeypatch.undo()
     monkeypatch.setattr(kernel_set, "as_callable", lambda plan, _: Recorded(plan.name))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from fa4gen.strict import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from fa4gen.strict import Strict
 
@@ -49,21 +49,22 @@ def given_keys(config: Strict, keys: Iterable[str]) -> tuple[str, ...]:
     return tuple(key for key in keys if key in given and getattr(config, key) != "auto")
 
 
-def relaxations(config: Strict, keys: Iterable[str]) -> Iterator[Changes]:
-    """Yield changes after which more may fit: of what is given, then of what is computed.
+def relaxations(config: Strict, keys: Iterable[str]) -> tuple[list[Changes], ...]:
+    """Return kinds of changes after which more may fit; a later kind changes more.
 
-    ``keys``: those that candidates give values; each that the config gives is left to the plan,
-    alone, then all of them.
+    ``keys``: those that candidates give values. First each that the config gives is left to the
+    plan, then all of them together, then something else is computed.
     """
-    given = given_keys(config, keys)
-    for key in given:
-        yield {key: "auto"}
-    if len(given) > 1:
-        yield dict.fromkeys(given, "auto")
-    data = config.data()
-    for changes in FEATURES:
-        if changes.keys() <= data.keys() and any(data[key] != changes[key] for key in changes):
-            yield changes
+    given, data = given_keys(config, keys), config.data()
+    return (
+        [{key: "auto"} for key in given],
+        [dict.fromkeys(given, "auto")] if len(given) > 1 else [],
+        [
+            changes
+            for changes in FEATURES
+            if changes.keys() <= data.keys() and any(data[key] != changes[key] for key in changes)
+        ],
+    )
 
 
 def changed(config: C, changes: Mapping[str, object]) -> C:

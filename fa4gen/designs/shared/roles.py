@@ -77,11 +77,12 @@ def nearest_split(arch: Architecture, split: RegisterSplit, num_consumers: int) 
 
 
 def wgmma_registers(columns: int, *, register_a: bool) -> int:
-    """Return the registers that the operands of a wgmma of 64 x ``columns`` take of each thread.
+    """Return the registers a thread has to have at launch for a wgmma of 64 x ``columns``.
 
-    Its sums, and with ``register_a`` 16 columns of the A operand, two elements to a register.
+    ptxas takes no wgmma with fewer, whatever else there is: error C7602 names this number, its sums
+    and 26 more, with ``register_a`` those of the A operand besides.
     """
-    return columns // 2 + (4 if register_a else 0)
+    return columns // 2 + (30 if register_a else 26)
 
 
 def _round_down(registers: int) -> int:

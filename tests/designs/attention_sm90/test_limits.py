@@ -145,7 +145,7 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
         (
             {"depth": 256, "BN": 48, "num_consumer_warpgroups": 3},
             "num_consumer_warpgroups",
-            "registers: the wgmma of P.V, 64 x 256 (depth), takes 256 / 2 + 4 = 132, but ptxas "
+            "registers: the wgmma of P.V, 64 x 256 (depth), takes 256 / 2 + 30 = 158, but ptxas "
             "compiles it for the 128 that each of 512 threads has at launch",
             "Set num_consumer_warpgroups: 2.",
         ),

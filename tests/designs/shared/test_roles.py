@@ -54,7 +54,7 @@ def test_a_split_that_works_is_its_own_nearest(split: RegisterSplit, num_consume
 
 @pytest.mark.parametrize(
     ("columns", "register_a", "needed"),
-    [(208, False, 104), (256, False, 128), (256, True, 132)],
+    [(208, False, 130), (256, False, 154), (256, True, 158)],  # ptxas's own words, with C7602
 )
 def test_wgmma_registers(columns: int, register_a: bool, needed: int) -> None:
     assert wgmma_registers(columns, register_a=register_a) == needed
