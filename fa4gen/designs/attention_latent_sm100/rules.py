@@ -47,16 +47,6 @@ def broken_rules(config: BlackwellAttentionConfig) -> Iterator[Fault]:
     fixed = [rule for rule in (*_FIXED, *of_values) if rule.key in fields]
     yield from other_values(config, "depth: 576", fixed)
     yield from unsupported_features(config)
-    mask = config.resolved_mask
-    ends = f"{mask.FIRST} {mask.LAST}"
-    if "max(" in ends or "min(" in ends:
-        yield Fault(
-            kind="several bounds of latent attention",
-            message=f"mask: {mask.name} bounds a row's keys by the larger or smaller of two, which "
-            "is not supported yet at depth 576 on Blackwell",
-            keys=("mask",),
-            remedies=([{"mask": "causal"}],),
-        )
     if config.page_size is not None and config.page_size % BLOCK_KEYS:
         yield Fault(
             kind="small pages of latent attention",

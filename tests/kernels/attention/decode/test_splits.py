@@ -20,6 +20,7 @@ KEYS: dict[str, Any] = {
 SOURCES: dict[str, dict[str, Any]] = {
     "lengths": {"key_lengths": True},
     "pages": {"keys": "paged", "page_size": 16},
+    "64 rows": {"key_lengths": True, "packed_rows": 64, "depth": 128, "split_keys": {"keys": 128}},
 }
 LENGTHS = ((2, 150), (2, 0), (2, 64), (2, 65), (2, 1))
 MUTANTS = {
@@ -30,8 +31,14 @@ MUTANTS = {
 
 
 @pytest.mark.emulate
-@pytest.mark.parametrize("arch", ["sm_90a", pytest.param("sm_100a", marks=pytest.mark.seeds)])
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    ("source", "arch"),
+    [
+        *((source, "sm_90a") for source in SOURCES),
+        pytest.param("lengths", "sm_100a", marks=pytest.mark.seeds),
+        pytest.param("pages", "sm_100a", marks=pytest.mark.seeds),
+    ],
+)
 def test_a_sequence_gives_the_same_bits_in_every_batch(source: str, arch: str) -> None:
     keys = {**KEYS, **SOURCES[source], "arch": arch}
     assert_isolated(kernel_of(keys), LENGTHS, (0, 3), (NAN,))
