@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.attention_sm100.candidates import KEYS
 from fa4gen.designs.attention_sm100.memory import attention_regions
-from fa4gen.designs.attention_sm100.registers import (
-    EXACT,
-    PREFERRED_BLOCKS,
-    softmax_registers,
-)
 from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
 from fa4gen.designs.attention_sm100.tensor_memory import columns_needed
-from fa4gen.designs.attention_sm100.values import KEY_STEP, TILE_ROWS, least_other_registers
+from fa4gen.designs.attention_sm100.values import KEY_STEP, ROW_REGISTERS, TILE_ROWS
 from fa4gen.designs.shared import limits
 from fa4gen.designs.shared.refusal import Changes, Fault
-from fa4gen.designs.shared.roles import WARPGROUP
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
@@ -29,8 +24,6 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
     yield from _tensor_memory(values)
     yield from _shared_memory(values)
     yield from _register_file(values)
-    least = {**limits.LEAST_REGISTERS, "other": least_other_registers(values)}
-    yield from limits.least_role_registers(values, back_to_auto(values.config), least)
     yield from _row_registers(values)
 
 
@@ -85,13 +78,13 @@ def _smaller_tiles(values: Values) -> list[Changes]:
 
 
 def _register_file(values: Values) -> Iterator[Fault]:
-    split, available = values.registers, register_pool(values)
-    room = available // WARPGROUP - split.correction - split.other
-    fewer = room // values.num_qo // 8 * 8
-    corrected = {"softmax": fewer, "correction": split.correction, "other": split.other}
-    fixes = ([{"registers": corrected}] if fewer >= 24 else [], [{"registers": "auto"}])
-    last = back_to_auto(values.config)
-    yield from limits.role_registers(values, values.num_qo, available, fixes, last)
+    yield from limits.role_registers(
+        values,
+        values.num_qo,
+        register_pool(values),
+        ([{"registers": "auto"}],),
+        back_to_auto(values.config),
+    )
 
 
 def registers_at_entry(values: Values) -> int:
@@ -105,27 +98,18 @@ def register_pool(values: Values) -> int:
 
 
 def _row_registers(values: Values) -> Iterator[Fault]:
-    config = values.config
-    most = min(values.registers.softmax, values.arch.max_registers_per_thread)
-    working = softmax_registers(config, values.exp2_fma_share, values.BN, values.num_qo)
-    needed = values.BN + working
-    if needed <= most:
-        return
-    fewer: list[Changes] = []
-    block = values.BN
-    if values.exp2_fma_share > (0 if block > PREFERRED_BLOCKS[0] else EXACT):
-        eighths = range(int(8 * values.exp2_fma_share) - 1, -1, -1)
-        fewer = [{"exp2_fma_share": n / 8} for n in eighths]
-    yield Fault(
+    """Yield a fault where a row of scores does not fit the registers of a softmax thread.
+
+    What else a thread keeps is for the compiler to say.
+    """
+    available = min(values.registers.softmax, values.arch.max_registers_per_thread)
+    needed = values.BN + ROW_REGISTERS
+    fault = Fault(
         kind="registers of a row",
-        message=f"registers: a softmax thread keeps the {values.BN} scores of a row and needs "
-        f"{working} more, with {values.exp2_fma_share:g} of the exponentials on the FMA pipe: "
-        f"{needed} in all, and has {most}",
-        keys=("BN", "exp2_fma_share", "registers"),
-        remedies=(
-            _narrower_blocks(values),
-            fewer,
-            [{"registers": "auto"}] if config.registers != "auto" else [],
-        ),
-        last_resort=({**few, **more} for few in ({}, *fewer) for more in back_to_auto(config)),
+        message=f"registers: a softmax thread keeps the {values.BN} scores of a row and "
+        f"{ROW_REGISTERS} of row state = {needed}, but has {available}",
+        keys=("BN", "registers"),
+        remedies=limits.each_to_auto(values.config, KEYS),
+        last_resort=back_to_auto(values.config),
     )
+    yield from limits.exceeded(fault, needed, available)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
-from fa4gen.designs.attention_sm100.values import KEY_STEP, TILE_ROWS, panel_columns
+from fa4gen.designs.attention_sm100.values import KEY_STEP, TILE_ROWS, are_parts_of, panel_columns
 from fa4gen.designs.shared.limits import range_of_fp8
 from fa4gen.designs.shared.refusal import Changes, Fault
 
@@ -54,8 +54,7 @@ def _parts_of_depth(values: Values) -> Iterator[Fault]:
 def _parts_of_keys(values: Values) -> Iterator[Fault]:
     parts = values.num_pv_stages
     steps = values.BN // KEY_STEP
-    fits = steps >= 2 if parts == 2 else steps % parts == 0
-    if not fits:
+    if not are_parts_of(values.BN, parts):
         fitting = [n for n in range(parts, 0, -1) if steps % n == 0]
         yield Fault(
             kind="parts of the keys",

@@ -5,14 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.attention_sm100.registers import (
-    EXACT,
-    PREFERRED_BLOCKS,
-    computes_in_fp8,
-    few_beside_wide_blocks,
-    is_crowded,
-    softmax_registers,
-)
 from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
 from fa4gen.designs.shared.blackwell_values import (
     BlackwellAttentionValues,
@@ -21,7 +13,6 @@ from fa4gen.designs.shared.blackwell_values import (
     take_role_registers,
 )
 from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.limits import LEAST_REGISTERS
 from fa4gen.designs.shared.values import take_keys, take_out_dtype
 
 if TYPE_CHECKING:
@@ -38,16 +29,16 @@ TILE_ROWS = 128
 """Query rows of a query tile: lanes of tensor memory."""
 KEY_STEP = 32
 """Keys come in multiples of this many: what one tcgen05.st of probabilities packs."""
-WIDE_QUERY_REGISTERS = 80
-"""Of the products' warp with two query tiles of depth 256, whose steps it keeps: 64 spill beside
-blocks of 128 keys."""
-PAIR_REGISTERS = 48
-"""Of the loader of a pair at depth 256, or that reads lengths or looks pages up, and of the warp of
-products beside narrower values: 40 spilled."""
-PARTS_REGISTERS = 40
-"""Of the loader of a pair with three parts of K: with 32 one in three spilled, with 40 none."""
-COUNTED_PARTS_REGISTERS = 56
-"""The same, or where it reads lengths, with a counter of tiles and three parts of K or more."""
+PREFERRED_BLOCKS = (128, 96, 64, 32)
+"""Keys of a block that the plan takes: the widest that fits."""
+LISTED_BLOCKS = (64, 32)
+"""Where lists name the blocks that are seen: of narrower blocks, fewer keys are masked."""
+ROW_REGISTERS = 2
+"""Of a softmax thread, for the maximum and the sum of its row."""
+SPLITS = {1: RoleSplit(192, 192, 120), 2: RoleSplit(200, 64, 48)}
+"""By query tiles: the softmax gets what the others can spare."""
+WIDE_QUERIES = RoleSplit(184, 64, 80)
+"""For two query tiles of depth 256: one warp keeps the steps of all their products."""
 
 
 @dataclass(frozen=True)
@@ -148,27 +139,6 @@ def panel_columns(depth: int, element_bytes: int) -> int:
     return next(fitting, 0) // element_bytes
 
 
-def least_other_registers(values: Values) -> int:
-    """Return what the warps of loads and products need; measured: with fewer, ptxas 13 spills."""
-    config = values.config
-    if values.has_wide_queries:
-        return WIDE_QUERY_REGISTERS
-    pages = config.page_size is not None
-    if not values.is_pair and config.depth > values.value_depth:
-        return PAIR_REGISTERS
-    if not values.is_pair:
-        return LEAST_REGISTERS["other"]
-    parts = values.num_panels if config.num_qk_stages == "auto" else config.num_qk_stages
-    if not (pages or config.has_tile_lengths or config.depth > 192):
-        in_parts = parts > 2 and values.kv_ring == "separate"
-        return PARTS_REGISTERS if in_parts else LEAST_REGISTERS["other"]
-    if values.scheduler == "dynamic" and parts > 2:
-        return COUNTED_PARTS_REGISTERS
-    if pages and values.element_bytes == 1 and config.depth > values.value_depth:
-        return COUNTED_PARTS_REGISTERS
-    return PAIR_REGISTERS
-
-
 @dataclass(frozen=True)
 class Room:
     """What the hardware leaves for choices: answers asked of values that are not final."""
@@ -181,11 +151,31 @@ class Room:
     """Whether probabilities have columns of their own, not over their scores."""
 
 
+def are_parts_of(block: int, parts: int) -> bool:
+    """Whether a block of keys splits into so many parts; of two, the first may be larger."""
+    steps = block // KEY_STEP
+    return steps >= 2 if parts == 2 else steps % parts == 0
+
+
+def preferred_blocks(config: BlackwellAttentionConfig) -> tuple[int, ...]:
+    """Return the keys of a block, in the order in which they are tried."""
+    return LISTED_BLOCKS if config.lists_blocks else PREFERRED_BLOCKS
+
+
+def fma_share(config: BlackwellAttentionConfig) -> tuple[float, str]:
+    """Return the share of exponentials that the FMA pipe computes by default, and why."""
+    if config.arch == "sm_103a":
+        return 0.0, "ex2 is twice as fast as on sm_100a"
+    if config.dtype == "fp8_e4m3":
+        return 0.25, "fp8 products leave less time for exponentials"
+    return 0.125, "ex2 is as slow as the products"
+
+
 def decide(config: BlackwellAttentionConfig, room: Room) -> tuple[Values, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here."""
     log = ChoiceLog(config)
     take_keys(config, log)
-    value_depth = log.take("value_depth", config.value_depth, config.depth, "as depth")
+    log.take("value_depth", config.value_depth, config.depth, "as depth")
     take_out_dtype(config, log)
     draft = Values(
         config=config,
@@ -199,7 +189,7 @@ def decide(config: BlackwellAttentionConfig, room: Room) -> tuple[Values, tuple[
         scheduler="dynamic",
         rescale_threshold=8.0,
         exp2_fma_share=0.0,
-        registers=RoleSplit(200, 64, 48),
+        registers=SPLITS[2],
     )
     draft = _tiles(draft, room, log)
     draft = _staging(draft, room, log)
@@ -216,9 +206,8 @@ def decide(config: BlackwellAttentionConfig, room: Room) -> tuple[Values, tuple[
         ),
         scheduler=_scheduler(draft, log),
         rescale_threshold=take_rescale_threshold(config, log),
-        exp2_fma_share=_fma_share(draft, log),
+        exp2_fma_share=log.take("exp2_fma_share", config.exp2_fma_share, *fma_share(config)),
     )
-    del value_depth
     draft = replace(draft, registers=_registers(draft, log))
     return draft, log.rows
 
@@ -239,7 +228,7 @@ def _tiles(draft: Values, room: Room, log: ChoiceLog) -> Values:
     )
     draft = replace(draft, num_qo=max(1, bm // TILE_ROWS))
 
-    softmax, share = _split(draft)[0].softmax, _share(draft)[0]
+    softmax = _split(draft).softmax
     asked = config.output_staging
     staging = _smallest_staging(draft) if asked == "auto" else asked
 
@@ -249,10 +238,20 @@ def _tiles(draft: Values, room: Room, log: ChoiceLog) -> Values:
         apart = draft.num_qo == 2 or room.is_apart(tried)
         deep = room.stages(_in_ring(tried, "separate")) >= 2
         deep = deep or room.stages(_in_ring(tried, "fused")) >= 3
-        needed = block + softmax_registers(config, share, block, draft.num_qo)
-        return apart and deep and room.columns(tried) <= columns and needed <= softmax
+        in_registers = block + ROW_REGISTERS <= softmax
+        return apart and deep and in_registers and room.columns(tried) <= columns
 
-    block = next(filter(works, PREFERRED_BLOCKS), KEY_STEP)
+    def suits(block: int) -> bool:
+        """Whether the stages and parts that the config asks for go with the block."""
+        tried = replace(draft, BN=block, output_staging=staging)
+        stages, parts = config.num_kv_stages, config.num_pv_stages
+        fit = room.stages(_in_ring(tried, _ring(tried, room)[0]))
+        return (stages == "auto" or stages <= fit) and (
+            parts == "auto" or are_parts_of(block, parts)
+        )
+
+    fitting = [block for block in preferred_blocks(config) if works(block)] or [KEY_STEP]
+    block = next(filter(suits, fitting), fitting[0])
     reason = "the widest block whose scores fit tensor memory, and whose stages shared memory"
     if block == PREFERRED_BLOCKS[0]:
         reason = "a thread keeps the scores of a row in registers"
@@ -342,24 +341,6 @@ def _pv_stages(draft: Values) -> int:
     return 2 if draft.BN > KEY_STEP else 1
 
 
-def _share(draft: Values) -> tuple[float, str]:
-    """Return the share of exponentials that the FMA pipe computes, and why."""
-    if draft.config.exp2_fma_share != "auto":
-        return draft.config.exp2_fma_share, ""
-    if draft.config.arch == "sm_103a":
-        return 0.0, "ex2 is twice as fast as on sm_100a"
-    block = draft.config.BN
-    if block != "auto" and block > PREFERRED_BLOCKS[0]:
-        return few_beside_wide_blocks(draft.config), "scores of so many keys leave few registers"
-    narrow = draft.num_qo == 1 or (block != "auto" and block < PREFERRED_BLOCKS[0])
-    crowded = is_crowded(draft.config) or (computes_in_fp8(draft.config) and not narrow)
-    if draft.element_bytes == 1 and crowded:
-        return EXACT, "a larger one leaves few registers beside conditions and terms"
-    if draft.element_bytes == 1:
-        return 0.25, "fp8 products leave less time for exponentials"
-    return 0.125, "ex2 is as slow as the products"
-
-
 def _scheduler(draft: Values, log: ChoiceLog) -> Scheduler:
     config = draft.config
     default: Scheduler = "dynamic"
@@ -371,22 +352,14 @@ def _scheduler(draft: Values, log: ChoiceLog) -> Scheduler:
     return log.take("scheduler", config.scheduler, default, reason)
 
 
-def _fma_share(draft: Values, log: ChoiceLog) -> float:
-    return log.take("exp2_fma_share", draft.config.exp2_fma_share, *_share(draft))
-
-
-def _split(draft: Values) -> tuple[RoleSplit, str]:
-    """Return the registers of the roles, and why."""
+def _split(draft: Values) -> RoleSplit:
+    """Return the registers of the roles."""
     given = draft.config.registers
     if given != "auto":
-        return RoleSplit(given.softmax, given.correction, given.other), ""
-    split = RoleSplit(200, 64, 48) if draft.num_qo == 2 else RoleSplit(192, 192, 120)
-    least = least_other_registers(draft)
-    if least > split.other:
-        split = RoleSplit(200, 56, 56) if least <= 56 else RoleSplit(184, 64, least)
-    return split, "the softmax, which keeps a row of scores, gets what the others can spare"
+        return RoleSplit(given.softmax, given.correction, given.other)
+    return WIDE_QUERIES if draft.has_wide_queries else SPLITS[draft.num_qo]
 
 
 def _registers(draft: Values, log: ChoiceLog) -> RoleSplit:
-    split, reason = _split(draft)
-    return take_role_registers(draft.config, split, reason, log)
+    reason = "the softmax, which keeps a row of scores, gets what the others can spare"
+    return take_role_registers(draft.config, _split(draft), reason, log)

@@ -29,11 +29,9 @@ PART = 128
 """Columns of a part of Q and K, keys of a part of P and V."""
 PANEL_BYTES = 128
 NUM_THREADS = 384
-MOST_BESIDE_TABLE = 200
-"""Registers of a softmax thread whose score reads a tensor for each key: with more, ptxas loads
-further ahead, and 20 of 147 spilled; with 208 two of 10 without lse, with 200 none of 40."""
-BESIDE_TABLES = 224
-"""The fewest where the mask reads one, too: with 208 or 216 a few spilled, with more none of 90."""
+ROW_REGISTERS = 2
+"""Of a softmax thread, for the maximum and the sum of its half of a row."""
+SPLIT = RoleSplit(216, 128, 64)
 MAX_STAGES = 11
 """One warp initialises 10 + 2 * stages barriers, each lane one of them."""
 FIXED: dict[str, object] = {
@@ -91,28 +89,6 @@ class Values(BlackwellAttentionValues):
         return half if self.query_bytes >= 2 * half else 0
 
 
-def looks_up_scores(config: BlackwellAttentionConfig) -> bool:
-    """Whether the score reads a tensor for each key, and the mask does not.
-
-    Where both do, it is the other way round: with less than ``BESIDE_TABLES`` some spilled.
-    """
-    return config.resolved_score.reads_by_key and not config.resolved_mask.reads_by_key
-
-
-def looks_up_both(config: BlackwellAttentionConfig) -> bool:
-    """Whether score and mask both read tensors for each key."""
-    return config.resolved_score.reads_by_key and config.resolved_mask.reads_by_key
-
-
-def _split(config: BlackwellAttentionConfig) -> tuple[RoleSplit, str]:
-    """Return the registers of the roles, and why."""
-    if looks_up_scores(config):
-        reason = "half a row of scores; with more, what it reads for them is loaded too far ahead"
-        return RoleSplit(MOST_BESIDE_TABLE, 128, 64), reason
-    softmax = BESIDE_TABLES if looks_up_both(config) else 216
-    return RoleSplit(softmax, 128, 64), "the softmax keeps half a row of scores"
-
-
 def decide(
     config: BlackwellAttentionConfig, most_stages: Callable[[Values], int]
 ) -> tuple[Values, tuple[Choice, ...]]:
@@ -140,7 +116,7 @@ def decide(
             0.0,
             "products of depth 512 take longer than ex2 for all",
         ),
-        registers=take_role_registers(config, *_split(config), log),
+        registers=take_role_registers(config, SPLIT, "the softmax keeps half a row of scores", log),
     )
     fit = most_stages(values)
     stages = log.take(

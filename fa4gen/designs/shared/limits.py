@@ -23,15 +23,12 @@ from fa4gen.designs.shared.roles import (
 from fa4gen.designs.shared.values import E4M3_LARGEST_LOG2
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from fa4gen.designs.shared.blackwell_values import BlackwellAttentionValues, RoleSplit
+    from fa4gen.designs.shared.blackwell_values import BlackwellAttentionValues
     from fa4gen.designs.shared.hardware import Architecture
     from fa4gen.designs.shared.roles import RegisterSplit
     from fa4gen.strict import Strict
-
-LEAST_REGISTERS = {"correction": 56, "other": 32}
-"""Of the roles beside the softmax on Blackwell: with fewer they spill, or ptxas gives up."""
 
 
 def exceeded(fault: Fault, needed: int, available: int) -> Iterator[Fault]:
@@ -215,33 +212,6 @@ def role_registers(
     )
     fault = Fault("register file", message, ("registers",), remedies, last_resort)
     yield from exceeded(fault, needed, available)
-
-
-def least_role_registers(
-    values: BlackwellAttentionValues,
-    last_resort: Iterable[Changes] = (),
-    least: Mapping[str, int] = LEAST_REGISTERS,
-) -> Iterator[Fault]:
-    """Yield a fault where a role beside the softmax has fewer registers than it needs."""
-    split = values.registers
-    short = {r: n for r, n in least.items() if getattr(split, r) < n}
-    if short:
-        what = ", ".join(f"{r} needs {n}, but has {getattr(split, r)}" for r, n in short.items())
-        yield Fault(
-            kind="registers of roles",
-            message=f"registers: {what}",
-            keys=("registers",),
-            remedies=(
-                [{"registers": {**split_keys(split), **short}}],
-                [{"registers": "auto"}],
-            ),
-            last_resort=last_resort,
-        )
-
-
-def split_keys(split: RoleSplit) -> dict[str, int]:
-    """Return ``split`` as a config has it."""
-    return {"softmax": split.softmax, "correction": split.correction, "other": split.other}
 
 
 class TurnValues(ConsumerValues, Protocol):

@@ -8,7 +8,6 @@ import pytest
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
-from fa4gen.errors import ConfigError
 
 KEYS = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
 DENSE = ("column", "row", "panel", "head", "batch")
@@ -67,43 +66,3 @@ def test_a_box_is_of_one_page_and_of_one_block(block: int, page_size: int, cta_g
 )
 def test_pairs_count_tiles_where_sequences_differ(keys: dict[str, Any], scheduler: str) -> None:
     assert plan_of(cta_group=2, **keys).scheduler == scheduler
-
-
-PAIR: dict[str, Any] = {"batching": "ragged", "keys": "paged", "page_size": 16, "cta_group": 2}
-
-
-@pytest.mark.parametrize(
-    ("keys", "softmax", "other"),
-    [
-        (PAIR, 200, 48),
-        ({**PAIR, "depth": 192, "value_depth": 128}, 200, 56),  # three parts of K
-        ({**PAIR, "depth": 192, "value_depth": 128, "scheduler": "static"}, 200, 48),
-        ({**PAIR, "depth": 256, "value_depth": 64}, 184, 80),
-        ({"batching": "ragged", "cta_group": 2, "depth": 192}, 200, 56),  # 4 to 44 bytes spilled
-        ({"batching": "ragged", "cta_group": 2, "depth": 192, "scheduler": "static"}, 200, 48),
-        ({"batching": "ragged", "cta_group": 2}, 200, 48),
-    ],
-)
-def test_the_loader_of_pairs_with_pages_gets_what_it_needs(
-    keys: dict[str, Any], softmax: int, other: int
-) -> None:
-    plan = plan_of(**keys)
-    assert (plan.softmax_registers, plan.other_registers) == (softmax, other)
-
-
-@pytest.mark.parametrize(
-    ("keys", "says"),
-    [
-        ({**PAIR, "registers": {"softmax": 200, "correction": 64, "other": 32}},
-         "registers: other needs 48, but has 32"),
-        ({"batching": "ragged", "registers": {"softmax": 168, "correction": 64, "other": 48},
-          "BN": 128}, "needs 48 more"),
-        ({"batching": "ragged", "depth": 64, "BN": 160}, "needs 48 more"),
-    ],
-)  # fmt: skip
-def test_registers_that_spilled_are_refused(keys: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        plan_of(**keys)
-    del keys["batching"]
-    dense = {"keys": "auto", "page_size": None}
-    assert plan_of(**{**keys, **dense}).BN  # which dense batches have enough of

@@ -33,7 +33,7 @@ PlanOf = Callable[..., FA4Config]
             "Set num_qk_stages: 1.",
         ),
         (
-            {"num_pv_stages": 3},
+            {"BN": 128, "num_pv_stages": 3},
             "num_pv_stages",
             "num_pv_stages: 3 parts do not split the 4 steps of 32 keys of BN = 128",
             "Set num_pv_stages: 2.",
@@ -98,7 +98,7 @@ def test_keys_that_do_not_go_together(
 def test_all_broken_rules_come_at_once(config_of: ConfigOf) -> None:
     config = config_of(
         dtype="fp8_e4m3", kv_ring="fused", num_kv_stages=1, num_qk_stages=2, num_pv_stages=3,
-        output_staging="query", rescale_threshold=9.5,
+        BN=128, output_staging="query", rescale_threshold=9.5,
     )  # fmt: skip
     with pytest.raises(ConfigError) as caught:
         build_plan(config)

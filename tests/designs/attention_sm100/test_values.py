@@ -236,32 +236,42 @@ def test_all_choices_can_be_made_at_once(plan_of: PlanOf) -> None:
 
 @pytest.mark.parametrize(
     ("keys", "share"),
-    [
-        ({}, 0.125),
-        ({"depth": 96, "BN": 160}, 0.0),  # with 0.125 it spilled 80 bytes
-        ({"depth": 96, "BN": 160, "dtype": "fp8_e4m3"}, 0.125),
-        ({"depth": 96, "BN": 128, "dtype": "fp8_e4m3"}, 0.25),
-    ],
+    [({}, 0.125), ({"dtype": "fp8_e4m3"}, 0.25), ({"arch": "sm_103a", "dtype": "fp8_e4m3"}, 0.0)],
 )
-def test_wide_blocks_leave_few_registers_for_polynomials(
+def test_the_fma_pipe_computes_what_ex2_has_no_time_for(
     plan_of: PlanOf, keys: dict[str, Any], share: float
 ) -> None:
     assert plan_of(**keys).exp2_fma_share == share
 
 
 @pytest.mark.parametrize(
+    ("softmax", "block"), [(136, 128), (128, 96), (96, 64), (64, 32), (40, 32)]
+)
+def test_a_row_of_scores_fits_the_registers_that_are_given(
+    plan_of: PlanOf, softmax: int, block: int
+) -> None:
+    registers = {"softmax": softmax, "correction": 80, "other": 48}
+    assert block == plan_of(value_depth=64, registers=registers).BN
+
+
+@pytest.mark.parametrize(
     ("keys", "block"),
     [
-        ({"exp2_fma_share": 0.25}, 128),
-        ({"exp2_fma_share": 0.375}, 96),  # with 128 it spilled 180 bytes
-        ({"exp2_fma_share": 0.75}, 96),
-        ({"exp2_fma_share": 0.875}, 64),  # with 96 it spilled 20 bytes
-        ({"exp2_fma_share": 0.875, "dtype": "fp8_e4m3"}, 96),
-        ({"exp2_fma_share": 0.5, "depth": 64, "BM": 128}, 128),  # one query tile
+        ({"num_kv_stages": 3, "kv_ring": "separate"}, 96),
+        ({"num_kv_stages": 2, "kv_ring": "separate"}, 128),
+        ({"num_pv_stages": 3}, 96),
+        ({"num_pv_stages": 4}, 128),
+        ({"num_pv_stages": 3, "num_kv_stages": 2}, 96),
     ],
 )
-def test_polynomials_take_the_registers_of_scores(
+def test_blocks_have_room_for_the_stages_and_parts_that_are_given(
     plan_of: PlanOf, keys: dict[str, Any], block: int
 ) -> None:
-    chosen = plan_of(**keys).BN
-    assert chosen == block
+    assert block == plan_of(**keys).BN
+
+
+def test_blocks_that_lists_name_are_narrower(plan_of: PlanOf) -> None:
+    documents = {"document": {"dtype": "int32", "shape": ["batch", "keys"]}}
+    mask = "key <= query and document[batch, query] == document[batch, key]"
+    assert plan_of(mask=mask, parameters=documents).BN == 128
+    assert plan_of(mask=mask, parameters=documents, blocks="listed").BN == 64

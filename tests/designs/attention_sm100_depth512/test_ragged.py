@@ -55,19 +55,6 @@ def test_a_box_is_of_one_page_and_of_one_part(plan_of: Any, page_size: int) -> N
 
 
 @pytest.mark.parametrize(
-    "keys", [{"keys": "paged", "page_size": 64}, {"batching": "ragged"}, {"key_lengths": True}]
-)
-def test_warps_that_read_pages_or_lengths_need_registers(
-    plan_of: Any, keys: dict[str, object]
-) -> None:
-    split = {"softmax": 216, "correction": 128, "other": 32}
-    assert plan_of(scheduler="dynamic", registers=split).other_registers == 32
-    with pytest.raises(ConfigError, match="other needs 40, but has 32") as caught:
-        plan_of(**keys, registers=split)
-    assert "registers: {softmax: 216, correction: 128, other: 40}" in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("key", "value"), [("value_depth", 128), ("output_staging", "own"), ("cta_group", 1)]
 )
 def test_the_geometry_is_that_of_dense_batches(plan_of: Any, key: str, value: object) -> None:

@@ -1,0 +1,38 @@
+"""What a compile walk tries at depth 512 on Blackwell, and in which order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.designs.attention_sm100_depth512.candidates import KEYS, SPLITS
+from fa4gen.designs.build import build_plan, candidates_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fa4gen.config.schema import BlackwellAttentionConfig
+
+    ConfigOf = Callable[..., BlackwellAttentionConfig]
+
+GIVEN: dict[str, object] = {
+    "registers": {"softmax": 216, "correction": 96, "other": 48},
+    "exp2_fma_share": 0.5,
+    "scheduler": "dynamic",
+}
+
+
+@pytest.mark.parametrize("keys", [{}, {"dtype": "fp8_e4m3"}, {"key_lengths": True}])
+def test_other_splits_come_first(config_of: ConfigOf, keys: dict[str, object]) -> None:
+    config = config_of(**keys)
+    tried = list(candidates_of(config))
+    assert tried[: 1 + len(SPLITS)] == [{}, *({"registers": split} for split in SPLITS)]
+    for changes in tried:
+        assert build_plan(config, changes)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_what_the_config_gives_stays(config_of: ConfigOf, key: str) -> None:
+    config = config_of(**{key: GIVEN[key]})
+    assert not any(key in changes for changes in candidates_of(config))
