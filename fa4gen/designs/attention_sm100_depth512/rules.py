@@ -71,7 +71,7 @@ def _stages(values: Values) -> Iterator[Fault]:
 
 
 def _registers(values: Values) -> Iterator[Fault]:
-    """Yield faults of registers that no compiler can mend: what else a thread keeps it decides."""
+    """Yield faults of registers that no compiler changes."""
     to_auto: tuple[list[Changes], ...] = ([{"registers": "auto"}],)
     pool = registers_at_entry(values) * NUM_THREADS
     yield from limits.role_registers(values, 1, pool, to_auto)
