@@ -49,7 +49,7 @@ class Candidate:
     def unit(self) -> Unit:
         """What is compiled."""
         kernel = self.rendered
-        return Unit(self.plan.name, kernel.source, kernel.headers, self.plan.arch)
+        return Unit(kernel.name, kernel.source, kernel.headers, kernel.arch)
 
 
 @dataclass(frozen=True)
@@ -143,12 +143,12 @@ def choose_many(
     compile_units = partial(
         compile_many, compilers=compilers, cache=cache, waive=waive, jobs=jobs, places=False
     )
-    waiting = {(loaded.config.arch, loaded.config.name) for loaded in configs}
+    settled: set[tuple[str, str]] = set()
 
     def compiled(outcome: Outcome) -> None:
         kernel = (outcome.unit.arch, outcome.unit.name)
-        if outcome.compiled and kernel in waiting:
-            waiting.discard(kernel)
+        if outcome.compiled and kernel not in settled:
+            settled.add(kernel)
             on_done()
 
     def walk(some: Sequence[LoadedConfig], **options: Any) -> list[Chosen]:
@@ -159,7 +159,7 @@ def choose_many(
     for one in walk(configs, on_done=compiled):
         as_it_is = one.is_settled or not fixes
         chosen.append(one if as_it_is else _with_fixes(one, compile_units, walk))
-    for _ in waiting:
+    for _ in range(len(configs) - len(settled)):
         on_done()
     return chosen
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.load import config_from_data
 from fa4gen.errors import ConfigError
-from fa4gen.render.manifest import config_data, sealed, sha256
+from fa4gen.render.manifest import CHOICE, config_data, sealed, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +36,8 @@ def short_manifest(text: str) -> str:
     """
     manifest = json.loads(text)
     del manifest["inputs"]
+    if not manifest[CHOICE]["set"]:
+        del manifest[CHOICE]  # the first candidate
     short = {
         **manifest,
         CONFIG: short_config(manifest[CONFIG]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +13,7 @@ from fa4gen.designs.build import candidates_of
 from fa4gen.errors import CompileError, ConfigError
 from fa4gen.render.choice import choice_of, with_choice
 from fa4gen.render.manifest import intact_manifest
+from fa4gen.render.render import render
 from fa4gen.toolchain.choose import choose, choose_many
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.failures import compile_error
@@ -171,6 +172,17 @@ def test_many_configs_keep_their_order_and_report_each_once(picky) -> None:
     assert [one.loaded.config.name for one in chosen] == ["a", "b", "c", "d"]
     assert [one.outcomes[0].compiled for one in chosen] == [True, True, False, True]
     assert len(done) == 4
+
+
+def test_a_kernel_is_compiled_under_the_name_that_it_is_rendered_with(picky) -> None:
+    def renamed(plan, loaded):
+        return render(replace(plan, name=f"acme_{plan.name}"), loaded)
+
+    done = []
+    compiler = picky(lambda _: True)
+    (chosen,) = choose_many([config()], [compiler], render=renamed, on_done=lambda: done.append(1))
+    assert chosen.outcomes[0].unit.name == chosen.kernel.name == "acme_k"
+    assert len(done) == 1
 
 
 def test_configs_without_a_plan_are_reported_together(picky) -> None:
