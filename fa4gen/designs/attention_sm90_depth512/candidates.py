@@ -1,4 +1,4 @@
-"""What is tried at depth 512 on Hopper: another order of tiles, a larger loader."""
+"""What is tried at depth 512 on Hopper: another split of the registers, another order of tiles."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     from fa4gen.designs.shared.candidates import Changes
 
 KEYS = ("scheduler", "registers")
-SPLITS = ({"producer": 24, "consumer": 240}, {"producer": 56, "consumer": 224})
+SPLITS: tuple[Changes, ...] = (
+    {"registers": {"producer": 24, "consumer": 240}},
+    {"registers": {"producer": 56, "consumer": 224}},
+)
 
 
 def candidates(config: AttentionConfig) -> Iterator[Changes]:
     """Yield what to try, in order."""
     del config
-    yield {"scheduler": "static"}
-    for registers in SPLITS:
-        yield {"registers": registers}
-        yield {"scheduler": "static", "registers": registers}
+    yield from SPLITS
+    for split in ({}, *SPLITS):
+        yield {"scheduler": "static", **split}

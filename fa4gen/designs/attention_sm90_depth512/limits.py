@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.attention_sm90_depth512.values import (
     OWN_COLUMNS,
     OWN_KEYS,
-    REGISTERS,
 )
 from fa4gen.designs.shared import limits
 
@@ -17,19 +16,14 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.values import Values
     from fa4gen.designs.shared.refusal import Fault
 
-WORKING_REGISTERS = 52
-"""Row state, masks, conversions, addresses of the exchange: with less a consumer spills."""
-
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
     """Yield each limit that the values exceed: what is in registers under P.V must fit them."""
     yield from limits.register_split(values)
-    yield from limits.loader_registers(values, REGISTERS.producer)
     yield from limits.consumer_registers(
         values,
-        OWN_COLUMNS // 2 + OWN_KEYS // 2 + OWN_KEYS // 4 + WORKING_REGISTERS,
-        f"{OWN_COLUMNS} / 2 of output + {OWN_KEYS} / 2 of scores + {OWN_KEYS} / 4 of probabilities "
-        f"+ {WORKING_REGISTERS} of row state, masks, conversions and addresses",
+        OWN_COLUMNS // 2 + OWN_KEYS // 2 + OWN_KEYS // 4,
+        f"{OWN_COLUMNS} / 2 of output + {OWN_KEYS} / 2 of scores + {OWN_KEYS} / 4 of probabilities",
         ("registers",),
         ([{"registers": "auto"}],),
     )

@@ -33,7 +33,7 @@ RING_SLOTS: Final = 8
 BUFFERS: Final = 2
 """Of everything that crosses: the peer may be one block, or one tile, ahead."""
 REGISTERS: Final = RegisterSplit(40, 232)
-"""Measured: with more for the consumers, and fewer for itself, the loader spills."""
+"""What the loader and the consumers get at first."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def decide(config: AttentionConfig) -> tuple[Values, tuple[Choice, ...]]:
             "registers",
             registers,
             "auto",
-            "the loader spills with fewer, the consumers with fewer than 232",
+            "what the loader leaves of the register file, in equal parts",
         )
     else:
         registers = RegisterSplit(config.registers.producer, config.registers.consumer)

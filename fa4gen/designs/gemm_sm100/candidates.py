@@ -1,4 +1,4 @@
-"""What is tried of matrix products on Blackwell: a second slot of the output, narrower tiles."""
+"""What is tried of matrix products on Blackwell: two slots of the output, then narrower tiles."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ if TYPE_CHECKING:
     from fa4gen.config.gemm import BlackwellGemmConfig
     from fa4gen.designs.shared.candidates import Changes
 
-KEYS = (
-    "num_out_stages",
-    "BN",
-    "num_stages",
-    "num_epi_stages",
-    "num_accum_stages",
-    "stage_stride_cols",
-)
+KEYS = ("num_out_stages", "BN", "cta_group", "num_epi_stages")
+WIDTHS = (128, 64)
 
 
 def candidates(config: BlackwellGemmConfig) -> Iterator[Changes]:
     """Yield what to try, in order."""
     del config
     yield {"num_out_stages": 2}
-    for columns in (128, 64):
+    for columns in WIDTHS:
         yield {"BN": columns}

@@ -1,4 +1,4 @@
-"""What is tried of matrix products on Hopper: a larger loader, then narrower tiles."""
+"""What is tried of matrix products on Hopper: other splits of the registers, then smaller tiles."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ if TYPE_CHECKING:
     from fa4gen.config.gemm import HopperGemmConfig
     from fa4gen.designs.shared.candidates import Changes
 
-KEYS = ("registers", "num_epi_stages", "BN", "BM", "num_consumer_warpgroups", "BK")
+KEYS = ("BN", "BM", "num_consumer_warpgroups", "registers", "num_epi_stages")
+SPLITS: tuple[Changes, ...] = (
+    {"registers": {"producer": 40, "consumer": 152}},
+    {"registers": {"producer": 24, "consumer": 240}},
+)
+"""Of three consumer warpgroups and of two: the loader has more, or the consumers."""
 WIDTHS = (192, 128, 64, 32, 16)
-SPLITS = ({"producer": 40, "consumer": 152}, {"producer": 40, "consumer": 232})
 
 
 def candidates(config: HopperGemmConfig) -> Iterator[Changes]:
     """Yield what to try, in order."""
-    del config
-    for registers in SPLITS:
-        yield {"registers": registers}
-    yield {"num_epi_stages": 2}
-    for columns in WIDTHS:
-        for registers in ({}, *({"registers": split} for split in SPLITS)):
-            yield {"BN": columns, **registers}
+    yield from SPLITS
+    for slots in (2, 1):
+        yield {"num_epi_stages": slots}
+    for size in WIDTHS:
+        tile: Changes = {"BM": size} if config.swap_operands else {"BN": size}
+        yield tile
+        for split in SPLITS:
+            yield {**tile, **split, "num_epi_stages": 2}

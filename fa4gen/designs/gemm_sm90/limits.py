@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.gemm_sm90.candidates import KEYS
 from fa4gen.designs.gemm_sm90.memory import gemm_regions
 from fa4gen.designs.gemm_sm90.rules import all_automatic
 from fa4gen.designs.shared import limits
-from fa4gen.designs.shared.gemm_model import costly_calls
 from fa4gen.designs.shared.roles import WARPGROUP
 from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 WIDTHS = (256, 192, 128, 64, 32, 16)
 """That a suggested fix has: those above 64 suit every layout."""
 TILE_KEYS = ("BN", "BM", "num_consumer_warpgroups")
-BESIDE_SUMS = {1: 40, 2: 40, 3: 32}
-"""Address and parity of a slot, counts, factors, pieces of the output, by consumer warpgroups: with
-24, ptxas spills 2 KB and waits for each wgmma; 32 are the most that three warpgroups have."""
-BESIDE_PARTS_OF_K = 48
-"""The same of up to two warpgroups with ``split_k``: with 40, up to 36 bytes spilled."""
-BESIDE_ACTIVATIONS = (56, 64)
-"""The same with one costly call in the activation, and with several: 40 and 48 spilled."""
 
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:
@@ -51,14 +44,12 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
         _smaller_in_every_way(values),
     )
     yield from limits.register_split(values, _smaller_in_every_way(values))
-    others = _other_registers(values)
     yield from limits.consumer_registers(
         values,
-        values.accumulators + others,
-        f"{rows} * {columns} / {WARPGROUP} of the tile + {others} of addresses, factors and pieces "
-        "of the output",
+        values.accumulators,
+        f"{rows} * {columns} / {WARPGROUP} of the tile",
         (*TILE_KEYS, "registers"),
-        (_narrower(values), _fewer_rows(values)),
+        limits.each_to_auto(values.config, KEYS),
         _smaller_in_every_way(values),
     )
     yield from limits.wgmma_width(
@@ -70,16 +61,6 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
         (_narrower(values), _fewer_rows(values)),
         _smaller_in_every_way(values),
     )
-
-
-def _other_registers(values: Values) -> int:
-    """Return what a consumer needs beside its sums. Measured: with fewer, ptxas 13 spills."""
-    calls = costly_calls(values.config.activation or "")
-    if calls > 0:
-        return BESIDE_ACTIVATIONS[calls > 1]
-    if values.is_split and values.num_consumer_warpgroups <= 2:
-        return BESIDE_PARTS_OF_K
-    return BESIDE_SUMS[values.num_consumer_warpgroups]
 
 
 def _fewer(key: str, values: Values) -> Iterator[Changes]:

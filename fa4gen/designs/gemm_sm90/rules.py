@@ -25,14 +25,8 @@ SIZES = (
     "num_epi_stages",
     "registers",
 )
-CLUSTER_LOADER = 32
-"""Registers of a loader that finds its CTA's part of k or of an operand: 24 spill."""
-PARTS_LOADER = 40
-"""The same where it ``loads_parts``: 32 spill."""
 SPARE_WARP = 2
 """Consumer warpgroups with which a warp of the producers' is left over."""
-LARGE_HALF = 128
-"""Sums of a thread, where two CTAs divide k."""
 
 
 def broken_rules(values: Values) -> Iterator[Fault]:
@@ -43,11 +37,8 @@ def broken_rules(values: Values) -> Iterator[Fault]:
         yield from _rows(values)
     yield from _split(values)
     yield from _share(values)
-    yield from _loader_of_a_cluster(values)
     yield from _output_in_ring(values)
     yield from _prefetch(values)
-    yield from _one_panel(values)
-    yield from _column_of_one_warpgroup(values)
     yield from _majors(values)
     yield from _columns(values)
     yield from _block(values)
@@ -155,23 +146,6 @@ def _split(values: Values) -> Iterator[Fault]:
             )
 
 
-def _loader_of_a_cluster(values: Values) -> Iterator[Fault]:
-    """Yield what was seen to spill: a loader that shares its work with other CTAs."""
-    given = values.registers.producer
-    key = "split_k" if values.is_split else "cta_group"
-    needed = PARTS_LOADER if values.loads_parts else CLUSTER_LOADER
-    if getattr(values.config, key) not in (1, "auto") and given < needed:
-        yield Fault(
-            kind="loader of a cluster",
-            message=f"registers: {given} for the producer, but with {key}: "
-            f"{getattr(values.config, key)}, where it loads its CTA's part, it needs "
-            f"{needed}",
-            keys=("registers", key),
-            remedies=([{"registers": "auto"}], [{key: 1}]),
-            last_resort=last_resorts(values),
-        )
-
-
 def _output_in_ring(values: Values) -> Iterator[Fault]:
     config = values.config
     if not config.output_in_ring:
@@ -232,33 +206,6 @@ def _prefetch(values: Values) -> Iterator[Fault]:
             keys=("prefetch_blocks", "num_consumer_warpgroups"),
             remedies=([none], [{"BM": 128, "num_consumer_warpgroups": SPARE_WARP}]),
             last_resort=last_resort,
-        )
-
-
-def _one_panel(values: Values) -> Iterator[Fault]:
-    """Yield what was seen to spill: with two panels of the output it does not."""
-    if values.is_split and values.accumulators >= LARGE_HALF and values.num_epi_stages == 1:
-        yield Fault(
-            kind="one panel",
-            message=f"num_epi_stages: 1 with split_k: 2 and {values.accumulators} sums in a thread "
-            "leaves too few registers",
-            keys=("num_epi_stages", "split_k"),
-            remedies=([{"num_epi_stages": 2}], [{"num_epi_stages": "auto"}], [{"split_k": 1}]),
-            last_resort=last_resorts(values),
-        )
-
-
-def _column_of_one_warpgroup(values: Values) -> Iterator[Fault]:
-    """Yield what was seen to spill: with narrower tiles it does not."""
-    alone, column = values.num_consumer_warpgroups == 1, values.c.axes == ("m",)
-    if values.is_split and alone and column and values.accumulators >= LARGE_HALF:
-        yield Fault(
-            kind="column of one warpgroup",
-            message=f"BN: {values.BN} with split_k: 2 and a column of C: of one consumer "
-            f"warpgroup, a thread of {values.accumulators} sums has too few registers",
-            keys=("BN", "split_k"),
-            remedies=([{"BN": 192}, {"BN": 128}, {"BN": "auto"}, {"BM": 64}], [{"split_k": 1}]),
-            last_resort=last_resorts(values),
         )
 
 

@@ -7,7 +7,6 @@ left fits the registers is for the compiler to say: see ``candidates``.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Protocol
 
@@ -123,23 +122,6 @@ def register_split(values: ConsumerValues, last_resort: Iterable[Changes] = ()) 
         remedies=([{"registers": corrected}], [{"registers": "auto"}]),
         last_resort=last_resort,
     )
-
-
-def loader_registers(
-    values: ConsumerValues, needed: int, last_resort: Iterable[Changes] = ()
-) -> Iterator[Fault]:
-    """Yield a fault where the producer keeps fewer registers than a loader needs."""
-    split, warpgroups = values.registers, values.num_consumer_warpgroups
-    more = nearest_split(values.arch, replace(split, producer=needed), warpgroups)
-    corrected = {"producer": more.producer, "consumer": more.consumer}
-    fault = Fault(
-        kind="loader registers",
-        message=f"registers: the loader needs {needed} registers, but has {split.producer}",
-        keys=("registers",),
-        remedies=([{"registers": corrected}], [{"registers": "auto"}]),
-        last_resort=last_resort,
-    )
-    yield from exceeded(fault, needed, split.producer)
 
 
 def consumer_registers(
