@@ -96,11 +96,6 @@ class AttentionKeys(Strict):
         return "head" if self.kv_scale == "auto" else self.kv_scale
 
     @property
-    def reads_by_key(self) -> bool:
-        """Whether mask or score function read declared tensors key by key."""
-        return self.resolved_score.reads_by_key or self.resolved_mask.reads_by_key
-
-    @property
     def lists_blocks(self) -> bool:
         """Whether lists that come with a call say which blocks of keys a tile sees."""
         return self.blocks == "listed"

@@ -195,17 +195,6 @@ class ExpressionMask(Mask):
         """See Mask."""
         return most_rows_of(self.name)
 
-    @property
-    def tells_neighbours_apart(self) -> bool:
-        """See Mask."""
-        tested = () if self.tested is None else parts(self.tested)
-        return any(
-            variables_in(one) == {KEY}
-            and (one.name == "bit" or (one.name in DIVISIONS and one.arguments[1] == Number(2)))
-            for one in tested
-            if isinstance(one, Operation)
-        )
-
     def is_by_blocks(self, rows: int, keys: int) -> bool:
         """See Mask."""
         blocks = {"row": rows, KEY: keys}

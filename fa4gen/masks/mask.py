@@ -131,11 +131,6 @@ class Mask:
         return False
 
     @property
-    def tells_neighbours_apart(self) -> bool:
-        """Whether TEST asks if a key is even, say: whatever the row, every second one differs."""
-        return False
-
-    @property
     def divides_keys(self) -> bool:
         """Whether TEST divides each key by what is no power of two, and an end divides, if any."""
         return False

@@ -169,13 +169,6 @@ class ExpressionScore(Score):
         return any(KEY in variables_in(one) for one in bent)
 
     @property
-    def reads_by_row(self) -> bool:
-        """See Score."""
-        read = (one for one in parts(self.tree) if isinstance(one, Element))
-        by_row = any({QUERY, "row"} & set(variables_in(one)) for one in read)
-        return by_row and not self.reads_by_key
-
-    @property
     def keeps_elements(self) -> bool:
         """See Score: so is what is computed of it, unless the key is a part of that."""
         names = variables_in(self.tree)

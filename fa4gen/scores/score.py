@@ -101,11 +101,6 @@ class Score:
         return False
 
     @property
-    def reads_by_row(self) -> bool:
-        """Whether it reads declared tensors row by row, and not key by key."""
-        return False
-
-    @property
     def keeps_elements(self) -> bool:
         """Whether it keeps what it reads by head or batch: that is the same for all keys."""
         return False

@@ -239,22 +239,6 @@ def disagreements(built, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "apart"),
-    [
-        ("key % 2 == 1", True),
-        ("2 * (key // 2) == key and key <= query", True),
-        ("bit(key, 0) == 0 or key == query", True),
-        ("key % 4 == 1", False),
-        ("(query - key) % 2 == 0", False),
-        ("query % 2 == 0 and key <= query", False),
-        ("key <= query or key < 7", False),
-    ],
-)
-def test_a_condition_that_tells_keys_from_their_neighbours(text, apart) -> None:
-    assert ExpressionMask(text).tells_neighbours_apart is apart
-
-
-@pytest.mark.parametrize(
     ("text", "divides"),
     [
         ("abs(query - key) <= 3 or key % 15 == 0", True),
