@@ -200,21 +200,6 @@ class ExpressionMask(Mask):
         blocks = {"row": rows, KEY: keys}
         return QUERY not in variables_in(self.tree) and _counts_by(self.tree, blocks)
 
-    @property
-    def divides_keys(self) -> bool:
-        """See Mask."""
-        if self.tested is None:
-            return False
-        divides = any(
-            one.name in DIVISIONS
-            and variables_in(one) == {KEY}
-            and not _is_power_of_two(one.arguments[1])
-            for one in parts(self.tested)
-            if isinstance(one, Operation)
-        )
-        has_ends = self.FIRST is not None or self.LAST is not None
-        return divides and (not has_ends or bool(self.floor_functions))
-
     def sees_at(self, places: Places, xp: Any) -> Any:
         """See Mask."""
         return evaluate(self.tree, places.indices, Arrays(xp, places.tensors))

@@ -130,11 +130,6 @@ class Mask:
         """Whether TEST reads declared tensors key by key."""
         return False
 
-    @property
-    def divides_keys(self) -> bool:
-        """Whether TEST divides each key by what is no power of two, and an end divides, if any."""
-        return False
-
     def sees_at(self, places: Places, xp: Any) -> Any:
         """Return TEST at places (rows, keys)."""
         return self.sees_within(places.query, places.key, xp)

@@ -15,7 +15,7 @@ from fa4gen.expressions.arrays import RealArrays
 from fa4gen.expressions.intervals import Interval
 from fa4gen.expressions.language import Language
 from fa4gen.expressions.parse import parse
-from fa4gen.expressions.places import INDICES, KEY, MOST_PLACES, OF_TILE, QUERY, SCORE
+from fa4gen.expressions.places import INDICES, KEY, MOST_PLACES, QUERY, SCORE
 from fa4gen.expressions.real_intervals import Range
 from fa4gen.expressions.reals import of_reals
 from fa4gen.expressions.rounding_errors import Rounded, RoundingErrors
@@ -154,25 +154,6 @@ class ExpressionScore(Score):
     def tensors_read(self) -> frozenset[str]:
         """See Score."""
         return frozenset(one.name for one in parts(self.tree) if isinstance(one, Element))
-
-    @property
-    def reads_by_key(self) -> bool:
-        """See Score."""
-        read = (one for one in parts(self.tree) if isinstance(one, Element))
-        return any(KEY in variables_in(one) for one in read)
-
-    @property
-    def bends_by_key(self) -> bool:
-        """See Score."""
-        operations = (one for one in parts(self.tree) if isinstance(one, Operation))
-        bent = (one for one in operations if one.name.removeprefix("real_") not in STRAIGHT)
-        return any(KEY in variables_in(one) for one in bent)
-
-    @property
-    def keeps_elements(self) -> bool:
-        """See Score: so is what is computed of it, unless the key is a part of that."""
-        names = variables_in(self.tree)
-        return bool(self.tensors_read and names & set(OF_TILE)) and KEY not in names
 
     @property
     def words(self) -> str:

@@ -91,21 +91,6 @@ class Score:
         return frozenset()
 
     @property
-    def reads_by_key(self) -> bool:
-        """Whether it reads declared tensors key by key."""
-        return False
-
-    @property
-    def bends_by_key(self) -> bool:
-        """Whether more than sums and multiples of the key is computed for each score."""
-        return False
-
-    @property
-    def keeps_elements(self) -> bool:
-        """Whether it keeps what it reads by head or batch: that is the same for all keys."""
-        return False
-
-    @property
     def error(self) -> float:
         """The most that computing it in float32 adds to a logit's error.
 

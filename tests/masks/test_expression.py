@@ -236,19 +236,3 @@ def disagreements(built, text: str) -> list[str]:
             if (shown != seen[:, keys]).any() or not hidden[:, keys.stop - keys.start :].all():
                 found.add("mask_scores")
     return sorted(found)
-
-
-@pytest.mark.parametrize(
-    ("text", "divides"),
-    [
-        ("abs(query - key) <= 3 or key % 15 == 0", True),
-        ("key // 7 % 2 == 0 or key == query", True),
-        ("abs(query - key) <= 3 or key % 16 == 0", False),  # a power of two
-        ("key // 100 == query // 100", False),  # blocks are left out
-        ("key % 7 == 0 and key <= query", False),
-        ("key <= query and key % 7 == 0 and key // 87 == query // 87", True),
-        ("query % 15 == 0 or key < 4", False),
-    ],
-)
-def test_a_condition_that_divides_keys(text, divides) -> None:
-    assert ExpressionMask(text).divides_keys is divides

@@ -10,7 +10,6 @@ import pytest
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
-from fa4gen.errors import ConfigError
 from fa4gen.render.render import render
 from tests.expressions.places_of import places_of
 from tests.masks.kernel_text import COMPILER, definitions
@@ -78,14 +77,6 @@ def test_masks_that_end_at_the_query_take_distances_apart(mask) -> None:
     exact = plan_of(score="score - 0.5 * (query - key)", mask=mask, rescale_threshold=0.0)
     assert exact.distance_text is None
     assert not exact.ties_rows
-
-
-@pytest.mark.parametrize(("depth", "widest"), [(64, 224), (128, 192)])
-def test_blocks_whose_exponents_would_spill_are_refused(depth, widest) -> None:
-    keys = {"score": "score - 0.5 * (query - key)", "depth": depth, "num_consumer_warpgroups": 2}
-    plan_of(**keys, BN=widest)
-    with pytest.raises(ConfigError, match="registers: a consumer thread holds"):
-        plan_of(**keys, BN=widest + 16)
 
 
 APPLY = """

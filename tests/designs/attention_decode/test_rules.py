@@ -36,9 +36,8 @@ ConfigOf = Callable[..., AttentionConfig]
         ),
         (
             {"depth": 512, "packed_rows": 16},
-            "512 / 16 * 16 / 8 * 4 of output + 72 of scores, row state and addresses = 328, but "
-            "has 255",
-            "Set packed_rows: 8.",
+            "a thread of a consumer holds 512 / 16 * 16 / 8 * 4 of output = 256, but has 255",
+            "Set packed_rows: auto.",
         ),
         (
             {"depth": 96, "packed_rows": 64},
@@ -55,28 +54,6 @@ ConfigOf = Callable[..., AttentionConfig]
             {"mask": {"dilated": 4}, "packed_rows": 64},
             "hides keys between the first and the last that a row sees, which packed_rows: 64 does",
             "Set packed_rows: 8; or mask: causal; or mask: none.",
-        ),
-        (  # spilled 184 bytes with lengths, 20 with a tree and keys of 8 bits
-            {"depth": 128, "packed_rows": 16, "score": {"relative_bias": 32}, "key_lengths": True},
-            "+ 104 of scores, row state and addresses = 200, but has 168",
-            "Set packed_rows: 8.",
-        ),
-        (
-            {
-                "depth": 64,
-                "packed_rows": 16,
-                "score": {"relative_bias": 32},
-                "mask": {"dilated": 4},
-                "kv_dtype": "fp8_e4m3",
-            },
-            "+ 136 of scores, row state and addresses = 184, but has 168",
-            "Set packed_rows: 8",
-        ),
-        (
-            {"depth": 256, "packed_rows": 16},
-            "256 / 16 * 16 / 8 * (2 of queries + 4 of output) + 72 of scores, row state and "
-            "addresses = 264, but has 255",
-            "Set packed_rows: 8.",
         ),
         (
             {"split_keys": {"keys": 192}},

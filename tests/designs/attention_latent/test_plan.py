@@ -97,14 +97,6 @@ VALID: dict[str, Any] = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16
         ({"BN": 128}, "depth: 576 needs BN: auto, got 128"),
         ({"cta_group": 2}, "depth: 576 needs cta_group: 1, got 2"),
         ({"batching": "ragged"}, "batching: ragged with pack_heads is not supported yet"),
-        ({"keys": "paged", "page_size": 32}, "page_size: 32 spills registers of the loader"),
-        ({**PAGES, "split_keys": {"keys": 512}}, "split_keys of a fixed number of keys spills"),
-        ({**PAGES, "mask": {"sliding_window": 100}}, "mask: sliding_window spills registers"),
-        ({"key_lengths": True, "mask": {"chunked": 128}}, "mask: chunked spills registers"),
-        (
-            {"key_lengths": True, "mask": {"sliding_window": 9}, "split_keys": {"keys": 512}},
-            "where the lengths of the keys are read on the device",
-        ),
     ],
 )
 def test_what_cannot_work_is_refused(keys: dict[str, Any], message: str) -> None:

@@ -49,29 +49,9 @@ SLOPE = {"slope": {"dtype": "fp32", "shape": ["query_heads"]}}
             "Set registers: {producer: 40, consumer: 232}; or registers: auto.",
         ),
         (
-            {"scheduler": "dynamic", "batching": "ragged", "keys": "paged", "page_size": 64},
-            "keys: paged at depth 512 needs scheduler: static",
-            "Set scheduler: static.",
-        ),
-        (
             {"registers": {"producer": 24, "consumer": 160}},
             "a consumer only take more (got 160)",
             "or registers: auto.",
-        ),
-        (
-            {"mask": {"chunked": 4096}, "key_lengths": True},
-            "both ends of a window leave a consumer at depth 512 too few",
-            "Set mask: causal; or batching: dense",
-        ),
-        (
-            {"mask": {"sliding_window": 64}, "keys": "paged", "page_size": 64},
-            "both ends of a window leave a consumer at depth 512 too few",
-            "Set mask: causal; or batching: dense, keys: auto",
-        ),
-        (
-            {"score": "score + bias[batch, query]", "parameters": BIAS},
-            "by head or batch for all keys of a row",
-            "Set score: null and parameters: null.",
         ),
     ],
 )
