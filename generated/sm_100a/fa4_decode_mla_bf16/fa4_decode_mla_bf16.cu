@@ -842,7 +842,7 @@ struct Consumer {
   PipelineState<1> products;  // of P.V: the first wait, before any, returns at once
   RowExchange exchange;
   bool has_output;  // some block of the piece
-  float max;        // of raw scores, the same in both threads of a row
+  float maximum;    // of raw scores, the same in both threads of a row
   float sum;        // of this thread's keys
   int32 last_key;
 
@@ -914,7 +914,7 @@ struct Consumer {
     const int32 position = row_of(problem, tile.within, rank * kTileRows + thread_row).position +
                            tile.key_rows - problem.query_rows;
     last_key = min(tile.key_rows - 1, position + kWindowRight);
-    max = negative_infinity();
+    maximum = negative_infinity();
     sum = 0.f;
     if (tile.units.count() == 0) return;  // nothing is multiplied
     fence_proxy_async_shared();  // this thread's part of the query, before the products read it
@@ -945,14 +945,14 @@ struct Consumer {
     if (masked) mask_scores(scores, unit * kUnitKeys + half * kRowKeys);
     const float own = row_max(scores);
     // Both threads of a row compute the same maximum.
-    const float factor = update_max(max, fmaxf(own, exchange.partner(own)), scale_log2);
+    const float factor = update_max(maximum, fmaxf(own, exchange.partner(own)), scale_log2);
     // Other rows of the warp are multiplied by exactly 1: no row depends on its neighbours.
     if (!first && __any_sync(0xffffffffu, factor < 1.f)) {
       wait_products();
       tcgen05_fence_after();  // orders loads and stores of the output after that product
       rescale_output<kLaneColumns>(lane_memory + kOColumn, factor);
     }
-    exponentiate(scores, scale_log2, finite_max(max) * scale_log2);
+    exponentiate(scores, scale_log2, finite_max(maximum) * scale_log2);
     wait_products();
     products.step();
     const uint32 to = base + kProbabilitiesOffset + thread_row * kPanelRowBytes;
@@ -983,7 +983,7 @@ struct Consumer {
   __device__ __forceinline__ void finish_piece(const Tile& tile, bool whole, int32 place,
                                                bool real) {
     const Row own = row_of(line.problem, tile.within, rank * kTileRows + thread_row);
-    const float own_max = max * scale_log2;
+    const float own_max = maximum * scale_log2;
     // All threads have seen their last scores: no product reads the query any more, whose place
     // this is.
     const float own_sum = sum + exchange.partner(sum);

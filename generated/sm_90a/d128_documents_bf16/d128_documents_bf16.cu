@@ -5,7 +5,7 @@
 //
 //   bf16, sums in float32; depth 128; mask key <= query and document[batch, query] ==
 //     document[batch, key]
-//   tiles of 192 query rows x 64 keys, 3 consumer warpgroups, 2 stages
+//   tiles of 192 query rows x 96 keys, 3 consumer warpgroups, 2 stages
 //   dynamic scheduler, output from registers
 //
 // Roles:
@@ -39,11 +39,10 @@ namespace d128_documents_bf16_kernel {
 
 constexpr int32 kDepth = 128;                  // columns of query, key, value and output
 constexpr int32 kBM = 192;                     // query rows of a tile
-constexpr int32 kBN = 64;                      // keys of a block
+constexpr int32 kBN = 96;                      // keys of a block
 constexpr int32 kNumConsumerWarpgroups = 3;    // each on kWarpgroupRows of the tile's rows
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
-constexpr int32 kNumPvChunksInFlight = 2;      // 16-key chunks of P.V under the next Q.K
 constexpr float kRescaleThreshold = 8.0f;      // a maximum may be low by this, in powers of two
 constexpr int32 kNumThreads = 512;             // one producer warpgroup, then the consumers
 constexpr uint32 kProducerRegisters = 32;      // a thread, after setmaxnreg
@@ -60,22 +59,22 @@ static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
 
-// ---- shared memory: 114864 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 147632 bytes, from a base aligned to 1024 ----
 
 // Queries, one slot a consumer warpgroup: 64 x 128 bf16, 128-byte swizzle
 constexpr uint32 kQueryOffset = 0;
 constexpr uint32 kQueryBytes = 16384;  // of each of 3
 
-// Ring of key blocks: 64 x 128 bf16, 128-byte swizzle
+// Ring of key blocks: 96 x 128 bf16, 128-byte swizzle
 constexpr uint32 kKeyOffset = 49152;
-constexpr uint32 kKeyBytes = 16384;  // of each of 2
+constexpr uint32 kKeyBytes = 24576;  // of each of 2
 
-// Ring of value blocks: 64 x 128 bf16, 128-byte swizzle
-constexpr uint32 kValueOffset = 81920;
-constexpr uint32 kValueBytes = 16384;  // of each of 2
+// Ring of value blocks: 96 x 128 bf16, 128-byte swizzle
+constexpr uint32 kValueOffset = 98304;
+constexpr uint32 kValueBytes = 24576;  // of each of 2
 
 // Tiles on their way from the loader to the consumers: first row, head, batch, active warpgroups
-constexpr uint32 kTileOffset = 114832;
+constexpr uint32 kTileOffset = 147600;
 constexpr uint32 kTileBytes = 16;  // of each of 2
 
 constexpr int32 kNumTileSlots = 2;
@@ -423,9 +422,9 @@ __device__ __forceinline__ void issue_query_key(float (&scores)[kBN / 2],
   for (int32 k = 0; k < kDepth / 16; ++k) {
     const uint64 b = wgmma_descriptor(key + column_step<kBN>(k));
     if (k == 0) {
-      wgmma_m64n64k16_first(scores, query[k], b);
+      wgmma_m64n96k16_first(scores, query[k], b);
     } else {
-      wgmma_m64n64k16(scores, query[k], b);
+      wgmma_m64n96k16(scores, query[k], b);
     }
   }
   wgmma_commit();
@@ -668,15 +667,14 @@ struct Consumer {
     release(previous_values());
   }
 
-  // One more block: its Q.K is issued under the P.V of the block before.
+  // One more block: its Q.K is issued once the P.V of the block before is done.
   template <bool kMasked>
   __device__ __forceinline__ void step(const Tile& tile, int32 block, const BlockRange& own) {
-    wgmma_wait<kNumPvChunksInFlight>();  // frees the registers of the finished chunks
+    finish_value();
     issue_scores();
     wgmma_wait<0>();
     pin(scores);
     pin(output);
-    release(previous_values());
     release(keys());
     if (block == own.begin) release_query();
     process_block<kMasked, false>(tile, block, needs_mask(problem, terms, first_row(tile), block));
@@ -762,7 +760,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
   initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
 }
 
-// Launch with 512 threads and 115888 bytes of dynamic shared memory;
+// Launch with 512 threads and 148656 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
 //   query_map           query (batch, rows, heads, depth), any strides
 //   key_map             key

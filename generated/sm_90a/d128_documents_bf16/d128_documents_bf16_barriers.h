@@ -15,42 +15,42 @@ enum : unsigned {
   // a warpgroup's query rows have landed
   //   arrived by the loader, then the bytes of Q (16384 bytes)
   //   waited for by the warpgroup, first with parity 0
-  kQueryFull = 114688, kQueryFullSlots = 3, kQueryFullArrivals = 1,
+  kQueryFull = 147456, kQueryFullSlots = 3, kQueryFullArrivals = 1,
 
   // a warpgroup's query slot may be overwritten
   //   arrived by each warp of the warpgroup, after its last Q.K
   //   waited for by the loader, first with parity 1
-  kQueryEmpty = 114712, kQueryEmptySlots = 3, kQueryEmptyArrivals = 4,
+  kQueryEmpty = 147480, kQueryEmptySlots = 3, kQueryEmptyArrivals = 4,
 
   // a block of keys has landed in its slot
-  //   arrived by the loader, then the bytes of the block (16384 bytes)
+  //   arrived by the loader, then the bytes of the block (24576 bytes)
   //   waited for by every consumer, first with parity 0
-  kKeyFull = 114736, kKeyFullSlots = 2, kKeyFullArrivals = 1,
+  kKeyFull = 147504, kKeyFullSlots = 2, kKeyFullArrivals = 1,
 
   // a key slot may be overwritten
   //   arrived by every consumer warp, once Q.K has read the block
   //   waited for by the loader, first with parity 1
-  kKeyEmpty = 114752, kKeyEmptySlots = 2, kKeyEmptyArrivals = 12,
+  kKeyEmpty = 147520, kKeyEmptySlots = 2, kKeyEmptyArrivals = 12,
 
   // a block of values has landed in its slot
-  //   arrived by the loader, then the bytes of the block (16384 bytes)
+  //   arrived by the loader, then the bytes of the block (24576 bytes)
   //   waited for by every consumer, first with parity 0
-  kValueFull = 114768, kValueFullSlots = 2, kValueFullArrivals = 1,
+  kValueFull = 147536, kValueFullSlots = 2, kValueFullArrivals = 1,
 
   // a value slot may be overwritten
   //   arrived by every consumer warp, once P.V has read the block
   //   waited for by the loader, first with parity 1
-  kValueEmpty = 114784, kValueEmptySlots = 2, kValueEmptyArrivals = 12,
+  kValueEmpty = 147552, kValueEmptySlots = 2, kValueEmptyArrivals = 12,
 
   // the next tile is in its slot
   //   arrived by the loader
   //   waited for by every consumer, first with parity 0
-  kTileFull = 114800, kTileFullSlots = 2, kTileFullArrivals = 1,
+  kTileFull = 147568, kTileFullSlots = 2, kTileFullArrivals = 1,
 
   // the tile has been read
   //   arrived by every consumer warp
   //   waited for by the loader, first with parity 1
-  kTileEmpty = 114816, kTileEmptySlots = 2, kTileEmptyArrivals = 12,
+  kTileEmpty = 147584, kTileEmptySlots = 2, kTileEmptyArrivals = 12,
 };
 
 }  // namespace d128_documents_bf16_kernel
