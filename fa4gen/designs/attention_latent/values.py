@@ -66,7 +66,7 @@ class LatentValues(LatentBlocks[AttentionConfig]):
 
     @property
     def registers(self) -> RegisterSplit:
-        """After setmaxnreg: with 24 the loader of pages spills."""
+        """After setmaxnreg."""
         return RegisterSplit(40, 232)
 
     @property

@@ -154,7 +154,7 @@ def _use(cta: Cta, signal: Signal | None) -> str:
 
 
 def _severity(signal: Signal | None) -> Severity:
-    """An arrival that nobody waits for, of work that is over, has done no harm on any GPU."""
+    """Kernels with an arrival that nobody waits for run on GPUs; the PTX ISA forbids them."""
     return Severity.ISA if signal is not None and signal.alone else Severity.ERROR
 
 
