@@ -17,6 +17,7 @@ from fa4gen.cli.options import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
@@ -88,7 +89,7 @@ def command(
     """
     from fa4gen.cli.choosing import choose_candidates
     from fa4gen.config.paths import shown_path
-    from fa4gen.config.selection import output_folder, select_configs
+    from fa4gen.config.selection import select_configs
     from fa4gen.render.batch import plan_configs, render_configs
     from fa4gen.render.explanation import explain
     from fa4gen.render.manifest import plan_data
@@ -98,7 +99,7 @@ def command(
         loaded_configs = [loaded for loaded, _ in plan_configs(paths, settings)]
         _explain_problems(loaded_configs, problems, most, chip, output_format)
         return
-    folder = output_folder(None)
+    folder = _project_output()
     rendered = render_configs(paths, None, jobs, settings, folder)
     chosen = choose_candidates(rendered, folder, None, jobs=jobs) if compiles else rendered
     if output_format == "json":
@@ -122,6 +123,17 @@ def command(
             click.echo()
         for section in explain(item.plan, item.loaded, item.choice):
             _print_section(section)
+
+
+def _project_output() -> Path:
+    """Return where manifests may be; a project whose file is wrong has none."""
+    from fa4gen.config.selection import DEFAULT_OUT, output_folder
+    from fa4gen.errors import ConfigError
+
+    try:
+        return output_folder(None)
+    except ConfigError:
+        return DEFAULT_OUT
 
 
 def _explain_problems(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fa4gen.designs import registry
 from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.shared.roles import WARPGROUP
 from fa4gen.tune.model.gemm import FEW_ROWS
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ WIDEST_BLOCKS: Mapping[int, Mapping[int, int]] = {
 }
 """Keys by columns of the output and rows of a tile: wider blocks of plain attention spill (NVRTC
 13, November 2026), and are not tried. What masks and scores take besides, the compiler says."""
+MOST_SUMS = 192
+"""Of a thread of a product: tiles with more spill (NVRTC 13, November 2026), and are not tried."""
 EVICTING: Final[Changes] = {"evict_first": "both", "num_epi_stages": 2}
 """Measured with tiles of 40 shapes: up to 17 % faster where few row tiles read the weights."""
 
@@ -142,6 +145,9 @@ class HopperGemmTiles:
 
     def is_worth_it(self, plan: Any) -> bool:
         """See Tiles: with one slot for the output beside the ring it would have a stage less."""
+        rows = plan.wgmma_columns[0]
+        if plan.warpgroup_rows * rows > MOST_SUMS * WARPGROUP:
+            return False
         if not plan.output_in_ring:
             return True
         slots = plan.num_consumer_warpgroups * plan.region("epi").slot_bytes

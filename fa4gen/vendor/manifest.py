@@ -36,8 +36,8 @@ def short_manifest(text: str) -> str:
     """
     manifest = json.loads(text)
     del manifest["inputs"]
-    if not manifest[CHOICE]["set"]:
-        del manifest[CHOICE]  # the first candidate
+    if not manifest.get(CHOICE, {}).get("set"):
+        manifest.pop(CHOICE, None)  # the first candidate
     short = {
         **manifest,
         CONFIG: short_config(manifest[CONFIG]),

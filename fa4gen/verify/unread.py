@@ -1,4 +1,4 @@
-"""What no kernel may depend on: keys that no row sees, and values in blocks of such keys.
+"""What no kernel may depend on: keys that no row sees, and values in blocks beyond its ends.
 
 Their numbers are NaN in the memory of a case, and entries of a page table for pages of such keys
 are no pages of the cache.
@@ -30,18 +30,28 @@ MOST_SCORES = 1 << 22
 """Of a sequence: for more, keys count as seen from the first to the last one that any row sees."""
 
 
+def keys_between_ends(plan: AttentionPlan, inputs: Inputs, rows: int, keys: int) -> Bools:
+    """Return the keys from the first to the last that the ends of any row allow: as ``seen_keys``.
+
+    What the mask tests between the ends is left out, as it is by a kernel that walks blocks.
+    """
+    first, end = _ends(plan, rows, keys)
+    between = np.zeros((inputs.key.shape[2], keys), np.bool_)
+    sees = np.flatnonzero(np.minimum(end, keys) > np.maximum(first, 0))
+    if sees.size and inputs.query.shape[2]:
+        between[:, max(0, first[sees].min()) : end[sees].max()] = True
+    return between
+
+
 def seen_keys(plan: AttentionPlan, inputs: Inputs, sequence: int, rows: int, keys: int) -> Bools:
     """Return which keys any row sees, (key heads, keys)."""
     heads, key_heads = inputs.query.shape[2], inputs.key.shape[2]
+    seen = keys_between_ends(plan, inputs, rows, keys)
+    if not seen.any() or rows * keys * heads > MOST_SCORES:
+        return seen
+    seen[:] = False
     position = np.arange(rows)[:, None] + (keys - rows)
-    first, end = (0 * position + one for one in plan.mask.bounds(position, keys))
-    seen = np.zeros((key_heads, keys), np.bool_)
-    sees = np.flatnonzero(np.minimum(end, keys) > np.maximum(first, 0))
-    if not sees.size or not heads:
-        return seen
-    if rows * keys * heads > MOST_SCORES:
-        seen[:, max(0, first[sees].min()) : end[sees].max()] = True
-        return seen
+    first, end = _ends(plan, rows, keys)
     columns = np.arange(keys)[None]
     between = (first <= columns) & (columns < end)
     for head in range(heads):
@@ -53,10 +63,17 @@ def seen_keys(plan: AttentionPlan, inputs: Inputs, sequence: int, rows: int, key
     return seen
 
 
-def read_keys(plan: AttentionPlan, seen: Bools) -> Bools:
-    """Return the keys whose values a kernel may read, of those ``seen``: whole blocks.
+def _ends(plan: AttentionPlan, rows: int, keys: int) -> tuple[Any, Any]:
+    """Return the first key of each row and one past its last, (rows, 1)."""
+    position = np.arange(rows)[:, None] + (keys - rows)
+    first, end = (0 * position + one for one in plan.mask.bounds(position, keys))
+    return first, end
 
-    Blocks between the first and the last that are seen count, unless lists name each block.
+
+def read_keys(plan: AttentionPlan, seen: Bools) -> Bools:
+    """Return the keys of whole blocks that have one of ``seen``.
+
+    Blocks between the first and the last of these count, unless lists name each block.
     """
     step = cast("SharedKeysPlan", plan).unit_keys if plan.splits_keys else plan.BN
     read = np.zeros_like(seen)
@@ -74,7 +91,8 @@ def with_nan(plan: AttentionPlan, inputs: Inputs, lengths: Lengths) -> tuple[Any
     key, value = inputs.key.copy(), inputs.value.copy()
     for sequence, place, rows, keys in _sequences(plan, lengths):
         seen = seen_keys(plan, inputs, sequence, rows, keys)
-        read = read_keys(plan, seen)
+        walked = seen if plan.lists_blocks else keys_between_ends(plan, inputs, rows, keys)
+        read = read_keys(plan, walked)
         for array, kept in ((key, read if plan.values_in_keys else seen), (value, read)):
             array[place][~kept.T] = np.nan
     return key, value

@@ -165,7 +165,6 @@ def test_a_cluster_that_shares_both(
 
 
 def test_a_loader_of_parts_of_both_has_more_registers(hopper_gemm: ConfigOf) -> None:
-    """With 32 as elsewhere beside three consumer warpgroups, it spilled 12 bytes."""
     plan = plan_gemm_sm90(hopper_gemm(BM=192, BN=64, BK=128, cta_group=8))
     assert (plan.producer_registers, plan.consumer_registers) == (40, 152)
 
