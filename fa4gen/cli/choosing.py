@@ -1,4 +1,4 @@
-"""What ``render`` leaves to the compiler: kernels whose manifest does not say yet what it took."""
+"""Compiles kernels whose manifests do not record a choice yet, and picks their candidates."""
 
 from __future__ import annotations
 

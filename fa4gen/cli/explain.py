@@ -126,7 +126,7 @@ def command(
 
 
 def _project_output() -> Path:
-    """Return where manifests may be; a project whose file is wrong has none."""
+    """Return the folder of manifests: the default one where the project's file is invalid."""
     from fa4gen.config.selection import DEFAULT_OUT, output_folder
     from fa4gen.errors import ConfigError
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.designs.shared.candidates import is_valid
 from fa4gen.json_text import parse_json
 from fa4gen.render.manifest import (
     CHOICE,
@@ -64,7 +65,8 @@ def recorded_choice(out: Path, config: Config) -> ChoiceRecord:
         found = intact_manifest(manifest.read_bytes())
         if found is None or found["inputs"]["config_sha256"] != config_sha256(config):
             return FIRST
-        return _read(found)
+        choice = choice_of(found)  # anybody can write a manifest
+        return choice if is_valid(config, choice.keys) else FIRST
     except (OSError, KeyError, TypeError, AttributeError):
         return FIRST
 

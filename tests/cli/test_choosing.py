@@ -84,6 +84,14 @@ def record(config: str, keys: dict[str, object], compiler: str) -> None:
     MANIFEST.write_text(manifest_json(sealed(manifest)))
 
 
+@pytest.mark.parametrize("keys", [{"BN": 7}, {"nonsense": 1}, {"depth": 128}])
+def test_a_record_that_sets_what_it_must_not_is_ignored(keys, work, no_compiler, capsys) -> None:
+    record("k.yaml", keys, "nvrtc 1.2.3")
+    assert main(["render", "k.yaml", "--force"]) == 0
+    assert choice()["set"] == {}
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_explain_says_that_no_compiler_was_asked(work, capsys) -> None:
     assert main(["explain", "k.yaml"]) == 0
     out = capsys.readouterr().out

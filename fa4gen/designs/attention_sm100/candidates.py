@@ -1,4 +1,4 @@
-"""What is tried of attention on Blackwell: wide blocks, and beside each what takes less room."""
+"""The candidates of attention on Blackwell: wide blocks first, each with cheaper settings."""
 
 from __future__ import annotations
 

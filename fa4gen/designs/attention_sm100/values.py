@@ -152,7 +152,7 @@ class Room:
 
 
 def are_parts_of(block: int, parts: int) -> bool:
-    """Whether a block of keys splits into so many parts; of two, the first may be larger."""
+    """Whether ``block`` keys can be divided into ``parts`` parts; two may differ in size."""
     steps = block // KEY_STEP
     return steps >= 2 if parts == 2 else steps % parts == 0
 

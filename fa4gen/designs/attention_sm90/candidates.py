@@ -35,6 +35,6 @@ def candidates(config: AttentionConfig) -> Iterator[Changes]:
 
 
 def _least(warpgroups: int) -> Changes:
-    """Return what leaves the most room beside a block: for the loader, too."""
+    """Return the settings that need the fewest registers, in consumers and loader."""
     loader = split_keys(LARGER_LOADERS[warpgroups])
     return {"num_pv_chunks_in_flight": 0, "overlap_epilogue": False, "registers": loader}

@@ -159,7 +159,7 @@ def decide(
 
 
 def _free_registers(config: AttentionConfig, registers: RegisterSplit, block: int) -> int:
-    """Return what a consumer has beside output, scores of ``block`` keys and its rows' state.
+    """Return the registers left after output, scores of ``block`` keys and row state.
 
     Less than nothing where they do not fit: the least that a consumer needs, whatever it computes.
     """

@@ -34,7 +34,7 @@ DEFAULT_REGISTERS = {
 }
 """By consumer warpgroups. The loaders divide to find their tiles: attention's need fewer."""
 THREE_WITH_PARTS = RegisterSplit(40, 152)
-"""Three consumer warpgroups whose loader ``loads_parts``."""
+"""The split for three consumer warpgroups when the loader ``loads_parts``."""
 
 NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
 """Consumer warpgroups of a tile, by its rows of wgmma."""

@@ -39,7 +39,7 @@ FEATURES: tuple[Changes, ...] = (
 
 
 def left_to_plan(config: Strict, changes: Mapping[str, object]) -> Changes:
-    """Return those of ``changes`` whose keys ``config`` leaves to the plan."""
+    """Return ``changes`` without the keys that ``config`` sets."""
     return {key: value for key, value in changes.items() if getattr(config, key, None) == "auto"}
 
 
@@ -73,7 +73,9 @@ def changed(config: C, changes: Mapping[str, object]) -> C:
 
 
 def is_valid(config: Strict, changes: Mapping[str, object]) -> bool:
-    """Whether the rules of the model allow ``changes``."""
+    """Whether ``changes`` set only keys that are auto, to values that the model allows."""
+    if left_to_plan(config, changes) != dict(changes):
+        return False
     try:
         changed(config, changes)
     except ModelError:
