@@ -195,8 +195,8 @@ def write_inputs(folder: Path, rng: random.Random) -> Names:
     if rng.random() < 0.3:
         put(folder / "fa4gen.toml", PROJECT, 0.5)
     if rng.random() < 0.3:
-        template = data_root("templates") / "skeleton" / "entry.cuh.j2"
-        templates = folder / "templates" / "skeleton"
+        template = data_root("templates") / "device" / "skeleton" / "entry.cuh.j2"
+        templates = folder / "templates" / "device" / "skeleton"
         templates.mkdir(parents=True)
         put(templates / template.name, template.read_text(), 0.4)
     os.mkfifo(folder / "pipe")

@@ -1,7 +1,7 @@
 """What a kernel's device header holds: the instructions and rings that its text uses, no others.
 
-The templates of ``templates/ptx`` are families of instructions, each function defined once. A
-family is a heading, then definitions with their comments, set apart by blank lines: functions,
+The templates of ``templates/device/ptx`` are families of instructions, each function defined once.
+A family is a heading, then definitions with their comments, set apart by blank lines: functions,
 structs, and declarations of a line, ``using`` or ``constexpr``. A ring is the whole of its file:
 its structs keep their documented interface. Nothing has to be marked in either.
 """
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 FAMILIES = (
-    "ptx/types.cuh.j2",
-    "ptx/mbarrier.cuh.j2",
-    "ptx/mbarrier_cluster.cuh.j2",
-    "ptx/named_barrier.cuh.j2",
-    "ptx/cluster.cuh.j2",
-    "ptx/pair.cuh.j2",
-    "ptx/fence.cuh.j2",
-    "ptx/shared.cuh.j2",
-    "ptx/global.cuh.j2",
-    "ptx/tma.cuh.j2",
-    "ptx/clusterlaunchcontrol.cuh.j2",
-    "ptx/mma.cuh.j2",
-    "ptx/wgmma.cuh.j2",
-    "ptx/tcgen05.cuh.j2",
-    "ptx/warp.cuh.j2",
-    "ptx/math.cuh.j2",
-    "ptx/packed.cuh.j2",
-    "ptx/convert.cuh.j2",
+    "device/ptx/types.cuh.j2",
+    "device/ptx/mbarrier.cuh.j2",
+    "device/ptx/mbarrier_cluster.cuh.j2",
+    "device/ptx/named_barrier.cuh.j2",
+    "device/ptx/cluster.cuh.j2",
+    "device/ptx/pair.cuh.j2",
+    "device/ptx/fence.cuh.j2",
+    "device/ptx/shared.cuh.j2",
+    "device/ptx/global.cuh.j2",
+    "device/ptx/tma.cuh.j2",
+    "device/ptx/clusterlaunchcontrol.cuh.j2",
+    "device/ptx/mma.cuh.j2",
+    "device/ptx/wgmma.cuh.j2",
+    "device/ptx/tcgen05.cuh.j2",
+    "device/ptx/warp.cuh.j2",
+    "device/ptx/math.cuh.j2",
+    "device/ptx/packed.cuh.j2",
+    "device/ptx/convert.cuh.j2",
 )
 """The families in the order in which kernels have them: what one calls of another goes before."""
 RINGS = (
-    "rings/ring.cuh.j2",
-    "rings/ring_position.cuh.j2",
-    "rings/row_ring.cuh.j2",
-    "rings/producer_consumer_pipeline.cuh.j2",
-    "rings/staged_pipeline.cuh.j2",
-    "rings/role_pipeline.cuh.j2",
-    "rings/tma_producer_pipeline.cuh.j2",
-    "rings/tma_consumer_pipeline.cuh.j2",
-    "rings/epi_load_pipeline.cuh.j2",
-    "rings/output_ring_buffer.cuh.j2",
-    "rings/depth512_mbars.cuh.j2",
+    "device/rings/ring.cuh.j2",
+    "device/rings/ring_position.cuh.j2",
+    "device/rings/row_ring.cuh.j2",
+    "device/rings/producer_consumer_pipeline.cuh.j2",
+    "device/rings/staged_pipeline.cuh.j2",
+    "device/rings/role_pipeline.cuh.j2",
+    "device/rings/tma_producer_pipeline.cuh.j2",
+    "device/rings/tma_consumer_pipeline.cuh.j2",
+    "device/rings/epi_load_pipeline.cuh.j2",
+    "device/rings/output_ring_buffer.cuh.j2",
+    "device/rings/depth512_mbars.cuh.j2",
 )
 """The rings after them, in this order; a kernel has a file completely or not at all."""
 PLACEHOLDER = "\x03"

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from fa4gen.errors import TemplateError
 
 GENERATOR = f"fa4gen {__version__}"
-HEADER_TEMPLATE = "rings/barriers.h.j2"
-DEVICE_TEMPLATE = "skeleton/device.cuh.j2"
+HEADER_TEMPLATE = "device/rings/barriers.h.j2"
+DEVICE_TEMPLATE = "device/skeleton/device.cuh.j2"
 HEADER_SUFFIXES = (".h", ".cuh")
 
 _Rendered = tuple[str, dict[str, TemplateSource]]

@@ -18,7 +18,7 @@ TEMPLATES = ["--templates", "mine"]
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two configs in kernels/, rendered into generated/ by small templates in mine/."""
-    for name in ("attention/sm90/kernel.cu.j2", "rings/barriers.h.j2"):
+    for name in ("attention_sm90/kernel.cu.j2", "device/rings/barriers.h.j2"):
         path = tmp_path / "mine" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("// {{ plan.name }}\n")
@@ -49,7 +49,7 @@ def test_current(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def spoil(work: Path, how: str) -> None:
     folder = work / "generated/sm_90a/one"
     if how == "stale":
-        (work / "mine/rings/barriers.h.j2").write_text("// new {{ plan.name }}\n")
+        (work / "mine/device/rings/barriers.h.j2").write_text("// new {{ plan.name }}\n")
     elif how == "edited":
         (folder / "one.cu").write_text("// mine\n")
     elif how == "edited manifest":

@@ -40,8 +40,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     except MissingCapabilityError as error:
         pytest.skip(error.problems[0].message)
     templates = {
-        "attention/sm90/kernel.cu.j2": KERNEL,
-        "rings/barriers.h.j2": "constexpr int kDepth = {{ plan.depth }};\n",
+        "attention_sm90/kernel.cu.j2": KERNEL,
+        "device/rings/barriers.h.j2": "constexpr int kDepth = {{ plan.depth }};\n",
     }
     for name, text in templates.items():
         path = tmp_path / "mine" / name

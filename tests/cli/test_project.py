@@ -31,7 +31,7 @@ COMMANDS = [
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's folder, with small templates in mine/."""
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    for name in ("attention/sm90/kernel.cu.j2", "rings/barriers.h.j2"):
+    for name in ("attention_sm90/kernel.cu.j2", "device/rings/barriers.h.j2"):
         path = tmp_path / "mine" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("// {{ plan.name }}\n")

@@ -18,8 +18,8 @@ CONFIG = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 128\nnum_kv_stage
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's folder with two configs in kernels/ and small templates in mine/."""
     templates = {
-        "attention/sm90/kernel.cu.j2": "// {{ plan.name }}\n// depth {{ plan.depth }}\n",
-        "rings/barriers.h.j2": "// {{ plan.num_kv_stages }} stages\n",
+        "attention_sm90/kernel.cu.j2": "// {{ plan.name }}\n// depth {{ plan.depth }}\n",
+        "device/rings/barriers.h.j2": "// {{ plan.num_kv_stages }} stages\n",
     }
     for name, text in templates.items():
         path = tmp_path / "mine" / name
@@ -115,7 +115,7 @@ def test_dry_run_writes_nothing(work: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_diff_shows_what_changes(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     render("kernels")
-    (work / "mine/rings/barriers.h.j2").write_text("// new\n")
+    (work / "mine/device/rings/barriers.h.j2").write_text("// new\n")
     capsys.readouterr()
     assert render("kernels/one.yaml", "--diff") == 0
     out = capsys.readouterr().out
@@ -167,11 +167,11 @@ def test_two_configs_of_one_name(work: Path, capsys: pytest.CaptureFixture[str])
 def test_a_template_error_names_template_and_key(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = work / "mine/attention/sm90/kernel.cu.j2"
+    path = work / "mine/attention_sm90/kernel.cu.j2"
     path.write_text("// {{ plan.name }}\n// {{ plan.num_kv_stages / plan.nothing }}\n")
     assert render("kernels/one.yaml") == 2
     err = capsys.readouterr().err
-    assert err.startswith("mine/attention/sm90/kernel.cu.j2:2:33: plan has no field 'nothing'")
+    assert err.startswith("mine/attention_sm90/kernel.cu.j2:2:33: plan has no field 'nothing'")
     assert "config key num_kv_stages: 2 (kernels/one.yaml:5)" in err
     assert "Traceback" not in err
     assert not (work / "generated").exists()
@@ -246,11 +246,11 @@ def test_make_rebuilds_by_the_depfile(work: Path) -> None:
 
     assert "rebuild" not in make()
     later = (work / target).stat().st_mtime + 10
-    for source in ("kernels/with space.yaml", "mine/rings/barriers.h.j2"):
+    for source in ("kernels/with space.yaml", "mine/device/rings/barriers.h.j2"):
         old = (work / source).stat().st_mtime
         os.utime(work / source, (later, later))
         assert "rebuild" in make()
         os.utime(work / source, (old, old))
     assert "rebuild" not in make()
-    (work / "mine/rings/barriers.h.j2").unlink()  # make continues where an input is gone
+    (work / "mine/device/rings/barriers.h.j2").unlink()  # make continues where an input is gone
     assert "rebuild" in make()

@@ -51,7 +51,7 @@ class Watching:
 
 @pytest.fixture
 def watching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watching]:
-    for name in ("attention/sm90/kernel.cu.j2", "rings/barriers.h.j2"):
+    for name in ("attention_sm90/kernel.cu.j2", "device/rings/barriers.h.j2"):
         path = tmp_path / "mine" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("// {{ plan.name }}\n")
@@ -93,7 +93,7 @@ def test_each_input_that_changes_is_rendered_again(watching: Watching) -> None:
     watching.until(lambda: depth_of("two") == 128)
 
     header = Path("generated/sm_90a/two/two_barriers.h")
-    Path("mine/rings/barriers.h.j2").write_text("// new {{ plan.name }}\n")
+    Path("mine/device/rings/barriers.h.j2").write_text("// new {{ plan.name }}\n")
     watching.until(lambda: header.read_text() == "// new two\n")
 
 

@@ -18,9 +18,9 @@ depth: 128
 num_kv_stages: 2
 mask: causal
 """
-KERNEL_TEMPLATE = "attention/sm90/kernel.cu.j2"
-HEADER_TEMPLATE = "rings/barriers.h.j2"
-DEVICE_TEMPLATE = "skeleton/device.cuh.j2"
+KERNEL_TEMPLATE = "attention_sm90/kernel.cu.j2"
+HEADER_TEMPLATE = "device/rings/barriers.h.j2"
+DEVICE_TEMPLATE = "device/skeleton/device.cuh.j2"
 
 LoadText = Callable[..., LoadedConfig]
 WriteTemplate = Callable[[str, str], Path]

@@ -60,7 +60,7 @@ def test_two_configs_of_one_name_are_refused(config, templates: Path) -> None:
 def test_a_broken_template_is_reported_once_for_all_configs(
     config, write_template, templates: Path
 ) -> None:
-    write_template("rings/barriers.h.j2", "{{ nope }}\n")
+    write_template("device/rings/barriers.h.j2", "{{ nope }}\n")
     with pytest.raises(TemplateError) as caught:
         render_configs([config("a.yaml"), config("b.yaml")], templates)
     assert len(caught.value.problems) == 1

@@ -33,7 +33,7 @@ def test_missing_then_current(render_small, out: Path) -> None:
 
 def test_stale_when_the_template_changed(render_small, write_template, out: Path) -> None:
     write_kernel(render_small(), out)
-    write_template("rings/barriers.h.j2", "// new\n")
+    write_template("device/rings/barriers.h.j2", "// new\n")
     assert by_name(check_generated([render_small()], out)) == {
         "small.cu": "current",
         "small_barriers.h": "stale",
@@ -46,7 +46,7 @@ def test_edited_file_beside_stale_ones(render_small, write_template, out: Path) 
     write_kernel(render_small(), out)
     (out / "sm_90a/small/small_barriers.h").write_text("// mine\n")
     assert by_name(check_generated([render_small()], out))["small_barriers.h"] == "edited"
-    write_template("attention/sm90/kernel.cu.j2", "// new\n")
+    write_template("attention_sm90/kernel.cu.j2", "// new\n")
     assert by_name(check_generated([render_small()], out)) == {
         "small.cu": "stale",
         "small_barriers.h": "edited",
@@ -73,7 +73,7 @@ def test_without_its_manifest_a_differing_file_counts_as_edited(
 ) -> None:
     write_kernel(render_small(), out)
     (out / "sm_90a/small/small.json").unlink()
-    write_template("rings/barriers.h.j2", "// new\n")
+    write_template("device/rings/barriers.h.j2", "// new\n")
     verdicts = {v.path.name: v for v in check_generated([render_small()], out)}
     assert verdicts["small_barriers.h"].verdict == "edited"
     assert "no intact small.json records it" in verdicts["small_barriers.h"].reason
@@ -152,7 +152,7 @@ def test_folders_that_are_no_kernels_are_left_alone(render_small, out: Path) -> 
 
 def test_diff_goes_from_disk_to_rendered(render_small, write_template, out: Path) -> None:
     write_kernel(render_small(), out)
-    write_template("rings/barriers.h.j2", "// new\n")
+    write_template("device/rings/barriers.h.j2", "// new\n")
     verdict = kernel_verdicts(render_small(), out)[1]
     name = f"{out / 'sm_90a/small/small_barriers.h'}"
     assert verdict.diff() == (

@@ -102,16 +102,16 @@ def test_what_makes_the_code_is_part_of_its_origin(monkeypatch, tmp_path) -> Non
 def test_code_is_kept_in_the_cache_folder(monkeypatch, tmp_path, made) -> None:
     monkeypatch.setenv("FA4GEN_CACHE_DIR", str(tmp_path / "cache"))
     for _ in range(2):
-        open_templates().environment().get_template("rings/barriers.h.j2")
-    assert made == ["rings/barriers.h.j2"]
+        open_templates().environment().get_template("device/rings/barriers.h.j2")
+    assert made == ["device/rings/barriers.h.j2"]
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["templates"]
 
 
 def test_nothing_is_kept_where_the_code_s_origin_is_not_known(monkeypatch, shipped, made) -> None:
     monkeypatch.setattr(environment_module, "__file__", "/nowhere/environment.py")
     for _ in range(2):
-        open_templates().environment().get_template("rings/barriers.h.j2")
-    assert made == ["rings/barriers.h.j2"] * 2
+        open_templates().environment().get_template("device/rings/barriers.h.j2")
+    assert made == ["device/rings/barriers.h.j2"] * 2
 
 
 def test_templates_of_the_user_are_not_kept(shipped, kept, made, tmp_path) -> None:

@@ -51,12 +51,12 @@ def test_block_lines_leave_no_trace_and_the_last_newline_stays(tmp_path) -> None
 
 
 def test_the_users_folder_comes_first_and_the_shipped_one_fills_in(tmp_path) -> None:
-    (tmp_path / "ptx").mkdir()
-    (tmp_path / "ptx" / "types.cuh.j2").write_text("mine\n")
+    (tmp_path / "device/ptx").mkdir(parents=True)
+    (tmp_path / "device/ptx" / "types.cuh.j2").write_text("mine\n")
     templates = open_templates(tmp_path)
-    assert templates.source("ptx/types.cuh.j2").text == "mine\n"
-    shipped = templates.source("ptx/math.cuh.j2")
-    assert shipped.path == data_root("templates") / "ptx" / "math.cuh.j2"
+    assert templates.source("device/ptx/types.cuh.j2").text == "mine\n"
+    shipped = templates.source("device/ptx/math.cuh.j2")
+    assert shipped.path == data_root("templates") / "device/ptx" / "math.cuh.j2"
 
 
 @pytest.mark.parametrize("made", [False, True])

@@ -92,8 +92,12 @@ def gemm(**keys: object):
 
 def test_templates_that_a_kernel_has_nothing_of_do_not_count_as_used() -> None:
     names = render(*gemm()).templates
-    assert "ptx/tcgen05.cuh.j2" in names
-    assert not {"ptx/wgmma.cuh.j2", "ptx/packed.cuh.j2", "ptx/mbarrier_slot.cuh.j2"} & set(names)
+    assert "device/ptx/tcgen05.cuh.j2" in names
+    assert not {
+        "device/ptx/wgmma.cuh.j2",
+        "device/ptx/packed.cuh.j2",
+        "device/ptx/mbarrier_slot.cuh.j2",
+    } & set(names)
 
 
 def test_lines_of_instructions_trace_back_to_their_family() -> None:
@@ -102,18 +106,18 @@ def test_lines_of_instructions_trace_back_to_their_family() -> None:
     lines = render(plan, loaded, templates).files["small_device.cuh"].split("\n")
     places = template_places(plan, loaded, templates, "small_device.cuh")
     at = next(i for i, line in enumerate(lines) if " mbarrier_wait(uint32 barrier" in line)
-    assert places[at].source.name == "ptx/mbarrier.cuh.j2"
+    assert places[at].source.name == "device/ptx/mbarrier.cuh.j2"
     assert places[at].text == lines[at]
 
 
 def test_mistakes_in_a_family_are_reported_at_their_line(tmp_path) -> None:
-    (tmp_path / "ptx").mkdir()
-    family = tmp_path / "ptx/fence.cuh.j2"
+    (tmp_path / "device/ptx").mkdir(parents=True)
+    family = tmp_path / "device/ptx/fence.cuh.j2"
     family.write_text("// fences\n\nvoid f() { {{ plan.archh }} }\n")
     with pytest.raises(TemplateError) as caught:
         render(*gemm(), open_templates(tmp_path))
     [problem] = caught.value.problems
-    assert (problem.file.endswith("ptx/fence.cuh.j2"), problem.line) == (True, 3)
+    assert (problem.file.endswith("device/ptx/fence.cuh.j2"), problem.line) == (True, 3)
     assert "has no field 'archh'" in problem.message
 
     family.write_text(
@@ -122,5 +126,5 @@ def test_mistakes_in_a_family_are_reported_at_their_line(tmp_path) -> None:
     with pytest.raises(TemplateError) as caught:
         render(*gemm(), open_templates(tmp_path))
     [problem] = caught.value.problems
-    assert (problem.file.endswith("ptx/fence.cuh.j2"), problem.line) == (True, 3)
+    assert (problem.file.endswith("device/ptx/fence.cuh.j2"), problem.line) == (True, 3)
     assert "blanks at the end of a line" in problem.message

@@ -87,9 +87,11 @@ def test_template_hashes_change_with_the_templates(render_small, write_template)
         return json.loads(render_small().files["small.json"])["inputs"]["templates"]
 
     before = hashes()
-    write_template("rings/barriers.h.j2", "{# note #}\n// {{ plan.num_kv_stages }} stages\n")
+    write_template("device/rings/barriers.h.j2", "{# note #}\n// {{ plan.num_kv_stages }} stages\n")
     after = hashes()
-    assert {name for name in before if before[name] != after[name]} == {"rings/barriers.h.j2"}
+    assert {name for name in before if before[name] != after[name]} == {
+        "device/rings/barriers.h.j2"
+    }
 
 
 def test_a_written_manifest_reads_back(render_small, tmp_path: Path) -> None:

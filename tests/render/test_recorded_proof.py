@@ -53,7 +53,7 @@ def test_a_recorded_proof_stays_and_the_files_are_current(render_small, out) -> 
 def test_it_is_gone_when_a_file_of_the_kernel_is_another(render_small, write_template, out) -> None:
     write_kernel(render_small(), out)
     record_proof(render_small(), out, EMULATED)
-    write_template("rings/barriers.h.j2", "// new\n")
+    write_template("device/rings/barriers.h.j2", "// new\n")
     assert verdicts(render_small(), out)["small.json"] == "stale"
     write_kernel(render_small(), out)
     assert manifest(out)["proof"] == "rendered"
@@ -63,7 +63,9 @@ def test_it_is_gone_when_a_file_of_the_kernel_is_another(render_small, write_tem
 def test_it_stays_where_only_a_template_changed(render_small, write_template, out) -> None:
     write_kernel(render_small(), out)
     record_proof(render_small(), out, EMULATED)
-    write_template("rings/barriers.h.j2", "{# a remark #}// {{ plan.num_kv_stages }} stages\n")
+    write_template(
+        "device/rings/barriers.h.j2", "{# a remark #}// {{ plan.num_kv_stages }} stages\n"
+    )
     kernel = render_small()
     assert verdicts(kernel, out) == dict.fromkeys(kernel.files, "current") | {"small.json": "stale"}
     write_kernel(kernel, out)

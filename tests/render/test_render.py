@@ -21,7 +21,7 @@ from fa4gen.resources import data_root
 if TYPE_CHECKING:
     from fa4gen.render.template_errors import TemplateLine
 
-ROOT = "attention/sm90/kernel.cu.j2"
+ROOT = "attention_sm90/kernel.cu.j2"
 SHIPPED = sorted(data_root("configs").glob("attention/sm_90a/*.yaml"))
 TEMPLATES = open_templates()
 
@@ -53,9 +53,9 @@ def test_templates_are_those_used_with_their_files(render_small, write_template,
     kernel = render_small()
     assert kernel.templates == (
         ROOT,
+        "device/rings/barriers.h.j2",
+        "device/skeleton/device.cuh.j2",
         "part.j2",
-        "rings/barriers.h.j2",
-        "skeleton/device.cuh.j2",
     )
     assert kernel.template_files == tuple(
         str(tmp_path / "templates" / name) for name in kernel.templates

@@ -12,7 +12,7 @@ from fa4gen.render.render import render
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROOT = "attention/sm90/kernel.cu.j2"
+ROOT = "attention_sm90/kernel.cu.j2"
 
 
 @pytest.fixture

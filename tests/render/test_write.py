@@ -45,7 +45,7 @@ def test_identical_bytes_are_not_rewritten(render_small, out: Path) -> None:
 
 def test_stale_files_are_updated_without_force(render_small, write_template, out: Path) -> None:
     write_kernel(render_small(), out)
-    write_template("rings/barriers.h.j2", "// new\n")
+    write_template("device/rings/barriers.h.j2", "// new\n")
     kernel = render_small()
     assert actions(write_kernel(kernel, out)) == ["unchanged", "updated", "unchanged", "updated"]
     assert {v.verdict for v in check_generated([kernel], out)} == {"current"}
@@ -56,7 +56,7 @@ def test_an_edited_file_is_refused_and_nothing_is_written(
 ) -> None:
     write_kernel(render_small(), out)
     (out / "sm_90a/small/small.cu").write_text("// mine\n")
-    write_template("rings/barriers.h.j2", "// new\n")
+    write_template("device/rings/barriers.h.j2", "// new\n")
     before = tree(out)
     with pytest.raises(NotCurrentError) as caught:
         write_kernel(render_small(), out)
@@ -177,11 +177,11 @@ def test_writing_refuses_exactly_what_is_edited_and_ends_current(
     render_small, write_template, tmp_path_factory, states, force: bool, manifest: bool
 ) -> None:
     out = tmp_path_factory.mktemp("generated")
-    write_template("attention/sm90/kernel.cu.j2", "// old\n")
-    write_template("rings/barriers.h.j2", "// old\n")
+    write_template("attention_sm90/kernel.cu.j2", "// old\n")
+    write_template("device/rings/barriers.h.j2", "// old\n")
     write_kernel(render_small(), out)
-    write_template("attention/sm90/kernel.cu.j2", "// new\n")
-    write_template("rings/barriers.h.j2", "// new\n")
+    write_template("attention_sm90/kernel.cu.j2", "// new\n")
+    write_template("device/rings/barriers.h.j2", "// new\n")
     kernel = render_small()
     folder = out / kernel.folder
     if not manifest:

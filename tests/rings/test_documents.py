@@ -10,7 +10,7 @@ import pytest
 from fa4gen.resources import data_root
 from tests.rings.documents import MEMBERS
 
-RINGS: Final = data_root("templates") / "rings"
+RINGS: Final = data_root("templates") / "device/rings"
 
 
 def declared(source: str, struct: str) -> set[str]:

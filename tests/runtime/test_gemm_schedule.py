@@ -29,7 +29,7 @@ PLANS = [
 
 
 def tile_at(schedule, index):
-    """(batch, row tile, column tile), computed as templates/gemm/tiles.cuh.j2 does."""
+    """(batch, row tile, column tile), computed as templates/common/gemm/tiles.cuh.j2 does."""
     batch, in_matrix = divmod(index, schedule.row_tiles * schedule.column_tiles)
     first = in_matrix // (schedule.group_rows * schedule.column_tiles) * schedule.group_rows
     rows = min(schedule.group_rows, schedule.row_tiles - first)

@@ -60,7 +60,7 @@ def test_units_of_fewer_keys_than_a_block_are_counted(name, size):
 
 @pytest.mark.parametrize("name", LINES)
 def test_the_line_is_counted_as_the_kernel_does_at_the_limit_and_one_past_it(name):
-    """The kernel: visible_units, places and Line of attention/decode/line.cuh.j2."""
+    """The kernel: visible_units, places and Line of attention_decode/line.cuh.j2."""
     plan = shipped_plans()[name]
     heads, limit = 1024, 2**31 - 1 - 132
     unit = plan.unit_keys * (plan.split_units or 1)

@@ -42,7 +42,9 @@ def code(text: str) -> str:
 
 def test_the_families_are_the_files_of_the_folder() -> None:
     assert len(set(FAMILIES)) == len(FAMILIES)
-    assert set(FAMILIES) == {f"ptx/{path.name}" for path in (TEMPLATES / "ptx").iterdir()}
+    assert set(FAMILIES) == {
+        f"device/ptx/{path.name}" for path in (TEMPLATES / "device/ptx").iterdir()
+    }
 
 
 def test_each_function_that_wraps_an_instruction_is_defined_once() -> None:
@@ -50,7 +52,7 @@ def test_each_function_that_wraps_an_instruction_is_defined_once() -> None:
     for path in sorted(TEMPLATES.rglob("*.j2")):
         place = path.relative_to(TEMPLATES).as_posix()
         for match in BODY.finditer(path.read_text()):
-            if place.startswith("ptx/") or "asm" in match[0]:
+            if place.startswith("device/ptx/") or "asm" in match[0]:
                 defined[match[1]].append(place)
     assert len(defined) > 80
     assert {name: places for name, places in defined.items() if len(places) > 1} == {}
@@ -74,7 +76,7 @@ def test_inline_assembly_is_in_the_families_alone() -> None:
         if re.search(r"\basm\b", path.read_text()) and path.parent.name != "ptx"
     }
     # where the kernel is compiled for another target, there is no device header
-    assert others == {"skeleton/footer.cuh.j2"}
+    assert others == {"device/skeleton/footer.cuh.j2"}
 
 
 def names_defined(text: str) -> list[tuple[int, str]]:

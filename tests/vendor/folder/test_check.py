@@ -131,7 +131,7 @@ def test_machine_code_that_the_launcher_of_today_does_not_unpack_is_packed_again
 def test_stale_files_and_kernels_are_named(
     vendored: Vendored, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("attention/sm90/kernel.cu.j2", "vendor/src/status.c.j2"):
+    for name in ("attention_sm90/kernel.cu.j2", "vendor/src/status.c.j2"):
         path = Path("mine") / name
         path.parent.mkdir(parents=True)
         path.write_text((data_root("templates") / name).read_text() + "// new\n")
