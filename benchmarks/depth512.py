@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from fa4gen.bench.peers import Sequences
     from fa4gen.bench.results import ConfigResult
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 CONFIGS = ("d512_dense_bf16", "d512_causal_bf16")
 ROWS = "512,1k,2k,4k,8k,16k"

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.schema import Config
-    from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.designs.common.refusal import Fault
     from fa4gen.toolchain.choose import Chosen
 
 Keys = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.toolchain.choose import Chosen
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.bench.peers import Peers
     from fa4gen.bench.results import ConfigResult
     from fa4gen.bench.run import BenchOptions
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.build import BuiltKernel
 

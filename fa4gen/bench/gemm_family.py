@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.bench.family import KernelTimer, Zeros
     from fa4gen.bench.peers import Peers
     from fa4gen.bench.run import BenchOptions
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.build import BuiltKernel
 

@@ -19,7 +19,7 @@ from fa4gen.bench.peers import LeftOutError, Peers, why_no_torch
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
 
 ACTIVATIONS = {
     "relu(x)": "relu",

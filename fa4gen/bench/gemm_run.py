@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fa4gen.bench.gemm_peers import GemmPeer
     from fa4gen.bench.gemm_workload import GemmWorkload
     from fa4gen.bench.run import BenchOptions
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.toolchain.model import CompiledKernel
 
 WITHOUT = "fa4gen without the residual"

@@ -14,7 +14,7 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
 
 DEFAULT_SIZES = "2k,4k,8k,16k,8192x28672x8192"
 ALPHA = 1.0

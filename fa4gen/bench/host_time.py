@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fa4gen.bench.vendored import PreparedCall, VendoredLibrary
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.runtime.kernel import Launch
     from fa4gen.toolchain.model import CompiledKernel
 

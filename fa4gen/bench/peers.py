@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 
 WIDEST_FLASH = 256

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from fa4gen.bench.batches import Batch
     from fa4gen.bench.layout import Layout
     from fa4gen.bench.peers import Peer
-    from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.kernel_model import KernelPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.kernel_model import KernelPlan
     from fa4gen.toolchain.model import CompiledKernel
 
 OURS = "fa4gen"

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.settings import Setting
-    from fa4gen.designs.shared.gemm_model import GemmPlan
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.runtime.kernel import DriverCall
     from fa4gen.vendor.binding import Args, KernelBinding
 

@@ -14,7 +14,7 @@ from fa4gen.masks import mask_in
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.masks.mask import Mask
 
 TOKENS = 16384

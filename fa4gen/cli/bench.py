@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fa4gen.bench.run import BenchOptions
     from fa4gen.bench.vendored import VendoredLibrary
     from fa4gen.config.settings import Setting
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.errors import Problem
     from fa4gen.runtime.device import DeviceInfo
     from fa4gen.verify.build import BuiltKernel

@@ -99,7 +99,7 @@ def _driver_version() -> str:
 
 
 def _archs(gpu: DeviceInfo) -> list[str]:
-    from fa4gen.designs.shared.hardware import ARCHITECTURES
+    from fa4gen.designs.common.hardware import ARCHITECTURES
 
     return [arch for arch in ARCHITECTURES if gpu.runs(arch)]
 
@@ -124,7 +124,7 @@ def _missing(found: _Findings, require_gpu: bool, require_nvcc: bool) -> list[Pr
 
 def _abilities(found: _Findings) -> list[tuple[str, str, str]]:
     """Return for each group of commands whether it works here, and what is limited."""
-    from fa4gen.designs.shared.hardware import ARCHITECTURES
+    from fa4gen.designs.common.hardware import ARCHITECTURES
 
     compiler = next((c.name for c in found.compilers if c.archs), "")
     archs = ", ".join(dict.fromkeys(a for c in found.compilers for a in c.archs))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.verify.run import VerifyOptions
     from fa4gen.verify.verdict import Verdict
 

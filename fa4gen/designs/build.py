@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.candidates import changed, left_to_plan, relaxations
+from fa4gen.designs.common.model import Choice
 from fa4gen.designs.registry import design_for
-from fa4gen.designs.shared.candidates import changed, left_to_plan, relaxations
-from fa4gen.designs.shared.model import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fa4gen.config.schema import Config
-    from fa4gen.designs.shared.candidates import Changes
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.candidates import Changes
+    from fa4gen.designs.common.plans import Plan
 
 COMPILED = "the first candidate that compiled clean"
 

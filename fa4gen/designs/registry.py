@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fa4gen.config.schema import Config
-    from fa4gen.designs.shared.candidates import Changes
-    from fa4gen.designs.shared.kernel_model import KernelPlan
-    from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.designs.common.candidates import Changes
+    from fa4gen.designs.common.kernel_model import KernelPlan
+    from fa4gen.designs.common.refusal import Fault
 
 
 @dataclass(frozen=True)

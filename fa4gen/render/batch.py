@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.render.choice import ChoiceRecord
 
 # A kernel takes a few milliseconds once the templates are compiled: fewer are done before a

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.designs.shared.candidates import is_valid
+from fa4gen.designs.common.candidates import is_valid
 from fa4gen.json_text import parse_json
 from fa4gen.render.manifest import (
     CHOICE,

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.paths import shown_path
-from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.render.choice import FIRST
 from fa4gen.render.manifest import json_data
 from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memory_picture
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.designs.shared.model import Role
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.model import Role
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.render.choice import ChoiceRecord
 
 NOT_COMPILED = "not asked: --compile asks it"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.schema import Config
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
 
 SCHEMA_VERSION = 1
 SEAL = "manifest_sha256"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fa4gen.designs.shared.model import SharedRegion
+    from fa4gen.designs.common.model import SharedRegion
 
 _MAX_LINES = 32
 _WIDTH = 58

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.errors import TemplateError
 
 GENERATOR = f"fa4gen {__version__}"

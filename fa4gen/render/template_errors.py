@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.render.environment import TemplateSet, TemplateSource
 
 _NO_ATTRIBUTE = re.compile(r"'(?P<type>[\w.]+)(?: object)?' has no attribute '(?P<name>\w+)'")

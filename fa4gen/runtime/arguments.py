@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from fa4gen.designs.shared.tensor_maps import CLIPPED_PANEL_DIMS, END_ROW
+from fa4gen.designs.common.tensor_maps import CLIPPED_PANEL_DIMS, END_ROW
 from fa4gen.runtime.axes import (
     AXES,
     axes_of,
@@ -31,7 +31,7 @@ from fa4gen.runtime.values_in_keys import check_values_in_keys
 from fa4gen.runtime.workspace import ELEMENT_BYTES, check_workspace
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.errors import Problem
 
 ALIGNMENT = 16

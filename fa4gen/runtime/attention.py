@@ -30,7 +30,7 @@ from fa4gen.runtime.tile_list import ENTRY_BYTES
 from fa4gen.runtime.workspace import check_workspace_size, workspace_values
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.runtime.tensor_view import TensorView
 
 LOG2_E = math.log2(math.e)

@@ -13,7 +13,7 @@ from fa4gen.runtime.refusal import wrong
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.runtime.tensor_view import TensorView
 
 ALIGNMENTS = {"block_ranges": 16, "row_keys": 8}

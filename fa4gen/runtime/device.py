@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.errors import MissingCapabilityError, Problem
 
 NO_DRIVER = "no NVIDIA driver"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.designs.shared.shared_memory import align_up
+from fa4gen.designs.common.shared_memory import align_up
 from fa4gen.runtime import arrays
 from fa4gen.runtime.arguments import ALIGNMENT
 from fa4gen.runtime.device import device_info
@@ -24,7 +24,7 @@ from fa4gen.runtime.schedule import INT32_MAX
 from fa4gen.runtime.tensor_map import describe_axes, encode
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
 
 
 class GemmKernel(Kernel[GemmArguments]):

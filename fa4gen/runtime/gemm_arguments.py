@@ -17,7 +17,7 @@ from fa4gen.runtime.refusal import refusal, refuse, wrong, wrong_device
 from fa4gen.runtime.schedule import INT32_MAX
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fa4gen.runtime.schedule import ceil_div, resident_ctas
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
 
 GROUP_ROWS = 2048
 """Rows of the output that are processed together, at most: a wave of tiles is then about square."""

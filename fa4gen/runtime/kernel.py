@@ -18,7 +18,7 @@ from fa4gen.runtime.tile_list import TileLists
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from fa4gen.designs.shared.kernel_model import KernelPlan
+    from fa4gen.designs.common.kernel_model import KernelPlan
     from fa4gen.runtime.parameters import ParameterBlock
     from fa4gen.runtime.tensor_view import TensorView
 

@@ -8,7 +8,7 @@ from fa4gen.runtime.refusal import refusal
 from fa4gen.runtime.schedule import INT32_MAX
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.kernel_model import KernelPlan
+    from fa4gen.designs.common.kernel_model import KernelPlan
     from fa4gen.runtime.device import DeviceInfo
 
 

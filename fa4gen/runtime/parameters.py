@@ -11,7 +11,7 @@ from fa4gen.runtime.tensor_map import TENSOR_MAP_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fa4gen.designs.shared.model import Parameter
+    from fa4gen.designs.common.model import Parameter
 
 SLOT_ALIGNMENT = 64
 """Bytes: the alignment of a tensor map; more than enough for the rest."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.tensor_maps import END_ROW
+from fa4gen.designs.common.tensor_maps import END_ROW
 from fa4gen.runtime.refusal import wrong
 from fa4gen.runtime.schedule import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.hardware import GROUP_L2_BYTES
+from fa4gen.designs.common.hardware import GROUP_L2_BYTES
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 WARPGROUP_ROWS = 64
 FULL_TILE_COST = 4

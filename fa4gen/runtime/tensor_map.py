@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.tensor_maps import END_ROW, END_ROW_LOG2
+from fa4gen.designs.common.tensor_maps import END_ROW, END_ROW_LOG2
 from fa4gen.errors import ArgumentError, Problem
 from fa4gen.runtime.device import load_driver
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import TensorMapPlan
+    from fa4gen.designs.common.model import TensorMapPlan
     from fa4gen.runtime.tensor_view import TensorView
 
 TENSOR_MAP_BYTES = 128
@@ -98,7 +98,7 @@ def rows_between(view: TensorView) -> int:
 def place_steps(view: TensorView) -> tuple[int, int]:
     """Return the steps of a clipped map of panels from row to row, and from head to head.
 
-    A step is the greatest common divisor of both strides: see ``designs.shared.tensor_maps``.
+    A step is the greatest common divisor of both strides: see ``designs.common.tensor_maps``.
     Nothing is stepped over where there are no elements, whose strides may be anything.
     """
     if 0 in view.shape:
@@ -125,7 +125,7 @@ def _clipped_strides(view: TensorView) -> tuple[int, int]:
 def _describe_clipped(
     plan: TensorMapPlan, view: TensorView, fallback_pointer: int
 ) -> TensorMapSpec:
-    """Describe a map that ends at any row: see ``designs.shared.tensor_maps``."""
+    """Describe a map that ends at any row: see ``designs.common.tensor_maps``."""
     element_bytes = plan.box_bytes // math.prod(plan.box)
     panel_bytes = plan.box[0] * element_bytes
     batch, rows, heads, depth = view.shape

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.runtime.refusal import wrong
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 

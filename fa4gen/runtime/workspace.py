@@ -12,7 +12,7 @@ from fa4gen.runtime.refusal import wrong, wrong_device
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 

@@ -47,7 +47,7 @@ class Score:
     UNIT: ClassVar[str] = ""
     """CUDA of the unit, with ``{scale}`` for the softmax scale."""
     IS_EXPRESSION: ClassVar[bool] = False
-    """Kernels compute it of indices, too; see ``designs.shared.score_text``."""
+    """Kernels compute it of indices, too; see ``designs.common.score_text``."""
     C_EXACT: ClassVar[str] = ""
     """C of the self-test: the function of the double ``score``, with the numbers by name."""
     C_ROUNDED: ClassVar[str] = ""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.sweep import Sweep, SweepCase
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
 
 _STAGES = re.compile(r"num_(\w+_)?stages")
 

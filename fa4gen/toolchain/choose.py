@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fa4gen.config.load import locate
 from fa4gen.designs.build import build_plan, candidates_of, relaxations_of
-from fa4gen.designs.shared.candidates import changed
-from fa4gen.designs.shared.refusal import in_words
+from fa4gen.designs.common.candidates import changed
+from fa4gen.designs.common.refusal import in_words
 from fa4gen.errors import ConfigError
 from fa4gen.render.choice import ChoiceRecord, LeftOut
 from fa4gen.render.manifest import json_data
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.designs.shared.candidates import Changes
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.candidates import Changes
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.errors import Problem
     from fa4gen.render.render import RenderedKernel
     from fa4gen.toolchain.batch import Outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.errors import CompileError, MissingCapabilityError, Problem
 from fa4gen.toolchain.diagnostics import Diagnostic, read_errors
 

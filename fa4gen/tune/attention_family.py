@@ -16,8 +16,8 @@ from fa4gen.tune.model.shared_keys import SharedKeysTile, predict_shared_keys
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.decode_model import SharedKeysPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.decode_model import SharedKeysPlan
     from fa4gen.tune.family import PeerOptions
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction

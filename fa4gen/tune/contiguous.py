@@ -12,7 +12,7 @@ from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.tune.model.gemm import GemmProblem
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
 
 APART = 1 << 50
 """Bytes between the matrices."""

@@ -10,7 +10,7 @@ from fa4gen.designs import registry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
 

@@ -16,7 +16,7 @@ from fa4gen.tune.candidates import rank
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.tune.candidates import Candidate, Ranked
     from fa4gen.tune.family import Family
     from fa4gen.tune.model.chips import Chip

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fa4gen.designs import registry
-from fa4gen.designs.shared.hardware import ARCHITECTURES
-from fa4gen.designs.shared.roles import WARPGROUP
+from fa4gen.designs.common.hardware import ARCHITECTURES
+from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.tune.model.gemm import FEW_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.plans import Plan
 
 Changes = dict[str, Any]
 """Keys of a config with the values that a variant gives them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.designs.shared.score_text import GIVEN
+from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.masks import mask_numbers
 from fa4gen.masks.expression import ExpressionMask
@@ -23,7 +23,7 @@ from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedul
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.expressions.tree import Node
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.vendor.binding import AttentionArgs

@@ -15,7 +15,7 @@ from fa4gen.verify.emulator import WORDS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.vendor.binding import Args, KernelBinding
     from fa4gen.verify.buffers import CaseMemory
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
 
 WHERE_FROM = "choices"
 """Of the plan: what chose each value. The manifest's config has the values left to defaults."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.vendor.binding import KernelBinding
     from fa4gen.vendor.standin import Launch, Memset

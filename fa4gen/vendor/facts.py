@@ -9,7 +9,7 @@ from fa4gen.vendor.image import Image, pack_image
 from fa4gen.vendor.kernel_facts import launcher_facts, selftest_facts
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.vendor.launcher import LauncherFacts
     from fa4gen.vendor.model import VendoredKernel
     from fa4gen.vendor.selftest_facts import SelftestFacts

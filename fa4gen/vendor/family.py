@@ -9,7 +9,7 @@ from fa4gen.designs import registry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.vendor.binding import Args
     from fa4gen.vendor.launcher import LauncherFacts

@@ -9,14 +9,14 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.score_text import GIVEN
+from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.runtime.axes import is_packed, swap_rows_and_heads, with_batch
 from fa4gen.runtime.table_arguments import INT32_BYTES
 from fa4gen.vendor.binding import AttentionArgs, GemmArgs, Matrix, Tensor
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.runtime.arguments import Arguments
     from fa4gen.runtime.gemm_arguments import GemmArguments
     from fa4gen.runtime.tensor_view import TensorView

@@ -15,7 +15,7 @@ from fa4gen.vendor.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedul
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.vendor.binding import GemmArgs
     from fa4gen.vendor.launcher import LauncherFacts

@@ -8,7 +8,7 @@ from fa4gen.vendor.family import family_of
 from fa4gen.vendor.launcher import shared_facts
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.vendor.launcher import LauncherFacts
     from fa4gen.vendor.selftest_facts import SelftestFacts
 

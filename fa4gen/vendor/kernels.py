@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.render.choice import ChoiceRecord
     from fa4gen.render.environment import TemplateSet
     from fa4gen.render.render import RenderedKernel

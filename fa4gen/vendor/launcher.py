@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.masks import mask_numbers
 from fa4gen.runtime.arguments import DESCALES, TABLES
 from fa4gen.runtime.tile_counter import COUNTER_BYTES
 from fa4gen.scores import score_numbers
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import TensorMapPlan
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.model import TensorMapPlan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.vendor.passed_tensors import PassedTensor
 
 MAX_RANK = 5

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.render.render import RenderedKernel
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.vendor.image import Image

@@ -13,7 +13,7 @@ from fa4gen.vendor.reserved import what_has
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
 
 MAX_PREFIX = 32
 KERNEL_SUFFIXES = ("", "_args", "_kernel", "_workspace_bytes", "_image", "_entry", "_list_tiles")

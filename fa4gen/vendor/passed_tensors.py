@@ -11,7 +11,7 @@ from fa4gen.errors import ConfigError, Problem
 from fa4gen.runtime.declared_arguments import ALIGNMENTS
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 MOST_AXES = 4
 """Of a tensor's extents in C."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.designs.shared.score_text import GIVEN
+from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.masks.block_lists import list_blocks
 from fa4gen.runtime.arguments import OPTIONAL, Arguments, check_arguments
 from fa4gen.runtime.attention import scalar_values
@@ -56,7 +56,7 @@ from fa4gen.verify.wrong_numbers import wrong_numbers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import Image

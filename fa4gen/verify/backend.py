@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fa4gen.errors import Fa4genError
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.buffers import CaseMemory, Image

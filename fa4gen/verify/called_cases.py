@@ -10,7 +10,7 @@ from fa4gen.verify.cases import Case, unique
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 
 def as_called(plan: AttentionPlan, cases: Iterable[Case]) -> tuple[Case, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
 from fa4gen.runtime.parameters import to_bytes
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fa4gen.designs.shared.kernel_model import KernelPlan
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.kernel_model import KernelPlan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.emulator import Finding, Memory, Names, Program, Report, TensorMap
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_map import TensorMapSpec

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fa4gen.designs.shared.unreachable import Unreachable
+    from fa4gen.designs.common.unreachable import Unreachable
     from fa4gen.emulator.coverage.counts import BranchCoverage, Coverage
     from fa4gen.toolchain.ptx_places import Place
 

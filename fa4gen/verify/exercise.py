@@ -15,8 +15,8 @@ from fa4gen.verify.wanted import Wanted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fa4gen.designs.shared.kernel_model import KernelPlan
-    from fa4gen.designs.shared.unreachable import Unreachable
+    from fa4gen.designs.common.kernel_model import KernelPlan
+    from fa4gen.designs.common.unreachable import Unreachable
     from fa4gen.emulator.coverage.counts import BranchCoverage, Coverage
     from fa4gen.toolchain.ptx_places import Place
     from fa4gen.verify.excuses import Judged

@@ -10,7 +10,7 @@ from fa4gen.designs import registry
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_map import TensorMapSpec
     from fa4gen.runtime.tensor_view import TensorView

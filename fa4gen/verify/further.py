@@ -14,8 +14,8 @@ from fa4gen.verify.work_done import Tiles
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from fa4gen.designs.shared.plans import Plan
-    from fa4gen.designs.shared.unreachable import Unreachable
+    from fa4gen.designs.common.plans import Plan
+    from fa4gen.designs.common.unreachable import Unreachable
     from fa4gen.toolchain.ptx_places import Place
     from fa4gen.verify.verdict import CaseVerdict, NamedCase
 

@@ -15,7 +15,7 @@ from fa4gen.verify.rounding import numpy_dtype
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.verify.buffers import CaseMemory, Image, View
     from fa4gen.verify.family import Family

@@ -13,7 +13,7 @@ from fa4gen.verify.inputs import draw_scales
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.verify.draft import Floats
     from fa4gen.verify.inputs import Inputs
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 TIED_ABOVE = 68
 """Where rows share a maximum: kLowest and the threshold of rescaling, see ``tied_rows.cuh.j2``."""

@@ -22,7 +22,7 @@ from fa4gen.verify.weight_ends import WeightedSums, output_ends
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
     from fa4gen.verify.draft import Floats

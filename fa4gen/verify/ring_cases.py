@@ -18,8 +18,8 @@ from fa4gen.verify.score_tiles import score_tiles
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.verify.wanted import Wanted
 
 USES = 3

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.settings import Setting
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.errors import Problem
     from fa4gen.toolchain.model import CompiledKernel, Unit
     from fa4gen.toolchain.ptx_places import Place

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 Lengths = tuple[tuple[int, int], ...]
 

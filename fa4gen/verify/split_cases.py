@@ -9,8 +9,8 @@ from fa4gen.verify.cases import COUNTING, TURNS, Case
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.decode_model import SharedKeysPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.decode_model import SharedKeysPlan
 
 PIECES = 14
 """Of a tile: more than a thread loads at once."""

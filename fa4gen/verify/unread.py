@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.decode_model import SharedKeysPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.decode_model import SharedKeysPlan
     from fa4gen.verify.inputs import Inputs
     from fa4gen.verify.sequences import Lengths
 

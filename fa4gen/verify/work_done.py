@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.emulator.coverage.counts import Coverage
 
 

@@ -74,7 +74,7 @@ def test_rendering_imports_its_own_design(design: str, tmp_path: Path) -> None:
     found = started(*args, cwd=tmp_path)
     ours = [name.split(".") for name in found["modules"] if name.startswith("fa4gen.")]
     folders = {name[2] for name in ours if name[1] == "designs" and len(name) > 3}
-    assert {name for name in folders if not design.startswith(name)} == {"shared"}
+    assert {name for name in folders if not design.startswith(name)} == {"common"}
     assert {name[1] for name in ours if len(name) > 2} <= ROOMS
     assert sorted(OUTSIDE & set(found["modules"])) == []
     assert sorted(OF_EXPRESSIONS & set(found["modules"])) == []

@@ -15,8 +15,8 @@ import yaml
 from fa4gen.config.load import config_schema, load_mapping
 from fa4gen.config.schema import architectures, family
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.common.refusal import changed
 from fa4gen.designs.registry import DESIGNS, Design, design_for
-from fa4gen.designs.shared.refusal import changed
 from fa4gen.errors import ConfigError
 
 if TYPE_CHECKING:

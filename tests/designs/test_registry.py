@@ -14,7 +14,7 @@ from fa4gen.config.find import find_configs
 from fa4gen.config.schema import MODELS, architectures, family
 from fa4gen.designs import registry
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.plans import Plan
+from fa4gen.designs.common.plans import Plan
 from fa4gen.render.environment import open_templates
 from tests.shipped import loaded
 
@@ -197,7 +197,7 @@ def test_a_design_imports_from_no_other(folder: Path) -> None:
         f"{path.name}: {module}"
         for path in sorted(folder.glob("*.py"))
         for module in re.findall(r"from fa4gen\.designs\.(\w+)\.", path.read_text())
-        if module not in (folder.name, "shared")
+        if module not in (folder.name, "common")
     ]
     assert others == []
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4gen.designs.shared.model import SharedRegion
+from fa4gen.designs.common.model import SharedRegion
 from fa4gen.render.memory_picture import bytes_per_line, kibibytes, shared_memory_picture
 
 LIMIT = 232448

@@ -12,7 +12,7 @@ from fa4gen.designs.build import build_plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 
 def make_plan(**keys: Any) -> AttentionPlan:

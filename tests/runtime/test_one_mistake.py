@@ -13,7 +13,7 @@ from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.tensor_view import TensorView
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 GAP = 1 << 32
 SIZES = {"int32": 4, "float32": 4, "int64": 8, "float64": 8, "bfloat16": 2, "uint8": 1}

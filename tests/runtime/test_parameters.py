@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.model import Parameter
+from fa4gen.designs.common.model import Parameter
 from fa4gen.runtime.parameters import SLOT_ALIGNMENT, pack, to_bytes
 
 MAP = bytes(range(128))

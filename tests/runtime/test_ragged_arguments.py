@@ -9,7 +9,7 @@ import pytest
 
 from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.tensor_maps import END_ROW
+from fa4gen.designs.common.tensor_maps import END_ROW
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import AttentionKernel, scalar_values

@@ -11,7 +11,7 @@ from fa4gen.designs.build import build_plan
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 
 def pair_plan(**keys: Any) -> AttentionPlan:

@@ -17,7 +17,7 @@ from fa4gen.runtime.workspace import check_workspace_size, workspace_values
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
     MakePlan = Callable[..., AttentionPlan]
 

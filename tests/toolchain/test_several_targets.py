@@ -19,7 +19,7 @@ from fa4gen.toolchain.nvcc import find_nvcc
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.render.render import RenderedKernel
 
 pytestmark = pytest.mark.compile

@@ -24,7 +24,7 @@ from fa4gen.verify.rounding import from_bits, round_to, to_bits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.verify.memory import AttentionMemory
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.config.find import find_configs
-from fa4gen.designs.shared.unreachable import Unreachable
+from fa4gen.designs.common.unreachable import Unreachable
 from fa4gen.emulator.coverage.counts import (
     BarrierCoverage,
     BranchCoverage,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.barriers import barrier_row
+from fa4gen.designs.common.barriers import barrier_row
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.values import Values
-    from fa4gen.designs.shared.model import Barrier
+    from fa4gen.designs.common.model import Barrier
 
 
 def decode_barriers(values: Values) -> tuple[Barrier, Barrier]:

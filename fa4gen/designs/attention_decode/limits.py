@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_decode.memory import decode_regions
 from fa4gen.designs.attention_decode.values import MMA_KEYS, MMA_ROWS
-from fa4gen.designs.shared import limits
-from fa4gen.designs.shared.refusal import Fault
-from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.common import limits
+from fa4gen.designs.common.refusal import Fault
+from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

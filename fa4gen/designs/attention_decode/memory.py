@@ -8,9 +8,9 @@ from fa4gen.designs.attention_decode.barriers import decode_barriers
 from fa4gen.designs.attention_decode.values import (
     MAX_STAGES,
 )
-from fa4gen.designs.shared.decode_memory import CHUNK, combining_region, line_bytes
-from fa4gen.designs.shared.decode_model import FLOAT_BYTES, WARP
-from fa4gen.designs.shared.shared_memory import (
+from fa4gen.designs.common.decode_memory import CHUNK, combining_region, line_bytes
+from fa4gen.designs.common.decode_model import FLOAT_BYTES, WARP
+from fa4gen.designs.common.shared_memory import (
     barrier_region,
     lay_out,
     most_that_fit,
@@ -19,7 +19,7 @@ from fa4gen.designs.shared.shared_memory import (
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.values import Values
-    from fa4gen.designs.shared.model import SharedRegion
+    from fa4gen.designs.common.model import SharedRegion
 
 
 def decode_regions(values: Values) -> tuple[SharedRegion, ...]:

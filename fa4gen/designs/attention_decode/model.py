@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from fa4gen.designs.shared.decode_model import SharedKeysPlan
-from fa4gen.designs.shared.unreachable import Unreachable
+from fa4gen.designs.common.decode_model import SharedKeysPlan
+from fa4gen.designs.common.unreachable import Unreachable
 
 _OF: Final[dict[str, frozenset[str]]] = {
     "key": frozenset({"first_key", "column"}),

@@ -15,16 +15,16 @@ from fa4gen.designs.attention_decode.tables import (
     summarise,
 )
 from fa4gen.designs.attention_decode.values import DIVISIONS, decide
+from fa4gen.designs.common.assemble import Tables, assemble
+from fa4gen.designs.common.decode_model import MOST_CTAS, MOST_SEQUENCES
+from fa4gen.designs.common.decode_parameters import decode_parameters
+from fa4gen.designs.common.float32 import as_float32_constant
+from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.registry import faults_of
-from fa4gen.designs.shared.assemble import Tables, assemble
-from fa4gen.designs.shared.decode_model import MOST_CTAS, MOST_SEQUENCES
-from fa4gen.designs.shared.decode_parameters import decode_parameters
-from fa4gen.designs.shared.float32 import as_float32_constant
-from fa4gen.designs.shared.refusal import refuse_faults
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.values import DecodeConfig, Values
-    from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.designs.common.refusal import Fault
 
 
 def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:

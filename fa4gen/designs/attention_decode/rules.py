@@ -11,15 +11,15 @@ from fa4gen.designs.attention_decode.values import (
     WIDE_DIVISIONS,
     division_of,
 )
-from fa4gen.designs.shared.decode_model import WGMMA_ROWS
-from fa4gen.designs.shared.decode_rules import (
+from fa4gen.designs.common.decode_model import WGMMA_ROWS
+from fa4gen.designs.common.decode_rules import (
     DECODE_KEYS,
     refused_expressions,
     unpacked,
     unsupported_batching,
 )
-from fa4gen.designs.shared.fixed_keys import other_values
-from fa4gen.designs.shared.refusal import Fault
+from fa4gen.designs.common.fixed_keys import other_values
+from fa4gen.designs.common.refusal import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

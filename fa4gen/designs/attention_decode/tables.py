@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from fa4gen.counts import counted
-from fa4gen.designs.shared.decode_parameters import PROMOTION, lines_of_features, split_words
-from fa4gen.designs.shared.model import Role
-from fa4gen.designs.shared.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.designs.common.decode_parameters import PROMOTION, lines_of_features, split_words
+from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.values import Values
-    from fa4gen.designs.shared.model import TensorMapPlan
-    from fa4gen.designs.shared.tensor_maps import Tensor
+    from fa4gen.designs.common.model import TensorMapPlan
+    from fa4gen.designs.common.tensor_maps import Tensor
 
 NARROW_PROMOTION: Final = 64
 """The same where a row has fewer bytes."""

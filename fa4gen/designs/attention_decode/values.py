@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
-from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.decode_model import FLOAT_BYTES, WARP, WGMMA_ROWS
-from fa4gen.designs.shared.decode_parameters import note_shares
-from fa4gen.designs.shared.roles import REGISTER_STEP
-from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, DesignValues, take_keys
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.decode_model import FLOAT_BYTES, WARP, WGMMA_ROWS
+from fa4gen.designs.common.decode_parameters import note_shares
+from fa4gen.designs.common.roles import REGISTER_STEP
+from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, DesignValues, take_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.model import Choice
+    from fa4gen.designs.common.model import Choice
 
 QUARTERS: Final = 4
 """Of a multiprocessor: warps are divided among them."""

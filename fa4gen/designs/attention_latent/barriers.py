@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.barriers import barrier_row
-from fa4gen.designs.shared.roles import WARPGROUP_WARPS
+from fa4gen.designs.common.barriers import barrier_row
+from fa4gen.designs.common.roles import WARPGROUP_WARPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_latent.values import LatentValues
-    from fa4gen.designs.shared.model import Barrier
+    from fa4gen.designs.common.model import Barrier
 
 
 def latent_barriers(values: LatentValues) -> tuple[Barrier, ...]:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_latent.barriers import latent_barriers
 from fa4gen.designs.attention_latent.values import PARTS
-from fa4gen.designs.shared.decode_memory import CHUNK, PARKED_BYTES, combining_region
-from fa4gen.designs.shared.decode_model import FLOAT_BYTES
-from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, slots_of
+from fa4gen.designs.common.decode_memory import CHUNK, PARKED_BYTES, combining_region
+from fa4gen.designs.common.decode_model import FLOAT_BYTES
+from fa4gen.designs.common.shared_memory import barrier_region, lay_out, slots_of
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent.values import LatentValues
-    from fa4gen.designs.shared.model import SharedRegion
+    from fa4gen.designs.common.model import SharedRegion
 
 
 def latent_regions(values: LatentValues) -> tuple[SharedRegion, ...]:

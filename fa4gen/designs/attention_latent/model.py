@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fa4gen.designs.shared.decode_model import SharedKeysPlan
+from fa4gen.designs.common.decode_model import SharedKeysPlan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,16 +13,16 @@ from fa4gen.designs.attention_latent.tables import (
     summarise,
 )
 from fa4gen.designs.attention_latent.values import decide
+from fa4gen.designs.common.assemble import Tables, assemble
+from fa4gen.designs.common.latent import latent_parameters, latent_tensor_maps
+from fa4gen.designs.common.latent_values import latent_fields
+from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.registry import faults_of
-from fa4gen.designs.shared.assemble import Tables, assemble
-from fa4gen.designs.shared.latent import latent_parameters, latent_tensor_maps
-from fa4gen.designs.shared.latent_values import latent_fields
-from fa4gen.designs.shared.refusal import refuse_faults
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import AttentionConfig
     from fa4gen.designs.attention_latent.values import LatentValues
-    from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.designs.common.refusal import Fault
 
 
 def plan_attention_latent(config: AttentionConfig) -> LatentAttentionPlan:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_latent.values import STAGES
-from fa4gen.designs.shared.decode_model import WGMMA_ROWS
-from fa4gen.designs.shared.decode_rules import DECODE_KEYS, unsupported_features
-from fa4gen.designs.shared.fixed_keys import FixedKey, other_values
-from fa4gen.designs.shared.latent import not_latent
+from fa4gen.designs.common.decode_model import WGMMA_ROWS
+from fa4gen.designs.common.decode_rules import DECODE_KEYS, unsupported_features
+from fa4gen.designs.common.fixed_keys import FixedKey, other_values
+from fa4gen.designs.common.latent import not_latent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.config.schema import AttentionConfig
-    from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.designs.common.refusal import Fault
 
 _FIXED = (
     *(rule for rule in DECODE_KEYS if rule.key not in ("BM", "BN")),

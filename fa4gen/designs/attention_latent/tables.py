@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
-from fa4gen.designs.shared.decode_parameters import lines_of_features, split_words
-from fa4gen.designs.shared.latent_values import first_line
-from fa4gen.designs.shared.model import Role
-from fa4gen.designs.shared.roles import WARPGROUP_WARPS
-from fa4gen.designs.shared.tensor_maps import clipped_tensors
+from fa4gen.designs.common.decode_parameters import lines_of_features, split_words
+from fa4gen.designs.common.latent_values import first_line
+from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.roles import WARPGROUP_WARPS
+from fa4gen.designs.common.tensor_maps import clipped_tensors
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent.values import LatentValues

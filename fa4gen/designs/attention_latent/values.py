@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.config.schema import AttentionConfig
-from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.decode_model import WGMMA_ROWS
-from fa4gen.designs.shared.decode_parameters import note_shares
-from fa4gen.designs.shared.latent_values import BLOCK_KEYS, LatentBlocks
-from fa4gen.designs.shared.roles import (
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.decode_model import WGMMA_ROWS
+from fa4gen.designs.common.decode_parameters import note_shares
+from fa4gen.designs.common.latent_values import BLOCK_KEYS, LatentBlocks
+from fa4gen.designs.common.roles import (
     WARPGROUP,
     WARPGROUP_WARPS,
     RegisterSplit,
 )
-from fa4gen.designs.shared.values import PANEL_BYTES, take_keys
+from fa4gen.designs.common.values import PANEL_BYTES, take_keys
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import Choice
+    from fa4gen.designs.common.model import Choice
 
 PARTS: Final = 2
 """Warpgroups, each with half of the output's columns, and with every other block."""

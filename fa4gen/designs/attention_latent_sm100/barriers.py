@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_latent_sm100.values import PAIR, PARTS
-from fa4gen.designs.shared.barriers import barrier_row
-from fa4gen.designs.shared.roles import WARPGROUP_WARPS
+from fa4gen.designs.common.barriers import barrier_row
+from fa4gen.designs.common.roles import WARPGROUP_WARPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_latent_sm100.values import LatentPairValues
-    from fa4gen.designs.shared.model import Barrier
+    from fa4gen.designs.common.model import Barrier
 
 BUFFERS = 2
 

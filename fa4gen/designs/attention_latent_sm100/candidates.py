@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.config.schema import BlackwellAttentionConfig
-    from fa4gen.designs.shared.candidates import Changes
+    from fa4gen.designs.common.candidates import Changes
 
 KEYS = ()
 

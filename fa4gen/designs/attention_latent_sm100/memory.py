@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_latent_sm100.barriers import BUFFERS, latent_barriers
 from fa4gen.designs.attention_latent_sm100.values import PAIR, TILE_ROWS
-from fa4gen.designs.shared.decode_memory import CHUNK, PARKED_BYTES, combining_region
-from fa4gen.designs.shared.model import SharedRegion, TensorMemoryRegion
-from fa4gen.designs.shared.roles import WARPGROUP
-from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, slots_of
+from fa4gen.designs.common.decode_memory import CHUNK, PARKED_BYTES, combining_region
+from fa4gen.designs.common.model import SharedRegion, TensorMemoryRegion
+from fa4gen.designs.common.roles import WARPGROUP
+from fa4gen.designs.common.shared_memory import barrier_region, lay_out, slots_of
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent_sm100.values import LatentPairValues

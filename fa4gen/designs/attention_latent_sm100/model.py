@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.decode_model import SharedKeysPlan
-from fa4gen.designs.shared.kernel_model import TensorMemoryPlan
+from fa4gen.designs.common.decode_model import SharedKeysPlan
+from fa4gen.designs.common.kernel_model import TensorMemoryPlan
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import TensorMemoryRegion
+    from fa4gen.designs.common.model import TensorMemoryRegion
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,16 +10,16 @@ from fa4gen.designs.attention_latent_sm100.model import LatentPairPlan
 from fa4gen.designs.attention_latent_sm100.rules import broken_rules
 from fa4gen.designs.attention_latent_sm100.tables import latent_roles, summarise
 from fa4gen.designs.attention_latent_sm100.values import PAIR, decide
+from fa4gen.designs.common.assemble import Tables, assemble
+from fa4gen.designs.common.latent import latent_parameters, latent_tensor_maps
+from fa4gen.designs.common.latent_values import latent_fields
+from fa4gen.designs.common.refusal import refuse_faults
+from fa4gen.designs.common.tensor_memory import allocated_columns
 from fa4gen.designs.registry import faults_of
-from fa4gen.designs.shared.assemble import Tables, assemble
-from fa4gen.designs.shared.latent import latent_parameters, latent_tensor_maps
-from fa4gen.designs.shared.latent_values import latent_fields
-from fa4gen.designs.shared.refusal import refuse_faults
-from fa4gen.designs.shared.tensor_memory import allocated_columns
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import BlackwellAttentionConfig
-    from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.designs.common.refusal import Fault
 
 NAMED_BARRIERS = (("consumer_barrier", 1), ("exchange_barrier", 2), ("line_barrier", 3))
 """Ids of the hardware's barriers; 0 is __syncthreads. The last one where there are lengths."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_latent_sm100.values import PAIR, PARTS, STAGES
-from fa4gen.designs.shared.decode_rules import DECODE_KEYS, unsupported_features
-from fa4gen.designs.shared.fixed_keys import FixedKey, other_values
-from fa4gen.designs.shared.latent import not_latent
-from fa4gen.designs.shared.latent_values import BLOCK_KEYS
-from fa4gen.designs.shared.refusal import Fault
+from fa4gen.designs.common.decode_rules import DECODE_KEYS, unsupported_features
+from fa4gen.designs.common.fixed_keys import FixedKey, other_values
+from fa4gen.designs.common.latent import not_latent
+from fa4gen.designs.common.latent_values import BLOCK_KEYS
+from fa4gen.designs.common.refusal import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
-from fa4gen.designs.shared.decode_parameters import lines_of_features, split_words
-from fa4gen.designs.shared.latent_values import first_line
-from fa4gen.designs.shared.model import Role
+from fa4gen.designs.common.decode_parameters import lines_of_features, split_words
+from fa4gen.designs.common.latent_values import first_line
+from fa4gen.designs.common.model import Role
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent_sm100.values import LatentPairValues

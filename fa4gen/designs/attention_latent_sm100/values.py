@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.config.schema import BlackwellAttentionConfig
-from fa4gen.designs.shared.blackwell_values import take_rescale_threshold
-from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.decode_parameters import note_shares
-from fa4gen.designs.shared.latent_values import BLOCK_KEYS, LatentBlocks
-from fa4gen.designs.shared.roles import WARPGROUP_WARPS
-from fa4gen.designs.shared.values import PANEL_BYTES, take_keys
+from fa4gen.designs.common.blackwell_values import take_rescale_threshold
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.decode_parameters import note_shares
+from fa4gen.designs.common.latent_values import BLOCK_KEYS, LatentBlocks
+from fa4gen.designs.common.roles import WARPGROUP_WARPS
+from fa4gen.designs.common.values import PANEL_BYTES, take_keys
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import Choice
+    from fa4gen.designs.common.model import Choice
 
 PAIR: Final = 2
 TILE_ROWS: Final = 64

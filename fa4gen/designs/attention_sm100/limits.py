@@ -9,9 +9,9 @@ from fa4gen.designs.attention_sm100.memory import attention_regions
 from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
 from fa4gen.designs.attention_sm100.tensor_memory import columns_needed
 from fa4gen.designs.attention_sm100.values import KEY_STEP, ROW_REGISTERS, TILE_ROWS
-from fa4gen.designs.shared import limits
-from fa4gen.designs.shared.refusal import Changes, Fault
-from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.common import limits
+from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.barriers import attention_barriers
 from fa4gen.designs.attention_sm100.values import TILE_ROWS
-from fa4gen.designs.shared.blackwell_attention import OUT_BYTES, SCALES_HOLD, tile_and_tensor_memory
-from fa4gen.designs.shared.model import SharedRegion
-from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
-from fa4gen.designs.shared.values import MAX_KV_STAGES
+from fa4gen.designs.common.blackwell_attention import OUT_BYTES, SCALES_HOLD, tile_and_tensor_memory
+from fa4gen.designs.common.model import SharedRegion
+from fa4gen.designs.common.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
+from fa4gen.designs.common.values import MAX_KV_STAGES
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.values import Values

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.blackwell_model import BlackwellAttentionPlan
+from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import TensorMemoryRegion
+    from fa4gen.designs.common.model import TensorMemoryRegion
 
 
 @dataclass(frozen=True, kw_only=True)

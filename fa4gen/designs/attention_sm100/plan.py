@@ -16,16 +16,16 @@ from fa4gen.designs.attention_sm100.tensor_memory import (
     tensor_memory_regions,
 )
 from fa4gen.designs.attention_sm100.values import TILE_ROWS, Room, decide
-from fa4gen.designs.shared.assemble import Tables, assemble, persistent_grid
-from fa4gen.designs.shared.blackwell_attention import OUT_BYTES, kernel_parameters
-from fa4gen.designs.shared.blackwell_values import blackwell_fields
-from fa4gen.designs.shared.refusal import refuse_faults
-from fa4gen.designs.shared.tensor_memory import allocated_columns
+from fa4gen.designs.common.assemble import Tables, assemble, persistent_grid
+from fa4gen.designs.common.blackwell_attention import OUT_BYTES, kernel_parameters
+from fa4gen.designs.common.blackwell_values import blackwell_fields
+from fa4gen.designs.common.refusal import refuse_faults
+from fa4gen.designs.common.tensor_memory import allocated_columns
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import BlackwellAttentionConfig
     from fa4gen.designs.attention_sm100.values import Values
-    from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.designs.common.refusal import Fault
 
 ROOM = Room(most_stages, columns_needed, has_columns_for_probabilities)
 EPILOGUE_BARRIER = 1

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
 from fa4gen.designs.attention_sm100.values import KEY_STEP, TILE_ROWS, are_parts_of, panel_columns
-from fa4gen.designs.shared.limits import range_of_fp8
-from fa4gen.designs.shared.refusal import Changes, Fault
+from fa4gen.designs.common.limits import range_of_fp8
+from fa4gen.designs.common.refusal import Changes, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

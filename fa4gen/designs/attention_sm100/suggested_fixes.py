@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared import limits
+from fa4gen.designs.common import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.config.schema import BlackwellAttentionConfig
-    from fa4gen.designs.shared.refusal import Changes
+    from fa4gen.designs.common.refusal import Changes
 
 DECIDED_TOGETHER = (
     "num_kv_stages",

@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.values import TILE_ROWS
-from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
-from fa4gen.designs.shared.model import Role
-from fa4gen.designs.shared.tensor_maps import clipped_map, clipped_tensors, operand_map
+from fa4gen.designs.common.blackwell_attention import OUT_BYTES
+from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.tensor_maps import clipped_map, clipped_tensors, operand_map
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.values import Values
-    from fa4gen.designs.shared.model import TensorMapPlan
-    from fa4gen.designs.shared.tensor_maps import Tensor
+    from fa4gen.designs.common.model import TensorMapPlan
+    from fa4gen.designs.common.tensor_maps import Tensor
 
 
 def attention_roles(values: Values) -> tuple[Role, ...]:

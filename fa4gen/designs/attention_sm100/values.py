@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
-from fa4gen.designs.shared.blackwell_values import (
+from fa4gen.designs.common.blackwell_attention import OUT_BYTES
+from fa4gen.designs.common.blackwell_values import (
     BlackwellAttentionValues,
     RoleSplit,
     take_rescale_threshold,
     take_role_registers,
 )
-from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.values import take_keys, take_out_dtype
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.values import take_keys, take_out_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fa4gen.config.schema import BlackwellAttentionConfig
-    from fa4gen.designs.shared.model import Choice
-    from fa4gen.designs.shared.values import Scheduler
+    from fa4gen.designs.common.model import Choice
+    from fa4gen.designs.common.values import Scheduler
 
 KvRing = Literal["separate", "fused"]
 OutputStaging = Literal["query", "own"]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.barriers import barrier_row
-from fa4gen.designs.shared.blackwell_attention import other_role_tiles, scale_rows
+from fa4gen.designs.common.barriers import barrier_row
+from fa4gen.designs.common.blackwell_attention import other_role_tiles, scale_rows
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.values import Values
-    from fa4gen.designs.shared.model import Barrier
+    from fa4gen.designs.common.model import Barrier
 
 THREADS = 128
 """Of the softmax, and of the correction."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100_depth512.barriers import attention_barriers
 from fa4gen.designs.attention_sm100_depth512.values import BLOCK_KEYS, CTA_ROWS, DEPTH, PART
-from fa4gen.designs.shared.blackwell_attention import SCALES_HOLD, tile_and_tensor_memory
-from fa4gen.designs.shared.model import SharedRegion, TensorMemoryRegion
-from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
-from fa4gen.designs.shared.values import MAX_KV_STAGES
+from fa4gen.designs.common.blackwell_attention import SCALES_HOLD, tile_and_tensor_memory
+from fa4gen.designs.common.model import SharedRegion, TensorMemoryRegion
+from fa4gen.designs.common.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
+from fa4gen.designs.common.values import MAX_KV_STAGES
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.values import Values

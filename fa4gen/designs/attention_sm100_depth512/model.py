@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fa4gen.designs.shared.blackwell_model import BlackwellAttentionPlan
+from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,15 +26,15 @@ from fa4gen.designs.attention_sm100_depth512.values import (
     PART,
     decide,
 )
-from fa4gen.designs.shared.assemble import Tables, assemble, persistent_grid
-from fa4gen.designs.shared.blackwell_attention import OUT_BYTES, kernel_parameters
-from fa4gen.designs.shared.blackwell_values import blackwell_fields
-from fa4gen.designs.shared.refusal import refuse_faults
-from fa4gen.designs.shared.tensor_memory import allocated_columns
+from fa4gen.designs.common.assemble import Tables, assemble, persistent_grid
+from fa4gen.designs.common.blackwell_attention import OUT_BYTES, kernel_parameters
+from fa4gen.designs.common.blackwell_values import blackwell_fields
+from fa4gen.designs.common.refusal import refuse_faults
+from fa4gen.designs.common.tensor_memory import allocated_columns
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import BlackwellAttentionConfig
-    from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.designs.common.refusal import Fault
 
 NAMED_BARRIERS = (("exchange_barrier", 1), ("epilogue_barrier", 2))
 """Ids of the hardware's barriers; 0 is __syncthreads."""

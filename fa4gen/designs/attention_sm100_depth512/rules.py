@@ -13,9 +13,9 @@ from fa4gen.designs.attention_sm100_depth512.values import (
     REASONS,
     ROW_REGISTERS,
 )
-from fa4gen.designs.shared import limits
-from fa4gen.designs.shared.refusal import Changes, Fault
-from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.common import limits
+from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100_depth512.values import BLOCK_KEYS, CTA_ROWS, DEPTH, PART
-from fa4gen.designs.shared.blackwell_attention import OUT_BYTES
-from fa4gen.designs.shared.model import Role
-from fa4gen.designs.shared.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.designs.common.blackwell_attention import OUT_BYTES
+from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.values import Values
-    from fa4gen.designs.shared.model import TensorMapPlan
-    from fa4gen.designs.shared.tensor_maps import Tensor
+    from fa4gen.designs.common.model import TensorMapPlan
+    from fa4gen.designs.common.tensor_maps import Tensor
 
 OUT_PANEL_COLUMNS = 64
 

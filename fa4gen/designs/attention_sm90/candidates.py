@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.tuning import tuning_of
 from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, LARGER_LOADERS, MIN_BLOCK
-from fa4gen.designs.shared.roles import split_keys
+from fa4gen.designs.common.roles import split_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.config.schema import AttentionConfig
-    from fa4gen.designs.shared.candidates import Changes
+    from fa4gen.designs.common.candidates import Changes
 
 KEYS = ("BN", "num_consumer_warpgroups", "num_pv_chunks_in_flight", "overlap_epilogue", "registers")
 FEWER_WARPGROUPS = 2

@@ -14,14 +14,14 @@ from fa4gen.designs.attention_sm90.values import (
     ROW_REGISTERS,
     WARPGROUP_ROWS,
 )
-from fa4gen.designs.shared import limits
-from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.common import limits
+from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_sm90.values import Values
-    from fa4gen.designs.shared.refusal import Changes, Fault
+    from fa4gen.designs.common.refusal import Changes, Fault
 
 TILE_KEYS = ("BM", "num_consumer_warpgroups", "value_depth", "depth")
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.barriers import attention_barriers
 from fa4gen.designs.attention_sm90.values import ELEMENT_BYTES, WARPGROUP_ROWS
-from fa4gen.designs.shared.barriers import TILE_SLOTS
-from fa4gen.designs.shared.shared_memory import (
+from fa4gen.designs.common.barriers import TILE_SLOTS
+from fa4gen.designs.common.shared_memory import (
     barrier_region,
     lay_out,
     most_that_fit,
@@ -18,7 +18,7 @@ from fa4gen.designs.shared.shared_memory import (
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.values import Values
-    from fa4gen.designs.shared.model import SharedRegion
+    from fa4gen.designs.common.model import SharedRegion
 
 MAX_STAGES = 16
 """The schema's limit."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.attention_model import AttentionPlan
-from fa4gen.designs.shared.unreachable import Unreachable
+from fa4gen.designs.common.attention_model import AttentionPlan
+from fa4gen.designs.common.unreachable import Unreachable
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.score_distance import DistanceText
+    from fa4gen.designs.common.score_distance import DistanceText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class HopperAttentionPlan(AttentionPlan):
         ends_at_query = self.mask.ENDS_AT_QUERY and self.mask.TEST is None
         if not self.score.IS_EXPRESSION or not ends_at_query or not self.votes_on_rescaling:
             return None
-        from fa4gen.designs.shared.score_terms import distance_text_of  # of few kernels
+        from fa4gen.designs.common.score_terms import distance_text_of  # of few kernels
         from fa4gen.scores.expression import ExpressionScore
 
         assert isinstance(self.score, ExpressionScore)

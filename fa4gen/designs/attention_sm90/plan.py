@@ -18,15 +18,15 @@ from fa4gen.designs.attention_sm90.tables import (
     summarise,
 )
 from fa4gen.designs.attention_sm90.values import decide
-from fa4gen.designs.shared.assemble import Tables, assemble, persistent_grid
-from fa4gen.designs.shared.refusal import refuse_faults
-from fa4gen.designs.shared.roles import WARPGROUP
-from fa4gen.designs.shared.values import hopper_attention_fields
+from fa4gen.designs.common.assemble import Tables, assemble, persistent_grid
+from fa4gen.designs.common.refusal import refuse_faults
+from fa4gen.designs.common.roles import WARPGROUP
+from fa4gen.designs.common.values import hopper_attention_fields
 
 if TYPE_CHECKING:
     from fa4gen.config.schema import AttentionConfig
     from fa4gen.designs.attention_sm90.values import Values
-    from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.designs.common.refusal import Fault
 
 
 def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:

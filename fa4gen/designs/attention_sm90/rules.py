@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MAX_BLOCK, WARPGROUP_ROWS
-from fa4gen.designs.shared.fixed_keys import yaml_word
-from fa4gen.designs.shared.limits import turns_of_one
-from fa4gen.designs.shared.refusal import Changes, Fault
+from fa4gen.designs.common.fixed_keys import yaml_word
+from fa4gen.designs.common.limits import turns_of_one
+from fa4gen.designs.common.refusal import Changes, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
 from fa4gen.designs.attention_sm90.values import WARPGROUP_ROWS
-from fa4gen.designs.shared.attention_parameters import attention_parameters, out_map, out_pointer
-from fa4gen.designs.shared.roles import consumer_roles, loader_role
-from fa4gen.designs.shared.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.designs.common.attention_parameters import attention_parameters, out_map, out_pointer
+from fa4gen.designs.common.roles import consumer_roles, loader_role
+from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.values import Values
-    from fa4gen.designs.shared.model import Parameter, Role, TensorMapPlan
-    from fa4gen.designs.shared.tensor_maps import Tensor
+    from fa4gen.designs.common.model import Parameter, Role, TensorMapPlan
+    from fa4gen.designs.common.tensor_maps import Tensor
 
 
 def attention_roles(values: Values) -> tuple[Role, ...]:

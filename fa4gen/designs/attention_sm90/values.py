@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Literal
 
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.attention_sm90.tuning import Tuning, tuning_of
-from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.hardware import ARCHITECTURES
-from fa4gen.designs.shared.roles import RegisterSplit, default_registers
-from fa4gen.designs.shared.values import DesignValues, take_keys
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.hardware import ARCHITECTURES
+from fa4gen.designs.common.roles import RegisterSplit, default_registers
+from fa4gen.designs.common.values import DesignValues, take_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.model import Choice
-    from fa4gen.designs.shared.values import Scheduler
+    from fa4gen.designs.common.model import Choice
+    from fa4gen.designs.common.values import Scheduler
 
 Epilogue = Literal["direct", "tma_store"]
 

@@ -9,11 +9,11 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     CONSUMER_WARPGROUPS,
     RING_SLOTS,
 )
-from fa4gen.designs.shared.barriers import barrier_row, tile_rows
+from fa4gen.designs.common.barriers import barrier_row, tile_rows
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.values import Values
-    from fa4gen.designs.shared.model import Barrier
+    from fa4gen.designs.common.model import Barrier
 
 CONSUMER_WARPS = 4
 """Warps of a consumer warpgroup. One lane of each arrives for it."""

@@ -8,13 +8,13 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     OWN_COLUMNS,
     OWN_KEYS,
 )
-from fa4gen.designs.shared import limits
+from fa4gen.designs.common import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_sm90_depth512.values import Values
-    from fa4gen.designs.shared.refusal import Fault
+    from fa4gen.designs.common.refusal import Fault
 
 
 def exceeded_limits(values: Values) -> Iterator[Fault]:

@@ -20,8 +20,8 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     TILE_ROWS,
     WARPGROUP_ROWS,
 )
-from fa4gen.designs.shared.barriers import TILE_SLOTS
-from fa4gen.designs.shared.shared_memory import (
+from fa4gen.designs.common.barriers import TILE_SLOTS
+from fa4gen.designs.common.shared_memory import (
     barrier_region,
     lay_out,
     slots_of,
@@ -31,7 +31,7 @@ from fa4gen.designs.shared.shared_memory import (
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.values import Values
-    from fa4gen.designs.shared.model import SharedRegion
+    from fa4gen.designs.common.model import SharedRegion
 
 
 def pair_regions(values: Values) -> tuple[SharedRegion, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fa4gen.designs.shared.attention_model import AttentionPlan
+from fa4gen.designs.common.attention_model import AttentionPlan
 
 
 @dataclass(frozen=True, kw_only=True)

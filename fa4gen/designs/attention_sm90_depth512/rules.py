@@ -13,8 +13,8 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     RING_SLOTS,
     TILE_ROWS,
 )
-from fa4gen.designs.shared.fixed_keys import yaml_word
-from fa4gen.designs.shared.refusal import Fault
+from fa4gen.designs.common.fixed_keys import yaml_word
+from fa4gen.designs.common.refusal import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,10 +15,10 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     TILE_ROWS,
     WARPGROUP_ROWS,
 )
-from fa4gen.designs.shared.attention_parameters import attention_parameters, out_pointer
-from fa4gen.designs.shared.model import Parameter
-from fa4gen.designs.shared.roles import consumer_roles, loader_role
-from fa4gen.designs.shared.tensor_maps import (
+from fa4gen.designs.common.attention_parameters import attention_parameters, out_pointer
+from fa4gen.designs.common.model import Parameter
+from fa4gen.designs.common.roles import consumer_roles, loader_role
+from fa4gen.designs.common.tensor_maps import (
     clipped_panels_map,
     clipped_tensors,
     operand_maps,
@@ -26,8 +26,8 @@ from fa4gen.designs.shared.tensor_maps import (
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.values import Values
-    from fa4gen.designs.shared.model import Role, TensorMapPlan
-    from fa4gen.designs.shared.tensor_maps import Tensor
+    from fa4gen.designs.common.model import Role, TensorMapPlan
+    from fa4gen.designs.common.tensor_maps import Tensor
 
 
 def pair_roles(values: Values) -> tuple[Role, ...]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.config.schema import AttentionConfig
-from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.roles import RegisterSplit
-from fa4gen.designs.shared.values import DesignValues, take_keys
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.roles import RegisterSplit
+from fa4gen.designs.common.values import DesignValues, take_keys
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import Choice
-    from fa4gen.designs.shared.values import Scheduler
+    from fa4gen.designs.common.model import Choice
+    from fa4gen.designs.common.values import Scheduler
 
 DEPTH: Final = 512
 ELEMENT_BYTES: Final = 2

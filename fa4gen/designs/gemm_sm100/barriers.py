@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.gemm_sm100.values import LANES
-from fa4gen.designs.shared.barriers import barrier_row
 
 if TYPE_CHECKING:
+    from fa4gen.designs.common.model import ArriveHow, Barrier
     from fa4gen.designs.gemm_sm100.values import Values
-    from fa4gen.designs.shared.model import ArriveHow, Barrier
 
 TILE_SLOTS = 2
 """Tiles on their way from the scheduler to the other roles."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common import limits
+from fa4gen.designs.common.refusal import Fault
+from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 from fa4gen.designs.gemm_sm100.memory import gemm_regions
 from fa4gen.designs.gemm_sm100.tensor_memory import columns_needed
-from fa4gen.designs.shared import limits
-from fa4gen.designs.shared.refusal import Fault
-from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.config.gemm import BlackwellGemmConfig
+    from fa4gen.designs.common.refusal import Changes
     from fa4gen.designs.gemm_sm100.values import Values
-    from fa4gen.designs.shared.refusal import Changes
 
 DECIDED_TOGETHER = (
     "num_stages",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.model import SharedRegion
+from fa4gen.designs.common.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
 from fa4gen.designs.gemm_sm100.barriers import TILE_SLOTS, gemm_barriers
-from fa4gen.designs.shared.model import SharedRegion
-from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
 
 if TYPE_CHECKING:
     from fa4gen.designs.gemm_sm100.values import Values

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.gemm_model import (
+from fa4gen.designs.common.gemm_model import (
     AccumulatorLayout,
     GemmPlan,
     accumulator_layout,
     costly_calls,
 )
-from fa4gen.designs.shared.kernel_model import TensorMemoryPlan
+from fa4gen.designs.common.kernel_model import TensorMemoryPlan
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import TensorMemoryRegion
+    from fa4gen.designs.common.model import TensorMemoryRegion
 
 
 @dataclass(frozen=True, kw_only=True)

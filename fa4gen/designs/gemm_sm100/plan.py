@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.assemble import Tables, assemble
+from fa4gen.designs.common.gemm_parameters import gemm_parameters
+from fa4gen.designs.common.refusal import refuse_faults
+from fa4gen.designs.common.tensor_memory import allocated_columns
 from fa4gen.designs.gemm_sm100.barriers import gemm_barriers
 from fa4gen.designs.gemm_sm100.limits import exceeded_limits
 from fa4gen.designs.gemm_sm100.memory import gemm_regions, most_stages
@@ -12,15 +16,11 @@ from fa4gen.designs.gemm_sm100.rules import broken_rules
 from fa4gen.designs.gemm_sm100.tables import gemm_roles, gemm_tensor_maps, summarise
 from fa4gen.designs.gemm_sm100.tensor_memory import tensor_memory_regions
 from fa4gen.designs.gemm_sm100.values import decide
-from fa4gen.designs.shared.assemble import Tables, assemble
-from fa4gen.designs.shared.gemm_parameters import gemm_parameters
-from fa4gen.designs.shared.refusal import refuse_faults
-from fa4gen.designs.shared.tensor_memory import allocated_columns
 
 if TYPE_CHECKING:
     from fa4gen.config.gemm import BlackwellGemmConfig
+    from fa4gen.designs.common.refusal import Fault
     from fa4gen.designs.gemm_sm100.values import Values
-    from fa4gen.designs.shared.refusal import Fault
 
 EPILOGUE_BARRIER = 1
 """Id of the named barrier at which the epilogue meets; 0 is __syncthreads."""

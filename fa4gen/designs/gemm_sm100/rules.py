@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.refusal import Fault
 from fa4gen.designs.gemm_sm100.limits import back_to_auto, narrower
-from fa4gen.designs.shared.refusal import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

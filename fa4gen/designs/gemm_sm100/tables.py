@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.gemm_maps import gemm_tensor_maps as maps_of
-from fa4gen.designs.shared.model import Role
+from fa4gen.designs.common.gemm_maps import gemm_tensor_maps as maps_of
+from fa4gen.designs.common.model import Role
 
 if TYPE_CHECKING:
+    from fa4gen.designs.common.model import TensorMapPlan
     from fa4gen.designs.gemm_sm100.values import Values
-    from fa4gen.designs.shared.model import TensorMapPlan
 
 EPILOGUE_WARPS = 4
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.model import TensorMemoryRegion
+from fa4gen.designs.common.model import TensorMemoryRegion
 
 if TYPE_CHECKING:
     from fa4gen.designs.gemm_sm100.values import Values

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.config.gemm import BlackwellGemmConfig
-from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.gemm_model import accumulator_layout
-from fa4gen.designs.shared.gemm_values import GemmValues
-from fa4gen.designs.shared.shared_memory import align_up
-from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.gemm_model import accumulator_layout
+from fa4gen.designs.common.gemm_values import GemmValues
+from fa4gen.designs.common.shared_memory import align_up
+from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.gemm_model import AccumulatorLayout
-    from fa4gen.designs.shared.model import Choice
-    from fa4gen.designs.shared.values import Scheduler
+    from fa4gen.designs.common.gemm_model import AccumulatorLayout
+    from fa4gen.designs.common.model import Choice
+    from fa4gen.designs.common.values import Scheduler
 
 LANES = 128
 """Lanes of tensor memory, and threads of the epilogue."""

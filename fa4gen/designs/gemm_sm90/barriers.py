@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.gemm_sm90.values import WGMMA_ROWS
-from fa4gen.designs.shared.barriers import barrier_row
 
 if TYPE_CHECKING:
+    from fa4gen.designs.common.model import Barrier
     from fa4gen.designs.gemm_sm90.values import Values
-    from fa4gen.designs.shared.model import Barrier
 
 CONSUMER_WARPS = 4
 """Warps of a consumer warpgroup. One lane of each arrives for it."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common import limits
+from fa4gen.designs.common.roles import WARPGROUP
+from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 from fa4gen.designs.gemm_sm90.candidates import KEYS
 from fa4gen.designs.gemm_sm90.memory import gemm_regions
 from fa4gen.designs.gemm_sm90.rules import all_automatic
-from fa4gen.designs.shared import limits
-from fa4gen.designs.shared.roles import WARPGROUP
-from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fa4gen.designs.common.refusal import Changes, Fault
     from fa4gen.designs.gemm_sm90.values import Values
-    from fa4gen.designs.shared.refusal import Changes, Fault
 
 WIDTHS = (256, 192, 128, 64, 32, 16)
 """That a suggested fix has: those above 64 suit every layout."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
 from fa4gen.designs.gemm_sm90.barriers import gemm_barriers, residual_bytes, residual_rows
-from fa4gen.designs.shared.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
 
 if TYPE_CHECKING:
+    from fa4gen.designs.common.model import SharedRegion
     from fa4gen.designs.gemm_sm90.values import Values
-    from fa4gen.designs.shared.model import SharedRegion
 
 RESIDUAL_ALIGNMENT = 128
 """Bytes, as TMA requires."""

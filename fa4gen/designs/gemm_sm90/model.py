@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from fa4gen.designs.common.gemm_model import GemmPlan, costly_calls
 from fa4gen.designs.gemm_sm90.values import DEFAULT_REGISTERS, STORED_ROWS
-from fa4gen.designs.shared.gemm_model import GemmPlan, costly_calls
 
 SINGLE_CALL = re.compile(r"\w+\(x\)")
 """An activation that is one function of x."""

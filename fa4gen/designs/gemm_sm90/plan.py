@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.assemble import Tables, assemble
+from fa4gen.designs.common.gemm_parameters import gemm_parameters
+from fa4gen.designs.common.refusal import refuse_faults
+from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.designs.gemm_sm90.barriers import gemm_barriers
 from fa4gen.designs.gemm_sm90.limits import exceeded_limits
 from fa4gen.designs.gemm_sm90.memory import gemm_regions, most_stages
@@ -11,15 +15,11 @@ from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
 from fa4gen.designs.gemm_sm90.rules import broken_rules
 from fa4gen.designs.gemm_sm90.tables import gemm_roles, gemm_tensor_maps, summarise
 from fa4gen.designs.gemm_sm90.values import decide
-from fa4gen.designs.shared.assemble import Tables, assemble
-from fa4gen.designs.shared.gemm_parameters import gemm_parameters
-from fa4gen.designs.shared.refusal import refuse_faults
-from fa4gen.designs.shared.roles import WARPGROUP
 
 if TYPE_CHECKING:
     from fa4gen.config.gemm import HopperGemmConfig
+    from fa4gen.designs.common.refusal import Fault
     from fa4gen.designs.gemm_sm90.values import Values
-    from fa4gen.designs.shared.refusal import Fault
 
 COUNTS = {4: "four", 8: "eight"}
 """CTAs of a large cluster."""

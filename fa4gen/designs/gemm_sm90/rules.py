@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.limits import turns_of_one
+from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.designs.gemm_sm90.swapped import swapped_rules
 from fa4gen.designs.gemm_sm90.values import GRID, WARPGROUP_ROWS, WGMMA_ROWS
-from fa4gen.designs.shared.limits import turns_of_one
-from fa4gen.designs.shared.refusal import Changes, Fault
-from fa4gen.designs.shared.values import PANEL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.refusal import Changes, Fault
 from fa4gen.designs.gemm_sm90.values import STORED_ROWS, WARPGROUP_ROWS, WGMMA_ROWS
-from fa4gen.designs.shared.refusal import Changes, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

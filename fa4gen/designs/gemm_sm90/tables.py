@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_maps import gemm_tensor_maps as maps_of
+from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.roles import consumer_roles
+from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.designs.gemm_sm90.barriers import residual_rows
 from fa4gen.designs.gemm_sm90.values import WGMMA_ROWS
-from fa4gen.designs.shared.gemm_maps import gemm_tensor_maps as maps_of
-from fa4gen.designs.shared.model import Role
-from fa4gen.designs.shared.roles import consumer_roles
-from fa4gen.designs.shared.values import PANEL_BYTES
 
 if TYPE_CHECKING:
+    from fa4gen.designs.common.model import TensorMapPlan
     from fa4gen.designs.gemm_sm90.values import Values
-    from fa4gen.designs.shared.model import TensorMapPlan
 
 
 def gemm_roles(values: Values) -> tuple[Role, ...]:

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.config.gemm import HopperGemmConfig
-from fa4gen.designs.shared.choices import ChoiceLog
-from fa4gen.designs.shared.gemm_values import GemmValues
-from fa4gen.designs.shared.roles import WARPGROUP, RegisterSplit
-from fa4gen.designs.shared.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.gemm_values import GemmValues
+from fa4gen.designs.common.roles import WARPGROUP, RegisterSplit
+from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.model import Choice
+    from fa4gen.designs.common.model import Choice
 
 WGMMA_ROWS = 64
 GRID = 8

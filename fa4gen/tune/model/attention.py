@@ -21,7 +21,7 @@ from fa4gen.tune.model.prediction import Prediction
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.masks.mask import Mask
     from fa4gen.tune.model.chips import AttentionCosts, Chip
 

@@ -17,7 +17,7 @@ from fa4gen.tune.model.prediction import Prediction
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.tune.model.chips import Chip, GemmCosts
 
 Begin = Literal["with a line", "in a line", "in a sector"]

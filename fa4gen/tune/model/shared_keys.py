@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.shared.decode_cost import most_keys
+from fa4gen.designs.common.decode_cost import most_keys
 from fa4gen.tune.model.prediction import Prediction
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.decode_model import SharedKeysPlan
+    from fa4gen.designs.common.decode_model import SharedKeysPlan
     from fa4gen.masks.mask import Mask
     from fa4gen.tune.model.attention import AttentionProblem
     from fa4gen.tune.model.chips import Chip

@@ -10,7 +10,7 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.tune.family import Family
     from fa4gen.tune.search.record import TuneRecord
 

@@ -11,7 +11,7 @@ from fa4gen.tune.model.chips import known_chip
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.errors import Problem
 
 

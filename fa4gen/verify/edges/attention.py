@@ -17,8 +17,8 @@ from fa4gen.verify.score_tiles import score_tiles
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.decode_model import SharedKeysPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.decode_model import SharedKeysPlan
 
 
 def edges(plan: AttentionPlan) -> tuple[Edge, ...]:

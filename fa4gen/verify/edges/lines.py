@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.designs.shared.decode_joins import threads_of_quad
+from fa4gen.designs.common.decode_joins import threads_of_quad
 from fa4gen.runtime.schedule import ProblemSize, ceil_div, plan_schedule
 from fa4gen.verify.cases import MULTIPROCESSORS
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.decode_model import SharedKeysPlan
+    from fa4gen.designs.common.decode_model import SharedKeysPlan
     from fa4gen.verify.cases import Case
 
 MOST_IDLE: Final = 16

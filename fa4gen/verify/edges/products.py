@@ -13,7 +13,7 @@ from fa4gen.verify.gemm.cases import GemmCase
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
 
 RELATIONS: Final = {0: "on a boundary", 1: "one past a boundary", -1: "one before a boundary"}
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 RELATIONS: Final = {0: "on a boundary", 1: "one past a boundary", -1: "one before a boundary"}
 PLACES: Final = ("first", "inner", "last")

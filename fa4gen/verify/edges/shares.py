@@ -18,7 +18,7 @@ from fa4gen.verify.sequences import batch_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.shared.decode_model import SharedKeysPlan
+    from fa4gen.designs.common.decode_model import SharedKeysPlan
 
 IDLE: Final = "more CTAs than shares"
 JOINED: Final = "pieces of which several threads join some each"

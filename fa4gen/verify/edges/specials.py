@@ -15,8 +15,8 @@ from fa4gen.verify.sequences import batch_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
-    from fa4gen.designs.shared.decode_model import SharedKeysPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.decode_model import SharedKeysPlan
 
 MOST_UNSEEN: Final = 600
 """Rows before the first key that may be tried for one that a tile of them does not see."""

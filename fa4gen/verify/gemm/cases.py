@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.verify.cases import COUNTING, TURNS, unique
 from fa4gen.verify.gemm.input_kinds import KINDS, kind_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from fa4gen.verify.work_done import gemm_tiles
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fa4gen.designs.shared.plans import AnyGemmPlan
+    from fa4gen.designs.common.plans import AnyGemmPlan
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import Image

@@ -15,7 +15,7 @@ from fa4gen.verify.gemm.input_kinds import KINDS, Draft
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.verify.gemm.cases import GemmCase
 
 Floats = NDArray[np.float32]

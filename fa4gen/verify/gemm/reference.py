@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.config.expression import Expression
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.epilogues import Residual
     from fa4gen.verify.gemm.inputs import GemmInputs
 

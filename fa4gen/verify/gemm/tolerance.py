@@ -42,7 +42,7 @@ from fa4gen.verify.intervals import element_shares, shares_of
 from fa4gen.verify.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.verify.gemm.result import GemmResult
 
 FROBENIUS_FACTOR = 1.25

@@ -11,7 +11,7 @@ from fa4gen.designs.registry import design_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
     PlanOf = Callable[..., AttentionPlan]
 

@@ -14,7 +14,7 @@ from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.plan import find_faults
 from fa4gen.designs.attention_sm100.suggested_fixes import DECIDED_TOGETHER, back_to_auto
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.refusal import changed
+from fa4gen.designs.common.refusal import changed
 from fa4gen.errors import ConfigError, Problem
 
 Strategy = st.SearchStrategy[BlackwellAttentionConfig]

@@ -16,8 +16,8 @@ from fa4gen.designs.attention_sm100.memory import (
 )
 from fa4gen.designs.attention_sm100.plan import ROOM
 from fa4gen.designs.attention_sm100.values import Values, decide
-from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
-from fa4gen.designs.shared.values import MAX_KV_STAGES
+from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.common.values import MAX_KV_STAGES
 from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fa4gen.designs.attention_sm100.model import FA4Config
-from fa4gen.designs.shared.model import Choice
+from fa4gen.designs.common.model import Choice
 
 PlanOf = Callable[..., FA4Config]
 

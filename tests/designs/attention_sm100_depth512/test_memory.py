@@ -17,9 +17,9 @@ from fa4gen.designs.attention_sm100_depth512.memory import (
 )
 from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.attention_sm100_depth512.values import MAX_STAGES, Values, decide
-from fa4gen.designs.shared.model import Choice
-from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
-from fa4gen.designs.shared.values import MAX_KV_STAGES
+from fa4gen.designs.common.model import Choice
+from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.common.values import MAX_KV_STAGES
 from fa4gen.strict.json_schema import model_schema
 
 PlanOf = Callable[..., Depth512Config]

@@ -14,7 +14,7 @@ from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.values import RoleSplit
 from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.errors import ConfigError
 
 Strategy = st.SearchStrategy[BlackwellAttentionConfig]

@@ -9,7 +9,7 @@ import pytest
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.attention_model import AttentionPlan
+from fa4gen.designs.common.attention_model import AttentionPlan
 from fa4gen.render.render import render
 
 PlanOf = Callable[..., AttentionPlan]

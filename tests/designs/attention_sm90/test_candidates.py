@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fa4gen.designs.build import build_plan, candidates_of
-from fa4gen.designs.shared.candidates import changed
+from fa4gen.designs.common.candidates import changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

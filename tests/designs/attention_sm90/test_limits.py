@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.attention_sm90.plan import find_faults
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.refusal import changed
+from fa4gen.designs.common.refusal import changed
 from fa4gen.errors import ConfigError, Problem
 
 Strategy = st.SearchStrategy[AttentionConfig]

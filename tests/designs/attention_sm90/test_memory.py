@@ -13,13 +13,13 @@ from fa4gen.designs.attention_sm90.memory import (
     most_stages,
 )
 from fa4gen.designs.attention_sm90.values import Values, decide
-from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 
 def bytes_of(values: Values, stages: int) -> int:

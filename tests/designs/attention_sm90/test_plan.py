@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.attention_model import AttentionPlan
-from fa4gen.designs.shared.hardware import ARCHITECTURES
-from fa4gen.designs.shared.roles import RegisterSplit
+from fa4gen.designs.common.attention_model import AttentionPlan
+from fa4gen.designs.common.hardware import ARCHITECTURES
+from fa4gen.designs.common.roles import RegisterSplit
 from fa4gen.errors import ConfigError
 from fa4gen.render.manifest import config_data
 

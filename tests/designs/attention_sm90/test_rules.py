@@ -6,7 +6,7 @@ import pytest
 
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.shared.attention_model import AttentionPlan
+from fa4gen.designs.common.attention_model import AttentionPlan
 from fa4gen.errors import ConfigError
 
 ConfigOf = Callable[..., AttentionConfig]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
-from fa4gen.designs.shared.attention_model import AttentionPlan
+from fa4gen.designs.common.attention_model import AttentionPlan
 
 PlanOf = Callable[..., AttentionPlan]
 

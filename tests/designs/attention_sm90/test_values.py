@@ -6,8 +6,8 @@ import pytest
 
 from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.attention_sm90.tuning import tuning_of
-from fa4gen.designs.shared.attention_model import AttentionPlan
-from fa4gen.designs.shared.model import Choice
+from fa4gen.designs.common.attention_model import AttentionPlan
+from fa4gen.designs.common.model import Choice
 
 ConfigOf = Callable[..., AttentionConfig]
 PlanOf = Callable[..., AttentionPlan]

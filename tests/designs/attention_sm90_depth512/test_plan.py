@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
-from fa4gen.designs.shared.model import BARRIER_BYTES
+from fa4gen.designs.common.model import BARRIER_BYTES
 from fa4gen.masks import SlidingWindow
 
 PlanOf = Callable[..., HopperPairAttentionPlan]

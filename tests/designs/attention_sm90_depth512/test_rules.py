@@ -10,7 +10,7 @@ from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 ConfigOf = Callable[..., AttentionConfig]
 DEPTH = {"depth": 512, "cta_group": 2}

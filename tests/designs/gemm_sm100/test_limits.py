@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.config.gemm import BlackwellGemmConfig
+from fa4gen.designs.common.refusal import changed
 from fa4gen.designs.gemm_sm100.plan import find_faults, plan_gemm_sm100
-from fa4gen.designs.shared.refusal import changed
 from fa4gen.errors import ConfigError, Problem
 
 Strategy = st.SearchStrategy[BlackwellGemmConfig]

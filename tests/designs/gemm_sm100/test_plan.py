@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from fa4gen.config.gemm import BlackwellGemmConfig
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 from fa4gen.designs.gemm_sm100.memory import (
     MAX_STAGES,
     gemm_regions,
@@ -23,13 +24,12 @@ from fa4gen.designs.gemm_sm100.memory import (
 from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 from fa4gen.designs.gemm_sm100.plan import plan_gemm_sm100
 from fa4gen.designs.gemm_sm100.values import decide
-from fa4gen.designs.shared.shared_memory import dynamic_shared_bytes
 from fa4gen.errors import ConfigError
 from fa4gen.render.render import render
 from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.model import Choice
+    from fa4gen.designs.common.model import Choice
 
 Strategy = st.SearchStrategy[BlackwellGemmConfig]
 PlanOf = Callable[..., BlackwellGemmPlan]

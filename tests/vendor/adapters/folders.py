@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
 
 KERNELS = (
     "d128_causal_bf16",

@@ -24,7 +24,7 @@ from fa4gen.vendor.passed_tensors import passed_tensors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 TENSORS = ("query", "key", "value", "out")
 ARRAYS = ("lse", *DESCALES, "sinks", *TABLES)

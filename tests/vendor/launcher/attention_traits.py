@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fa4gen.runtime.schedule import WARPGROUP_ROWS, ProblemSize, plan_schedule
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.attention_model import AttentionPlan
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.vendor.binding import Problem
 
 ROWS = st.integers(1, 9000)

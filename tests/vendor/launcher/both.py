@@ -9,8 +9,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.designs.registry import family_of
-from fa4gen.designs.shared.score_text import GIVEN
 from fa4gen.emulator.recorder import driver_maps
 from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.errors import ArgumentError
@@ -24,8 +24,8 @@ from tests.vendor.statuses import describe_status
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fa4gen.designs.shared.model import Parameter
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.model import Parameter
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.runtime.parameters import ParameterBlock
 
 DEVICES_OF_A_COPY = 16

@@ -14,7 +14,7 @@ from tests.vendor.launcher import (
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
 
 PROBLEMS: Final = {"attention": attention_problems, "gemm": gemm_problems}
 """Random problems: ``sound_problems``, ``any_problems``, ``empty_problem``."""

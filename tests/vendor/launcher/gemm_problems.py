@@ -15,7 +15,7 @@ from fa4gen.vendor.binding import GemmArgs, Matrix
 from tests.vendor.launcher.attention_problems import FAR, WILD
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
 
 EXTENTS = (0, 1, 2, 7, 8, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000, 4096)
 FACTORS = (

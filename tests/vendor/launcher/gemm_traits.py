@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import AnyGemmPlan, GemmPlan
+    from fa4gen.designs.common.gemm_model import AnyGemmPlan, GemmPlan
     from fa4gen.vendor.binding import Problem
 
 

@@ -22,8 +22,8 @@ from tests.shipped import loaded, plan_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fa4gen.designs.shared.model import Parameter
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.model import Parameter
+    from fa4gen.designs.common.plans import Plan
     from fa4gen.vendor.image import Image
     from fa4gen.vendor.lock import LockedTable
 

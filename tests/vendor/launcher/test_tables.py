@@ -20,7 +20,7 @@ from tests.vendor.launcher.test_best import best, cost, problem_for
 
 if TYPE_CHECKING:
     from fa4gen.config.set_file import KernelSetFile
-    from fa4gen.designs.shared.plans import Plan
+    from fa4gen.designs.common.plans import Plan
 
 H200 = SimulatedDevice("sm_90a", 132)
 TABLES = {file.base: file for file in map(read_set, committed_tables("NVIDIA H200"))}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fa4gen.config.find import find_configs
-from fa4gen.designs.shared.decode_model import SharedKeysPlan
+from fa4gen.designs.common.decode_model import SharedKeysPlan
 from fa4gen.verify.cases import Case
 from fa4gen.verify.edges.lines import KernelLine, line_of, sharing, units_of
 from tests.shipped import plan_of

@@ -18,7 +18,7 @@ from fa4gen.verify.rounding import from_bits, round_to, to_bits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.verify.gemm.memory import GemmMemory
 
 ACTIVATIONS = {

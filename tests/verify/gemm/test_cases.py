@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.designs.shared.hardware import ARCHITECTURES
+from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.verify.cases import MULTIPROCESSORS as EMULATED
 from fa4gen.verify.gemm.cases import default_cases, emulated_cases, large_cases

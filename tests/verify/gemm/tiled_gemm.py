@@ -13,7 +13,7 @@ import numpy as np
 from fa4gen.verify.rounding import from_bits, round_to, to_bits
 
 if TYPE_CHECKING:
-    from fa4gen.designs.shared.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.verify.gemm.memory import GemmMemory
 
     Place = tuple[int, slice, slice]

@@ -1,0 +1,348 @@
+"""What the plans of all attention kernels have: see ``model`` for its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.common.hardware import GROUP_L2_BYTES
+from fa4gen.designs.common.kernel_model import KernelPlan
+from fa4gen.designs.common.score_text import GIVEN, Names, accessor, given
+from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
+from fa4gen.key_sources import key_source_of, query_source_of
+
+if TYPE_CHECKING:
+    from fa4gen.designs.common.score_text import ScoreText, Term
+    from fa4gen.expressions.tensors import Tensor
+    from fa4gen.key_sources import Batching, Keys, KeySource
+    from fa4gen.masks.mask import Mask
+    from fa4gen.scores.score import Score
+
+LISTED = (
+    "blocks of keys that the call's lists do not name are not loaded",
+    "an entry says for which rows of its tile no key is tested, or only the ends of a row's keys",
+)
+"""What a kernel makes of a mask by lists of blocks."""
+FLOOR_FUNCTIONS = (FLOOR_DIVIDE, FLOOR_REMAINDER)
+
+
+@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)  # a base: quicker
+class AttentionPlan(KernelPlan):
+    """What follows from any attention config: all that launcher, verify and reports read.
+
+    ``dtype`` is that of the query.
+    """
+
+    kv_dtype: str
+    """Of key and value."""
+    kv_scale: str
+    """"head", or "page": what has a scale of its own, where keys and values come with scales."""
+    depth: int
+    """Columns of query and key."""
+    value_depth: int
+    """Columns of value and output."""
+    mask: Mask
+    """Which keys a query row sees."""
+    lse: bool
+    sinks: bool
+    """A logit of each query head joins the sum of the softmax, and the log-sum-exp."""
+    score: Score
+    """What becomes of logits before the mask."""
+    declared_tensors: tuple[Tensor, ...]
+    """What mask and score function read, as a call gives it."""
+    has_descales: bool
+    """Tensors of fp8 come with a scale for each batch, or page, and key head: see ``descaled``."""
+    BM: int
+    """Query rows of a CTA's tile."""
+    BN: int
+    """Keys of a block."""
+    num_kv_stages: int
+    epilogue: str
+    rescale_threshold: float
+    mixed_tile_heights: bool
+    """Some tiles leave warpgroups out: to even out the waves of CTAs, or at a sequence's end."""
+    panel_columns: int
+    """Columns of a swizzled panel of queries and keys: as many as tile the depth."""
+    num_panels: int
+    batching: Batching
+    """"dense", or "ragged": sequences of any lengths, one after the other."""
+    keys: Keys
+    """"dense", "ragged" or "paged"."""
+    page_size: int | None
+    key_lengths: bool
+    """The keys of each sequence that count are read on the device."""
+    lists_blocks: bool
+    """Lists that come with the call say which blocks of keys a tile sees."""
+    tile_heads: int = 1
+    """Query heads of a key head whose rows share a tile: row r is of head r % tile_heads."""
+
+    @property
+    def tile_queries(self) -> int:
+        """Queries of a CTA's tile, each with a row for every head."""
+        return self.BM // self.tile_heads
+
+    @property
+    def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """See KernelPlan."""
+        lines = LISTED if self.lists_blocks else self.mask.explained
+        sections = [(f"Mask: {self.mask.words}", lines)] if lines else []
+        if self.score.IS_EXPRESSION:
+            sections.append((self.score.words[:1].upper() + self.score.words[1:], self._computed))
+        return tuple(sections)
+
+    @property
+    def _computed(self) -> tuple[str, ...]:
+        """What a kernel makes of the score function."""
+        own = f"{self.score.FACTOR} is {self.score.FACTOR_NOTE}"
+        terms = [
+            f"once a {self.term_words}: {term.c_type} {term.name} = {term.value}"
+            for term in self.terms
+        ]
+        unit = self.score.unit("softmax_scale")
+        return (
+            own,
+            *terms,
+            f"each product of query and key: scores[i] = {self.score_text.text}",
+            f"the exponent is scores[i] * {unit} * log2(e), less the maximum",
+        )
+
+    @property
+    def place_names(self) -> Names:
+        """What the kernel calls head, batch and extents, where it computes terms."""
+        return Names()
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What mask and score function need of a tile, computed once."""
+        if not self.mask.tile_names and not self.score.IS_EXPRESSION:
+            return ()
+        from fa4gen.designs.common.score_terms import terms_of  # few kernels have any
+
+        return terms_of(self.mask, self.score, self.place_names)
+
+    @property
+    def terms_read_keys(self) -> bool:
+        """Whether they read what is empty where there are no keys."""
+        if not self.score.IS_EXPRESSION:
+            return False
+        from fa4gen.designs.common.score_terms import reads_keys  # as in ``terms``
+
+        return reads_keys(self.score, self.declared_tensors)
+
+    @property
+    def floor_functions(self) -> tuple[str, ...]:
+        """Divisions that round down, which the C++ of mask and score function calls."""
+        texts = [term.value for term in self.terms]
+        if self.score.IS_EXPRESSION:
+            texts.append(self.score_text.text)
+        called = {name for name in FLOOR_FUNCTIONS for text in texts if f"{name}(" in text}
+        called |= set(self.mask.floor_functions)
+        return tuple(name for name in FLOOR_FUNCTIONS if name in called)
+
+    @property
+    def score_text(self) -> ScoreText:
+        """C++ of a score function that is an expression."""
+        from fa4gen.designs.common.score_terms import score_text  # as in ``terms``
+        from fa4gen.scores.expression import ExpressionScore
+
+        assert isinstance(self.score, ExpressionScore)
+        return score_text(self.score)
+
+    @property
+    def accessors(self) -> tuple[tuple[str, ...], ...]:
+        """C++ lines of the functions that read declared tensors."""
+        extents = self.place_names.extents
+        return tuple(accessor(tensor, extents) for tensor in self.declared_tensors)
+
+    @property
+    def term_words(self) -> str:
+        """What has terms of its own: a tile, or a row where a tile has several heads' rows."""
+        return "row" if self.splits_keys else "tile"
+
+    @property
+    def given_names(self) -> tuple[str, ...]:
+        """What the kernel calls their addresses."""
+        names = tuple(map(given, self.declared_tensors))
+        if not self.lists_blocks:
+            return names
+        from fa4gen.masks.block_lists import BLOCK_LISTS  # of few kernels
+
+        return names + tuple(f"{GIVEN}{name}" for name in BLOCK_LISTS)
+
+    @property
+    def longest_first(self) -> bool:
+        """Whether tiles are taken in the order of their keys, the one with the most in front."""
+        return self.scheduler == "dynamic" and (self.mask.IN_ORDER or self.lists_blocks)
+
+    @property
+    def part_rows(self) -> int:
+        """Rows of a tile that have a range and a bit of their own in lists of blocks."""
+        return 64
+
+    @property
+    def list_number(self) -> str:
+        """C++ for the number of a tile's batch and head among those that have lists of blocks."""
+        from fa4gen.masks.block_lists import list_axes
+
+        batch, heads = list_axes(self.mask)
+        if batch and heads:
+            return "static_cast<int64>(tile.batch) * problem.query_heads + tile.head"
+        return "tile.batch" if batch else "tile.head" if heads else "0"
+
+    @property
+    def kv_element_bytes(self) -> int:
+        """Bytes of an element of key and value."""
+        return 1 if self.kv_dtype == "fp8_e4m3" else self.element_bytes
+
+    @property
+    def panel_element_bytes(self) -> int:
+        """See KernelPlan: of keys."""
+        return self.kv_element_bytes
+
+    @property
+    def operand_dtype(self) -> str:
+        """See KernelPlan: fp16, which has all numbers of e4m3, where types differ."""
+        return self.dtype if self.kv_dtype == self.dtype else "fp16"
+
+    @property
+    def descaled(self) -> tuple[str, ...]:
+        """The tensors that come with scales."""
+        if not self.has_descales:
+            return ()
+        return ("key", "value") if self.kv_dtype != self.dtype else ("query", "key", "value")
+
+    @property
+    def has_page_scales(self) -> bool:
+        """Whether the scales are those of pages, not of sequences."""
+        return self.has_descales and self.kv_scale == "page"
+
+    @property
+    def query_source(self) -> KeySource:
+        """Where the query rows of a sequence are."""
+        return query_source_of(self.batching)
+
+    @property
+    def key_source(self) -> KeySource:
+        """Where its keys and values are."""
+        return key_source_of(self.keys, has_lengths=self.key_lengths, page_size=self.page_size)
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether queries are those of sequences of any lengths, and tiles come from a list."""
+        return self.batching == "ragged"
+
+    @property
+    def is_paged(self) -> bool:
+        """Whether keys and values are in pages, whose rows a warp looks up and copies together."""
+        return self.keys == "paged"
+
+    @property
+    def box_rows(self) -> int:
+        """Rows of a box of keys, where they are in pages: of one page, and of one block."""
+        return self.tensor_map("key").box[1]
+
+    @property
+    def group_keys(self) -> int:
+        """Keys of a head that stay in L2 with their values, where tiles come from a list."""
+        return GROUP_L2_BYTES // ((self.depth + self.value_depth) * self.kv_element_bytes)
+
+    @property
+    def has_tile_lengths(self) -> bool:
+        """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
+        return self.query_source.clipped or self.key_source.clipped
+
+    @property
+    def values_in_keys(self) -> bool:
+        """Whether the values are the first ``value_depth`` columns of the keys, read once."""
+        return False
+
+    @property
+    def splits_keys(self) -> bool:
+        """Whether CTAs share the keys of a tile, whose rows are those of all heads of a key head.
+
+        Their partial results are in a workspace.
+        """
+        return False
+
+    def workspace_bytes(self, multiprocessors: int, line: int = 0) -> int:
+        """Return what a launch needs for partial results; 0 for kernels without.
+
+        ``line``: splits of all tiles, where they have a fixed number of keys.
+        """
+        del multiprocessors, line
+        return 0
+
+    @property
+    def line_step(self) -> int:
+        """Blocks of keys that no two CTAs share, where they share those of a tile."""
+        return 1
+
+    @property
+    def line_keys(self) -> int:
+        """Keys of a place of the line, which a kernel with CTAs that share keys counts."""
+        return self.BN
+
+    @property
+    def ticket_bytes(self) -> int:
+        """Bytes in front of a workspace that are zero before and after a launch."""
+        return 0
+
+    @property
+    def partial_stride(self) -> int:
+        """Floats of a row of a partial result; 0 where there are none."""
+        return 0
+
+    @property
+    def cta_limit(self) -> int:
+        """The most CTAs of a launch that share keys."""
+        return 0
+
+    @property
+    def sequence_limit(self) -> int | None:
+        """The most sequences of a call whose key lengths are read on the device; None: any."""
+        return None
+
+    @property
+    def ctas_per_tile(self) -> int:
+        """CTAs that work on the same query rows: 1, also where a pair shares no more than keys."""
+        return 1
+
+    @property
+    def operation(self) -> str:
+        """What the kernel computes, in a line."""
+        return "attention forward, O = softmax(scale * Q . K^T) . V"
+
+    @property
+    def num_query_tiles(self) -> int:
+        """Query tiles that a CTA works on at once, each with rows and scores of its own."""
+        return 1
+
+    @property
+    def ties_rows(self) -> bool:
+        """Whether rows share a maximum, which may be above that of one of them."""
+        return False
+
+    @property
+    def probability_scale_log2(self) -> int:
+        """Probabilities are scaled by 2 to this power before they are rounded."""
+        return 0
+
+    @property
+    def has_exp2_polynomial(self) -> bool:
+        """Whether a polynomial computes some of the exponentials, not ex2."""
+        return False
+
+    @property
+    def votes_on_rescaling(self) -> bool:
+        """Whether warps vote on rescaling their rows; else they do at every block."""
+        return self.rescale_threshold > 0
+
+    @property
+    def tiles_per_cluster(self) -> int:
+        """Tiles of query rows that the CTAs of a cluster work on at once."""
+        return self.cta_group // self.ctas_per_tile
+
+    @property
+    def cluster_queries(self) -> int:
+        """Queries of a cluster's tiles, which walk the same blocks of keys."""
+        return self.tile_queries * self.tiles_per_cluster

@@ -1,0 +1,179 @@
+"""The parameters of an attention kernel: the same on every architecture, but for the output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.common.model import Parameter, TileListPlan
+from fa4gen.designs.common.score_text import GIVEN, given
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fa4gen.config.schema import AttentionKeys
+    from fa4gen.key_sources import Table
+
+MAP_TYPE = "const __grid_constant__ TensorMap"
+TABLE_TYPE = "const int32* __restrict__"
+LIST_THREADS = 1024
+KEY_ROWS = {
+    "dense": "key rows",
+    "ragged": "key rows of all sequences",
+    "paged": "keys that a row of the page table has room for",
+}
+GROUP_KEYS = "keys of a head that stay in L2 with their values, of as many heads; 1 is always right"
+TILE_LIST = "tiles, from the launch before: their number, and 32 bytes each from byte 32 on"
+
+
+def attention_parameters(
+    config: AttentionKeys,
+    *out: Parameter,
+    scheduler: str,
+    has_descales: bool = False,
+    has_strides: bool = True,
+    has_short_tiles: bool = False,
+    tile_heads: int = 1,
+) -> tuple[Parameter, ...]:
+    """Return the kernel's parameters in order; ``out``: those by which the output is written.
+
+    ``has_strides``: the output's strides are parameters too. ``has_short_tiles``: tiles may leave
+    the last warpgroup out. ``tile_heads``: query heads whose rows share a tile.
+    """
+    ragged = config.batching == "ragged"
+    axes = "rows of all sequences, heads, depth" if ragged else "batch, rows, heads, depth"
+    rows = [
+        Parameter("query_map", MAP_TYPE, f"query ({axes}), any strides"),
+        Parameter("key_map", MAP_TYPE, "key"),
+        Parameter("value_map", MAP_TYPE, "value"),
+        *out,
+    ]
+    if config.lse:
+        axes = "query heads, rows of all sequences" if ragged else "batch, query heads, query rows"
+        meaning = f"log-sum-exp, ({axes})"
+        rows.append(Parameter("lse", "float* __restrict__", meaning))
+    if has_descales:
+        whose = "sequences" if ragged else "batch"
+        rows += descale_parameters("query", "key", "value", whose=whose)
+    if config.sinks:
+        meaning = "logit of each query head's sink, one more term of the softmax's sum"
+        rows.append(Parameter("sinks", "const float* __restrict__", meaning))
+    rows += declared_parameters(config)
+    if config.lists_blocks:
+        from fa4gen.masks.block_lists import BLOCK_LISTS  # of few kernels
+
+        rows += [
+            Parameter(f"{GIVEN}{name}", TABLE_TYPE, meaning)
+            for name, meaning in BLOCK_LISTS.items()
+        ]
+    if scheduler == "dynamic":
+        meaning = "two zeros; zero again after the launch"
+        rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))
+    if ragged:
+        rows.append(Parameter("tile_list", TABLE_TYPE, TILE_LIST))
+    rows += key_parameters(config)
+    rows += [
+        Parameter("batch", "int32", "sequences" if ragged else "batches"),
+        Parameter("query_heads", "int32", "query heads"),
+        Parameter("heads_per_key_head", "int32", "query heads that share a key head"),
+        Parameter("query_rows", "int32", "query rows" + (" of all sequences" if ragged else "")),
+        Parameter("key_rows", "int32", KEY_ROWS[config.resolved_keys]),
+    ]
+    if has_strides:
+        rows += [
+            Parameter(f"out_{name}_stride", "int64", f"of the output's {name}, in elements")
+            for name in (("row", "head") if ragged else ("batch", "row", "head"))
+        ]
+    if not config.resolved_score.FUNCTION:
+        rows.append(Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero"))
+    else:
+        rows.append(Parameter("softmax_scale", "float", "softmax scale, above zero"))
+    if ragged:
+        return (*rows, Parameter("group_keys", "int32", GROUP_KEYS))
+    if has_short_tiles:
+        meaning = "tiles a head that leave the last warpgroup out; 0 is always right"
+        rows.append(Parameter("num_short_tiles", "int32", meaning))
+    heads, divided = "a head", ""
+    whose = "query heads"
+    if tile_heads > 1:
+        heads, divided = f"{tile_heads} heads, which share tiles", f" / {tile_heads}"
+        whose = f"{tile_heads} times as many query heads"
+    return (
+        *rows,
+        Parameter("tiles_per_head", "int32", f"tiles that cover the query rows of {heads}"),
+        Parameter("num_tiles", "int32", f"tiles_per_head * query_heads{divided} * batch"),
+        Parameter(
+            "heads_per_group",
+            "int32",
+            f"{whose} whose keys and values stay in L2 together; 1 is always right",
+        ),
+    )
+
+
+def descale_parameters(*names: str, whose: str) -> Iterable[Parameter]:
+    """Yield the scales of tensors of fp8; ``whose``: the first of their axes."""
+    for name in names:
+        meaning = f"scale of the {name}, ({whose}, key heads); 1 where null"
+        yield Parameter(f"{name}_descale", "const float* __restrict__", meaning)
+
+
+def declared_parameters(config: AttentionKeys) -> Iterable[Parameter]:
+    """Yield the addresses of the tensors that mask and score function read."""
+    for tensor in config.declared_tensors:
+        c_type = "float" if tensor.dtype == "fp32" else "int32"
+        meaning = f"{tensor.name}, ({tensor.axes})"
+        yield Parameter(given(tensor), f"const {c_type}* __restrict__", meaning)
+
+
+def key_parameters(config: AttentionKeys) -> Iterable[Parameter]:
+    """Yield what a kernel needs to find keys and values that are not in one place by row."""
+    if config.resolved_keys == "ragged" or not config.key_source.clipped:
+        return
+    tables = {table.name: table for table in config.key_source.tables}
+    if config.batching == "ragged":  # its list of tiles has the lengths
+        del tables["key_lengths"]
+    yield from _parameters(tables.values())
+    what = "page" if config.resolved_keys == "paged" else "batch"
+    if config.resolved_keys == "paged":
+        yield Parameter("page_table_stride", "int32", "entries from one sequence to the next")
+        yield Parameter("cache_pages", "int32", "pages of the cache; other entries stand for zeros")
+    for name in ("key", "value"):
+        meaning = f"rows from one {what} to the next, by the stride of a row"
+        yield Parameter(f"{name}_page_rows", "int32", meaning)
+
+
+def tile_list_plan(config: AttentionKeys, tile_rows: int) -> TileListPlan | None:
+    """Return the launch that lists the tiles of a ragged batch; None where batches are dense."""
+    if config.batching != "ragged":
+        return None
+    every = (*config.query_source.tables, *config.key_source.tables)
+    tables = [table for table in every if table.name != "page_table"]
+    bounded = config.resolved_keys != "ragged"
+    return TileListPlan(
+        entry_point=f"fa4gen_{config.name}_list_tiles",
+        threads=LIST_THREADS,
+        parameters=(
+            *_parameters(tables),
+            Parameter("tile_list", "int32* __restrict__", TILE_LIST),
+            Parameter("batch", "int32", "sequences"),
+            *([Parameter("key_rows", "int32", KEY_ROWS[config.resolved_keys])] * bounded),
+            Parameter("max_tiles", "int32", "entries that the list has room for"),
+        ),
+        tables=tuple(table.name for table in tables),
+        bounded_keys=bounded,
+        tile_rows=tile_rows,
+    )
+
+
+def _parameters(tables: Iterable[Table]) -> Iterable[Parameter]:
+    for table in tables:
+        yield Parameter(table.name, TABLE_TYPE, f"{table.meaning}; ({', '.join(table.axes)})")
+
+
+def out_pointer(meaning: str) -> Parameter:
+    """Return the address of an output of 16-bit elements."""
+    return Parameter("out", "uint16* __restrict__", meaning)
+
+
+def out_map(meaning: str) -> Parameter:
+    """Return the tensor map of the output."""
+    return Parameter("out_map", MAP_TYPE, meaning)

@@ -1,0 +1,209 @@
+"""What the plans of kernels with packed heads and shares of the keys have beside those of any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fa4gen.designs.common.attention_model import AttentionPlan
+from fa4gen.designs.common.decode_cost import cost_lines
+from fa4gen.designs.common.decode_joins import (
+    MOST_SHARING,
+    most_joined_by_neighbours,
+    pieces_to_join,
+)
+from fa4gen.designs.common.hardware import ARCHITECTURES
+from fa4gen.designs.common.score_text import Names
+from fa4gen.designs.common.unreachable import Unreachable
+
+EXTENTS = {
+    "batch": "problem.batch",
+    "query_heads": "problem.heads_per_key_head * problem.key_heads",
+    "key_heads": "problem.key_heads",
+    "rows": "problem.query_rows",
+    "keys": "problem.most_key_rows",
+}
+"""Of a declared tensor, in such a kernel."""
+PARTIAL_PADDING = 4
+"""Floats after each row of a partial result: its maximum, its sum, and two that are not used."""
+PARTIALS_PER_CTA = 2
+"""Of the tile that a CTA's share begins in, and of the one that it ends in."""
+TICKETS_PER_CTA = 1
+"""Counts the pieces of the tile that its share ends in."""
+FLOAT_BYTES = 4
+WARP = 32
+WGMMA_ROWS = 64
+MOST_SEQUENCES = 4096
+"""Whose lengths are summed in shared memory."""
+MOST_CTAS = 1024
+"""More than any chip has multiprocessors: the tickets have a fixed place, whatever the grid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedKeysPlan(AttentionPlan):
+    """Attention forward of packed heads, with shares of the keys."""
+
+    packed_rows: int
+    """Rows of a tile: query rows of all heads of a key head."""
+    num_consumer_warps: int
+    num_parts: int
+    """Warps, or warpgroups, each with keys and a softmax of its own."""
+    part_keys: int
+    """Keys of a block that one part takes."""
+    part_words: str
+    """What a part is."""
+    is_wide: bool
+    """Whether the rows of a tile are those of a wgmma, and the parts warpgroups."""
+    unit_keys: int
+    """Keys that shares are counted in, and that one box has."""
+    exchange_columns: int
+    """Columns of the output that parts put together at once."""
+    split_blocks: int
+    """Blocks of a split of a fixed number of keys; 0 for even shares."""
+    most_sequences: int
+    """Of a call whose lengths are read on the device."""
+    most_ctas: int
+
+    @property
+    def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """See KernelPlan."""
+        shares = ARCHITECTURES[self.arch].multiprocessors // self.ctas_per_tile
+        split, who = self.split_blocks * self.BN, "CTA" if self.ctas_per_tile == 1 else "pair"
+        lines = cost_lines(shares, unit=self.unit_keys, split=split, who=who)
+        return (*super().explained, ("Shares of the keys", lines))
+
+    @property
+    def place_names(self) -> Names:
+        """Rows of a tile are of several heads, and a tile's keys are those of its sequence."""
+        return Names(
+            head="row.head",
+            key_head="tile.within / problem.tiles_per_head",
+            batch="tile.sequence",
+            extents=EXTENTS,
+        )
+
+    @property
+    def splits_keys(self) -> bool:
+        """CTAs share the keys of a tile."""
+        return True
+
+    @property
+    def cta_limit(self) -> int:
+        """As many as have a ticket."""
+        return self.most_ctas
+
+    @property
+    def sequence_limit(self) -> int | None:
+        """As many as have a place in shared memory."""
+        return self.most_sequences
+
+    @property
+    def votes_on_rescaling(self) -> bool:
+        """Whether warps vote: they do whatever the threshold."""
+        return True
+
+    @property
+    def split_units(self) -> int:
+        """Units of a split of a fixed number of keys; 0 for even shares."""
+        return self.split_blocks * self.BN // self.unit_keys
+
+    @property
+    def log_consumer_threads(self) -> int:
+        """Binary logarithm of the number of threads that compute."""
+        return (32 * self.num_consumer_warps).bit_length() - 1
+
+    @property
+    def quads_at_once(self) -> int:
+        """Quads of four columns that a thread of a wide tile combines at once, of several rows.
+
+        As many as registers have room for: at depth 64 the loader of pages takes some of them, at
+        depth 128 the lengths of a tile.
+        """
+        most = 2 if self.has_tile_lengths and self.value_depth == 128 else 4
+        return min(most, self.value_depth // 32) if self.is_wide else 1
+
+    @property
+    def partials_at_once(self) -> int:
+        """Partial results of a quad that a thread loads before it joins the first."""
+        if self.quads_at_once > 1:
+            return 4
+        return 12 if self.split_blocks else 8
+
+    @property
+    def neighbours_joined(self) -> tuple[int, int]:
+        """See ``most_joined_by_neighbours``."""
+        return most_joined_by_neighbours(self._quads, self._threads, self.partials_at_once)
+
+    @property
+    def pieces_to_join(self) -> tuple[int, int]:
+        """See ``pieces_to_join``."""
+        return pieces_to_join(self._quads, self._threads, self.quads_at_once, self.partials_at_once)
+
+    @property
+    def _quads(self) -> int:
+        return self.packed_rows * self.value_depth // 4
+
+    @property
+    def _threads(self) -> int:
+        return 1 << self.log_consumer_threads
+
+    @property
+    def unreachable(self) -> tuple[Unreachable, ...]:
+        """See KernelPlan."""
+        return (*self._pieces_joined, *self._first_columns)
+
+    @property
+    def _first_columns(self) -> tuple[Unreachable, ...]:
+        rounds = self.value_depth // self.exchange_columns
+        if self.is_wide or rounds == 1:
+            return ()
+        reason = "column 0 is among the first columns that parts put together"
+        return tuple(
+            Unreachable(function, "if (column == 0)", reason, (rounds - 1, rounds))
+            for function in ("store_columns", "store_partial")
+        )
+
+    @property
+    def _pieces_joined(self) -> tuple[Unreachable, ...]:
+        if self.key_lengths or self.split_blocks or self.quads_at_once > 1:
+            return ()
+        of, (joined, _) = self.partials_at_once, self.neighbours_joined
+        if joined == of:
+            return ()
+        reason = (
+            f"of tiles of one length a thread joins no more than {joined} pieces, but where more "
+            f"than {MOST_SHARING * joined} CTAs share a tile, too many to emulate"
+        )
+        return (Unreachable("join_partials", "if (part < count)", reason, (of - joined, of)),)
+
+    @property
+    def partials_per_cta(self) -> int:
+        """See PARTIALS_PER_CTA."""
+        return PARTIALS_PER_CTA
+
+    @property
+    def line_step(self) -> int:
+        """A split, or a block."""
+        return max(1, self.split_blocks)
+
+    @property
+    def line_keys(self) -> int:
+        """Keys of a split, or of a unit: see visible_units and places of the kernel."""
+        return self.split_blocks * self.BN if self.split_blocks else self.unit_keys
+
+    @property
+    def partial_stride(self) -> int:
+        """Floats of a row of a partial result."""
+        return self.value_depth + PARTIAL_PADDING
+
+    @property
+    def ticket_bytes(self) -> int:
+        """Bytes of the tickets, in front of the workspace; of splits, each is in its partial."""
+        return 0 if self.split_blocks else self.most_ctas * TICKETS_PER_CTA * 4
+
+    def workspace_bytes(self, multiprocessors: int, line: int = 0) -> int:
+        """Return what a launch needs: tickets, then partial results of each share, or split."""
+        partial = self.packed_rows * self.partial_stride * FLOAT_BYTES
+        if self.split_blocks:
+            return line * partial
+        shares = max(1, min(multiprocessors, self.most_ctas) // self.ctas_per_tile)
+        return self.ticket_bytes + shares * PARTIALS_PER_CTA * partial

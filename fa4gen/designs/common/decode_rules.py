@@ -1,0 +1,106 @@
+"""What kernels with packed heads refuse alike: keys of other designs, and what none computes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.config.schema import PACKED_HEADS_KEYS
+from fa4gen.designs.common.fixed_keys import FixedKey
+from fa4gen.designs.common.refusal import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
+    from fa4gen.designs.common.refusal import Changes
+
+    DecodeConfig = AttentionConfig | BlackwellAttentionConfig
+
+DECODE_KEYS = (
+    FixedKey("cta_group", (1,), "CTAs share keys through partial results, not by multicast"),
+    FixedKey("BM", ("auto",), "the rows of a tile are packed_rows"),
+    FixedKey("BN", ("auto",), "a block is as many keys as the warps take at once"),
+    FixedKey(
+        "num_consumer_warpgroups", ("auto",), "warps compute on keys of their own, by mma.sync"
+    ),
+    FixedKey("overlap", (True,), "the warps overlap each other"),
+    FixedKey("num_pv_chunks_in_flight", ("auto", 0), "mma.sync is synchronous"),
+    FixedKey("ping_pong", ("auto", False), "the warps run freely"),
+    FixedKey("overlap_epilogue", ("auto", False), "only loads run on from tile to tile"),
+    FixedKey("epilogue", ("auto", "direct"), "the rows of a tile are few, and of several heads"),
+    FixedKey("scheduler", ("auto", "static"), "every CTA has an even share of all blocks"),
+    FixedKey("registers", ("auto",), "all threads have as many"),
+    FixedKey("kv_ring", ("auto", "fused"), "keys and values take turns in one ring"),
+    FixedKey("num_qk_stages", ("auto", 1), "a block of keys arrives whole"),
+    FixedKey("num_pv_stages", ("auto", 1), "probabilities stay in the registers of a warp"),
+    FixedKey("output_staging", ("auto",), "the output goes straight to memory"),
+    FixedKey("exp2_fma_share", ("auto", 0), "few rows have few exponentials: ex2 computes all"),
+)
+"""Of Hopper's and Blackwell's keys."""
+
+
+def unsupported_features(config: DecodeConfig) -> Iterator[Fault]:
+    """Yield what a decode kernel does not compute yet that knows of no row its head."""
+    yield from unsupported_batching(config)
+    yield from refused_expressions(config, "pack_heads", "pack_heads", unpacked(config))
+
+
+def unsupported_batching(config: DecodeConfig) -> Iterator[Fault]:
+    """Yield what no decode kernel computes yet."""
+    if config.batching != "dense":
+        yield Fault(
+            kind="ragged queries of packed heads",
+            message=f"batching: {config.batching} with pack_heads is not supported yet: every "
+            "sequence has as many query rows",
+            keys=("batching", "pack_heads"),
+            remedies=(
+                [{"batching": "dense"}, {"batching": "dense", "keys": "auto"}],
+                [unpacked(config)],
+            ),
+        )
+
+
+def refused_expressions(
+    config: DecodeConfig, key: str, words: str, changes: Changes
+) -> Iterator[Fault]:
+    """Yield a fault where a kernel would have to know head and position of each row.
+
+    ``key``, with its value in ``words``: why it does not; ``changes``: to a kernel that does.
+    """
+    if config.score is not None or config.declared_tensors:
+        given = "score" if config.score is not None else "parameters"
+        yield Fault(
+            kind="expressions of packed heads",
+            message=f"{given} with {words} is not supported yet: rows of a tile are of several "
+            "heads",
+            keys=(given, key),
+            remedies=([changes], _without_expressions(config)),
+        )
+    if config.resolved_mask.TEST is not None:
+        yield Fault(
+            kind="tested mask of packed heads",
+            message=f"mask: {config.resolved_mask.name} hides keys between the first and the last "
+            f"that a row sees, which {words} does not support yet",
+            keys=("mask", key),
+            remedies=([changes], *_ends_alone()),
+        )
+
+
+def _without_expressions(config: DecodeConfig) -> Iterator[Changes]:
+    """Yield changes that leave out the score, what mask and score read, or all of it."""
+    for mask in ({}, {"mask": "causal"}):
+        for score in ({}, {"score": None}) if config.score is not None else ({},):
+            for read in ({}, {"parameters": None}) if config.parameters else ({},):
+                yield {**score, **read, **mask}
+
+
+def _ends_alone() -> Iterator[list[Changes]]:
+    """Yield masks that hide no key between the first and the last, one a remedy."""
+    for name in ("causal", "none"):
+        yield [{"mask": name}, {"mask": name, "parameters": None}]
+
+
+def unpacked(config: DecodeConfig) -> Changes:
+    """Return the changes that make it another design's: without keys that only this one reads."""
+    given = [key for key in PACKED_HEADS_KEYS if getattr(config, key) != "auto"]
+    return {"pack_heads": False, **dict.fromkeys(given, "auto")}

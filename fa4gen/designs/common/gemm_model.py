@@ -1,0 +1,112 @@
+"""What the plans of all matrix products have: D = activation(alpha * A . B + beta * C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fa4gen.designs.common.kernel_model import KernelPlan
+from fa4gen.epilogues import residual_of
+
+if TYPE_CHECKING:
+    from fa4gen.epilogues import Residual
+
+AccumulatorLayout = Literal["rows", "quarters", "halves"]
+"""rows: a row in each of the 128 lanes. quarters: 64 rows, 16 in the first lanes of each quarter.
+halves: 64 rows twice, lanes 64 to 127 with the second half of the columns."""
+
+COSTLY = ("exp(", "tanh(", "sigmoid(", "silu(", "gelu(", "erf(", "log(", "sqrt(")
+"""What an activation computes with registers of its own."""
+
+
+def costly_calls(activation: str) -> int:
+    """Count the calls in an activation that take registers of their own."""
+    return sum(map(activation.count, COSTLY))
+
+
+def accumulator_layout(rows: int, cta_group: int) -> AccumulatorLayout:
+    """Return how ``rows`` of a CTA, 64 or 128, are arranged in tensor memory."""
+    if rows == 128:
+        return "rows"
+    return "halves" if cta_group == 2 else "quarters"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmPlan(KernelPlan):
+    """What follows from any config of a matrix product.
+
+    ``dtype`` is that of A and B, ``out_dtype`` that of C and D.
+    """
+
+    a_major: str
+    """"k" or "m": the extent of A whose elements are contiguous."""
+    b_major: str
+    """"k" or "n"."""
+    residual: str
+    """The name of what C is; see ``c``."""
+    activation: str | None
+    """What is applied to alpha * A . B + beta * C, as the config writes it."""
+    activation_cuda: str | None
+    """The same as a C++ expression over ``float x``."""
+    BM: int
+    """Rows of a CTA's tile of the output."""
+    BN: int
+    """Columns of the tile; a pair has ``cta_group * BM`` rows of as many columns."""
+    BK: int
+    """Elements along k of one stage."""
+    num_stages: int
+    num_epi_stages: int
+    """Slots for the residual; on Hopper the output passes through the same ones."""
+    mma_k: int
+    """Elements along k of one matrix instruction: 32 bytes of them."""
+    panel_columns: int
+    """Elements of A and B in a row of 128 bytes, which the swizzle permutes."""
+    out_panel_columns: int
+    """Columns of the output that pass through shared memory together, a swizzled panel."""
+
+    @property
+    def c(self) -> Residual:
+        """What C is."""
+        return residual_of(self.residual)
+
+    @property
+    def ctas_per_tile(self) -> int:
+        """CTAs of a cluster that work on the same rows of the output."""
+        return self.launch.cluster // self.cta_group
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of the output that the CTAs of a cluster work on together."""
+        return self.cta_group * self.BM
+
+    @property
+    def tile_columns(self) -> int:
+        """Columns of the output that the CTAs of a cluster work on together."""
+        return self.BN
+
+    @property
+    def operation(self) -> str:
+        """What the kernel computes, in a line."""
+        sums = "alpha * A . B" + " + beta * C" * self.c.exists
+        output = f"activation({sums})" if self.activation else sums
+        return f"matrix product, D = {output}{self.c.operation}"
+
+    @property
+    def keeps_addresses(self) -> bool:
+        """The epilogue has registers left."""
+        return True
+
+    @property
+    def output_rings(self) -> tuple[str, ...]:
+        """Barriers of the rings in which panels of every tile's output pass between roles."""
+        return ()
+
+    @property
+    def panels_per_ring(self) -> int:
+        """Panels of a tile that pass through each of ``output_rings``."""
+        return 0
+
+    @property
+    def tile_per_ring(self) -> bool:
+        """Whether each of ``output_rings`` has tiles of its own; else they share every tile."""
+        return False

@@ -1,0 +1,46 @@
+"""The parameters of a matrix product's kernel: the same on every architecture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.common.model import Parameter
+
+if TYPE_CHECKING:
+    from fa4gen.config.gemm import GemmKeys
+
+MAP_TYPE = "const __grid_constant__ TensorMap"
+
+
+def gemm_parameters(
+    config: GemmKeys, *, last_maps: bool = False, columns: str = "kBN"
+) -> tuple[Parameter, ...]:
+    """Return the kernel's parameters in order; c_map and beta only where there is a residual.
+
+    ``last_maps``: the last panel of a tile has maps of its own. ``columns``: the constant that has
+    those of a tile, of all CTAs of a cluster.
+    """
+    rows = [
+        Parameter("a_map", MAP_TYPE, f"A (batch, m, k), {config.a_major} contiguous"),
+        Parameter("b_map", MAP_TYPE, f"B (batch, k, n), {config.b_major} contiguous"),
+    ]
+    if config.c.exists:
+        rows.append(Parameter("c_map", MAP_TYPE, config.c.described))
+    if last_maps and config.c.is_matrix:
+        rows.append(Parameter("c_last_map", MAP_TYPE, "the same, for a tile's last panel"))
+    rows.append(Parameter("out_map", MAP_TYPE, "output (batch, m, n), n contiguous"))
+    if last_maps:
+        rows.append(Parameter("out_last_map", MAP_TYPE, "the same, for a tile's last panel"))
+    rows.append(Parameter("alpha", "float", "factor of A . B"))
+    if config.c.exists:
+        rows.append(Parameter("beta", "float", "factor of C, which is not looked at where it is 0"))
+    return (
+        *rows,
+        Parameter("m", "int32", "rows of A and of the output"),
+        Parameter("n", "int32", "columns of B and of the output"),
+        Parameter("k", "int32", "columns of A, rows of B"),
+        Parameter("row_tiles", "int32", "tiles of kTileRows rows that cover m"),
+        Parameter("column_tiles", "int32", f"tiles of {columns} columns that cover n"),
+        Parameter("num_tiles", "int32", "row_tiles * column_tiles * batch"),
+        Parameter("group_rows", "int32", "row tiles worked on together; 1 is always right"),
+    )

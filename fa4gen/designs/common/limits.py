@@ -1,0 +1,215 @@
+"""The hardware's limits that several designs exceed alike: shared memory, registers, columns.
+
+What cannot work whatever the compiler does is refused here, with the arithmetic. Whether what is
+left fits the registers is for the compiler to say: see ``candidates``.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Protocol
+
+from fa4gen.designs.common.candidates import given_keys
+from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.designs.common.roles import (
+    WARPGROUP,
+    nearest_split,
+    register_pool,
+    registers_at_entry,
+    wgmma_registers,
+)
+from fa4gen.designs.common.values import E4M3_LARGEST_LOG2
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from fa4gen.designs.common.blackwell_values import BlackwellAttentionValues
+    from fa4gen.designs.common.hardware import Architecture
+    from fa4gen.designs.common.roles import RegisterSplit
+    from fa4gen.strict import Strict
+
+
+def exceeded(fault: Fault, needed: int, available: int) -> Iterator[Fault]:
+    """Yield ``fault`` where more is needed than available."""
+    if needed > available:
+        yield fault
+
+
+def shared_memory(
+    needed: int,
+    available: int,
+    parts: Sequence[str],
+    keys: tuple[str, ...],
+    remedies: tuple[Iterable[Changes], ...],
+    last_resort: Iterable[Changes] = (),
+) -> Iterator[Fault]:
+    """Yield a fault where the regions do not fit a CTA; ``parts``: the terms of the sum."""
+    yield from exceeded(
+        Fault(
+            kind="shared memory",
+            message=f"shared memory: {' + '.join(parts)} = {needed} bytes, {available} available",
+            keys=keys,
+            remedies=remedies,
+            last_resort=last_resort,
+        ),
+        needed,
+        available,
+    )
+
+
+def back_to_auto(config: Strict, keys: Sequence[str]) -> Iterator[Changes]:
+    """Yield changes that leave some of ``keys`` to the plan, fewest first, then all of them."""
+    given = given_keys(config, keys)
+    for number in range(1, len(given) + 1):
+        for several in combinations(given, number):
+            yield dict.fromkeys(several, "auto")
+
+
+def each_to_auto(config: Strict, keys: Sequence[str]) -> tuple[list[Changes], ...]:
+    """Return a way for each of ``keys`` that the config gives: a compiled candidate decides it."""
+    return tuple([{key: "auto"}] for key in given_keys(config, keys))
+
+
+def in_every_way(*ways: Sequence[Changes]) -> Iterator[Changes]:
+    """Yield changes of several keys at once, one or none of each way, the fewest keys first."""
+    together = list(product(*([{}, *way] for way in ways)))
+    together.sort(key=lambda changes: sum(map(bool, changes)))
+    for several in together:
+        yield {key: value for changes in several for key, value in changes.items()}
+
+
+class ConsumerValues(Protocol):
+    """Values of a design with one producer warpgroup and consumer warpgroups."""
+
+    @property
+    def arch(self) -> Architecture:
+        """The limits of the architecture."""
+
+    @property
+    def num_consumer_warpgroups(self) -> int:
+        """Warpgroups that compute."""
+
+    @property
+    def registers(self) -> RegisterSplit:
+        """Registers per thread after setmaxnreg."""
+
+
+def register_split(values: ConsumerValues, last_resort: Iterable[Changes] = ()) -> Iterator[Fault]:
+    """Yield a fault for a split that setmaxnreg never brings about: it would hang."""
+    arch, warpgroups, split = values.arch, values.num_consumer_warpgroups, values.registers
+    nearest = nearest_split(arch, split, warpgroups)
+    if nearest == split:
+        return
+    entry = registers_at_entry(arch, warpgroups)
+    pool = register_pool(arch, warpgroups)
+    if split.total(warpgroups) > pool:
+        message = (
+            f"registers: {WARPGROUP} * ({split.producer} + {warpgroups} * {split.consumer}) = "
+            f"{split.total(warpgroups)} for all roles, but the launch has {pool}"
+        )
+    else:
+        message = (
+            f"registers: the launch gives every thread {entry}, of which the producer can only "
+            f"give up some (got {split.producer}) and a consumer only take more (got "
+            f"{split.consumer})"
+        )
+    corrected = {"producer": nearest.producer, "consumer": nearest.consumer}
+    yield Fault(
+        kind="register split",
+        message=message,
+        keys=("registers",),
+        remedies=([{"registers": corrected}], [{"registers": "auto"}]),
+        last_resort=last_resort,
+    )
+
+
+def consumer_registers(
+    values: ConsumerValues,
+    needed: int,
+    holds: str,
+    keys: tuple[str, ...],
+    remedies: tuple[Iterable[Changes], ...],
+    last_resort: Iterable[Changes] = (),
+) -> Iterator[Fault]:
+    """Yield a fault where what a consumer thread ``holds`` does not fit its registers."""
+    split = nearest_split(values.arch, values.registers, values.num_consumer_warpgroups)
+    available = min(split.consumer, values.arch.max_registers_per_thread)
+    message = f"registers: a consumer thread holds {holds} = {needed}, but has {available}"
+    fault = Fault("consumer registers", message, keys, remedies, last_resort)
+    yield from exceeded(fault, needed, available)
+
+
+def wgmma_width(
+    values: ConsumerValues,
+    columns: int,
+    what: str,
+    kind: str,
+    keys: tuple[str, ...],
+    remedies: tuple[Iterable[Changes], ...],
+    last_resort: Iterable[Changes],
+    *,
+    register_a: bool = False,
+) -> Iterator[Fault]:
+    """Yield a fault for a wgmma that ptxas does not compile for so many threads."""
+    warpgroups = values.num_consumer_warpgroups
+    needed = wgmma_registers(columns, register_a=register_a)
+    entry = registers_at_entry(values.arch, warpgroups)
+    message = (
+        f"registers: {what} takes {columns} / 2 + {needed - columns // 2} = {needed}, but ptxas "
+        f"compiles it for the {entry} that each of {WARPGROUP * (1 + warpgroups)} threads has at "
+        "launch"
+    )
+    yield from exceeded(Fault(kind, message, keys, remedies, last_resort), needed, entry)
+
+
+def range_of_fp8(values: BlackwellAttentionValues) -> Iterator[Fault]:
+    """Yield a fault for probabilities that fp8 cannot hold."""
+    most = math.floor(E4M3_LARGEST_LOG2)
+    if values.element_bytes == 1 and values.rescale_threshold > E4M3_LARGEST_LOG2:
+        yield Fault(
+            kind="range of fp8",
+            message=f"rescale_threshold: probabilities up to 2^{values.rescale_threshold:g} do not "
+            "fit fp8_e4m3, whose largest number is 448",
+            keys=("rescale_threshold",),
+            remedies=([{"rescale_threshold": float(most)}], [{"rescale_threshold": "auto"}]),
+        )
+
+
+def role_registers(
+    values: BlackwellAttentionValues,
+    softmax_warpgroups: int,
+    available: int,
+    remedies: tuple[Iterable[Changes], ...],
+    last_resort: Iterable[Changes] = (),
+) -> Iterator[Fault]:
+    """Yield a fault where the roles take more registers than the launch has: it would hang."""
+    split = values.registers
+    several = f"{softmax_warpgroups} * " if softmax_warpgroups > 1 else ""
+    needed = WARPGROUP * (softmax_warpgroups * split.softmax + split.correction + split.other)
+    message = (
+        f"registers: {WARPGROUP} * ({several}{split.softmax} for the softmax + {split.correction} "
+        f"for the correction + {split.other} for the other warps) = {needed}, {available} "
+        "available: setmaxnreg would wait for ever"
+    )
+    fault = Fault("register file", message, ("registers",), remedies, last_resort)
+    yield from exceeded(fault, needed, available)
+
+
+class TurnValues(ConsumerValues, Protocol):
+    """Values of a design whose consumer warpgroups may take turns."""
+
+    @property
+    def ping_pong(self) -> bool:
+        """Whether they do."""
+
+
+def turns_of_one(
+    values: TurnValues,
+    remedies: tuple[Iterable[Changes], ...],
+    last_resort: Iterable[Changes] = (),
+) -> Iterator[Fault]:
+    """Yield a fault for a single warpgroup that is to take turns."""
+    message = "ping_pong needs two consumer warpgroups or more to take turns, got 1"
+    if values.ping_pong and values.num_consumer_warpgroups == 1:
+        yield Fault("turns of one warpgroup", message, ("ping_pong",), remedies, last_resort)

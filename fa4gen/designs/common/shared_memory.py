@@ -1,0 +1,98 @@
+"""The shared-memory map: regions one after the other, each aligned as it needs. Bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fa4gen.designs.common.model import BARRIER_BYTES, SharedRegion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fa4gen.config.schema import AttentionKeys
+    from fa4gen.designs.common.model import Barrier
+    from fa4gen.designs.common.values import DesignValues
+
+V = TypeVar("V", bound="DesignValues[Any]")
+
+SWIZZLE_ALIGNMENT = 1024
+BASE_ALIGNMENT = 16
+"""What dynamic shared memory is aligned to if the kernel does not ask for more."""
+
+
+def align_up(value: int, alignment: int) -> int:
+    """Return the smallest multiple of ``alignment`` that is not below ``value``."""
+    return -(-value // alignment) * alignment
+
+
+def slots_of(
+    name: str, slots: int, slot_bytes: int, holds: str, *, alignment: int = SWIZZLE_ALIGNMENT
+) -> SharedRegion:
+    """Return a region of equal slots that is not yet placed; swizzled ones if not said."""
+    return SharedRegion(name, 0, slots * slot_bytes, alignment, slots, holds)
+
+
+def barrier_region(rows: Sequence[Barrier]) -> SharedRegion:
+    """Return the region of all slots of the barrier table."""
+    slots = sum(row.slots for row in rows)
+    holds = "mbarriers: see the barrier table"
+    return slots_of("barriers", slots, BARRIER_BYTES, holds, alignment=BARRIER_BYTES)
+
+
+def tile_bytes(config: AttentionKeys) -> int:
+    """Return the bytes of a slot that a tile passes through."""
+    if config.lists_blocks:
+        return 48
+    return 32 if config.has_tile_lengths else 16
+
+
+def tile_lengths(config: AttentionKeys) -> str:
+    """Return what a tile brings along besides, in words."""
+    if config.lists_blocks:
+        return ", and where its entries in the list of blocks begin and end"
+    return ", and where the sequence's rows and keys begin and end" * config.has_tile_lengths
+
+
+def lay_out(regions: Sequence[SharedRegion]) -> tuple[SharedRegion, ...]:
+    """Give each region its offset in bytes; the base is aligned to the first one's alignment."""
+    laid_out = []
+    offset = 0
+    for region in regions:
+        offset = align_up(offset, region.alignment)
+        r = region
+        laid_out.append(SharedRegion(r.name, offset, r.bytes, r.alignment, r.slots, r.holds))
+        offset += region.bytes
+    return tuple(laid_out)
+
+
+def dynamic_shared_bytes(regions: Sequence[SharedRegion], *, aligns_base: bool = True) -> int:
+    """Return what a launch asks for: the regions, and the room to align their base."""
+    room = SWIZZLE_ALIGNMENT if aligns_base else 0
+    return align_up(regions[-1].end, BASE_ALIGNMENT) + room
+
+
+@lru_cache(maxsize=256)  # a plan asks several times with the same values
+def most_that_fit(
+    values: V, regions_of: Callable[[V], Sequence[SharedRegion]], key: str, limit: int
+) -> int:
+    """Return how many slots ``key`` may have, 0 to ``limit``, for all regions to fit a CTA.
+
+    More slots never take less; about as much each, so that few counts have to be laid out.
+    """
+
+    def bytes_left(slots: int) -> int:
+        regions = regions_of(replace(values, **{key: slots}))
+        return values.arch.shared_bytes - dynamic_shared_bytes(regions)
+
+    left = bytes_left(1)
+    if left < 0:
+        return 0
+    slot_bytes = max(1, left - bytes_left(2))
+    slots = min(limit, 1 + left // slot_bytes)
+    while slots < limit and bytes_left(slots + 1) >= 0:
+        slots += 1
+    while slots > 1 and bytes_left(slots) < 0:
+        slots -= 1
+    return slots

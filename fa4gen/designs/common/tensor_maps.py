@@ -1,0 +1,144 @@
+"""Tensor maps of the attention operands: 5 dimensions, so that strides decide the layout.
+
+A clipped map ends at whatever row a copy asks for, so that TMA reads or writes nothing past the end
+of a sequence among others. Its rows go on to END_ROW, and a copy counts them from the end: row r of
+``count`` has coordinate END_ROW - count + r. To come to the sequence's memory, "place" moves on by
+rows once more, to the sequence's end, and "wrap" takes END_ROW rows back: its only other coordinate
+adds 2^64 bytes less those. Addresses are modulo 2^64 (seen on an H200, and relied on).
+
+A box of several panels leaves no dimension for heads. "place" then moves on by the greatest common
+divisor of the strides of rows and heads, and the kernel is given both in such steps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+from fa4gen.designs.common.model import Swizzle, TensorMapPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from fa4gen.config.schema import AttentionKeys
+
+Tensor = Literal["query", "key", "value", "out"]
+SWIZZLES: dict[int, Swizzle] = {128: 128, 64: 64, 32: 32}
+"""By the bytes of a panel's row."""
+DIMS = ("column", "row", "panel", "head", "batch")
+HEADS_FIRST_DIMS = ("column", "head", "row", "panel", "batch")
+"""Of queries and output whose tiles have rows of several heads."""
+CLIPPED_DIMS = ("column", "row", "head", "place", "wrap")
+CLIPPED_PANEL_DIMS = ("column", "row", "panel", "place", "wrap")
+END_ROW_LOG2 = 30
+END_ROW = 1 << END_ROW_LOG2
+"""Rows that a clipped map has, of which a copy uses the last ones."""
+
+
+def operand_map(
+    tensor: Tensor,
+    *,
+    panel_columns: int,
+    rows: int,
+    panels: int,
+    element_bytes: int,
+) -> TensorMapPlan:
+    """One box is ``panels`` panels of ``rows`` x ``panel_columns``, rows of a panel contiguous."""
+    return tensor_map(tensor, DIMS, (panel_columns, rows, panels, 1, 1), element_bytes)
+
+
+def heads_first_map(
+    tensor: Tensor, *, panel_columns: int, rows: int, heads: int, panels: int, element_bytes: int
+) -> TensorMapPlan:
+    """One box is ``panels`` panels of ``rows``: those of ``heads`` heads in turn."""
+    box = (panel_columns, heads, rows // heads, panels, 1)
+    return tensor_map(tensor, HEADS_FIRST_DIMS, box, element_bytes)
+
+
+def clipped_map(
+    tensor: Tensor, *, panel_columns: int, rows: int, element_bytes: int
+) -> TensorMapPlan:
+    """One box is a panel of ``rows`` x ``panel_columns``, up to the end of a sequence."""
+    return tensor_map(tensor, CLIPPED_DIMS, (panel_columns, rows, 1, 1, 1), element_bytes)
+
+
+def clipped_panels_map(
+    tensor: Tensor, *, panel_columns: int, rows: int, panels: int, element_bytes: int
+) -> TensorMapPlan:
+    """One box is ``panels`` panels of ``rows`` x ``panel_columns``, up to the end of a sequence."""
+    box = (panel_columns, rows, panels, 1, 1)
+    return tensor_map(tensor, CLIPPED_PANEL_DIMS, box, element_bytes)
+
+
+def tensor_map(
+    tensor: Tensor | Literal["a", "b", "c"],
+    dims: tuple[str, ...],
+    box: tuple[int, ...],
+    element_bytes: int,
+    *,
+    swizzled: bool = True,
+    span: Swizzle | None = None,
+    part: str = "",
+) -> TensorMapPlan:
+    """Return a map whose box has rows of ``box[0]`` elements, as wide as their swizzle.
+
+    ``span``: of the swizzle, where the rows are narrower: in shared memory they are as far apart.
+    ``part``: the name of the map among several of the tensor.
+    """
+    name = f"{tensor}_{part}" if part else tensor
+    return TensorMapPlan(
+        name=name,
+        parameter=f"{name}_map",
+        tensor=tensor,
+        dims=dims,
+        box=box,
+        swizzle=(span or SWIZZLES[box[0] * element_bytes]) if swizzled else 0,
+        box_bytes=math.prod(box) * element_bytes,
+        direction="store" if tensor == "out" else "load",
+    )
+
+
+def operand_maps(
+    boxes: Mapping[Tensor, tuple[int, int]],
+    panel_columns: int,
+    element_bytes: int,
+    clipped: Collection[Tensor] = (),
+    tile_heads: int = 1,
+) -> tuple[TensorMapPlan, ...]:
+    """Return the maps of tensors with the same panels: rows and panels of a box by tensor.
+
+    Those of ``clipped`` have boxes of one panel; rows of queries and output are those of
+    ``tile_heads`` heads in turn.
+    """
+    maps = []
+    for tensor, (rows, panels) in boxes.items():
+        if tensor in clipped:
+            of_tensor = clipped_map(
+                tensor, panel_columns=panel_columns, rows=rows, element_bytes=element_bytes
+            )
+        elif tile_heads > 1 and tensor in ("query", "out"):
+            of_tensor = heads_first_map(
+                tensor,
+                panel_columns=panel_columns,
+                rows=rows,
+                heads=tile_heads,
+                panels=panels,
+                element_bytes=element_bytes,
+            )
+        else:
+            of_tensor = operand_map(
+                tensor,
+                panel_columns=panel_columns,
+                rows=rows,
+                panels=panels,
+                element_bytes=element_bytes,
+            )
+        maps.append(of_tensor)
+    return tuple(maps)
+
+
+def clipped_tensors(config: AttentionKeys) -> tuple[Tensor, ...]:
+    """Return the tensors whose maps end where a sequence does."""
+    queries: tuple[Tensor, ...] = ("query", "out") if config.query_source.clipped else ()
+    keys: tuple[Tensor, ...] = ("key", "value") if config.key_source.clipped else ()
+    return queries + keys

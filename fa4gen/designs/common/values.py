@@ -1,0 +1,97 @@
+"""What follows directly from a config with every ``auto`` decided, in several designs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
+from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
+from fa4gen.designs.common.attention_parameters import tile_list_plan
+from fa4gen.designs.common.float32 import as_float32_constant
+from fa4gen.designs.common.hardware import ARCHITECTURES, Architecture
+
+if TYPE_CHECKING:
+    from fa4gen.designs.common.choices import ChoiceLog
+    from fa4gen.designs.common.roles import RegisterSplit
+
+Scheduler = Literal["static", "dynamic"]
+C = TypeVar(
+    "C",
+    bound=AttentionConfig | BlackwellAttentionConfig | HopperGemmConfig | BlackwellGemmConfig,
+)
+G = TypeVar("G", bound=HopperGemmConfig | BlackwellGemmConfig)
+
+ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp32": 4}
+PANEL_BYTES = 128
+"""The widest row of a swizzled panel; 64 and 32 bytes are possible too."""
+MMA_K_BYTES = 32
+"""Elements along the reduced extent of one matrix instruction, in bytes."""
+E4M3_LARGEST_LOG2 = math.log2(448)
+MAX_KV_STAGES = 32
+"""The schema's limit on Blackwell."""
+
+
+@dataclass(frozen=True)
+class DesignValues(Generic[C]):
+    """A config with every ``auto`` decided."""
+
+    config: C
+
+    @property
+    def arch(self) -> Architecture:
+        """The limits of the architecture."""
+        return ARCHITECTURES[self.config.arch]
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two CTAs work together."""
+        return self.config.cta_group == 2
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element of the inputs."""
+        return ELEMENT_BYTES[self.config.dtype]
+
+    @property
+    def mma_k(self) -> int:
+        """Elements along the reduced extent of one matrix instruction."""
+        return MMA_K_BYTES // self.element_bytes
+
+
+def hopper_attention_fields(
+    values: DesignValues[AttentionConfig], registers: RegisterSplit, *, tile_rows: int
+) -> dict[str, object]:
+    """Return fields that every plan of attention by wgmma has alike.
+
+    ``tile_rows``: query rows that a cluster works on at once.
+    """
+    config = values.config
+    return {
+        "tile_list": tile_list_plan(config, tile_rows),
+        "out_dtype": config.dtype,
+        "out_element_bytes": values.element_bytes,
+        "value_depth": config.resolved_value_depth,
+        "has_descales": False,
+        "rescale_threshold": as_float32_constant(config.rescale_threshold),
+        "producer_registers": registers.producer,
+        "consumer_registers": registers.consumer,
+    }
+
+
+def take_keys(config: AttentionConfig | BlackwellAttentionConfig, log: ChoiceLog) -> None:
+    """Record where keys and values are, and their type where it may differ from the query's."""
+    log.take("keys", config.keys, config.batching, "as batching")
+    if config.pack_heads:
+        log.take("kv_dtype", config.kv_dtype, config.dtype, "as dtype")
+        if config.resolved_kv_dtype != config.dtype:
+            reason = "each sequence has a scale for every key head"
+            log.take("kv_scale", config.kv_scale, config.resolved_kv_scale, reason)
+
+
+def take_out_dtype(config: BlackwellAttentionConfig | G, log: ChoiceLog) -> None:
+    """Record the element type of the output."""
+    resolved = config.resolved_out_dtype
+    reason = "as dtype" if resolved == config.dtype else "fp8 inputs have a 16-bit output"
+    log.take("out_dtype", config.out_dtype, resolved, reason)
