@@ -1,6 +1,6 @@
 """Tunes attention for sets of problems in one process, and prints each as it comes.
 
-    python benchmarks/attention_sets.py OUT [--fa3 LIB] [--cudart LIB] [--seconds 100] [--drawn 30]
+    python benchmarks/attention_sets.py OUT [--fa3 LIB] [--seconds 100] [--drawn 30]
         [--table-of CHIP] [--problem d192_dense_bf16 16x64/16x385x1071] [--not-fixed]
         [--least-group 2]
 

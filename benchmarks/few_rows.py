@@ -31,7 +31,7 @@ from fa4gen.runtime.device import load_cupy, require_device
 from fa4gen.runtime.timing import TimingProtocol, time_in_turn
 from fa4gen.tune.candidates import find_candidates, rank
 from fa4gen.tune.committed import config_for, find_table
-from fa4gen.tune.family import PeerOptions, family_called
+from fa4gen.tune.family import family_called
 from fa4gen.tune.model.chips import chip_for
 from fa4gen.tune.search.run import named_candidate
 
@@ -64,7 +64,7 @@ def main() -> None:
         compile_config(one.loaded, one.plan)  # into the cache
     print(f"{chip}: {len(every)} kernels compiled", flush=True)
     family = family_called("gemm")
-    bench, floor = family.bench(PeerOptions(), 0), ReadFloor()
+    bench, floor = family.bench(), ReadFloor()
     for number, (extents, ones) in enumerate(chosen.items()):
         if time.monotonic() > end:
             print(f"time is up: {len(chosen) - number} problems are left", flush=True)

@@ -13,7 +13,7 @@ from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
 from fa4gen.sweep.results import ResultsFile
 from fa4gen.tune.committed import config_for, find_table
-from fa4gen.tune.family import PeerOptions, family_called
+from fa4gen.tune.family import family_called
 from fa4gen.tune.search.record import read_record
 from fa4gen.tune.search.run import (
     TuneOptions,
@@ -48,7 +48,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what both programs take."""
     parser.add_argument("out", type=Path)
     parser.add_argument("--fa3", default="", help="FlashAttention-3's library, for attention")
-    parser.add_argument("--cudart", default="", help="the CUDA runtime that it needs")
     parser.add_argument("--seconds", type=float, default=100.0)
     parser.add_argument("--candidates", type=int, default=5)
     parser.add_argument("--refined", type=int, default=1)
@@ -84,7 +83,7 @@ def run(wanted: Sequence[Wanted], arguments: argparse.Namespace) -> None:
         rounds=arguments.rounds,
         seconds=arguments.budget,
         again=arguments.again,
-        peers=PeerOptions(True, arguments.fa3, arguments.cudart),
+        fa3=arguments.fa3,
     )
     if arguments.compile != "not":
         _compile(wanted, options, arguments)

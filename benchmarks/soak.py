@@ -195,9 +195,7 @@ def violations_of(
         for text in sorted(set(place.log.read_text().splitlines())):
             yield f"outside: {text}"
         place.log.unlink()
-    depfile = line.args[line.args.index("--depfile") + 1 :][:1] if "--depfile" in line.args else ()
-    whole = {str(folder / word) for word in depfile}  # of no kind that its name could say
-    yield from _new_files(before, after, whole)
+    yield from _new_files(before, after)
     wanted = [value for option, value in pairwise(line.args) if option == "--format"]
     if wanted[-1:] == ["json"] and not run.signals and not fault and run.status in DOCUMENTED:
         try:
@@ -220,9 +218,9 @@ def is_temporary(path: str, place: Place) -> bool:
     return path.endswith(".tmp") or path.startswith(f"{place.base}/tmp/")
 
 
-def _new_files(before: Files, after: Files, whole: set[str]) -> Iterator[str]:
+def _new_files(before: Files, after: Files) -> Iterator[str]:
     for path in sorted(after):
-        if before.get(path) == after[path] or path in whole:
+        if before.get(path) == after[path]:
             continue
         if not path.endswith(".tmp") and Path(path).is_file() and (why := half_written(Path(path))):
             yield f"half: {path}: {why}"

@@ -39,14 +39,14 @@ class AttentionFamily:
         """See Family."""
         return workload.parse_sizes(text)
 
-    def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
+    def find_peers(self, fa3: Path | None) -> Peers:
         """See Family."""
         from dataclasses import replace
 
         from fa4gen.bench.peers import find_peers
         from fa4gen.bench.read_floor import ReadFloor
 
-        peers = find_peers(fa3, cudart)
+        peers = find_peers(fa3)
         return replace(peers, found=(*peers.found, ReadFloor()))
 
     def make_timer(

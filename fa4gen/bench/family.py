@@ -56,7 +56,7 @@ class Family(Protocol):
 
     @property
     def has_fa3(self) -> bool:
-        """Whether FlashAttention-3 is a peer, which ``--fa3`` and ``--cudart`` name."""
+        """Whether FlashAttention-3 is a peer, which ``--fa3`` names."""
 
     @property
     def protocol(self) -> Mapping[str, Any]:
@@ -65,7 +65,7 @@ class Family(Protocol):
     def parse_sizes(self, text: str) -> tuple[Any, ...]:
         """Parse ``--sizes``; ConfigError for invalid ones."""
 
-    def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
+    def find_peers(self, fa3: Path | None) -> Peers:
         """Return the peers of this machine; MissingCapabilityError for one that does not load."""
 
     def make_timer(

@@ -34,11 +34,11 @@ class GemmFamily:
         """See Family."""
         return gemm_workload.parse_sizes(text)
 
-    def find_peers(self, fa3: Path | None, cudart: Path | None) -> Peers:
+    def find_peers(self, fa3: Path | None) -> Peers:
         """See Family."""
         from fa4gen.bench.gemm_peers import find_gemm_peers
 
-        del fa3, cudart  # has_fa3 is false
+        del fa3  # has_fa3 is false
         return find_gemm_peers()
 
     def make_timer(

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -74,12 +73,11 @@ class Peers:
     notes: tuple[str, ...]
 
 
-def find_peers(fa3: Path | None = None, cudart: Path | None = None) -> Peers:
+def find_peers(fa3: Path | None = None) -> Peers:
     """Return the peers that can be run.
 
-    ``fa3`` is a FlashAttention-3 library for torch.ops.load_library, ``cudart`` a CUDA runtime
-    that it was linked against and that has to be loaded before it. Raises MissingCapabilityError
-    when one of them was given and does not load.
+    ``fa3`` is a FlashAttention-3 library for torch.ops.load_library. Raises MissingCapabilityError
+    when it was given and does not load.
     """
     try:
         import torch  # noqa: F401
@@ -97,7 +95,7 @@ def find_peers(fa3: Path | None = None, cudart: Path | None = None) -> Peers:
         SdpaPeer("efficient", "EFFICIENT_ATTENTION", range(WIDEST_FLASH + 1, sys.maxsize)),
     ]
     if fa3 is not None:
-        return Peers((load_fa3(fa3, cudart), *found), ())
+        return Peers((load_fa3(fa3), *found), ())
     return Peers(tuple(found), ("fa3 left out: --fa3 names its library",))
 
 
@@ -222,13 +220,11 @@ class Fa3Peer:
         return options
 
 
-def load_fa3(library: Path, cudart: Path | None) -> Fa3Peer:
+def load_fa3(library: Path) -> Fa3Peer:
     """Load a FlashAttention-3 library; MissingCapabilityError when it cannot be used."""
     import torch
 
     try:
-        if cudart is not None:
-            ctypes.CDLL(str(cudart), mode=ctypes.RTLD_GLOBAL)
         torch.ops.load_library(str(library))
         operator = torch.ops.flash_attn_3.fwd
         schema = operator.default._schema
@@ -237,7 +233,7 @@ def load_fa3(library: Path, cudart: Path | None) -> Fa3Peer:
             Problem(
                 f"{library} cannot be used as FlashAttention-3: {error}",
                 "It has to be built for this PyTorch and register flash_attn_3::fwd; if it needs "
-                "another CUDA runtime than PyTorch's, name that with --cudart.",
+                "another CUDA runtime than PyTorch's, put its folder on LD_LIBRARY_PATH.",
             )
         ) from error
     return Fa3Peer(operator, frozenset(argument.name for argument in schema.arguments))

@@ -62,12 +62,6 @@ if TYPE_CHECKING:
     metavar="LIB",
     help="A FlashAttention-3 library for torch.ops.load_library, as a peer of attention.",
 )
-@click.option(
-    "--cudart",
-    type=FilePath(path_type=Path, exists=True, dir_okay=False),
-    metavar="LIB",
-    help="The CUDA runtime that the library of --fa3 needs, if it is not PyTorch's.",
-)
 @click.option("--no-peers", is_flag=True, help="Time our kernels alone.")
 @click.option(
     "--vendored",
@@ -105,7 +99,6 @@ def command(
     sizes: str | None,
     rounds: int,
     fa3: Path | None,
-    cudart: Path | None,
     no_peers: bool,
     vendored: bool,
     seed: int,
@@ -144,12 +137,12 @@ def command(
     _check_files(json_path, plot)
     paths = select_configs(configs, shipped=shipped)
     plans = [plan for _, plan in plan_configs(paths, settings)]
-    family = _one_family(plans, sizes, fa3, cudart)
+    family = _one_family(plans, sizes, fa3)
     parsed = family.parse_sizes(family.default_sizes if sizes is None else sizes)
     options = BenchOptions(parsed, rounds, seed, family=family.name)
     arches = dict.fromkeys(plan.arch for plan in plans)
     device, *_ = [require_device(arch) for arch in arches]
-    peers = _find_peers(family, fa3, cudart, no_peers)
+    peers = _find_peers(family, fa3, no_peers)
     with _vendored_library([str(path) for path in paths], settings, vendored) as library:
         results = _measure(
             [str(path) for path in paths],
@@ -179,10 +172,8 @@ def command(
     return _conclude(results, output_format)
 
 
-def _one_family(
-    plans: Sequence[Plan], sizes: str | None, fa3: Path | None, cudart: Path | None
-) -> Family:
-    """Return the family of all plans; ConfigError for two, or for options of the other one."""
+def _one_family(plans: Sequence[Plan], sizes: str | None, fa3: Path | None) -> Family:
+    """Return the family of all plans; ConfigError for two, or for an option of the other one."""
     from fa4gen.bench.family import family_of
     from fa4gen.errors import ConfigError, Problem
 
@@ -198,14 +189,13 @@ def _one_family(
                 f"Name some, or the folder of a family: fa4gen bench configs/{family.name}",
             )
         )
-    for option, given in (("--fa3", fa3), ("--cudart", cudart)):
-        if given is not None and not family.has_fa3:
-            raise ConfigError(
-                Problem(
-                    f"{option} is for attention, and these configs are of {family.name}",
-                    f"Leave {option} out.",
-                )
+    if fa3 is not None and not family.has_fa3:
+        raise ConfigError(
+            Problem(
+                f"--fa3 is for attention, and these configs are of {family.name}",
+                "Leave --fa3 out.",
             )
+        )
     return family
 
 
@@ -222,11 +212,11 @@ def _check_files(json_path: Path | None, plot: Path | None) -> None:
         check_result_file("--plot", dark_path(plot))
 
 
-def _find_peers(family: Family, fa3: Path | None, cudart: Path | None, no_peers: bool) -> Peers:
+def _find_peers(family: Family, fa3: Path | None, no_peers: bool) -> Peers:
     from fa4gen.bench.peers import Peers
     from fa4gen.cli.output import note
 
-    peers = Peers((), ("no peers: --no-peers",)) if no_peers else family.find_peers(fa3, cudart)
+    peers = Peers((), ("no peers: --no-peers",)) if no_peers else family.find_peers(fa3)
     for text in peers.notes:
         note(text)
     return peers

@@ -10,18 +10,6 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     import click
 
-VARIABLE = "_FA4GEN_COMPLETE"
-"""Set by the scripts: fa4gen then prints what completes the words so far, and ends."""
-
-
-def completion_script(group: click.Command, shell: str) -> str:
-    """Return the script that teaches ``shell`` to complete command lines of fa4gen."""
-    from click.shell_completion import get_completion_class
-
-    kind = get_completion_class(shell)
-    assert kind is not None
-    return kind(group, {}, "fa4gen", VARIABLE).source()
-
 
 def complete_config(
     _ctx: click.Context, _parameter: click.Parameter, incomplete: str

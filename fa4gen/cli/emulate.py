@@ -9,7 +9,7 @@ import click
 
 from fa4gen.cli.findings import finding_text, own_line
 from fa4gen.cli.launch_files import MAX_PTX_BYTES, load_launch_file, refusal
-from fa4gen.cli.options import FilePath, NumberRange, OutputFormat, bytes_given, format_option
+from fa4gen.cli.options import FilePath, OutputFormat, format_option
 from fa4gen.cli.output import annotate, note
 from fa4gen.cli.timeline import draw_timeline, print_figures, trace_for
 from fa4gen.config.paths import shown_path
@@ -53,19 +53,6 @@ STYLES = {
     type=click.Choice(("uniform", "priority", "starve", "eager", "lazy")),
     help="Run these schedules instead. May be repeated.",
 )
-@click.option(
-    "--max-steps",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Stop a run after so many steps. Default: what the launch file says, or 200 million.",
-)
-@click.option(
-    "--max-memory",
-    callback=bytes_given,
-    metavar="SIZE",
-    help="Memory that the process may use, such as 8GiB. Default: what the launch file says, or "
-    "half of what is free.",
-)
 @click.option("--checks/--no-checks", default=None, help="Make all checks, or none.")
 @click.option(
     "--strict",
@@ -99,20 +86,12 @@ STYLES = {
     metavar="NAME=FILE.npy",
     help="What an array must hold after every run. May be repeated.",
 )
-@click.option(
-    "--tolerance",
-    type=NumberRange(min=0),
-    metavar="X",
-    help="Allowed difference, absolute and relative; that of the launch file when not given.",
-)
 @format_option
 def command(
     ptx: Path,
     launch_path: Path,
     seeds: int | None,
     schedules: tuple[str, ...],
-    max_steps: int | None,
-    max_memory: int | None,
     checks: bool | None,
     strict: bool,
     trace: Path | None,
@@ -120,7 +99,6 @@ def command(
     out: Path | None,
     force: bool,
     expected: tuple[str, ...],
-    tolerance: float | None,
     output_format: OutputFormat,
 ) -> int:
     """Run a kernel's PTX on the CPU under several schedules, with checks for races and deadlocks.
@@ -153,12 +131,10 @@ def command(
             "seeds": seeds,
             "schedules": list(schedules) or None,
             "checks": checks,
-            "max_steps": max_steps,
-            "max_memory": max_memory,
         }
         file = _override(loaded.file, changes)
         launch = prepare(file, folder)
-        wanted = expectations(launch, folder, named, tolerance)
+        wanted = expectations(launch, folder, named)
         outputs = output_files(launch, out or folder, force=force)
     except EmulatorError as error:
         raise refusal(error, launch_path, places) from error

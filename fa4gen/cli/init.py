@@ -36,8 +36,6 @@ out = "generated"
 @click.argument("file", type=FilePath(path_type=Path, dir_okay=False), default=DEFAULT_FILE)
 @click.option("--kernel", metavar="KERNEL", help="Kernel family: attention or gemm.")
 @click.option("--arch", metavar="ARCH", help="Architecture, such as sm_90a.")
-@click.option("--dtype", metavar="DTYPE", help="Element type; bf16 when not given.")
-@click.option("--depth", metavar="N", help="Head dimension of attention; 128 when not given.")
 @set_option
 @click.option("--no-project", is_flag=True, help="Do not write fa4gen.toml where there is none.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
@@ -45,8 +43,6 @@ def command(
     file: Path,
     kernel: str | None,
     arch: str | None,
-    dtype: str | None,
-    depth: str | None,
     settings: tuple[Setting, ...],
     no_project: bool,
     force: bool,
@@ -68,7 +64,7 @@ def command(
 
     _check_file(file, force)
     project = nearest_project()
-    given = {"kernel": kernel, "arch": arch, "dtype": dtype, "depth": depth}
+    given = {"kernel": kernel, "arch": arch}
     answers = _answers(given, {setting.path[0]: setting.value for setting in settings})
     data = _checked(file, [*answers, *settings])
     texts = {file: starter_text(data, shown_path(file))}
@@ -123,7 +119,7 @@ def _answers(given: Mapping[str, str | None], already: Mapping[str, Any]) -> lis
     for key, usual in USUAL.items():
         if key in already:
             continue
-        value = given[key]
+        value = given.get(key)
         if value is None and key == "depth" and not choices(key, values):
             continue
         if value is None and key in ASKED:

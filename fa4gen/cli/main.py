@@ -123,22 +123,6 @@ class LazyGroup(click.Group):
             )
 
 
-def _print_completion(ctx: click.Context, _option: click.Parameter, shell: str | None) -> None:
-    if shell is not None:
-        from fa4gen.cli.completion import completion_script
-
-        click.echo(completion_script(ctx.command, shell))
-        ctx.exit()
-
-
-def _print_man_page(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
-    if asked:
-        from fa4gen.cli.man import man_page
-
-        click.echo(man_page(ctx), nl=False)
-        ctx.exit()
-
-
 @click.group(
     cls=LazyGroup,
     lazy_commands=COMMANDS,
@@ -147,22 +131,6 @@ def _print_man_page(ctx: click.Context, _option: click.Parameter, asked: bool) -
     "3 generated files not current; 4 a needed capability is absent.",
 )
 @click.version_option(__version__, prog_name="fa4gen", message="%(prog)s %(version)s")
-@click.option(
-    "--completion",
-    type=click.Choice(("bash", "zsh", "fish")),
-    is_eager=True,
-    expose_value=False,
-    callback=_print_completion,
-    help="Print the script that completes command lines in this shell.",
-)
-@click.option(
-    "--man",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_man_page,
-    help="Print the man page, in roff.",
-)
 @click.option(
     "--traceback", is_flag=True, help="Show where in fa4gen an error arose, for bug reports."
 )
@@ -233,7 +201,7 @@ def _run(args: Sequence[str], run: RunOptions) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except click.ClickException as error:
-        return _report_usage(error, run)
+        return _report_usage(_explained(error), run)
     except Fa4genError as error:
         return _report(error.problems, error.exit_status, run)
     except OSError as error:
@@ -306,6 +274,17 @@ def _report(problems: tuple[Problem, ...], status: int, run: RunOptions) -> int:
         traceback.print_exc()
     report_problems(problems, status, run.output_format)
     return status
+
+
+def _explained(error: click.ClickException) -> click.ClickException:
+    """Return the error; for an option of an earlier version, one that says what to use instead."""
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        from fa4gen.cli.removed import instead_of
+
+        message = instead_of(error.ctx.info_name or "", error.option_name)
+        if message is not None:
+            return click.UsageError(message, error.ctx)
+    return error
 
 
 def _report_usage(error: click.ClickException, run: RunOptions) -> int:

@@ -18,7 +18,6 @@ from fa4gen.cli.generated import (
     templates_option,
 )
 from fa4gen.cli.options import (
-    FilePath,
     OutputFormat,
     configs_argument,
     force_option,
@@ -54,12 +53,6 @@ if TYPE_CHECKING:
 )
 @click.option("--yes", is_flag=True, help="Let --prune delete without asking.")
 @click.option(
-    "--depfile",
-    type=FilePath(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also write the files' inputs as rules for Make or Ninja.",
-)
-@click.option(
     "--no-compile",
     is_flag=True,
     envvar="FA4GEN_NO_COMPILE",
@@ -80,7 +73,6 @@ def command(
     diff: bool,
     prune: bool,
     yes: bool,
-    depfile: Path | None,
     no_compile: bool,
     watch: bool,
     jobs: int,
@@ -108,9 +100,7 @@ def command(
     if yes and not prune:
         raise click.UsageError("--yes is an option of --prune")
     call = Invocation(configs, shipped, out, templates, settings)
-    run = _Render(
-        call, force, dry_run, diff, prune, yes, depfile, not no_compile, jobs, output_format
-    )
+    run = _Render(call, force, dry_run, diff, prune, yes, not no_compile, jobs, output_format)
     if not watch:
         run.once()
         return
@@ -132,7 +122,6 @@ class _Render:
     diff: bool
     prune: bool
     yes: bool
-    depfile: Path | None
     compiles: bool
     jobs: int
     output_format: OutputFormat
@@ -166,12 +155,7 @@ class _Render:
         removed = []
         if not self.dry_run:
             removed = remove_leftovers(temporary_files(folder))
-            rules = {}
-            if self.depfile is not None:
-                from fa4gen.render.depfile import depfile_text
-
-                rules[self.depfile] = depfile_text(rendered, folder)
-            apply_writes(planned, rules)
+            apply_writes(planned)
             prune_files(orphan.verdict for orphan in pruned)
         outcomes = [outcome for group in planned for outcome in group] + pruned
         if self.output_format == "json":

@@ -82,26 +82,10 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
     help="The most rounds; fewer where the winner is clear.",
 )
 @click.option(
-    "--refined",
-    type=click.IntRange(0, 64),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="How many of these to measure with what the model does not weigh, too.",
-)
-@click.option("--no-tiles", is_flag=True, help="Choose among configs that exist alone.")
-@click.option("--no-peers", is_flag=True, help="Measure our kernels alone.")
-@click.option(
     "--fa3",
     type=FilePath(path_type=Path, exists=True, dir_okay=False),
     metavar="LIB",
     help="FlashAttention-3's library, a peer of attention: see `fa4gen bench`.",
-)
-@click.option(
-    "--cudart",
-    type=FilePath(path_type=Path, exists=True, dir_okay=False),
-    metavar="LIB",
-    help="The CUDA runtime that it needs, if it is not PyTorch's.",
 )
 @click.option("--no-measure", is_flag=True, help="Let the model choose, even where there is a GPU.")
 @click.option("--chip", default="", metavar="NAME", help="The chip that the model chooses for.")
@@ -132,7 +116,6 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
     show_default=True,
     help="auto is nvrtc, which needs no CUDA toolkit.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N")
 @shard_option
 @executor_option
 @jobs_option
@@ -150,18 +133,13 @@ def command(
     budget: float | None,
     candidates: int,
     rounds: int,
-    refined: int,
-    no_tiles: bool,
-    no_peers: bool,
     fa3: Path | None,
-    cudart: Path | None,
     no_measure: bool,
     chip: str,
     results: Path,
     resume: bool,
     plot: Path | None,
     compiler: str,
-    seed: int,
     shard: tuple[int, int],
     executor: str,
     jobs: int,
@@ -181,7 +159,7 @@ def command(
     from fa4gen.config.paths import shown_path
     from fa4gen.executors import executor_for
     from fa4gen.render.batch import plan_configs
-    from fa4gen.tune.family import PeerOptions, family_of
+    from fa4gen.tune.family import family_of
     from fa4gen.tune.search.possible import refuse_impossible
     from fa4gen.tune.search.run import TuneOptions
     from fa4gen.tune.search.shapes import read_problems
@@ -197,12 +175,9 @@ def command(
         rounds=rounds,
         seconds=20.0 if budget is None else budget / max(1, len(wanted)),
         measuring="never" if no_measure else "auto",
-        refined=refined,
-        peers=PeerOptions(not no_peers, str(fa3 or ""), str(cudart or "")),
-        tiles=not no_tiles,
+        fa3=str(fa3 or ""),
         chip=chip,
         compiler=compiler,
-        seed=seed,
     )
     execute = executor_for(executor, jobs=1)  # one at a time: they would disturb each other
     if executor == "local":

@@ -59,15 +59,15 @@ def plan_writes(
     return [[FileOutcome(v.path, _action(v), v) for v in of_kernel] for of_kernel in verdicts]
 
 
-def apply_writes(planned: Iterable[Sequence[FileOutcome]], more: Mapping[Path, str]) -> None:
-    """Carry out what ``plan_writes`` returned, and write ``more``: see ``write_texts``."""
-    kernels = {
+def apply_writes(planned: Iterable[Sequence[FileOutcome]]) -> None:
+    """Carry out what ``plan_writes`` returned: see ``write_texts``."""
+    changed = {
         outcome.path: outcome.verdict.rendered
         for outcomes in planned
         for outcome in outcomes
         if outcome.action != "unchanged" and outcome.verdict.rendered is not None
     }
-    write_texts({**kernels, **more})
+    write_texts(changed)
 
 
 def write_text(path: Path, text: str) -> None:

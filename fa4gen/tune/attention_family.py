@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.designs.common.decode_model import SharedKeysPlan
-    from fa4gen.tune.family import PeerOptions
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
 
@@ -119,18 +118,17 @@ class AttentionFamily:
         columns = plan.depth + plan.value_depth
         return 2.0 * problem.batch * problem.heads * columns * pairs
 
-    def bench(self, peers: PeerOptions, seed: int) -> Any:
+    def bench(self, fa3: str = "") -> Any:
         """See Family: of the peers those that may be the fastest, where FlashAttention-3 is one."""
         from pathlib import Path
 
-        from fa4gen.bench.peers import Peers, find_peers
+        from fa4gen.bench.peers import find_peers
         from fa4gen.bench.run import Bench, BenchOptions
 
-        libraries = [Path(text) if text else None for text in (peers.fa3, peers.cudart)]
-        found = (find_peers(*libraries) if peers.wanted else Peers((), ())).found
-        if peers.fa3:
+        found = find_peers(Path(fa3) if fa3 else None).found
+        if fa3:
             found = tuple(peer for peer in found if peer.name != SLOW)
-        return Bench(BenchOptions((), seed=seed, family=self.name), found)
+        return Bench(BenchOptions((), family=self.name), found)
 
     def refuse(self, plan: AttentionPlan) -> None:
         """See Family: latent kernels, whose keys hold the values."""

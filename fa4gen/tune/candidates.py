@@ -70,8 +70,8 @@ class Ranked:
     prediction: Prediction
 
 
-def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidate, ...]:
-    """Return the config itself, shipped ones that compute the same, and with ``tiles`` variants.
+def find_candidates(base: LoadedConfig) -> tuple[Candidate, ...]:
+    """Return the config itself, shipped ones that compute the same, and variants.
 
     Variants are the tiles that the design suggests and the plan accepts; two candidates never have
     the same plan but for their names. Raises ConfigError where the config itself cannot work, or is
@@ -87,9 +87,8 @@ def find_candidates(base: LoadedConfig, *, tiles: bool = True) -> tuple[Candidat
         if features(other, family) == wanted:
             its = build_plan(other.config)
             found.setdefault(_identity(its), Candidate(other, its, "shipped", {}))
-    if tiles:
-        for variant in _variants(json.dumps(given_keys(base)), base.config.name):
-            found.setdefault(_identity(variant.plan), variant)
+    for variant in _variants(json.dumps(given_keys(base)), base.config.name):
+        found.setdefault(_identity(variant.plan), variant)
     return tuple(found.values())
 
 

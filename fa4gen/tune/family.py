@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fa4gen.designs import registry
@@ -13,18 +12,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.plans import Plan
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
-
-
-@dataclass(frozen=True)
-class PeerOptions:
-    """Which peers are measured beside candidates."""
-
-    wanted: bool = True
-    """Else our kernels are measured alone."""
-    fa3: str = ""
-    """Path of a FlashAttention-3 library; "" where there is none."""
-    cudart: str = ""
-    """Path of a CUDA runtime to load before it."""
 
 
 class Family(Protocol):
@@ -74,8 +61,11 @@ class Family(Protocol):
     def flop(self, plan: Any, problem: Any) -> float:
         """Return the floating-point operations that a problem counts as."""
 
-    def bench(self, peers: PeerOptions, seed: int) -> Any:
-        """Return bench's timer of the family, whose ``prepare`` takes kernels and such a size."""
+    def bench(self, fa3: str = "") -> Any:
+        """Return bench's timer of the family, whose ``prepare`` takes kernels and such a size.
+
+        ``fa3``: path of a FlashAttention-3 library, a peer of attention.
+        """
 
     def refuse(self, plan: Any) -> None:
         """Raise ConfigError for a kernel whose time the cost model cannot predict."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.designs.common.gemm_model import GemmPlan
-    from fa4gen.tune.family import PeerOptions
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.model.prediction import Prediction
 
@@ -94,14 +93,14 @@ class GemmFamily:
         del plan
         return self.bench_size(problem).flop
 
-    def bench(self, peers: PeerOptions, seed: int) -> Any:
+    def bench(self, fa3: str = "") -> Any:
         """See Family."""
         from fa4gen.bench.gemm_peers import find_gemm_peers
         from fa4gen.bench.gemm_run import GemmBench
         from fa4gen.bench.run import BenchOptions
 
-        options = BenchOptions((), seed=seed, family=self.name)
-        return GemmBench(options, find_gemm_peers().found if peers.wanted else ())
+        del fa3  # a peer of attention
+        return GemmBench(BenchOptions((), family=self.name), find_gemm_peers().found)
 
     def refuse(self, plan: GemmPlan) -> None:
         """See Family: it knows all."""

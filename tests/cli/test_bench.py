@@ -48,7 +48,6 @@ def test_results_do_not_replace_other_files(capsys, tmp_path) -> None:
     [
         (["gemm_bf16", "--sizes", "2k,3xx"], "'3xx' is not a size of a matrix product"),
         (["gemm_bf16", "--fa3", __file__], "--fa3 is for attention"),
-        (["gemm_bf16", "--cudart", __file__], "--cudart is for attention"),
         (["d128_causal_bf16", "--sizes", "1kx2kx3kx4k"], "'1kx2kx3kx4k' is not a number of rows"),
         (["gemm_bf16", "d128_causal_bf16"], "these are of 2: 1 of gemm, 1 of attention"),
     ],

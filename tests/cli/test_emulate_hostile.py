@@ -129,17 +129,15 @@ def test_results_take_the_place_of_no_pipe(capsys, option) -> None:
     assert Path("pipe").is_fifo()
 
 
-@pytest.mark.parametrize("option", [["--seeds", "1000000000"], ["--max-memory", "lots"]])
-def test_hostile_options_are_refused(capsys, option) -> None:
-    assert option[0] in refused(capsys, *option)
+def test_a_hostile_option_is_refused(capsys) -> None:
+    assert "--seeds" in refused(capsys, "--seeds", "1000000000")
 
 
-def test_the_command_line_has_the_last_word(capsys) -> None:
-    Path("launch.yaml").write_text(LAUNCH + "max_memory: 64GiB\n")
-    assert "above its limit of 1 MiB" in refused(capsys, "--max-memory", "1MiB")
-    Path("launch.yaml").write_text(LAUNCH + "grid: 6\nmax_steps: 1000\n")
-    assert "the limit is 5 steps" in refused(capsys, "--max-steps", "5")
-    assert main([*COMMAND, "--no-checks", "--max-steps", "1000"]) == 0
+def test_limits_of_the_launch_file(capsys) -> None:
+    Path("launch.yaml").write_text(LAUNCH + "max_memory: 1MiB\n")
+    assert "above its limit of 1 MiB" in refused(capsys)
+    Path("launch.yaml").write_text(LAUNCH + "grid: 6\nmax_steps: 5\n")
+    assert "the limit is 5 steps" in refused(capsys)
 
 
 def test_a_large_grid_takes_no_memory_and_shows_its_progress() -> None:

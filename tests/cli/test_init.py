@@ -88,7 +88,7 @@ def test_every_key_is_there_with_its_default(kernel: str, arch: str) -> None:
 
 def test_options_give_what_is_written_out() -> None:
     settings = ["--set", "mask={sliding_window: 9}", "--set", "cta_group=2", "--set", "name=mine"]
-    assert init("a.yml", "--dtype", "fp16", "--depth", "512", *settings) == 0
+    assert init("a.yml", "--set", "dtype=fp16", "--set", "depth=512", *settings) == 0
     config = load_config("a.yml").config
     assert config.data(only_given=True) == {
         "kernel": "attention",
@@ -122,10 +122,13 @@ def test_no_file_is_overwritten_without_force(capsys: pytest.CaptureFixture[str]
     ("arguments", "message"),
     [
         (["--arch", "sm_90"], "--arch sm_90 (my_kernel.yaml): arch: sm_90 is not possible"),
-        (["--depth", "512"], "depth"),
-        (["--dtype", "fp8_e4m3"], "--dtype fp8_e4m3 (my_kernel.yaml): dtype: "),
+        (["--set", "depth=512"], "depth"),
+        (["--set", "dtype=fp8_e4m3"], "--set dtype=fp8_e4m3 (my_kernel.yaml): dtype: "),
         (["--set", "num_kv_stages=16"], "--set num_kv_stages=16 (my_kernel.yaml): "),
-        (["--kernel", "gemm", "--depth", "64"], "--depth 64 (my_kernel.yaml): unknown key depth"),
+        (
+            ["--kernel", "gemm", "--set", "depth=64"],
+            "--set depth=64 (my_kernel.yaml): unknown key depth",
+        ),
         (["kernel.txt"], "the name of a config ends with .yaml or .yml"),
         (["My-Kernel.yaml"], "is not a kernel name"),
         (["con.yaml"], "con is the name of a device"),

@@ -10,7 +10,6 @@ from fa4gen.cli.main import main
     [
         ["tune", "x", "--problem", "1x1x1", "--budget"],
         ["sweep", "x", "--time-limit"],
-        ["emulate", "x", "--launch", "y", "--tolerance"],
     ],
 )
 @pytest.mark.parametrize("number", ["nan", "-1"])

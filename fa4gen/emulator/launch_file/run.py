@@ -76,11 +76,11 @@ class Run:
 
 
 def expectations(
-    launch: LaunchArrays, folder: Path, more: Mapping[str, Path], tolerance: float | None
+    launch: LaunchArrays, folder: Path, more: Mapping[str, Path]
 ) -> tuple[Expectation, ...]:
     """Read what the launch file expects and what ``more`` adds, by name of the array.
 
-    ``tolerance`` replaces those of the file. Raises LaunchFileError.
+    Raises LaunchFileError.
     """
     found: dict[str, Expectation] = {}
     paths: dict[str, tuple[Path, str]] = {}
@@ -103,8 +103,7 @@ def expectations(
                     f"{path} has the shape {values.shape}, the array {name} {array.shape}", key
                 )
             )
-        allowed = launch.described[name].tolerance if tolerance is None else tolerance
-        found[name] = Expectation(name, values, allowed)
+        found[name] = Expectation(name, values, launch.described[name].tolerance)
     return tuple(found.values())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +25,7 @@ from fa4gen.tune.candidates import (
     rank,
     refine,
 )
-from fa4gen.tune.family import PeerOptions, family_called, family_of
+from fa4gen.tune.family import family_called, family_of
 from fa4gen.tune.model.chips import chip_for, known_chip
 from fa4gen.tune.search.measure import measure
 from fa4gen.tune.search.record import Timed, TuneRecord
@@ -64,13 +64,11 @@ class TuneOptions:
     """"auto": where there is a GPU of the architecture."""
     again: int = 5
     """Rounds of the winner, the config itself and the peers after the choice, for their figures."""
-    peers: PeerOptions = field(default_factory=PeerOptions)
-    tiles: bool = True
-    """Whether new tiles are candidates, beside configs that exist."""
+    fa3: str = ""
+    """Path of a FlashAttention-3 library, a peer of attention; "" without one."""
     chip: str = ""
     """For the model, where nothing is measured."""
     compiler: str = "auto"
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ def run_problem(
     architecture, or None where nothing can: the model then decides.
     """
     options = task.options
-    candidates = _candidates(task.name, json.dumps(dict(task.config)), options.tiles)
+    candidates = _candidates(task.name, json.dumps(dict(task.config)))
     plan = candidates[0].plan
     family = family_of(plan)
     problem = family.parse_problem(task.problem)
@@ -293,7 +291,7 @@ def _key(task: TuneTask, shown: Sequence[Ranked], chip: str, measured: bool) -> 
         "configs": [config_sha256(one.candidate.loaded.config) for one in shown],
         "problem": task.problem,
         "chip": chip,
-        "measured": [options.rounds, options.again, asdict(options.peers), options.compiler]
+        "measured": [options.rounds, options.again, options.fa3, options.compiler]
         if measured
         else None,
     }
@@ -313,8 +311,8 @@ def _lost(task: TuneTask, lost: Lost) -> TuneRecord:
 
 
 @lru_cache(maxsize=32)
-def _candidates(name: str, config: str, tiles: bool) -> tuple[Candidate, ...]:
-    return find_candidates(load_mapping(json.loads(config), name), tiles=tiles)
+def _candidates(name: str, config: str) -> tuple[Candidate, ...]:
+    return find_candidates(load_mapping(json.loads(config), name))
 
 
 @lru_cache(maxsize=512)
@@ -340,7 +338,7 @@ def gpu_timer(kernel: str, arch: str, options: TuneOptions) -> Timer | None:
     device = find_device(arch) if options.measuring != "never" else None
     if device is None:
         return None
-    return GpuTimer(family, device.name, options.peers, options.seed)
+    return GpuTimer(family, device.name, options.fa3)
 
 
 def kernels_to_compile(
@@ -348,7 +346,7 @@ def kernels_to_compile(
 ) -> tuple[list[Candidate], Callable[[Candidate], Done[bool]]]:
     """Return each kernel that will be measured once, and what compiles one into the cache."""
     keys = json.dumps(given_keys(base))
-    candidates = _candidates(base.config.name, keys, options.tiles)
+    candidates = _candidates(base.config.name, keys)
     arch = base.config.arch
     timer = gpu_timer(base.config.kernel, arch, options)
     chip = known_chip(arch, options.chip) if timer is None else chip_for(arch, timer.chip)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.plans import Plan
     from fa4gen.toolchain.model import CompiledKernel
-    from fa4gen.tune.family import Family, PeerOptions
+    from fa4gen.tune.family import Family
 
 
 FEWEST_CALLS, MOST_CALLS = 5, 40
@@ -54,18 +54,17 @@ class Timer(Protocol):
 class GpuTimer:
     """Times by CUDA events, with a cold L2, as ``fa4gen bench`` does."""
 
-    def __init__(self, family: Family, chip: str, peers: PeerOptions, seed: int = 0) -> None:
+    def __init__(self, family: Family, chip: str, fa3: str = "") -> None:
         """Touches no GPU yet."""
         self.chip = chip
         self._family = family
-        self._seed = seed
-        self._peers = peers
+        self._fa3 = fa3
         self._bench: Any = None
 
     def prepare(self, kernels: Sequence[tuple[Plan, CompiledKernel]], problem: Any) -> Rounds:
         """See Timer."""
         if self._bench is None:
-            self._bench = self._family.bench(self._peers, self._seed)
+            self._bench = self._family.bench(self._fa3)
         size = self._family.bench_size(problem)
         ours, peers, left_out = self._bench.prepare(kernels, size)
         return _GpuRounds(ours, peers, left_out)

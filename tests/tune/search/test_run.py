@@ -190,16 +190,16 @@ def test_what_a_worker_refuses_is_a_message(tmp_path: Path) -> None:
     assert problem.remedy.startswith("Known are: NVIDIA H200")
 
 
-def test_a_problem_that_no_candidate_takes_is_refused() -> None:
+def test_a_problem_that_no_candidate_takes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Heads that do not fill the tiles of several heads, and no other tiles to choose from."""
     keys = {"kernel": "attention", "arch": "sm_90a", "dtype": "fp16", "depth": 96,
             "softcap": 7.0, "tile_heads": 4}  # fmt: skip
     base = load_mapping(keys, "heads")
     family = family_called("attention")
-    options = replace(OPTIONS, tiles=False)
+    monkeypatch.setattr("fa4gen.tune.candidates._variants", lambda *_: ())
     (good, bad) = tasks_for(
         base, [family.parse_problem("1x8/2x300x300"), family.parse_problem("1x8/8x300x300")],
-        options, {},
+        OPTIONS, {},
     )  # fmt: skip
     assert run_problem(good, lambda *_: None).result.record
     with pytest.raises(ConfigError, match="1x8x300x300: heads does not take it"):
