@@ -3,8 +3,9 @@
 python benchmarks/same_code.py BEFORE AFTER [--only GLOB] [--cache DIR] [--json FILE]
 python benchmarks/same_code.py --save FILE TREE
 
-BEFORE and AFTER are checkouts, whose ``generated/`` is compiled by NVRTC, or files that ``--save``
-wrote. A kernel of both has one of these verdicts:
+BEFORE and AFTER are checkouts, whose kernels are compiled by NVRTC, or files that ``--save`` wrote.
+A checkout that keeps hashes of kernels renders them by its own fa4gen, one without is read from
+its ``generated/``. A kernel of both has one of these verdicts:
 
 same code  the cubins hold the same instructions, constants and register counts, byte for byte
 same PTX   the instructions differ, but not the PTX once registers, labels and functions have
@@ -21,13 +22,20 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import struct
+import subprocess
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FORMAT = 2
 """Of saved files. In the first one, constants that no code uses counted."""
@@ -148,9 +156,30 @@ def fingerprints(place: Path, only: str, cache: Cache) -> dict[str, Fingerprint]
             sys.exit(f"{place}: saved by another version of this script. Save it again.")
         kernels = stored["kernels"].items()
         return {name: Fingerprint(**f) for name, f in kernels if fnmatch(name, only)}
-    sources = sorted((place / "generated").glob("sm_*/*/*.cu"))
+    with tempfile.TemporaryDirectory() as folder:
+        return compiled(kernels_of(place, Path(folder)), only, cache)
+
+
+def kernels_of(place: Path, folder: Path) -> list[Path]:
+    """Return the sources of a checkout's kernels, rendered to ``folder`` where it keeps hashes."""
+    generated = place / "generated"
+    if (generated / "hashes.json").exists():
+        here = {"PYTHONPATH": str(place.resolve()), "FA4GEN_NO_COMPILE": "1"}
+        command = [sys.executable, "-m", "fa4gen", "render", "-j", "1", "-o", str(folder)]
+        done = subprocess.run(
+            command, cwd=place, env={**os.environ, **here}, capture_output=True, text=True
+        )
+        if done.returncode:
+            sys.exit(f"{place}: its kernels cannot be rendered.\n{done.stderr}")
+        generated = folder
+    sources = sorted(generated.glob("sm_*/*/*.cu"))
     if not sources:
         sys.exit(f"{place}: no checkout with generated kernels, and no file of fingerprints.")
+    return sources
+
+
+def compiled(sources: Sequence[Path], only: str, cache: Cache) -> dict[str, Fingerprint]:
+    """Return the fingerprints of the kernels in ``sources`` that ``only`` matches."""
     compiler = find_compiler("nvrtc")
     found = {}
     for number, source in enumerate(sources, 1):

@@ -12,6 +12,7 @@ from fa4gen.cli.generated import (
     diff_option,
     generated_out_option,
     note_claims,
+    records_of,
     templates_option,
 )
 from fa4gen.cli.options import (
@@ -59,7 +60,8 @@ def command(
     Without CONFIG, of the project's: the configs that fa4gen.toml, or [tool.fa4gen] in
     pyproject.toml, names here or above. Each file is current, stale (its config, a template or
     fa4gen changed), edited (not as fa4gen wrote it), missing, or an orphan (no config renders to
-    it). Ends with status 3 unless all are current.
+    it). Kernels of which the project keeps hashes are compared with these. Ends with status 3
+    unless all are current.
 
     Orphans beyond the folders of the kernels checked are looked for without CONFIG (everything
     under the output folder) or when CONFIG is a folder (kernels of the same families and
@@ -69,8 +71,9 @@ def command(
     from fa4gen.config.paths import shown_path
     from fa4gen.config.selection import output_folder, select_configs
     from fa4gen.render.batch import render_configs
-    from fa4gen.render.check import check_generated, temporary_files
+    from fa4gen.render.check import find_orphans, kernel_verdicts, temporary_files
     from fa4gen.render.fix import fix_commands
+    from fa4gen.render.hashes import hash_verdicts
 
     call = Invocation(configs, shipped, out, templates, settings)
     folder = output_folder(out)
@@ -78,11 +81,17 @@ def command(
     only_tables = bool(tables) and not named
     paths = [] if only_tables else select_configs(named, shipped=shipped)
     tables += _tables_beside(paths)
-    rendered = render_configs(paths, templates, jobs, settings, folder)
+    records = records_of(folder)
+    rendered = render_configs(paths, templates, jobs, settings, records)
     kernels = [item.kernel for item in rendered]
     claims = claims_of(kernels, folder, call.orphan_scope)
     scope = "own" if only_tables else call.orphan_scope
-    verdicts = check_generated(kernels, folder, scope, claims)
+    keeping = call.keeping(rendered, folder, writes=False)
+    verdicts = [v for kernel in keeping.as_files for v in kernel_verdicts(kernel, folder)]
+    verdicts += hash_verdicts(
+        keeping.as_hashes, folder, records.hashes[folder], are_all=keeping.are_all
+    )
+    verdicts += find_orphans(kernels, folder, scope, claims)
     sources = {item.kernel.folder: item.config for item in rendered}
     fixes = fix_commands(verdicts, sources, call.arguments, call.options)
     for table in dict.fromkeys(tables):
@@ -165,20 +174,22 @@ def _counts(verdicts: Sequence[FileVerdict]) -> dict[str, int]:
 
 
 def _print_text(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: bool) -> None:
-    from fa4gen.config.paths import shown_path
-
     wrong = [v for v in verdicts if v.verdict != "current"]
     if wrong:
         from fa4gen.cli.output import print_table
 
-        rows = [(v.verdict, shown_path(v.path), v.reason) for v in wrong]
+        rows = [(v.verdict, v.place, v.reason) for v in wrong]
         print_table(("verdict", "file", "why"), rows, styles=_STYLES)
         click.echo()
     if diff:
         for verdict in wrong:
             click.echo(verdict.diff())
     summary = ", ".join(f"{count} {name}" for name, count in _counts(verdicts).items() if count)
-    click.echo(f"{counted(len(verdicts), 'file')}: {summary}")
+    hashes = sum(v.is_hash for v in verdicts)
+    compared = counted(len(verdicts) - hashes, "file")
+    if hashes:
+        compared += f" and the hashes of {counted(hashes, 'kernel')}"
+    click.echo(f"{compared}: {summary}")
     if fixes:
         in_turn = ", in turn" if len(fixes) > 1 else ""
         loses = []
@@ -226,6 +237,7 @@ def _annotate(verdicts: Sequence[FileVerdict], fixes: Sequence[str]) -> None:
     remedy = f"Run: {' && '.join(fixes)}" if fixes else ""
     for verdict in verdicts:
         if verdict.verdict != "current":
-            message = f"{verdict.verdict}: {verdict.reason}"
+            of = f" of {verdict.kernel}" if verdict.is_hash else ""
+            message = f"{verdict.verdict}{of}: {verdict.reason}"
             problem = Problem(message, remedy, file=shown_path(verdict.path), line=1, column=1)
             annotate("error", problem)

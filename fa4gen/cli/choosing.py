@@ -1,4 +1,4 @@
-"""Compiles kernels whose manifests do not record a choice yet, and picks their candidates."""
+"""Compiles kernels of which no choice is recorded yet, and picks their candidates."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
     from fa4gen.errors import Problem
     from fa4gen.render.batch import RenderedConfig
+    from fa4gen.render.records import Records
     from fa4gen.toolchain.choose import Chosen
 
 
 def choose_candidates(
-    rendered: Sequence[RenderedConfig], folder: Path, templates: Path | None, *, jobs: int
+    rendered: Sequence[RenderedConfig], records: Records, templates: Path | None, *, jobs: int
 ) -> list[RenderedConfig]:
-    """Return ``rendered`` with what a compiler takes, where the manifests in ``folder`` lack it.
+    """Return ``rendered`` with what a compiler takes, where ``records`` lack it.
 
     Without a compiler, and where the source of a template is wrong, a kernel stays what it is, and
     a note says so. Raises CompileError for kernels of which no candidate compiles clean.
@@ -28,21 +29,20 @@ def choose_candidates(
     from fa4gen.cli.output import note
     from fa4gen.cli.progress import progress
     from fa4gen.errors import CompileError, MissingCapabilityError
-    from fa4gen.render.choice import is_as_compiled
     from fa4gen.render.environment import open_templates
     from fa4gen.render.render import render
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.choose import choose_many
     from fa4gen.toolchain.compile import find_compiler
 
-    unknown = [item for item in rendered if not is_as_compiled(item.kernel, folder)]
+    unknown = [item for item in rendered if not records.is_as_compiled(item.kernel)]
     if not unknown:
         return list(rendered)
     try:
         tool = find_compiler()
     except MissingCapabilityError as error:
         note(f"rendered, not compiled: {error.problems[0].message}")
-        return without_compiler(rendered, folder)
+        return without_compiler(rendered, records)
     with progress(len(unknown), "kernels compiled") as bar:
         chosen = choose_many(
             [item.loaded for item in unknown],
@@ -70,13 +70,13 @@ def choose_candidates(
     return [_taken(item, found[id(item)]) if id(item) in found else item for item in rendered]
 
 
-def without_compiler(rendered: Sequence[RenderedConfig], folder: Path) -> list[RenderedConfig]:
+def without_compiler(rendered: Sequence[RenderedConfig], records: Records) -> list[RenderedConfig]:
     """Return ``rendered`` with manifests that name a compiler only where it took these texts."""
-    from fa4gen.render.choice import is_as_compiled, not_compiled
+    from fa4gen.render.choice import not_compiled
 
     return [
         item
-        if is_as_compiled(item.kernel, folder)
+        if records.is_as_compiled(item.kernel)
         else replace(item, kernel=not_compiled(item.kernel))
         for item in rendered
     ]

@@ -17,11 +17,11 @@ from fa4gen.cli.options import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
     from fa4gen.render.explanation import Section
+    from fa4gen.render.records import Records
 
 PAGE_WIDTH = 120
 """Columns of sentences in a pipe where COLUMNS is not set."""
@@ -77,8 +77,9 @@ def command(
 ) -> None:
     """Show what configs resolve to: every value with who chose it and which limit bound it.
 
-    What a config leaves to a compiler is what the manifests in the output folder say that it took,
-    else what its design tries first; --compile asks it, and shows what it left and why.
+    What a config leaves to a compiler is what the manifests and hashes in the output folder say
+    that it took, else what its design tries first; --compile asks it, and shows what it left and
+    why.
 
     Also the map of shared memory, the barriers with who arrives and who waits, the roles with
     their registers, the tensor maps, the launch and the parameters. --format json prints the plans
@@ -99,9 +100,9 @@ def command(
         loaded_configs = [loaded for loaded, _ in plan_configs(paths, settings)]
         _explain_problems(loaded_configs, problems, most, chip, output_format)
         return
-    folder = _project_output()
-    rendered = render_configs(paths, None, jobs, settings, folder)
-    chosen = choose_candidates(rendered, folder, None, jobs=jobs) if compiles else rendered
+    records = _project_records()
+    rendered = render_configs(paths, None, jobs, settings, records)
+    chosen = choose_candidates(rendered, records, None, jobs=jobs) if compiles else rendered
     if output_format == "json":
         from fa4gen.cli.output import print_json
 
@@ -125,15 +126,17 @@ def command(
             _print_section(section)
 
 
-def _project_output() -> Path:
-    """Return the folder of manifests: the default one where the project's file is invalid."""
-    from fa4gen.config.selection import DEFAULT_OUT, output_folder
+def _project_records() -> Records:
+    """Return what the project records of its kernels; nothing where its file is invalid."""
+    from fa4gen.cli.generated import records_of
+    from fa4gen.config.selection import output_folder
     from fa4gen.errors import ConfigError
+    from fa4gen.render.records import Records
 
     try:
-        return output_folder(None)
+        return records_of(output_folder(None))
     except ConfigError:
-        return DEFAULT_OUT
+        return Records()
 
 
 def _explain_problems(

@@ -13,12 +13,15 @@ from fa4gen.cli.options import FilePath
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fa4gen.config.project import Project
     from fa4gen.config.settings import Setting
+    from fa4gen.render.batch import RenderedConfig
     from fa4gen.render.check import FileVerdict, OrphanScope
     from fa4gen.render.claims import Claims
+    from fa4gen.render.hashes import KernelHashes
+    from fa4gen.render.records import Records
     from fa4gen.render.render import RenderedKernel
 
 MOST_NAMED = 5
@@ -41,6 +44,20 @@ generated_out_option = click.option(
     metavar="DIR",
     help="Folder of the generated files: DIR/<arch>/<name>/.",
 )
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Which kernels of a run are kept in the output folder as files, and which as hashes."""
+
+    as_files: tuple[RenderedKernel, ...] = ()
+    as_hashes: tuple[RenderedKernel, ...] = ()
+    are_all: bool = False
+    """Whether these are all kernels of the project, so that other hashes are no kernel's."""
+
+    def concerns(self, hashes: Mapping[str, KernelHashes]) -> bool:
+        """Whether ``hashes``, which the folder keeps, are compared and written."""
+        return bool(self.as_hashes) or (self.are_all and bool(hashes))
 
 
 @dataclass(frozen=True)
@@ -79,6 +96,39 @@ class Invocation:
         """Return the command line of ``fa4gen NAME`` that is about the same files."""
         return shlex.join(["fa4gen", name, *flags, *self.options, *self.arguments])
 
+    def keeping(self, rendered: Sequence[RenderedConfig], folder: Path, *, writes: bool) -> Keeping:
+        """Return how the kernels of ``rendered`` are kept in ``folder``.
+
+        A kernel kept as hashes also has files where an earlier run wrote them, or where this one
+        ``writes`` and its config is named. Raises ConfigError where the project's ``written`` names
+        a kernel that it does not have.
+        """
+        from fa4gen.config.selection import nearest_project, project_configs
+
+        kernels = [item.kernel for item in rendered]
+        project = nearest_project()
+        if project is None or folder.resolve() != project.out.resolve():
+            return Keeping(tuple(kernels))
+        named = bool(self.configs or self.shipped)
+        if not named:
+            _check_written(project, kernels)
+        without_files = [k.folder for k in kernels if not project.keeps_files_of(k.folder)]
+        own = {path.resolve() for path in project_configs(project)} if without_files else set()
+        hashed = {
+            item.kernel.folder
+            for item in rendered
+            if item.kernel.folder in without_files and item.config.resolve() in own
+        }
+        return Keeping(
+            tuple(
+                kernel
+                for kernel in kernels
+                if kernel.folder not in hashed or (writes and named) or _is_there(kernel, folder)
+            ),
+            tuple(kernel for kernel in kernels if kernel.folder in hashed),
+            are_all=not named,
+        )
+
     @property
     def orphan_scope(self) -> OrphanScope:
         """Where orphans are looked for.
@@ -91,6 +141,43 @@ class Invocation:
         if not self.configs:
             return "everything"
         return "families" if any(Path(config).is_dir() for config in self.configs) else "own"
+
+
+def records_of(folder: Path) -> Records:
+    """Return what is recorded of kernels in ``folder`` and in the project's output folder.
+
+    Raises ConfigError for a project's file or hashes that cannot be read.
+    """
+    from fa4gen.config.selection import nearest_project
+    from fa4gen.render.records import Records
+
+    project = nearest_project()
+    return Records.below(folder, *([project.out] if project else []))
+
+
+def _check_written(project: Project, kernels: Sequence[RenderedKernel]) -> None:
+    from fa4gen.config.paths import shown_path
+    from fa4gen.config.project import is_called
+    from fa4gen.errors import ConfigError, Problem
+
+    unknown = [
+        pattern
+        for pattern in project.content.written
+        if not any(is_called(kernel.name, kernel.folder, pattern) for kernel in kernels)
+    ]
+    if unknown:
+        raise ConfigError(
+            Problem(
+                f"written: no kernel of the project is called {', '.join(unknown)}",
+                "Correct or remove it: a kernel's name, arch/name, or a pattern with *.",
+                file=shown_path(project.path),
+                key="written",
+            )
+        )
+
+
+def _is_there(kernel: RenderedKernel, folder: Path) -> bool:
+    return any((folder / kernel.folder / name).exists() for name in kernel.files)
 
 
 def claims_of(kernels: Sequence[RenderedKernel], out: Path, scope: OrphanScope) -> Claims:

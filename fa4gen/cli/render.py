@@ -15,6 +15,7 @@ from fa4gen.cli.generated import (
     diff_option,
     generated_out_option,
     note_claims,
+    records_of,
     templates_option,
 )
 from fa4gen.cli.options import (
@@ -31,6 +32,7 @@ from fa4gen.counts import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fa4gen.cli.generated import Keeping
     from fa4gen.config.settings import Setting
     from fa4gen.render.batch import RenderedConfig
     from fa4gen.render.write import FileOutcome
@@ -82,6 +84,8 @@ def command(
 
     Without CONFIG, of the project's: the configs that fa4gen.toml, or [tool.fa4gen] in
     pyproject.toml, names here or above. Files that already hold the right bytes are not touched.
+    Where `written` in that file leaves kernels out, only hashes of these are written; name CONFIG,
+    or another folder by -o, for their files.
 
     A config leaves tiles and register counts to its design, which has several to try: the first
     that a compiler takes without spills is written, and the manifest says which. It is compiled
@@ -140,13 +144,24 @@ class _Render:
 
         call = self.call
         folder = output_folder(call.out)
-        rendered = render_configs(call.select(), call.templates, self.jobs, call.settings, folder)
+        records = records_of(folder)
+        rendered = render_configs(call.select(), call.templates, self.jobs, call.settings, records)
         if self.compiles:
-            rendered = choose_candidates(rendered, folder, call.templates, jobs=self.jobs)
+            rendered = choose_candidates(rendered, records, call.templates, jobs=self.jobs)
         else:
-            rendered = without_compiler(rendered, folder)
+            rendered = without_compiler(rendered, records)
         kernels = [item.kernel for item in rendered]
-        planned = plan_writes(kernels, folder, self.force, see=call.command("check", "--diff"))
+        keeping = call.keeping(rendered, folder, writes=True)
+        planned = plan_writes(
+            keeping.as_files, folder, self.force, see=call.command("check", "--diff")
+        )
+        kept = records.hashes[folder]
+        hashes = None
+        if keeping.concerns(kept):
+            from fa4gen.render.hashes import plan_hashes
+
+            hashes = plan_hashes(keeping.as_hashes, folder, kept, are_all=keeping.are_all)
+            planned.append([hashes])
         claims = claims_of(kernels, folder, call.orphan_scope)
         orphans = find_orphans(kernels, folder, call.orphan_scope, claims)
         pruned = plan_prune(orphans) if self.prune else []
@@ -159,9 +174,9 @@ class _Render:
             prune_files(orphan.verdict for orphan in pruned)
         outcomes = [outcome for group in planned for outcome in group] + pruned
         if self.output_format == "json":
-            _print_json(rendered, planned, pruned, self.dry_run, self.diff)
+            _print_json(rendered, planned, hashes, pruned, self.dry_run, self.diff)
         else:
-            _print_text(outcomes, rendered, self.dry_run, self.diff)
+            _print_text(outcomes, rendered, keeping, self.dry_run, self.diff)
         for path in removed:
             note(f"{shown_path(path)} removed: a run that was killed left it.")
         note_claims(claims, folder)
@@ -177,6 +192,7 @@ class _Render:
 def _print_text(
     outcomes: Sequence[FileOutcome],
     rendered: Sequence[RenderedConfig],
+    keeping: Keeping,
     dry_run: bool,
     diff: bool,
 ) -> None:
@@ -191,6 +207,8 @@ def _print_text(
     left = sum(not item.choice.compiler for item in rendered)
     if left:
         kernels += ", not compiled" if left == len(rendered) else f", {left} not compiled"
+    if keeping.as_hashes:
+        kernels += f", {len(keeping.as_hashes)} kept as hashes"
     counts = {
         a: sum(o.action == a for o in outcomes) for a in dict.fromkeys(o.action for o in outcomes)
     }
@@ -203,6 +221,7 @@ def _print_text(
 def _print_json(
     rendered: Sequence[RenderedConfig],
     planned: Sequence[Sequence[FileOutcome]],
+    hashes: FileOutcome | None,
     pruned: Sequence[FileOutcome],
     dry_run: bool,
     diff: bool,
@@ -217,6 +236,7 @@ def _print_json(
             for outcome in outcomes
         ]
 
+    written = {group[0].verdict.kernel: group for group in planned if group[0] is not hashes}
     print_json(
         {
             "dry_run": dry_run,
@@ -226,10 +246,11 @@ def _print_json(
                     "arch": item.kernel.arch,
                     "config": shown_path(item.config),
                     "proof": "compiled" if item.choice.compiler else "rendered",
-                    "files": files(outcomes),
+                    "files": files(written.get(item.kernel.folder, ())),
                 }
-                for item, outcomes in zip(rendered, planned, strict=True)
+                for item in rendered
             ],
+            "hashes": files([hashes])[0] if hashes else None,
             "pruned": files(pruned),
         }
     )

@@ -46,12 +46,14 @@ class Recorder:
             return None
         if patterns:
             raise click.UsageError("--cases runs a part, which proves nothing that can be recorded")
+        from fa4gen.cli.generated import records_of
         from fa4gen.config.selection import output_folder
         from fa4gen.render.batch import render_configs
         from fa4gen.render.record_proof import require_current
 
         folder = output_folder(out)
-        kernels = [one.kernel for one in render_configs(paths, None, jobs, settings, folder)]
+        records = records_of(folder)
+        kernels = [one.kernel for one in render_configs(paths, None, jobs, settings, records)]
         require_current(kernels, folder)
         return cls(folder, {kernel.folder: kernel for kernel in kernels})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fa4gen.config.paths import shown_path
@@ -57,6 +58,8 @@ class ProjectFile(Strict):
     """Config files, folders, globs and shipped names."""
     out: Text = "generated"
     """Folder of generated files."""
+    written: tuple[Text, ...] = ("*",)
+    """Names and patterns of the kernels whose files are kept in ``out``; of others, hashes are."""
     vendor: tuple[VendorEntry, ...] = ()
 
 
@@ -90,10 +93,20 @@ class Project:
         """The folder of generated files."""
         return self.root / self.content.out
 
+    def keeps_files_of(self, kernel: str) -> bool:
+        """Whether the files of ``kernel``, ``arch/name``, are kept, not only their hashes."""
+        name = kernel.rpartition("/")[2]
+        return any(is_called(name, kernel, pattern) for pattern in self.content.written)
+
     def entry_of(self, folder: Path) -> VendoredFolder | None:
         """Return what the project says about ``folder``, if it does."""
         wanted = folder.resolve()
         return next((item for item in self.vendored if item.folder.resolve() == wanted), None)
+
+
+def is_called(name: str, kernel: str, pattern: str) -> bool:
+    """Whether ``pattern`` of ``written`` is about the kernel ``name``, ``kernel`` with its arch."""
+    return fnmatchcase(name, pattern) or fnmatchcase(kernel, pattern)
 
 
 def find_project(start: Path | None = None) -> Project | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Fa4genError, Problem, TemplateError
 from fa4gen.json_text import parse_json
-from fa4gen.render.choice import FIRST, choice_of, recorded_choice, with_choice
+from fa4gen.render.choice import FIRST, choice_of, with_choice
 from fa4gen.render.environment import TemplateSet, open_templates
 from fa4gen.render.render import RenderedKernel, render
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.config.settings import Setting
     from fa4gen.designs.common.plans import Plan
     from fa4gen.render.choice import ChoiceRecord
+    from fa4gen.render.records import Records
 
 # A kernel takes a few milliseconds once the templates are compiled: fewer are done before a
 # worker process has started.
@@ -61,12 +62,12 @@ def render_configs(
     user_templates: Path | None = None,
     jobs: int = 1,
     settings: Sequence[Setting] = (),
-    recorded: Path | None = None,
+    recorded: Records | None = None,
 ) -> list[RenderedConfig]:
     """Return what each config of ``paths``, changed by ``settings``, renders to, in their order.
 
-    What a config leaves to a compiler is what the manifests below ``recorded`` say, else what its
-    design tries first: nothing is compiled. Raises ConfigError with the problems of all configs,
+    What a config leaves to a compiler is what ``recorded`` says, else what its design tries first:
+    nothing is compiled. Raises ConfigError with the problems of all configs,
     two configs of the same architecture and name among them, or TemplateError once for each place
     at fault.
     """
@@ -92,7 +93,7 @@ def render_configs(
 
 
 def plan_configs(
-    paths: Sequence[Path], settings: Sequence[Setting] = (), recorded: Path | None = None
+    paths: Sequence[Path], settings: Sequence[Setting] = (), recorded: Records | None = None
 ) -> list[tuple[LoadedConfig, Plan]]:
     """Return each config of ``paths`` with its plan; ConfigError with the problems of all.
 
@@ -114,14 +115,14 @@ def _render_part(
     paths: Sequence[Path],
     user_templates: Path | None,
     settings: Sequence[Setting],
-    recorded: Path | None,
+    recorded: Records | None,
 ) -> list[RenderedConfig | _Failure]:
     templates = open_templates(user_templates)
     return [_render_one(path, templates, settings, recorded) for path in paths]
 
 
 def _render_one(
-    path: Path, templates: TemplateSet, settings: Sequence[Setting], recorded: Path | None
+    path: Path, templates: TemplateSet, settings: Sequence[Setting], recorded: Records | None
 ) -> RenderedConfig | _Failure:
     try:
         loaded, plan, choice = _load_and_plan(path, settings, recorded)
@@ -132,14 +133,14 @@ def _render_one(
 
 
 def _load_and_plan(
-    path: Path, settings: Sequence[Setting], recorded: Path | None
+    path: Path, settings: Sequence[Setting], recorded: Records | None
 ) -> tuple[LoadedConfig, Plan, ChoiceRecord]:
     from fa4gen.config.load import load_config, locate
     from fa4gen.designs.build import build_plan
 
     loaded = load_config(path, settings)
     config = loaded.config
-    choice = FIRST if recorded is None else recorded_choice(recorded, config)
+    choice = FIRST if recorded is None else recorded.choice(config)
     try:
         return loaded, build_plan(config, choice.keys), choice
     except ConfigError as error:

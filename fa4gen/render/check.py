@@ -43,6 +43,13 @@ class FileVerdict:
     nothing."""
     in_doubt: bool = False
     """An orphan that a config may render to which was not looked at."""
+    is_hash: bool = False
+    """Not a file but the kernel's line in the file of hashes at ``path``."""
+
+    @property
+    def place(self) -> str:
+        """The file as messages call it, with the kernel where it is a line of hashes."""
+        return f"{shown_path(self.path)}: {self.kernel}" if self.is_hash else shown_path(self.path)
 
     def diff(self) -> str:
         """Return the unified diff from the file on disk to what its config renders to today."""

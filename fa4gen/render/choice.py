@@ -1,8 +1,8 @@
-"""Which candidate of a config was taken, as the manifest beside the kernel says it.
+"""The record of which candidate of a config was taken, in a kernel's manifest or its hashes.
 
 A config leaves keys to the plan, and a compiler decides which of the design's candidates it takes
-for them. What it took is written down, so that a kernel is rendered again to the same bytes without
-a compiler. The record counts for as long as the config is the same.
+for them. The record lets a kernel be rendered again to the same bytes without a compiler. It counts
+for as long as the config is the same.
 """
 
 from __future__ import annotations
@@ -10,22 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.designs.common.candidates import is_valid
 from fa4gen.json_text import parse_json
-from fa4gen.render.manifest import (
-    CHOICE,
-    config_sha256,
-    folder_of,
-    intact_manifest,
-    manifest_json,
-    sealed,
-)
+from fa4gen.render.manifest import CHOICE, manifest_json, sealed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from fa4gen.config.schema import Config
     from fa4gen.render.render import RenderedKernel
 
 
@@ -58,29 +48,16 @@ FIRST = ChoiceRecord()
 """The first candidate, of which no compiler said anything."""
 
 
-def recorded_choice(out: Path, config: Config) -> ChoiceRecord:
-    """Return what the manifest below ``out`` says of ``config``; FIRST for none, or another's."""
-    try:
-        manifest = out / folder_of(config) / f"{config.name}.json"
-        found = intact_manifest(manifest.read_bytes())
-        if found is None or found["inputs"]["config_sha256"] != config_sha256(config):
-            return FIRST
-        choice = choice_of(found)  # anybody can write a manifest
-        return choice if is_valid(config, choice.keys) else FIRST
-    except (OSError, KeyError, TypeError, AttributeError):
-        return FIRST
-
-
 def choice_of(manifest: Mapping[str, Any]) -> ChoiceRecord:
     """Return what an intact manifest records; FIRST for one of a version without the record."""
     try:
-        return _read(manifest)
+        return choice_from(manifest[CHOICE])
     except (KeyError, TypeError, AttributeError):
         return FIRST
 
 
-def _read(manifest: Mapping[str, Any]) -> ChoiceRecord:
-    said = manifest[CHOICE]
+def choice_from(said: Mapping[str, Any]) -> ChoiceRecord:
+    """Return the record in ``said``, which ``ChoiceRecord.data`` gave; KeyError for other data."""
     left = tuple(LeftOut(dict(one["set"]), str(one["why"])) for one in said["left"])
     return ChoiceRecord(dict(said["set"]), str(said["compiler"]), left)
 
@@ -96,16 +73,3 @@ def not_compiled(rendered: RenderedKernel) -> RenderedKernel:
     """Return ``rendered`` as one of the same candidate of which no compiler said anything."""
     keys = choice_of(parse_json(rendered.files[f"{rendered.name}.json"].encode())).keys
     return with_choice(rendered, ChoiceRecord(keys))
-
-
-def is_as_compiled(rendered: RenderedKernel, out: Path) -> bool:
-    """Whether the manifest below ``out`` says that a compiler took these very texts."""
-    name = f"{rendered.name}.json"
-    try:
-        found = intact_manifest((out / rendered.folder / name).read_bytes())
-    except OSError:
-        return False
-    if found is None or not choice_of(found).compiler:
-        return False
-    files: object = parse_json(rendered.files[name].encode())["files"]
-    return found.get("files") == files

@@ -27,8 +27,13 @@ def fix_commands(
     need --force; orphans that --prune keeps are deleted by name, but for those in doubt.
     """
     edited = {v.kernel for v in verdicts if v.verdict == "edited"}
-    outdated = any(v.verdict in ("stale", "missing") and v.kernel not in edited for v in verdicts)
-    orphans = [v for v in verdicts if v.verdict == "orphan"]
+    outdated = any(
+        v.verdict in ("stale", "missing") and (v.is_hash or v.kernel not in edited)
+        for v in verdicts
+    )
+    # a line of hashes is not a file: writing the others anew takes it away
+    outdated = outdated or any(v.is_hash and v.verdict == "orphan" for v in verdicts)
+    orphans = [v for v in verdicts if v.verdict == "orphan" and not v.is_hash]
     commands = []
     if edited:
         files = [shown_path(configs[kernel]) for kernel in configs if kernel in edited]

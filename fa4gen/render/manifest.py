@@ -63,7 +63,7 @@ def config_sha256(config: Config) -> str:
     Comments, key order and spelled-out defaults do not change it; the manifest holds the hashed
     object.
     """
-    return _canonical_sha256(config_data(config))
+    return canonical_sha256(config_data(config))
 
 
 def config_data(config: Config) -> dict[str, Any]:
@@ -86,14 +86,20 @@ def manifest_text(
     templates: Mapping[str, str],
     files: Mapping[str, str],
 ) -> str:
-    """Return the text of N.json. ``templates``: hashes by name; ``files``: texts by name."""
+    """Return the text of N.json. ``templates``: hashes by name; ``files``: texts by name.
+
+    Of the templates it has one hash, which changes with each that was read.
+    """
     manifest: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "generator": generator,
         "name": plan.name,
         "config": config_data(config),
         "plan": plan_data(plan),
-        "inputs": {"config_sha256": config_sha256(config), "templates": dict(templates)},
+        "inputs": {
+            "config_sha256": config_sha256(config),
+            "templates_sha256": canonical_sha256(dict(templates)),
+        },
         CHOICE: {"set": {}, "compiler": "", "left": []},
         "files": {name: sha256(text) for name, text in files.items()},
         PROOF: RENDERED,
@@ -109,7 +115,7 @@ def manifest_json(manifest: Mapping[str, Any]) -> str:
 def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``manifest`` with a last key that hashes all others: an edit of one shows."""
     others = {key: value for key, value in manifest.items() if key != SEAL}
-    return {**others, SEAL: _canonical_sha256(others)}
+    return {**others, SEAL: canonical_sha256(others)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +134,7 @@ def intact_manifest(data: bytes | None) -> dict[str, Any] | None:
     try:
         manifest = parse_json(data or b"")
         claimed = manifest.pop(SEAL)
-        intact = claimed == _canonical_sha256(manifest)
+        intact = claimed == canonical_sha256(manifest)
         return manifest if intact and manifest["schema_version"] == SCHEMA_VERSION else None
     except (ValueError, KeyError, TypeError, AttributeError):  # not JSON, or not of this shape
         return None
@@ -173,5 +179,6 @@ def json_data(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-def _canonical_sha256(data: Any) -> str:
+def canonical_sha256(data: Any) -> str:
+    """Return the hash of JSON data in compact form with sorted keys."""
     return sha256(json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from fa4gen.config.find import shipped_configs
 from fa4gen.render.environment import camel
+from tests.shipped import files_of
 
-SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*.cu"))
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SOURCES: Final = shipped_configs()
 
 FILES: Final = (".cu", "_barriers.h", "_device.cuh")
 CONSTANT = re.compile(r"constexpr (?:unsigned|u?int32) (k\w+|num_kv_stages) = (\d+);")
@@ -45,7 +48,7 @@ MBARS: Final = re.compile(r"^//   ([A-Z]\w*) +(\d+)  ", re.MULTILINE)
 
 def constants(source: Path) -> dict[str, int]:
     """Of the kernel and of its headers, those that are plain numbers."""
-    text = "".join(source.with_name(source.stem + end).read_text() for end in FILES)
+    text = "".join(files_of(source)[end] for end in FILES)
     enumerators = ENUMERATOR.findall("".join(ENUM.findall(text)))
     return {name: int(value) for name, value in (*CONSTANT.findall(text), *enumerators)}
 
@@ -64,7 +67,7 @@ def wrong_counts(comment: str, known: dict[str, int]) -> list[str]:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_counts_in_comments_are_those_of_the_header(source: Path) -> None:
-    text, known = source.read_text(), constants(source)
+    text, known = files_of(source)[".cu"], constants(source)
 
     table = {name: (int(slots), int(arrivals)) for name, slots, arrivals in TABLE.findall(text)}
     of_header = {
@@ -83,7 +86,7 @@ def test_counts_in_comments_are_those_of_the_header(source: Path) -> None:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_barriers_fill_the_place_that_their_header_states(source: Path) -> None:
-    header = source.with_name(f"{source.stem}_barriers.h").read_text()
+    header = files_of(source)["_barriers.h"]
     rows = [(int(offset), int(slots or 1)) for _, offset, slots in ROW.findall(header)]
     assert len(rows) == header.count("Arrivals = ")
     assert [int(count) for count in BARRIERS.findall(header)] == [sum(slots for _, slots in rows)]
@@ -107,8 +110,8 @@ def stated_arrivals(text: str) -> dict[tuple[str, str], int]:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_arrivals_in_comments_of_structs_are_those_of_the_header(source: Path) -> None:
-    device = source.with_name(f"{source.stem}_device.cuh").read_text()
-    text, known = source.read_text() + device, constants(source)
+    device = files_of(source)["_device.cuh"]
+    text, known = files_of(source)[".cu"] + device, constants(source)
     stated = stated_arrivals(text)
     expected: dict[tuple[str, str], int] = {}
     if "struct StagedPipeline" in text:  # commits and load warps, in every kernel that has it
@@ -149,7 +152,7 @@ def test_wrong_counts_are_found() -> None:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_kernels_with_one_query_tile_do_not_speak_of_two(source: Path) -> None:
-    text = "".join(source.with_name(source.stem + end).read_text() for end in FILES)
+    text = "".join(files_of(source)[end] for end in FILES)
     if re.search(r"constexpr int32 kNumQo = 1;", text):
         comments = " ".join(re.findall(r"//([^\n]*)", text))
         assert not re.search(r"\b(?:both|two|second|other) (?:query )?tiles?\b", comments)
@@ -169,14 +172,10 @@ def who_loads(text: str) -> str:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_table_and_role_say_who_loads(source: Path) -> None:
-    text = source.read_text()
+    text = files_of(source)[".cu"]
     who = who_loads(text)
     assert LOADER.findall(text) == [who]
     assert LOADER_ROW.findall(text) in ([who], [])
-
-
-def test_every_shipped_kernel_is_read() -> None:
-    assert sorted(path.stem for path in SOURCES) == sorted(path.stem for path in shipped_configs())
 
 
 NAMED: Final = re.compile(
@@ -200,7 +199,7 @@ def unknown_names(text: str) -> list[str]:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_comments_name_what_the_kernel_has(source: Path) -> None:
-    text = "".join(source.with_name(source.stem + end).read_text() for end in FILES)
+    text = "".join(files_of(source)[end] for end in FILES)
     assert unknown_names(text) == []
     assert unknown_names(text + "// As wait_for_nothing, of kNothing, `nobody` and nothing().") == [
         "wait_for_nothing", "kNothing", "nobody", "nothing",

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from fa4gen.config.find import shipped_configs
 from fa4gen.render.instructions import FAMILIES
 from fa4gen.resources import data_root
 from tests.rings.documents import MEMBERS
+from tests.shipped import files_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TEMPLATES: Final = data_root("templates")
-SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*.cu"))
+SOURCES: Final = shipped_configs()
 
 FUNCTION = re.compile(r"^(?:__host__ )?__device__ .*?\b(\w+)\(", re.MULTILINE)
 BODY = re.compile(r"^(?:__host__ )?__device__ .*?\b(\w+)\((?:.|\n)*?(?:^\}|\}$)", re.MULTILINE)
@@ -112,7 +116,7 @@ def unused(source: str) -> list[str]:
 def text_of(source: Path) -> str:
     """A kernel with its two headers."""
     ends = ("_barriers.h", "_device.cuh", ".cu")
-    return "".join(source.with_name(source.stem + end).read_text() for end in ends)
+    return "".join(files_of(source)[end] for end in ends)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
@@ -122,7 +126,7 @@ def test_nothing_in_a_kernel_is_unused(source: Path) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    {source.parent.parent.name + source.stem[:4]: source for source in SOURCES}.values(),
+    {source.parent.name + source.stem[:4]: source for source in SOURCES}.values(),
     ids=lambda path: path.stem,
 )
 def test_what_is_put_into_a_kernel_and_not_used_is_found(source: Path) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-SOURCES: Final = sorted((Path(__file__).parents[2] / "generated").glob("sm_*/*/*.cu"))
+from fa4gen.config.find import shipped_configs
+from tests.shipped import files_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SOURCES: Final = shipped_configs()
 MOST_LINES = 255
 """Before the first role."""
 
@@ -21,12 +26,12 @@ def first_role(text: str) -> int:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_the_first_role_comes_early(source: Path) -> None:
-    assert first_role(source.read_text()) <= MOST_LINES
+    assert first_role(files_of(source)[".cu"]) <= MOST_LINES
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_sections_come_in_the_order_in_which_a_reader_needs_them(source: Path) -> None:
-    text = source.read_text()
+    text = files_of(source)[".cu"]
     order = [text.index(mark) for mark in ("// Roles:", "// Barriers:", "#include", "// ---- para")]
     order += [text.index(mark) for mark in ("// ---- shared memory: ", "// ---- role: ")]
     order += [text.rindex("// ---- role: "), text.index("// ---- kernel ----")]
@@ -45,7 +50,7 @@ LEFTOVER = re.compile(
 
 
 def code_of(source: Path) -> str:
-    return source.read_text() + source.with_name(f"{source.stem}_device.cuh").read_text()
+    return files_of(source)[".cu"] + files_of(source)["_device.cuh"]
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
