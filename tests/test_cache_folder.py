@@ -11,7 +11,6 @@ import pytest
 from fa4gen.cache_folder import is_own, keep_own
 from fa4gen.emulator.recorder.build import NoCompilerError, build_driver
 from fa4gen.errors import MissingCapabilityError
-from fa4gen.vendor.image import pack_image
 from fa4gen.vendor.standin import build_stand_in
 
 if TYPE_CHECKING:
@@ -51,17 +50,6 @@ def test_a_library_that_others_can_write_is_compiled_again(
         pytest.skip(str(error))
     finally:
         os.umask(before)
-
-
-def test_a_packed_image_that_others_can_write_is_packed_again(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(tmp_path))
-    first, second = pack_image(bytes(16) + b"first"), pack_image(bytes(16) + b"other")
-    kept = [path for path in sorted((tmp_path / "packed").rglob("*")) if path.is_file()]
-    [mine, others] = sorted(kept, key=lambda path: first.lines[0] not in path.read_text())
-    mine.write_bytes(others.read_bytes())
-    assert pack_image(bytes(16) + b"first").lines == second.lines  # it is one's own
-    mine.chmod(0o664)
-    assert pack_image(bytes(16) + b"first") == first
 
 
 def test_a_file_is_own_with_its_folder(tmp_path: Path, monkeypatch) -> None:

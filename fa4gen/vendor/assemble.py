@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.project import Adapter
     from fa4gen.render.environment import TemplateSet
-    from fa4gen.vendor.model import Request, VendoredKernel
+    from fa4gen.vendor.model import PlannedKernel, Request, VendoredKernel
 
 LICENSE_ID = "Apache-2.0"
 
@@ -69,9 +69,9 @@ def assemble(
 
 
 def text_files(
-    request: Request, kernels: Sequence[VendoredKernel], templates: TemplateSet
+    request: Request, kernels: Sequence[PlannedKernel], templates: TemplateSet
 ) -> dict[str, bytes]:
-    """Return every file but the lock and the originals, by path."""
+    """Return every file but the lock and the originals, by path; see ``folder_files``."""
     try:
         texts = folder_files(request, kernels, templates)
     except jinja2.TemplateError as error:
@@ -111,7 +111,6 @@ def _template_error(error: jinja2.TemplateError, templates: TemplateSet) -> Temp
 
 def _locked(kernel: VendoredKernel, hashes: dict[str, str]) -> LockedKernel:
     loaded, compiled = kernel.loaded, kernel.compiled
-    image = kernel_facts(kernel).image
     return LockedKernel(
         name=kernel.name,
         symbol=kernel.symbol,
@@ -124,8 +123,6 @@ def _locked(kernel: VendoredKernel, hashes: dict[str, str]) -> LockedKernel:
         compiler=compiled.compiler,
         compiler_version=compiled.compiler_version,
         options=compiled.options,
-        image=LockedImage(
-            sha256=image.sha256, cubin_bytes=image.cubin_bytes, packed_bytes=image.packed_bytes
-        ),
+        image=LockedImage(sha256=sha256(compiled.cubin), cubin_bytes=len(compiled.cubin)),
         proofs=(Proof(level="compiled", files_sha256=proof_sha256(kernel.symbol, hashes)),),
     )

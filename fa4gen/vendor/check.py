@@ -15,9 +15,10 @@ from fa4gen.config.paths import shown_path
 from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.render.manifest import config_data, sha256
 from fa4gen.vendor.assemble import text_files
+from fa4gen.vendor.cubins import recorded_sources
 from fa4gen.vendor.kernels import render_kernels
 from fa4gen.vendor.lock import LOCK_NAME, Lock, proof_sha256, read_lock
-from fa4gen.vendor.locked import locked_choices, locked_configs, locked_kernels, locked_request
+from fa4gen.vendor.locked import locked_choices, locked_configs, locked_request
 from fa4gen.vendor.merge import has_conflict
 from fa4gen.vendor.on_disk import foreign_files, is_free, links_in, read_file
 from fa4gen.vendor.originals import ORIGINALS
@@ -106,11 +107,7 @@ def check_folder(
     disk = {path: None if _linked(path, links) else read_file(folder, path) for path in lock.files}
     choices = locked_choices(lock, folder)
     planned = render_kernels(locked_configs(lock), lock.prefix, templates, choices)
-    kernels = locked_kernels(lock, planned, folder)
-    today: dict[str, bytes] = text_files(locked_request(lock), kernels, templates)
-    for kernel in kernels:
-        if kernel.packed is not None and not kernel.packed.lines:
-            today.pop(f"cubins/{kernel.symbol}.c", None)  # its rows are not known
+    today: dict[str, bytes] = text_files(locked_request(lock), planned, templates)
     files = [
         _allow(_verdict(path, lock, disk, today, links), allowed)
         for path in sorted({*lock.files, *today})
@@ -130,7 +127,7 @@ def check_folder(
         tuple(files),
         tuple(
             kernel.name
-            for kernel in kernels
+            for kernel in planned
             if any(
                 lock.files.get(f"kernels/{name}") != sha256(text)
                 for name, text in kernel.rendered.files.items()
@@ -167,11 +164,24 @@ def _verdict(
         windows = sha256(data.replace(b"\r\n", b"\n")) == recorded
         why = "its line ends were changed to those of Windows" if windows else ""
         return FileVerdict(path, "edited", why or "changed since fa4gen wrote it", data, wanted)
-    if path == ORIGINALS or (wanted is None and path.startswith("cubins/")) or data == wanted:
+    if path.startswith("cubins/"):
+        return _of_cubin(path, data, disk)
+    if path == ORIGINALS or data == wanted:
         return FileVerdict(path, "current", "", data, data)
     if wanted is None:
         return FileVerdict(path, "stale", "today's fa4gen does not write this file", data, None)
     return FileVerdict(path, "stale", "today's fa4gen writes it differently", data, wanted)
+
+
+def _of_cubin(path: str, data: bytes, disk: Mapping[str, bytes | None]) -> FileVerdict:
+    """Return the verdict on machine code as fa4gen wrote it, by the sources that it names."""
+    sources = recorded_sources(data)
+    found = {name: disk.get(f"kernels/{name}") for name in sources}
+    changed = [n for n, text in found.items() if text is not None and sha256(text) != sources[n]]
+    if not sources or changed:
+        reason = f"compiled from another {' and '.join(changed)}" if sources else "of an older form"
+        return FileVerdict(path, "stale", reason, data)
+    return FileVerdict(path, "current", "", data, data)
 
 
 def _allow(verdict: FileVerdict, patterns: Sequence[str]) -> FileVerdict:

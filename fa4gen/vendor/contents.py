@@ -11,8 +11,7 @@ from fa4gen.config.paths import shown_path
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError, Fa4genError, Problem
 from fa4gen.render.choice import choice_of
-from fa4gen.render.manifest import config_data, plan_data, read_manifest
-from fa4gen.vendor.manifest import is_same, short_plan
+from fa4gen.render.manifest import plan_data, read_manifest
 from fa4gen.vendor.names import with_prefix
 
 if TYPE_CHECKING:
@@ -100,8 +99,7 @@ def _kernel(manifest: Path, prefix: str) -> KernelOnDisk:
                 )
             ) from error
     source = texts.pop(f"{recorded.name}.cu", "")
-    whole = config_data(config)
-    today, then = short_plan(plan_data(plan), whole), short_plan(data["plan"], whole)
+    today, then = json.loads(json.dumps(plan_data(plan))), data["plan"]
     keys = sorted((today.keys() | then.keys()) - {WHERE_FROM})
-    replanned = tuple(key for key in keys if not is_same(today.get(key), then.get(key)))
+    replanned = tuple(key for key in keys if today.get(key) != then.get(key))
     return KernelOnDisk(recorded.name, plan, source, texts, manifest, replanned)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.vendor.image import Image, pack_image
 from fa4gen.vendor.kernel_facts import launcher_facts, selftest_facts
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.plans import Plan
     from fa4gen.vendor.launcher import LauncherFacts
-    from fa4gen.vendor.model import VendoredKernel
+    from fa4gen.vendor.model import PlannedKernel
     from fa4gen.vendor.selftest_facts import SelftestFacts
 
 
@@ -29,12 +28,11 @@ class KernelFacts:
     lines: tuple[str, ...]
     """The resolved parameters in words."""
     plan: Plan
-    image: Image
     launcher: LauncherFacts
     selftest: SelftestFacts
 
 
-def kernel_facts(kernel: VendoredKernel) -> KernelFacts:
+def kernel_facts(kernel: PlannedKernel) -> KernelFacts:
     """Return the facts of ``kernel``."""
     plan = kernel.plan
     return KernelFacts(
@@ -45,7 +43,6 @@ def kernel_facts(kernel: VendoredKernel) -> KernelFacts:
         summary=plan.summary[0],
         lines=plan.summary,
         plan=plan,
-        image=kernel.packed or pack_image(kernel.compiled.cubin),
         launcher=launcher_facts(plan),
         selftest=selftest_facts(plan),
     )

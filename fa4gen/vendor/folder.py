@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 from fa4gen.epilogues import RESIDUALS
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
+from fa4gen.render.manifest import sha256
 from fa4gen.render.render import GENERATOR
 from fa4gen.runtime.arguments import TABLES
 from fa4gen.scores import SCORES
-from fa4gen.vendor.compact import filled_heads
 from fa4gen.vendor.condition import HELPERS, helpers_of
+from fa4gen.vendor.cubins import cubin_path, cubin_text
 from fa4gen.vendor.facts import kernel_facts
 from fa4gen.vendor.features import features_of
-from fa4gen.vendor.image import LINE_CHARACTERS
-from fa4gen.vendor.indent import tabbed
 from fa4gen.vendor.launcher import ARRAYS
-from fa4gen.vendor.manifest import short_manifest
-from fa4gen.vendor.packing import model_constants
+from fa4gen.vendor.model import VendoredKernel
 from fa4gen.vendor.regions import EXTENTS, MOST_EXTENTS, region_facts
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from fa4gen.render.environment import TemplateSet
     from fa4gen.vendor.facts import KernelFacts
-    from fa4gen.vendor.model import Request, VendoredKernel
+    from fa4gen.vendor.model import PlannedKernel, Request
 
 ROOTS: tuple[tuple[str, str], ...] = (
     ("include/{prefix}.h", "vendor/launcher.h.j2"),
@@ -41,8 +39,6 @@ ROOTS: tuple[tuple[str, str], ...] = (
     (".clang-format", "vendor/build/clang_format.j2"),
 )
 """Files that every folder has: path and template."""
-KERNEL_ROOTS: tuple[tuple[str, str], ...] = (("cubins/{symbol}.c", "vendor/cubin.c.j2"),)
-"""Files of each kernel beside its own: path, with {symbol}, and template."""
 ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
     "python": (
         ("adapters/python/{prefix}.py", "vendor/adapters/python/adapter.py.j2"),
@@ -70,7 +66,7 @@ ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[str, object]:
-    """Return what the templates of a folder read, but for the one kernel of KERNEL_ROOTS."""
+    """Return the values that the templates of ROOTS and ADAPTER_ROOTS read."""
     return {
         "prefix": request.prefix,
         "PREFIX": request.prefix.upper(),
@@ -93,18 +89,18 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
                 text for fact in facts for text in (fact.selftest.condition, fact.selftest.score)
             )
         },
-        **model_constants(),
-        "row_characters": LINE_CHARACTERS,
-        "largest_image": max(fact.image.cubin_bytes for fact in facts),
     }
 
 
 def folder_files(
     request: Request,
-    kernels: Sequence[VendoredKernel],
+    kernels: Sequence[PlannedKernel],
     templates: TemplateSet | None = None,
 ) -> dict[str, str]:
-    """Return the text of every file but the lock, by path relative to the folder, sorted."""
+    """Return the text of every file but the lock, by path relative to the folder, sorted.
+
+    Kernels that are not compiled have no file in cubins/.
+    """
     templates = templates or open_templates()
     facts = tuple(kernel_facts(kernel) for kernel in kernels)
     shared = template_values(request, facts)
@@ -112,12 +108,22 @@ def folder_files(
     roots = [*ROOTS, *(root for name in request.adapters for root in ADAPTER_ROOTS.get(name, ()))]
     for path, template in roots:
         text = templates.environment().get_template(template).render(shared)
-        place = path.format(prefix=request.prefix)
-        files[place] = tabbed(filled_heads(text)) if place.endswith((".c", ".h")) else text
-    for kernel, fact in zip(kernels, facts, strict=True):
-        for name, text in kernel.rendered.files.items():
-            files[f"kernels/{name}"] = short_manifest(text) if name.endswith(".json") else text
-        for path, template in KERNEL_ROOTS:
-            text = templates.environment().get_template(template).render({**shared, "kernel": fact})
-            files[path.format(prefix=request.prefix, symbol=kernel.symbol)] = text
+        files[path.format(prefix=request.prefix)] = text
+    for kernel in kernels:
+        files |= {f"kernels/{name}": text for name, text in kernel.rendered.files.items()}
+        if isinstance(kernel, VendoredKernel):
+            files[cubin_path(kernel.symbol)] = cubin_text(
+                kernel.symbol,
+                request.prefix,
+                kernel.plan.arch,
+                {name: sha256(text) for name, text in source_files(kernel).items()},
+                kernel.compiled.cubin,
+                templates,
+            )
     return dict(sorted(files.items()))
+
+
+def source_files(kernel: PlannedKernel) -> dict[str, str]:
+    """Return the text of the .cu and of its headers, by file name."""
+    files = kernel.rendered.files
+    return {name: text for name, text in files.items() if not name.endswith(".json")}

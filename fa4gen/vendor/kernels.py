@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -18,10 +17,9 @@ from fa4gen.render.render import render
 from fa4gen.toolchain.cache import Cache
 from fa4gen.toolchain.choose import choose_many
 from fa4gen.toolchain.compile import find_compiler
-from fa4gen.vendor.compact import compact
 from fa4gen.vendor.family import family_of
 from fa4gen.vendor.folder import ROOTS
-from fa4gen.vendor.model import VendoredKernel
+from fa4gen.vendor.model import PlannedKernel, VendoredKernel
 from fa4gen.vendor.names import interface_names, taken_names, with_prefix
 
 if TYPE_CHECKING:
@@ -35,16 +33,6 @@ if TYPE_CHECKING:
     from fa4gen.render.environment import TemplateSet
     from fa4gen.render.render import RenderedKernel
     from fa4gen.toolchain.choose import Render
-
-
-@dataclass(frozen=True)
-class PlannedKernel:
-    """A kernel under the folder's prefix, rendered and not yet compiled."""
-
-    loaded: LoadedConfig
-    plan: Plan
-    """With the prefixed names."""
-    rendered: RenderedKernel
 
 
 def build_kernels(
@@ -152,7 +140,7 @@ def _renderer(loaded: Sequence[LoadedConfig], prefix: str, templates: TemplateSe
     def renamed(plan: Plan, item: LoadedConfig) -> RenderedKernel:
         named = with_prefix(plan, prefix)
         family_of(named).refuse(named)
-        return compact(render(named, item, templates), prefix)
+        return render(named, item, templates)
 
     return renamed
 

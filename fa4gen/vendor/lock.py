@@ -101,11 +101,12 @@ class Proof(_Model):
 
 
 class LockedImage(_Model):
-    """The compiled kernel."""
+    """The compiled kernel; an older fa4gen also wrote how many bytes it had when it was packed."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     sha256: Sha256
     cubin_bytes: int
-    packed_bytes: int
 
 
 class LockedRegion(_Model):

@@ -1,4 +1,4 @@
-"""What a vendored folder is made from: one prefix, some kernels, some adapters."""
+"""A request for a vendored folder, and its kernels before and after they are compiled."""
 
 from __future__ import annotations
 
@@ -10,21 +10,17 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.plans import Plan
     from fa4gen.render.render import RenderedKernel
     from fa4gen.toolchain.model import CompiledKernel
-    from fa4gen.vendor.image import Image
     from fa4gen.vendor.lock import LockedTable
 
 
 @dataclass(frozen=True)
-class VendoredKernel:
-    """A kernel under the folder's prefix, compiled."""
+class PlannedKernel:
+    """A kernel under the folder's prefix, rendered and not yet compiled."""
 
     loaded: LoadedConfig
     plan: Plan
     """With the prefixed names."""
     rendered: RenderedKernel
-    compiled: CompiledKernel
-    packed: Image | None = None
-    """The image as a folder on disk already has it, where it is to stay to the byte."""
 
     @property
     def name(self) -> str:
@@ -38,8 +34,15 @@ class VendoredKernel:
 
 
 @dataclass(frozen=True)
+class VendoredKernel(PlannedKernel):
+    """A kernel under the folder's prefix, compiled."""
+
+    compiled: CompiledKernel
+
+
+@dataclass(frozen=True)
 class Request:
-    """What a vendored folder is to hold."""
+    """The prefix, kernels and adapters that a vendored folder is to hold."""
 
     prefix: str
     configs: tuple[str, ...]

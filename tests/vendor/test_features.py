@@ -14,7 +14,6 @@ from fa4gen.render.text_check import first_breach
 from fa4gen.vendor.features import Features, features_of
 from fa4gen.vendor.folder import ROOTS, template_values
 from fa4gen.vendor.host_build import find_c_compiler
-from fa4gen.vendor.image import Image
 from fa4gen.vendor.model import Request
 from tests.vendor.launcher.shipped import PREFIX, WARNINGS, facts_of, shipped_plans
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCES = ("src/launcher.c", "test/selftest.c")
-NO_CODE = Image("0" * 64, 0, 0, ())
 LANGUAGES = (("-xc", "-std=c99"), ("-xc++", "-std=c++17"))
 
 
@@ -44,7 +42,7 @@ def kernels_by_features() -> dict[Features, str]:
     """One shipped kernel for each combination."""
     found: dict[Features, str] = {}
     for name, plan in shipped_plans().items():
-        found.setdefault(features_of((facts_of(name, plan, NO_CODE),)), name)
+        found.setdefault(features_of((facts_of(name, plan),)), name)
     return found
 
 

@@ -63,8 +63,7 @@ def spoil(vendored: Vendored, how: str) -> str:
         return ".fa4gen/originals.zip"
     if how == "edited image":
         place = folder / f"cubins/acme_{CONFIG}.c"
-        text = place.read_text()
-        place.write_text(text.replace('\n"', '\n"AAAA', 1))
+        place.write_text(place.read_text().replace("0x7f,0x45", "0x7f,0x46", 1))
         return f"cubins/acme_{CONFIG}.c"
     if how == "edited to a link":
         place = folder / "src/launcher.c"
@@ -110,22 +109,20 @@ def test_the_diff_of_an_edit_shows_it_and_no_more(
     assert changed[2:] == ["-#define ACME_H_ 1", "+#define ACME_H_"]
 
 
-def test_machine_code_that_the_launcher_of_today_does_not_unpack_is_packed_again(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_machine_code_of_another_source_is_stale(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = vendored.files()
-    with monkeypatch.context() as older:
-        older.setattr("fa4gen.vendor.packing.LEARNING_RATE", 13)
-        older.setattr("fa4gen.vendor.image.MODEL", "older")
-        assert main(["vendor", CONFIG, "--into", "old", "--prefix", "acme"]) == 0
-    image = f"cubins/acme_{CONFIG}.c"
-    assert Path("old", image).read_bytes() != before[image]
-    capsys.readouterr()
-    assert main(["vendor", "--check", "old", "--format", "json"]) == 3
-    (found,) = json.loads(capsys.readouterr().out)["folders"]
-    assert wrong(found) == {"old/src/launcher.c": "stale"}
-    assert main(["vendor", "--update", "old"]) == 0
-    assert {path: Path("old", path).read_bytes() for path in before} == before
+    vendored.edit(f"kernels/acme_{CONFIG}_device.cuh", "#pragma once\n", "#pragma once\n\n")
+    status, folder = check(capsys)
+    assert status == 3
+    assert wrong(folder) == {
+        f"attn/kernels/acme_{CONFIG}_device.cuh": "edited",
+        f"attn/cubins/acme_{CONFIG}.c": "stale",
+    }
+    reasons = {f["path"]: f["reason"] for f in folder["files"]}
+    assert reasons[f"attn/cubins/acme_{CONFIG}.c"] == (
+        f"compiled from another acme_{CONFIG}_device.cuh"
+    )
 
 
 def test_stale_files_and_kernels_are_named(

@@ -172,7 +172,7 @@ def test_an_edit_of_a_file_that_is_the_same_today_stays(vendored: Vendored) -> N
 def test_an_edited_image_is_replaced_and_kept_beside(vendored: Vendored) -> None:
     path = f"cubins/acme_{CONFIG}.c"
     right = (vendored.folder / path).read_bytes()
-    vendored.edit(path, "static const char rows", "static char const rows")
+    vendored.edit(path, "static const unsigned char", "static unsigned const char")
     mine = (vendored.folder / path).read_bytes()
     # The image itself came out the same: the edit alone is no reason to touch it.
     assert vendor("--update", "attn") == 0

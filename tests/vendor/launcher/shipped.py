@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from fa4gen.config.find import shipped_configs
 from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
+from fa4gen.vendor.cubins import cubin_path, cubin_text
 from fa4gen.vendor.facts import KernelFacts, kernel_facts
 from fa4gen.vendor.family import family_of
-from fa4gen.vendor.folder import KERNEL_ROOTS, ROOTS, template_values
+from fa4gen.vendor.folder import ROOTS, template_values
 from fa4gen.vendor.model import Request
 from fa4gen.vendor.names import with_prefix
 from tests.shipped import loaded, plan_of
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.model import Parameter
     from fa4gen.designs.common.plans import Plan
-    from fa4gen.vendor.image import Image
     from fa4gen.vendor.lock import LockedTable
 
 PREFIX = "acme"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion", "-Wshadow")
-C_FOLDERS = ("include/", "src/", "cubins/")
+C_FOLDERS = ("include/", "src/")
 PARAMETER_SIZES = {"TensorMap": 128, "*": 8, "int64": 8, "int32": 4, "float": 4}
 
 
@@ -111,16 +111,9 @@ def _info(parameters: tuple[Parameter, ...], threads: int, cluster: int) -> byte
     return info
 
 
-def facts_of(name: str, plan: Plan, packed: Image | None = None) -> KernelFacts:
-    """What a folder knows of a shipped kernel, with ``packed`` instead of its machine code."""
-    kernel = SimpleNamespace(
-        name=name,
-        symbol=plan.name,
-        plan=plan,
-        packed=packed,
-        compiled=SimpleNamespace(cubin=cubin_without_code(plan)),
-    )
-    return kernel_facts(kernel)
+def facts_of(name: str, plan: Plan) -> KernelFacts:
+    """Return the facts of a shipped kernel, which is not compiled."""
+    return kernel_facts(SimpleNamespace(name=name, symbol=plan.name, plan=plan))
 
 
 def write_launcher(
@@ -135,13 +128,10 @@ def write_launcher(
         if path.startswith(C_FOLDERS):
             text = templates.environment().get_template(template).render(values)
             files[path.format(prefix=prefix)] = text
-    for fact in facts:
-        for path, template in KERNEL_ROOTS:
-            if path.startswith(C_FOLDERS):
-                text = templates.environment().get_template(template)
-                files[path.format(prefix=prefix, symbol=fact.symbol)] = text.render(
-                    {**values, "kernel": fact}
-                )
+    for plan in plans.values():
+        cubin = cubin_without_code(plan)
+        text = cubin_text(plan.name, prefix, plan.arch, {}, cubin, templates)
+        files[cubin_path(plan.name)] = text
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")

@@ -1,10 +1,10 @@
-"""No driver, an old one, one without a GPU; machine code that is damaged."""
+"""A driver that is missing, old or without a GPU; the machine code that it gets."""
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
-import shutil
 import signal
 import threading
 import time
@@ -116,63 +116,36 @@ def test_all_is_unloaded_before_a_library_is_closed(build, launcher) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_child_waits_for_no_thread_of_its_parents(build) -> None:
-    kernel = build().kernel(f"acme_{NAME}")
+    library = build()
     ended = threading.Event()
 
-    def unpack() -> None:  # holds the lock nearly all the time
+    def take_the_lock() -> None:
         while not ended.is_set():
-            kernel.sha256()
+            library.unload()
 
-    thread = threading.Thread(target=unpack)
+    thread = threading.Thread(target=take_the_lock)
     thread.start()
     try:
-        for _ in range(4):
+        for _ in range(100):
             child = os.fork()
             if child == 0:
-                os._exit(len(kernel.sha256()))
+                os._exit(library.unload())
             until = time.monotonic() + 30
             while (found := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
-                time.sleep(0.01)
+                time.sleep(0.001)
             if found == (0, 0):
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
             assert found[0] == child, "it waits for ever"
-            assert os.waitstatus_to_exitcode(found[1]) == 64
+            assert os.waitstatus_to_exitcode(found[1]) == 0
     finally:
         ended.set()
         thread.join()
 
 
-def test_damaged_machine_code_is_never_loaded(build, launcher, folder, tmp_path) -> None:
-    damaged = tmp_path / "damaged"
-    shutil.copytree(folder, damaged)
-    path = damaged / "cubins" / f"acme_{NAME}.c"
-    lines = path.read_text().split("\n")
-    row = next(i for i, line in enumerate(lines) if line.startswith('"'))
-    middle = len(lines[row]) // 2
-    other = "A" if lines[row][middle] != "A" else "B"
-    lines[row] = lines[row][:middle] + other + lines[row][middle + 1 :]
-    path.write_text("\n".join(lines))
-    library = build(source=damaged)
-    for _ in range(2):
-        assert describe_status(launch(library)) == ("BAD_IMAGE", "KERNEL")
-    with pytest.raises(ValueError, match="damaged"):
-        library.kernel(f"acme_{NAME}").sha256()
-    assert not launcher.stand_in.images
-
-
-def test_stored_machine_code_is_taken_as_it_is(build, launcher, folder, tmp_path) -> None:
-    """As a folder that is built from source embeds it."""
-    stored = tmp_path / "stored"
-    shutil.copytree(folder, stored)
-    path = stored / "cubins" / f"acme_{NAME}.c"
-    cubin = cubin_without_code(shipped_plans()[NAME])
-    numbers = ", ".join(map(str, cubin))
-    path.write_text(
-        '#include "../src/acme_internal.h"\n'
-        f"static const unsigned char bytes[] = {{{numbers}}};\n"
-        f"const acme_image acme_{NAME}_image = {{NULL, 0, bytes, sizeof bytes}};\n"
-    )
-    library = build(source=stored)
+def test_the_driver_gets_the_machine_code_of_the_folder(build, launcher) -> None:
+    library = build()
     assert launch(library) == 0
+    cubin = cubin_without_code(shipped_plans()[NAME])
     assert launcher.stand_in.images[0].data == cubin
+    assert library.kernel(f"acme_{NAME}").sha256() == hashlib.sha256(cubin).hexdigest()

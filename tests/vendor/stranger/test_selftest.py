@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from fa4gen.vendor.image import to_text
 from tests.vendor.stranger.tools import Objects, call
 
 
@@ -19,20 +18,11 @@ class Mistake:
     said: str
 
 
-FIRST_DIGITS = to_text(b"\x7fELF\x02\x01\x01")[:2]
 MISTAKES = {
     "machine code": Mistake(
         "cubins/acme_d64_dense_small_bf16.c",
-        f'\n"{FIRST_DIGITS}',
-        '\n"$$',
-        ("cubins/acme_d64_dense_small_bf16.c",),
-        "acme_kernel_sha256 gives",
-    ),
-    "another kernel's code": Mistake(
-        "cubins/acme_d64_dense_small_bf16.c",
-        "{rows, ",
-        "{NULL, 0, (const unsigned char *)rows, 1000, 0, NULL}; "
-        "static const acme_image spare = {rows, ",
+        "0x7f,0x45,",
+        "0x7f,0x46,",
         ("cubins/acme_d64_dense_small_bf16.c",),
         "the machine code has SHA-256",
     ),
@@ -86,7 +76,7 @@ def test_wrong_calls_are_refused(compiled: Objects, words: tuple[str, ...], said
 def test_a_struct_of_another_size_does_not_compile(objects: Objects) -> None:
     place = objects.folder / "include/acme.h"
     text = place.read_text()
-    place.write_text(text.replace("\tdouble softmax_scale;", "\tdouble more, softmax_scale;"))
+    place.write_text(text.replace("  double softmax_scale;", "  double more, softmax_scale;"))
     source = objects.folder / "test/selftest.c"
     command = (objects.compiler, *objects.flags, "-fsyntax-only", source)
     said = call(*command, cwd=objects.build, status=None)

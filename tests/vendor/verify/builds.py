@@ -20,7 +20,6 @@ from fa4gen.vendor.model import Request
 from fa4gen.vendor.standin import StandIn
 from fa4gen.verify.family import family_of
 from fa4gen.verify.judge import judge
-from tests.vendor.anchors import with_tabs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,10 +55,9 @@ class Edit:
 
     def of(self, text: str) -> str:
         head, anchor, rest = text.partition(self.anchor) if self.anchor else ("", "", text)
-        old = with_tabs(self.old)
-        assert rest.count(old) == 1 or self.anchor, f"{self.path}: {self.old}"
-        assert old in rest, f"{self.path}: {self.old}"
-        return head + anchor + rest.replace(old, self.new, 1)
+        assert rest.count(self.old) == 1 or self.anchor, f"{self.path}: {self.old}"
+        assert self.old in rest, f"{self.path}: {self.old}"
+        return head + anchor + rest.replace(self.old, self.new, 1)
 
 
 @dataclass
