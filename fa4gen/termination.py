@@ -7,16 +7,18 @@ of its own and turns the exception into another, as NumPy does.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 Handler = Callable[[int, FrameType | None], object]
 
 TERMINATED = 143
 """Exit status after SIGTERM, as shells have it."""
+HELD = {signal.SIGINT, signal.SIGTERM}
 LATER_S = 0.01
 """After which an exception is raised that a finaliser or an import was in the way of."""
 
@@ -78,3 +80,35 @@ def _raise_later(unraisable: sys.UnraisableHookArgs) -> None:
         _call_soon(again)
     else:
         sys.__unraisablehook__(unraisable)
+
+
+def unblock_signals() -> None:
+    """Take Ctrl-C and SIGTERM again, which the parent blocked: see ``signals_held``."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD)
+
+
+@contextlib.contextmanager
+def signals_held() -> Iterator[None]:
+    """Block Ctrl-C and SIGTERM within the block, also for processes that it starts.
+
+    Without this a worker that is still importing would print a traceback, and a parent that ends
+    would miss one that is half started. Workers unblock them once they are ready.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    # Other threads may take a signal that this one blocks; Python handles it here nevertheless.
+    handlers = {n: signal.signal(n, lambda number, _: came.append(number)) for n in HELD}
+    has_masks = hasattr(signal, "pthread_sigmask")
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, HELD) if has_masks else None
+    try:
+        yield
+    finally:
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])

@@ -1,12 +1,14 @@
 """Worker processes: they may crash or hang alone, and never outlive the process that started them.
 
-All worker processes are made here. A worker leaves Ctrl-C to its parent, ends on SIGTERM like a
-program that exits, with what it runs, and ends when its parent is gone.
+All worker processes are made here, by multiprocessing. A worker leaves Ctrl-C to its parent, ends
+on SIGTERM like a program that exits, with what it runs, and ends when its parent is gone. A pool of
+concurrent.futures ends with the first worker that crashes, and has no limit of time for a task.
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import pickle
 import signal
@@ -14,15 +16,17 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.termination import TERMINATED, exit_on_sigterm
-from fa4gen.worker_process import fork, signals_held, spawn, unblock_signals
+from fa4gen.termination import TERMINATED, exit_on_sigterm, signals_held, unblock_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -82,8 +86,16 @@ class Worker(Generic[Task, Result]):
     def __init__(self, function: Callable[[Task], Done[Result]], *, inherit: bool = False) -> None:
         # a fork copies locks as they are: only where no other thread can hold one
         forks = inherit and sys.platform == "linux" and threading.active_count() == 1
-        with signals_held():
-            self._process, self.connection = (fork if forks else spawn)(_serve, function)
+        context: Any = multiprocessing.get_context("fork" if forks else "spawn")
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, function))
+        if not forks and sys.platform != "win32":
+            resource_tracker.ensure_running()  # its start would unblock signals
+        with signals_held(), _without_main_module():
+            self._process.start()
+        theirs.close()  # its end is then seen when the worker dies
+        # before multiprocessing waits for it at exit; a forked copy of this object does nothing
+        weakref.finalize(self, _kill_child, self._process, os.getpid())
         self.task: Task | None = None
         """What it works on."""
         self.deadline = float("inf")
@@ -158,19 +170,28 @@ def run_tasks(
 
 
 def map_tasks(
-    function: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int, inherit: bool = False
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    *,
+    jobs: int,
+    inherit: bool = False,
+    cost: Callable[[Task], float] = lambda _: 0.0,
+    on_done: Callable[[], object] = lambda: None,
 ) -> Iterator[Result]:
     """Yield ``function`` of each task in the order of ``tasks``, computed by ``jobs`` processes.
 
-    Raises what the function raises, and LostWorkerError for a process that ended early.
+    Tasks of high ``cost`` begin first, so that all processes end together; ``on_done`` is called
+    after each task. Raises what the function raises, and LostWorkerError for a process that ended
+    early.
     """
-    numbered = enumerate(tasks)
+    numbered = sorted(enumerate(tasks), key=lambda pair: -cost(pair[1]))
     outcomes = run_tasks(partial(_numbered, function), numbered, jobs=jobs, inherit=inherit)
     ready: dict[int, Result] = {}
     following = 0
     with contextlib.closing(outcomes):
         for (number, _), outcome in outcomes:
             ready[number] = result_of(outcome)
+            on_done()
             while following in ready:
                 yield ready.pop(following)
                 following += 1
@@ -194,6 +215,17 @@ def end_workers(workers: Sequence[Worker[Any, Any]]) -> None:
         worker.end()
 
 
+@contextlib.contextmanager
+def _without_main_module() -> Iterator[None]:
+    """Hide the main module, which a spawned process would run again: a script may have no guard."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 def _ready(workers: Sequence[Worker[Task, Result]]) -> list[Worker[Task, Result]]:
     """Wait for workers that have answered, died or run out of time."""
     busy = [worker for worker in workers if worker.task is not None]
@@ -202,6 +234,11 @@ def _ready(workers: Sequence[Worker[Task, Result]]) -> list[Worker[Task, Result]
     answered = wait([worker.connection for worker in busy], timeout)
     now = time.monotonic()
     return [w for w in busy if w.connection in answered or w.deadline <= now]
+
+
+def _kill_child(process: Any, parent: int) -> None:
+    if os.getpid() == parent:
+        process.kill()
 
 
 def _exit_words(code: int | None) -> str:
@@ -218,11 +255,9 @@ def _numbered(function: Callable[[Task], Result], task: tuple[int, Task]) -> Don
 # ---- in the worker
 
 
-def _serve(
-    connection: Connection, function: Callable[[Any], Done[Any]], wait_for_parent: Callable[[], Any]
-) -> None:
+def _serve(connection: Connection, function: Callable[[Any], Done[Any]]) -> None:
     """Run tasks until the other side closes the connection."""
-    _become_worker(wait_for_parent)
+    _become_worker()
     while True:
         try:
             task = connection.recv()
@@ -247,10 +282,10 @@ def _raised(error: Exception) -> Lost:
     return Lost(reason, details, error)
 
 
-def _become_worker(wait_for_parent: Callable[[], Any]) -> None:
+def _become_worker() -> None:
     signal.signal(signal.SIGINT, _leave_to_parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, args=(wait_for_parent,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     unblock_signals()  # one that came meanwhile ends the process silently
     exit_on_sigterm()
 
@@ -259,8 +294,10 @@ def _leave_to_parent(*_: object) -> None:
     """Do nothing; unlike SIG_IGN, programs that the worker runs do not inherit it."""
 
 
-def _end_with_parent(wait_for_parent: Callable[[], Any]) -> None:
-    wait_for_parent()
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_S)
     os._exit(TERMINATED)

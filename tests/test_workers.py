@@ -237,26 +237,6 @@ def test_commands(tmp_path: Path, command: str, number: signal.Signals) -> None:
     assert "Traceback" not in errors
 
 
-KILLED = """
-import os, _posixsubprocess
-start = _posixsubprocess.fork_exec
-def killed(*args):
-    start(*args)
-    if any(b"spawn" in bytes(os.fsencode(word)) for word in args[0]):
-        os.kill(os.getpid(), 9)
-_posixsubprocess.fork_exec = killed
-from fa4gen.workers import Done, run_tasks
-list(run_tasks(Done, [1], jobs=1))
-"""
-
-
-@in_proc
-def test_a_worker_that_starts_without_its_parent_ends_silently() -> None:
-    process = start("-c", KILLED)
-    _, errors = process.communicate(timeout=LIMIT_S)  # until the worker has closed stderr, too
-    assert (process.returncode, errors) == (-9, "")
-
-
 @in_proc
 def test_a_closed_stdin_changes_nothing() -> None:
     code = "from fa4gen.workers import Done, run_tasks; print(list(run_tasks(Done, [1], jobs=1)))"
@@ -268,13 +248,15 @@ def test_a_closed_stdin_changes_nothing() -> None:
 
 
 MASKS = """
-import signal, sys
+import os, signal, _posixsubprocess
 from fa4gen.workers import Done, run_tasks
-def count(event, args):
-    if event == "subprocess.Popen":
+start = _posixsubprocess.fork_exec
+def started(*args):
+    if any(b"spawn_main" in os.fsencode(word) for word in args[0]):
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
         print(sorted(int(s) for s in blocked & {signal.SIGINT, signal.SIGTERM}))
-sys.addaudithook(count)
+    return start(*args)
+_posixsubprocess.fork_exec = started
 list(run_tasks(Done, [1, 2], jobs=2))
 """
 
@@ -283,3 +265,63 @@ list(run_tasks(Done, [1, 2], jobs=2))
 def test_every_worker_starts_with_its_signals_held() -> None:
     done = subprocess.run([sys.executable, "-c", MASKS], capture_output=True, text=True, check=True)
     assert done.stdout == "[2, 15]\n" * 2, done.stderr
+
+
+def test_a_script_needs_no_guard(tmp_path: Path) -> None:
+    """A worker that ran the user's script again would start workers of its own."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from fa4gen.workers import map_tasks\nprint(*map_tasks(abs, [-1], jobs=1))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False, timeout=LIMIT_S
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+ABANDONED = """
+import sys
+from fa4gen.workers import Done, run_tasks
+sys.kept = run_tasks(Done, [1, 2], jobs=1)
+print(next(sys.kept))
+"""
+
+
+def test_workers_that_nobody_ended_do_not_hold_up_the_exit() -> None:
+    """An interactive session keeps the frames of its last error, and with them workers."""
+    done = subprocess.run(
+        [sys.executable, "-c", ABANDONED],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_longest_task_begins_first_and_each_is_counted() -> None:
+    begun = "__import__('time').monotonic()"
+    done: list[int] = []
+    times = list(
+        map_tasks(eval, [begun, f"{begun} ", f" {begun}  "], jobs=1, cost=len,
+                  on_done=lambda: done.append(len(done)))
+    )  # fmt: skip
+    assert times == sorted(times, reverse=True)
+    assert done == [0, 1, 2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems copy no process")
+def test_workers_inherit_what_was_loaded_where_no_other_thread_runs() -> None:
+    code = """
+import sys, threading
+from fa4gen.workers import map_tasks
+sys.loaded = 1
+task = "getattr(__import__('sys'), 'loaded', 0)"
+found = [next(map_tasks(eval, [task], jobs=1, inherit=inherit)) for inherit in (True, False)]
+over = threading.Event()
+threading.Thread(target=over.wait).start()
+print(*found, *map_tasks(eval, [task], jobs=1, inherit=True))
+over.set()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1 0 0\n"

@@ -18,7 +18,6 @@ from fa4gen.verify.family import family_of
 from fa4gen.verify.further import exercise_of, run_further, with_places
 from fa4gen.verify.judge import judge
 from fa4gen.verify.report import coverage_problems
-from fa4gen.verify.share import share_work
 from fa4gen.verify.verdict import CaseVerdict, Check, Failure, Verdict
 
 if TYPE_CHECKING:
@@ -214,10 +213,12 @@ def verify_kernel(
     verdicts: list[CaseVerdict | None]
     if shared:
         assert pick is not None
-        elsewhere = partial(_check_elsewhere, plan, compiled, pick, options.seed)
+        from fa4gen.workers import map_tasks
+
+        check = partial(_check_in_worker, plan, compiled, pick, options.seed)
         cost = family_of(plan).cost
-        verdicts = share_work(
-            chosen, kernel.check, elsewhere, jobs, cost=cost, inherit=True, on_done=counter.count
+        verdicts = list(
+            map_tasks(check, chosen, jobs=jobs, inherit=True, cost=cost, on_done=counter.count)
         )
     else:
         verdicts = kernel.check_all(chosen, counter, until_failure=options.until_failure)
@@ -270,7 +271,7 @@ def _places(unit: Unit, compiled: CompiledKernel, lines: Sequence[int]) -> dict[
     return ptx_places(unit, compiled.ptx, lines, find_compiler(compiled.compiler))
 
 
-def _check_elsewhere(
+def _check_in_worker(
     plan: Plan, compiled: CompiledKernel, pick: PickBackend, seed: int, case: NamedCase
 ) -> CaseVerdict | None:
     """Check one case of a kernel in a process that may have checked other cases of it."""
@@ -285,19 +286,17 @@ def _loaded(plan: Plan, compiled: CompiledKernel, pick: PickBackend, seed: int) 
 
 
 class _Counter:
-    """Counts the cases that are done, in any thread."""
+    """Counts the cases that are done."""
 
     def __init__(self, total: int, on_case: OnCase | None) -> None:
         self._total = total
         self._done = 0
         self._on_case = on_case
-        self._lock = threading.Lock()
 
     def count(self) -> None:
-        with self._lock:
-            self._done += 1
-            if self._on_case:
-                self._on_case(self._done, self._total)
+        self._done += 1
+        if self._on_case:
+            self._on_case(self._done, self._total)
 
 
 class _Kernel:
