@@ -1,6 +1,6 @@
 """Temporary files: what a killed process left of them is recognised by its name and age.
 
-Files are written to ``.NAME.PID.tmp`` and renamed; in cache folders to ``.new-PID-*``.
+Files are written to ``.NAME.PID.tmp`` and renamed; in cache folders to ``.new-*``.
 """
 
 from __future__ import annotations
@@ -9,47 +9,24 @@ import os
 import re
 import shutil
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-LEFT_AFTER_S = 600.0
-"""Younger files are never taken for left over: their process may run on another machine."""
-NAMELESS_AFTER_S = 86400.0
-"""The same for files whose process cannot be looked for."""
-_BESIDE = re.compile(r"\.(?P<name>.+)\.(?P<pid>[0-9]+)\.tmp")
-_CACHED = re.compile(r"\.(new|old)-((?P<pid>[0-9]+)-)?[A-Za-z0-9_]+")
+LEFT_AFTER_S = 3600.0
+"""Younger files are never taken for left over: no process takes as long for one."""
+NEW_IN_CACHE = ".new-"
+"""The beginning of names of temporary files in a cache."""
+_BESIDE = re.compile(r"\.(?P<name>.+)\.[0-9]+\.tmp")
+_CACHED = re.compile(r"\.(new|old)-[A-Za-z0-9_-]+")
 
 
 def temporary_path(path: Path) -> Path:
     """Return where this process writes what is then renamed to ``path``."""
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
-
-
-@contextmanager
-def scratch_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
-    """Make a folder in ``parent``, or among temporary files, and delete it at the end.
-
-    Unlike ``tempfile.TemporaryDirectory`` also where Ctrl-C comes while it is made.
-    """
-    import secrets
-    import tempfile
-    from pathlib import Path
-
-    path = Path(parent or tempfile.gettempdir()) / f"{prefix}{secrets.token_hex(8)}"
-    try:
-        path.mkdir(mode=0o700)
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def cache_prefix(kind: str) -> str:
-    """Return what the names of temporary files of this process in a cache begin with."""
-    return f".{kind}-{os.getpid()}-"
 
 
 def leftovers(folder: Path, beginning: str = "") -> list[Path]:
@@ -62,7 +39,7 @@ def leftovers(folder: Path, beginning: str = "") -> list[Path]:
         for path in _entries(folder)
         if (found := _BESIDE.fullmatch(path.name))
         and found["name"].startswith(beginning)
-        and _is_left(path, int(found["pid"]))
+        and _is_left(path)
     ]
 
 
@@ -83,8 +60,7 @@ def clean_cache(folders: Iterable[Path]) -> None:
     """Delete what killed processes left in folders of a cache; an error leaves it there."""
     for folder in folders:
         for path in _entries(folder):
-            found = _CACHED.fullmatch(path.name)
-            if found and _is_left(path, int(found["pid"]) if found["pid"] else None):
+            if _CACHED.fullmatch(path.name) and _is_left(path):
                 if path.is_dir():
                     shutil.rmtree(path, ignore_errors=True)
                 else:
@@ -100,21 +76,8 @@ def _entries(folder: Path) -> Iterator[Path]:
     yield from (folder / name for name in names)
 
 
-def _is_left(path: Path, process: int | None) -> bool:
+def _is_left(path: Path) -> bool:
     try:
-        age = time.time() - path.lstat().st_mtime
+        return time.time() - path.lstat().st_mtime > LEFT_AFTER_S
     except OSError:  # it has just gone
         return False
-    if process is None or os.name == "nt":  # Windows: os.kill would end the process
-        return age > NAMELESS_AFTER_S
-    return age > LEFT_AFTER_S and not _runs(process)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError) as error:  # it runs as somebody else; or no such number
-        return not isinstance(error, OverflowError)
-    return True

@@ -20,7 +20,6 @@ import weakref
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -90,6 +89,8 @@ class Worker(Generic[Task, Result]):
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, function))
         if not forks and sys.platform != "win32":
+            from multiprocessing import resource_tracker
+
             resource_tracker.ensure_running()  # its start would unblock signals
         with signals_held(), _without_main_module():
             self._process.start()

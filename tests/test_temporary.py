@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,22 +16,14 @@ import pytest
 from fa4gen.cli.main import main
 from fa4gen.render.compiled import CompiledTemplates
 from fa4gen.render.write import write_text
-from fa4gen.temporary import leftovers, scratch_folder, temporary_path
+from fa4gen.temporary import LEFT_AFTER_S, leftovers, temporary_path
 from fa4gen.toolchain.cache import Cache, Entry
 from fa4gen.toolchain.model import Built
 
 CONFIG = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 128\n"
 
 
-@pytest.fixture
-def gone() -> int:
-    """The number of a process that has ended."""
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
-
-
-def old(path: Path, seconds: float = 3600) -> Path:
+def old(path: Path, seconds: float = LEFT_AFTER_S + 60) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         path.write_text("half")
@@ -41,12 +32,11 @@ def old(path: Path, seconds: float = 3600) -> Path:
     return path
 
 
-def test_only_old_files_of_ended_processes_are_left_over(tmp_path: Path, gone: int) -> None:
-    left = old(tmp_path / f".a.cu.{gone}.tmp")
-    old(tmp_path / f".a.cu.{os.getpid()}.tmp")
-    old(tmp_path / f".a.h.{gone}.tmp", 60)
-    old(tmp_path / f".a.cu.{gone}.tmp.mine")
-    old(tmp_path / f"a.cu.{gone}.tmp")
+def test_only_old_files_are_left_over(tmp_path: Path) -> None:
+    left = old(tmp_path / ".a.cu.7.tmp")
+    old(tmp_path / ".a.h.7.tmp", LEFT_AFTER_S - 60)
+    old(tmp_path / ".a.cu.7.tmp.mine")
+    old(tmp_path / "a.cu.7.tmp")
     old(tmp_path / ".a.cu.tmp")
     other = old(tmp_path / f".b.{'9' * 30}.tmp")
     assert leftovers(tmp_path) == [left, other]
@@ -55,14 +45,14 @@ def test_only_old_files_of_ended_processes_are_left_over(tmp_path: Path, gone: i
 
 
 def test_render_removes_and_check_mentions_what_a_killed_render_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], gone: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("one.yaml").write_text(CONFIG)
     assert main(["render", "one.yaml"]) == 0
-    beside = old(Path(f"generated/sm_90a/one/.one.cu.{gone}.tmp"))
-    alone = old(Path(f"generated/sm_90a/two/.two_barriers.h.{gone}.tmp"))
-    of_user = old(Path(f"generated/sm_90a/one/.notes.{gone}.tmp"))
+    beside = old(Path("generated/sm_90a/one/.one.cu.7.tmp"))
+    alone = old(Path("generated/sm_90a/two/.two_barriers.h.7.tmp"))
+    of_user = old(Path("generated/sm_90a/one/.notes.7.tmp"))
     capsys.readouterr()
     assert main(["check", "one.yaml", "--format", "json"]) == 0
     captured = capsys.readouterr()
@@ -113,25 +103,22 @@ def test_a_render_that_is_ended_while_writing(tmp_path: Path, ending: signal.Sig
         assert not (tmp_path / "generated").exists()
 
 
-def test_the_cache_of_templates_is_cleaned_when_code_is_kept(tmp_path: Path, gone: int) -> None:
-    dead = old(tmp_path / f".new-{gone}-abc_12")
-    nameless = old(tmp_path / ".new-k3j2_8z", 100_000)
+def test_the_cache_of_templates_is_cleaned_when_code_is_kept(tmp_path: Path) -> None:
+    dead = old(tmp_path / ".new-k3j2_8z")
     kept = [
-        old(tmp_path / f".new-{os.getpid()}-abc_12"),
-        old(tmp_path / ".new-k3j2_8y"),
-        old(tmp_path / f".new-{gone}-abc_13", 60),
+        old(tmp_path / ".new-k3j2_8y", LEFT_AFTER_S - 60),
+        old(tmp_path / ".newer"),
     ]
     templates = CompiledTemplates(tmp_path, "today")
     templates.code("t", tmp_path / "t.j2", "text", lambda: compile("1", "t", "eval"))
     assert not dead.exists()
-    assert not nameless.exists()
     assert all(path.exists() for path in kept)
     assert len(list(tmp_path.iterdir())) == len(kept) + 1
 
 
-def test_the_cache_of_kernels_is_cleaned_when_one_is_kept(tmp_path: Path, gone: int) -> None:
+def test_the_cache_of_kernels_is_cleaned_when_one_is_kept(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
-    dead = cache.folder("ab" * 32).parent / f".new-{gone}-abc_12"
+    dead = cache.folder("ab" * 32).parent / ".new-abc_12"
     old(dead / "kernel.ptx")
     old(dead)
     assert cache.store("cd" * 32, {}, Entry(Built("ptx", b"cubin", ""), 1.0)) == ""
@@ -139,30 +126,8 @@ def test_the_cache_of_kernels_is_cleaned_when_one_is_kept(tmp_path: Path, gone: 
     assert cache.load("cd" * 32) is not None
 
 
-def test_a_file_that_is_written_again_takes_its_leftovers_along(tmp_path: Path, gone: int) -> None:
-    left = old(tmp_path / f".report.json.{gone}.tmp")
+def test_a_file_that_is_written_again_takes_its_leftovers_along(tmp_path: Path) -> None:
+    left = old(tmp_path / ".report.json.7.tmp")
     write_text(tmp_path / "report.json", "{}")
     assert not left.exists()
     assert temporary_path(Path("a.json")).name == f".a.json.{os.getpid()}.tmp"
-
-
-def test_a_scratch_folder_is_gone_at_the_end(tmp_path: Path) -> None:
-    with suppress(ValueError), scratch_folder("fa4gen-", tmp_path) as folder:
-        (folder / "file").touch()
-        raise ValueError
-    assert not list(tmp_path.iterdir())
-
-
-def test_ctrl_c_while_a_scratch_folder_is_made_leaves_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make = os.mkdir
-
-    def interrupted(*arguments: object, **options: object) -> None:
-        make(*arguments, **options)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "mkdir", interrupted)
-    with pytest.raises(KeyboardInterrupt), scratch_folder("fa4gen-", tmp_path):
-        pytest.fail("it was interrupted")
-    assert not list(tmp_path.iterdir())

@@ -162,6 +162,11 @@ def processes(session: int) -> dict[int, str]:
     return found
 
 
+def running(session: int) -> list[str]:
+    """Command lines of a program and its workers: without multiprocessing's own process."""
+    return [line for line in processes(session).values() if "resource_tracker" not in line]
+
+
 def wait_until(condition, what: str) -> None:
     deadline = time.monotonic() + LIMIT_S
     while not condition():
@@ -180,7 +185,7 @@ def end(process: subprocess.Popen[str], number: signal.Signals, workers: int) ->
     """Signal the parent alone once there are ``workers``; its stderr when all are gone."""
     session = process.pid
     try:
-        wait_until(lambda: len(processes(session)) > workers, "no workers")
+        wait_until(lambda: len(running(session)) > workers, "no workers")
         process.send_signal(number)
         _, errors = process.communicate(timeout=LIMIT_S)
         wait_until(lambda: not processes(session), f"left behind: {processes(session)}")
@@ -207,7 +212,8 @@ def test_workers_amid_their_work_end_with_the_parent(
     time.sleep(0.5)  # some workers idle or importing, some asleep
     errors = end(process, number, 1)
     assert process.returncode == status
-    assert "Traceback" not in errors.replace("Traceback (most recent call last)", "", 1)
+    if number != signal.SIGKILL:
+        assert "Traceback" not in errors.replace("Traceback (most recent call last)", "", 1)
 
 
 @in_proc
@@ -234,7 +240,8 @@ def test_commands(tmp_path: Path, command: str, number: signal.Signals) -> None:
     errors = end(process, number, 1)
     expected = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
     assert process.returncode == expected[number]
-    assert "Traceback" not in errors
+    if number != signal.SIGKILL:  # a worker that was about to start may say that its parent is gone
+        assert "Traceback" not in errors
 
 
 @in_proc

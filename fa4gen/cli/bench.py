@@ -19,7 +19,6 @@ from fa4gen.cli.options import (
     shipped_option,
 )
 from fa4gen.counts import counted
-from fa4gen.temporary import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -230,12 +229,14 @@ def _vendored_library(
     if not wanted:
         yield None
         return
+    from tempfile import TemporaryDirectory
+
     from fa4gen.bench.vendored import VendoredLibrary
     from fa4gen.cli.output import note
 
     note(f"vendoring {counted(len(configs), 'kernel')}")
-    with scratch_folder("fa4gen-bench-") as folder:
-        yield VendoredLibrary(configs, folder, settings)
+    with TemporaryDirectory(prefix="fa4gen-bench-") as folder:
+        yield VendoredLibrary(configs, Path(folder), settings)
 
 
 def _measure(

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.temporary import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 ROLE_COLUMNS = ("role", "warps", "waiting", "most for")
 RIGHT = ("warps", "waiting", "cycles for a block")
@@ -26,8 +25,10 @@ def trace_for(trace: Path | None, timeline: Path | None) -> Iterator[Path | None
     if trace is not None or timeline is None:
         yield trace
         return
-    with scratch_folder("fa4gen-") as folder:
-        yield folder / "trace.json"
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="fa4gen-") as folder:
+        yield Path(folder) / "trace.json"
 
 
 def draw_timeline(trace: Path | None, timeline: Path | None, title: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from fa4gen.cache_folder import cache_folder, read_own
-from fa4gen.temporary import cache_prefix, clean_cache
+from fa4gen.temporary import NEW_IN_CACHE, clean_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,7 @@ def _store(file: Path, key: bytes, code: CodeType) -> None:
     with suppress(OSError):  # a run without it is slower and has the same results
         file.parent.mkdir(parents=True, exist_ok=True)
         clean_cache([file.parent])
-        descriptor, private = tempfile.mkstemp(prefix=cache_prefix("new"), dir=file.parent)
+        descriptor, private = tempfile.mkstemp(prefix=NEW_IN_CACHE, dir=file.parent)
         try:
             with os.fdopen(descriptor, "wb") as opened:
                 opened.write(key + hashlib.sha256(content).digest() + content)

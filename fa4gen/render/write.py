@@ -76,19 +76,24 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:
-    """Put every text at its path by a rename, overwriting; what is there already is not touched.
+    """Put every text at its path: see ``write_files``."""
+    write_files({path: text.encode() for path, text in texts.items()})
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Put every content at its path by a rename, overwriting; what is there already stays.
 
     Raises ConfigError, with all files as they were, where one cannot be written, as on a full disk.
     """
-    changes = {path: text for path, text in texts.items() if read_bytes(path) != text.encode()}
+    changes = {path: content for path, content in files.items() if read_bytes(path) != content}
     made: list[Path] = []
     beside: dict[Path, Path] = {}
     try:
-        for path, text in changes.items():
+        for path, content in changes.items():
             remove_leftovers(leftovers(path.parent, path.name))
             _make_folders(path.parent, made)
             beside[path] = temporary_path(path)
-            beside[path].write_bytes(text.encode())
+            beside[path].write_bytes(content)
         # Everything is on disk: from here on there are only renames, a kernel's manifest last.
         for path, temporary in beside.items():
             temporary.replace(path)

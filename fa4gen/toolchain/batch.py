@@ -10,13 +10,13 @@ from fa4gen.errors import CompileError, Fa4genError, MissingCapabilityError, Pro
 from fa4gen.toolchain.cache import content_key, key_ingredients
 from fa4gen.toolchain.compile import compile_kernel, find_compiler, lint_problem
 from fa4gen.toolchain.failures import RefusedError
-from fa4gen.workers import Done, Lost, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.model import CompiledKernel, Compiler, Unit
+    from fa4gen.workers import Done, Lost
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,8 @@ def _in_processes(
     jobs: int,
     done: Callable[[int, Outcome], None],
 ) -> None:
+    from fa4gen.workers import Lost, run_tasks
+
     work = partial(_compile_by_name, compile_one=compile_one)
     tasks_by_name = [(n, tasks[n][0], tasks[n][1].name) for n in numbers]
     for (number, unit, tool), outcome in run_tasks(work, tasks_by_name, jobs=jobs):
@@ -108,6 +110,8 @@ def _in_processes(
 def _compile_by_name(
     task: tuple[int, Unit, str], *, compile_one: Callable[[Unit, Compiler], Outcome]
 ) -> Done[Outcome]:
+    from fa4gen.workers import Done
+
     _, unit, compiler = task
     try:
         tool = _worker_compiler(compiler)

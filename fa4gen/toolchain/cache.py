@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.cache_folder import cache_folder, read_own
 from fa4gen.json_text import parse_json
-from fa4gen.temporary import cache_prefix, clean_cache
+from fa4gen.temporary import NEW_IN_CACHE, clean_cache
 from fa4gen.toolchain.model import Built
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Cache:
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             clean_cache(each for each in folder.parent.parent.iterdir() if each.is_dir())
-            private = Path(tempfile.mkdtemp(prefix=cache_prefix("new"), dir=folder.parent))
+            private = Path(tempfile.mkdtemp(prefix=NEW_IN_CACHE, dir=folder.parent))
             for name, content in data.items():
                 _write_synced(private / name, content)
             _sync_folder(private)
@@ -132,7 +132,7 @@ class Cache:
             if self.load(key) is not None:
                 return
             # Something damaged is in the way: rename it aside, so that readers never see half.
-            aside = Path(tempfile.mkdtemp(prefix=cache_prefix("old"), dir=folder.parent))
+            aside = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
             try:
                 with suppress(FileNotFoundError):  # another process was faster
                     folder.rename(aside / "entry")

@@ -8,10 +8,10 @@ import shutil
 import subprocess
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from fa4gen.errors import MissingCapabilityError, Problem
-from fa4gen.temporary import scratch_folder
 from fa4gen.toolchain.failures import RefusedError, compile_error, unsupported_arch
 from fa4gen.toolchain.model import Built, Unit
 
@@ -89,14 +89,16 @@ class Nvcc:
 
     def build(self, unit: Unit) -> Built:
         """Compile to PTX and cubin; CompileError with places, MissingCapabilityError."""
-        with scratch_folder("fa4gen-nvcc-") as work:
+        with TemporaryDirectory(prefix="fa4gen-nvcc-") as folder:
+            work = Path(folder)
             log = self._compile(unit, work)
             ptx = (work / f"{unit.name}.ptx").read_text()
             return Built(ptx, (work / f"{unit.name}.cubin").read_bytes(), log)
 
     def build_ptx(self, unit: Unit) -> str:
         """Compile to PTX alone: works on units whose PTX is refused."""
-        with scratch_folder("fa4gen-nvcc-") as work:
+        with TemporaryDirectory(prefix="fa4gen-nvcc-") as folder:
+            work = Path(folder)
             ptx = work / f"{unit.name}.ptx"
             try:
                 self._compile(unit, work)
@@ -108,7 +110,8 @@ class Nvcc:
     def assemble(self, ptx: str, arch: str) -> bytes:
         """Make a cubin for ``arch`` of PTX: ptxas alone, which takes a twentieth of the time."""
         unit = Unit("probe", ptx, {}, arch)
-        with scratch_folder("fa4gen-nvcc-") as work:
+        with TemporaryDirectory(prefix="fa4gen-nvcc-") as folder:
+            work = Path(folder)
             self._compile(unit, work, "probe.ptx")
             return (work / "probe.cubin").read_bytes()
 

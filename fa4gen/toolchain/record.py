@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.json_text import parse_json
-from fa4gen.render.write import unwritable
-from fa4gen.temporary import leftovers, remove_leftovers, temporary_path
+from fa4gen.render.write import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,24 +110,9 @@ def write_outputs(outputs: Mapping[str, bytes], folder: Path, force: bool = Fals
                 for path in strange
             )
         )
-    temporary: list[Path] = []
-    try:
-        for name in outputs:
-            remove_leftovers(leftovers(folder, name))
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in outputs.items():
-            temporary.append(temporary_path(folder / name))
-            temporary[-1].write_bytes(content)
-        for name, path in zip(outputs, temporary, strict=True):
-            path.replace(folder / name)
-    except BaseException as error:  # an interruption, too, leaves nothing
-        for path in temporary:
-            with suppress(OSError):
-                path.unlink()
-        if isinstance(error, OSError):
-            raise unwritable(error, folder) from error
-        raise
-    return [folder / name for name in outputs]
+    files = {folder / name: content for name, content in outputs.items()}
+    write_files(files)
+    return list(files)
 
 
 def _not_ours(outputs: Mapping[str, bytes], folder: Path, manifest: str) -> list[Path]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.temporary import scratch_folder
 from fa4gen.verify.blas import use_one_blas_thread
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def verify_folder(
 
     contents = read_contents(Path(folder))
     options = VerifyOptions(seed, patterns, strict=strict)
-    with scratch_folder("fa4gen-vendor-") as scratch:
-        libraries = _build(contents.folder, contents.prefix, scratch, emulate=emulate)
+    with TemporaryDirectory(prefix="fa4gen-vendor-") as scratch:
+        libraries = _build(contents.folder, contents.prefix, Path(scratch), emulate=emulate)
         work = partial(_verify, libraries=libraries, options=options, compiler=compiler)
         found: dict[str, FolderVerdict] = {}
         for verdict in _verdicts(contents.kernels, libraries, work, jobs):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from fa4gen.emulator.program import Program
@@ -19,7 +20,6 @@ from fa4gen.emulator.recorder.messages import ANSWER_HEAD, HEAD, Result, numbers
 from fa4gen.emulator.recorder.session import Session, complain
 from fa4gen.emulator.report import Report
 from fa4gen.emulator.scheduling.limits import Limits
-from fa4gen.temporary import scratch_folder
 
 VARIABLE = "FA4GEN_RECORDER"
 """Environment variable with the socket's path, for the stand-in."""
@@ -169,8 +169,8 @@ def recording(
     """
     options = options or Options()
     library = build_driver(cache)
-    with scratch_folder("fa4gen-") as scratch:
-        recorder = Recorder(Folders(root), options, library, scratch, say, on_launch)
+    with TemporaryDirectory(prefix="fa4gen-", ignore_cleanup_errors=True) as scratch:
+        recorder = Recorder(Folders(root), options, library, Path(scratch), say, on_launch)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(recorder.address))
         listener.listen()
