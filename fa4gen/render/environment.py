@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+from jinja2 import nodes
+from jinja2.ext import Extension
 from jinja2.sandbox import SandboxedEnvironment
 
 from fa4gen.config.paths import shown_path
@@ -24,7 +26,7 @@ from fa4gen.resources import data_root
 if TYPE_CHECKING:
     from types import CodeType
 
-    from jinja2.ext import Extension
+    from jinja2.parser import Parser
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,20 @@ class TemplateSet(jinja2.BaseLoader):
         raise jinja2.TemplateNotFound(name)
 
 
+class Put(Extension):
+    """The statement ``{% put keys.load_block() %}``, which writes lines that a macro has.
+
+    As of every statement, nothing is left of its line: a macro without lines adds no empty one.
+    """
+
+    tags = {"put"}  # noqa: RUF012 (the interface is Jinja's)
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        """Return the node that writes the expression after the word."""
+        line = next(parser.stream).lineno
+        return nodes.Output([parser.parse_expression()], lineno=line)
+
+
 class KernelEnvironment(SandboxedEnvironment):
     """Renders one kernel; ``used`` collects the templates that it loads."""
 
@@ -155,7 +171,7 @@ class KernelEnvironment(SandboxedEnvironment):
             auto_reload=False,
             optimized=False,  # folding constants takes longer than rendering once saves
             finalize=cpp_literal,
-            extensions=("jinja2.ext.do", *templates.extensions),
+            extensions=("jinja2.ext.do", Put, *templates.extensions),
         )
         self.filters["camel"] = camel
 
