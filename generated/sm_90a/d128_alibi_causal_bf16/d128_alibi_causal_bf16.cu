@@ -820,27 +820,6 @@ struct Consumer {
     ++kv.uses;
   }
 
-  // The P.V of the block before, to its end.
-  __device__ __forceinline__ void finish_value() {
-    wgmma_wait<0>();
-    pin(output);
-    release(previous_values());
-  }
-
-  // One more block: its Q.K is issued under the P.V of the block before.
-  template <bool kMasked>
-  __device__ __forceinline__ void step(const Tile& tile, int32 block, const BlockRange& own) {
-    wgmma_wait<kNumPvChunksInFlight>();  // frees the registers of the finished chunks
-    issue_scores();
-    wgmma_wait<0>();
-    pin(scores);
-    pin(output);
-    release(previous_values());
-    release(keys());
-    if (block == own.begin) release_query();
-    process_block<kMasked, false>(tile, block, true);
-  }
-
   // Blocks before this one are so far from all rows of the warpgroup that what is added to their
   // scores may leave no probability that float32 holds.
   __device__ __forceinline__ int32 first_near_block(const Tile& tile) const {
@@ -884,6 +863,27 @@ struct Consumer {
     pin(output);
   }
 
+  // The P.V of the block before, to its end.
+  __device__ __forceinline__ void finish_value() {
+    wgmma_wait<0>();
+    pin(output);
+    release(previous_values());
+  }
+
+  // One more block: its Q.K is issued under the P.V of the block before.
+  template <bool kMasked>
+  __device__ __forceinline__ void step(const Tile& tile, int32 block, const BlockRange& own) {
+    wgmma_wait<kNumPvChunksInFlight>();  // frees the registers of the finished chunks
+    issue_scores();
+    wgmma_wait<0>();
+    pin(scores);
+    pin(output);
+    release(previous_values());
+    release(keys());
+    if (block == own.begin) release_query();
+    process_block<kMasked, false>(tile, block, true);
+  }
+
   // All blocks of a tile, from the last to the first; the Q.K of the last is in flight already.
   __device__ __forceinline__ void compute_tile(const Tile& tile, const BlockRange& own) {
     // The same in all lanes, as far as the compiler can see too: descriptors stay in uniform
@@ -895,7 +895,7 @@ struct Consumer {
     ahead = tile.first_row + place.row + problem.key_rows - problem.query_rows -
             2 * (threadIdx.x % 4) - fragment_column(kBN / 2 - 1);
     tie = kNotYetTied;
-    // Not to be computed again for each block.
+// Not to be computed again for each block.
     pin_float(terms.term0);
     pin_int32(ahead);
     wgmma_wait<0>();
