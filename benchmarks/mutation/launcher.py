@@ -1,4 +1,4 @@
-"""Mutants of the C launcher of vendored folders, verified as ``fa4gen vendor --verify`` does.
+"""Mutants of the C launcher of vendored folders, verified as ``fa4gen vendor verify`` does.
 
 A folder has the kernel of one config, and with it what the launcher does for that kernel alone.
 """

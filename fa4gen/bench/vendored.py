@@ -48,7 +48,7 @@ class VendoredLibrary:
         Raises what compiling kernels raises, and MissingCapabilityError without a C compiler.
         """
         kernels = build_kernels(configs, PREFIX, settings=settings)
-        for name, text in folder_files(Request(PREFIX, tuple(configs)), kernels).items():
+        for name, text in folder_files(Request(PREFIX), kernels).items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")

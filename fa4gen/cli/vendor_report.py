@@ -1,4 +1,4 @@
-"""What ``fa4gen vendor`` prints of a folder that was written or updated."""
+"""Tables, JSON and annotations of folders that ``fa4gen vendor`` wrote or checked."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from fa4gen.vendor.lock import LOCK_NAME
 
 if TYPE_CHECKING:
     from fa4gen.cli.options import OutputFormat
+    from fa4gen.vendor.changes import FileOutcome, FolderPlan
     from fa4gen.vendor.check import FolderVerdict
-    from fa4gen.vendor.write import FileOutcome, FolderPlan
 
-STYLES = {"conflict": "bold red", "merged": "yellow", "kept": "yellow", "missing": "yellow"}
-CHECK_VERDICTS = ("current", "allowed", "stale", "edited", "conflict", "missing", "foreign")
+STYLES = {"refused": "bold red", "kept": "yellow", "missing": "yellow"}
+CHECK_VERDICTS = ("current", "allowed", "stale", "edited", "missing", "foreign")
 CHECK_STYLES = {
     "stale": "yellow",
     "edited": "red",
-    "conflict": "bold red",
     "missing": "yellow",
     "foreign": "magenta",
 }
@@ -91,22 +90,13 @@ def _file_data(plan: FolderPlan, outcome: FileOutcome, diff: bool) -> dict[str, 
     return data | ({"diff": outcome.diff(plan.folder)} if diff else {})
 
 
-def annotate_conflicts(plan: FolderPlan, output_format: OutputFormat) -> None:
-    """Say on stderr what the user has to decide."""
+def report_refused(plan: FolderPlan, output_format: OutputFormat) -> None:
+    """Name on stderr the edited files of which today's version was not written."""
     from fa4gen.cli.output import report
-    from fa4gen.config.paths import shown_path
-    from fa4gen.errors import Problem
+    from fa4gen.vendor.changes import refusal
 
-    for outcome in plan.conflicts:
-        problem = Problem(
-            f"conflict: {outcome.reason}",
-            "Decide between the markers, or take over what you need from your file; then delete "
-            "markers and your file.",
-            shown_path(plan.folder / outcome.path),
-            _first_marker(outcome.after or b""),
-            1,
-        )
-        report(problem, output_format)
+    for outcome in plan.refused:
+        report(refusal(plan.folder, outcome), output_format)
 
 
 def check_data(verdict: FolderVerdict, *, diff: bool) -> dict[str, Any]:
@@ -119,7 +109,7 @@ def check_data(verdict: FolderVerdict, *, diff: bool) -> dict[str, Any]:
         "current": verdict.current,
         "generator": verdict.lock.generator.model_dump(mode="json"),
         "counts": {name: counts[name] for name in CHECK_VERDICTS},
-        "request": list(verdict.request),
+        "request": [*verdict.request, *unasked_lines(verdict)],
         "kernels": [
             {
                 "name": kernel.name,
@@ -158,7 +148,7 @@ def print_check(verdict: FolderVerdict, *, diff: bool) -> None:
     if diff:
         for file in wrong:
             click.echo(file.diff(shown_path(verdict.folder / file.path)), nl=False)
-    for line in verdict.request:
+    for line in (*verdict.request, *unasked_lines(verdict)):
         click.echo(f"{folder}: {line}")
     if verdict.generator_note:
         click.echo(f"{folder}: {verdict.generator_note}")
@@ -176,6 +166,11 @@ def print_check(verdict: FolderVerdict, *, diff: bool) -> None:
         note(f"{folder}: files changed since {name} was proved: that does not count any more.")
 
 
+def unasked_lines(verdict: FolderVerdict) -> list[str]:
+    """Return a line for each kernel and adapter that the project's file does not name."""
+    return [f"{name} is there and not asked for" for name in verdict.unasked]
+
+
 def annotate_check(verdict: FolderVerdict) -> None:
     """Write an annotation for each file that is not current."""
     from fa4gen.cli.output import annotate
@@ -187,9 +182,8 @@ def annotate_check(verdict: FolderVerdict) -> None:
     for file in verdict.files:
         if file.verdict not in ("current", "allowed"):
             path = shown_path(verdict.folder / file.path)
-            line = _first_marker(file.on_disk or b"") or 1
-            found.append(Problem(f"{file.verdict}: {file.reason}", fix, path, line, 1))
-    for text in verdict.request:
+            found.append(Problem(f"{file.verdict}: {file.reason}", fix, path, 1, 1))
+    for text in (*verdict.request, *unasked_lines(verdict)):
         found.append(Problem(text, fix, shown_path(verdict.folder / LOCK_NAME), 1, 1))
     for problem in found:
         annotate("error", problem)
@@ -201,23 +195,21 @@ def _fix(verdict: FolderVerdict) -> str:
 
     if verdict.current:
         return ""
-    found = {file.verdict for file in verdict.files}
-    update = f"fa4gen vendor --update {shown_path(verdict.folder)}"
+    folder = shown_path(verdict.folder)
+    found = {file.verdict for file in verdict.files if not file.path.startswith("cubins/")}
+    of_cubins = {file.verdict for file in verdict.files if file.path.startswith("cubins/")}
+    update = f"fa4gen vendor update {folder}"
     steps = []
-    if "conflict" in found:
-        steps.append("resolve the conflicts")
     if "stale" in found or verdict.request:
         steps.append(update)
+    if of_cubins - {"current", "allowed", "foreign"}:
+        steps.append(f"fa4gen vendor recompile {folder}")
+    if verdict.unasked:
+        steps.append(f"{update} --remove {' --remove '.join(verdict.unasked)}")
     if "missing" in found:
         steps.append(f"{update} --force restores what is missing")
     if "edited" in found:
         steps.append("take the edits back, or list the files under allow in the project's file")
-    if "foreign" in found:
+    if "foreign" in found | of_cubins:
         steps.append("move files of yours elsewhere, or list them under allow")
     return "; ".join(steps) + "."
-
-
-def _first_marker(data: bytes) -> int:
-    """Return the line of the first conflict marker, 0 without one."""
-    lines = data.split(b"\n")
-    return next((n for n, line in enumerate(lines, 1) if line.startswith(b"<<<<<<<")), 0)

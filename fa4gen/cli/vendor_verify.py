@@ -1,26 +1,98 @@
-"""``fa4gen vendor --verify``: verify's cases through the C code of vendored folders."""
+"""``fa4gen vendor verify``: verify's cases through the C code of vendored folders."""
 
 from __future__ import annotations
 
 import os
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
+from fa4gen.cli.options import (
+    FilePath,
+    OutputFormat,
+    format_option,
+    jobs_option,
+    require_gpu_option,
+    show_coverage_option,
+    strict_option,
+)
+from fa4gen.cli.vendor_write import compiler_option
 from fa4gen.counts import counted
 from fa4gen.errors import NotCurrentError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
-    from fa4gen.cli.options import OutputFormat
     from fa4gen.vendor.lock import Lock
     from fa4gen.vendor.verify import FolderVerdict
     from fa4gen.verify.verdict import Verdict
 
 MOST_SHOWN = 8
 """Files that a message names."""
+
+
+@click.command(name="verify")
+@click.argument("folder", type=FilePath(path_type=Path), metavar="[DIR]", required=False)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
+    help="Seed of the inputs; a new one each time when not given. It is printed.",
+)
+@click.option(
+    "--cases",
+    "patterns",
+    multiple=True,
+    metavar="GLOB",
+    help="Only the cases of this name, which prove nothing for the lock.",
+)
+@click.option(
+    "--run-changed",
+    is_flag=True,
+    help="Compile and run C code of DIR also where it is not as fa4gen.lock has it. Without this, "
+    "the command asks on a terminal, and refuses elsewhere.",
+)
+@strict_option
+@show_coverage_option
+@require_gpu_option
+@compiler_option
+@jobs_option
+@format_option
+def command(
+    folder: Path | None,
+    seed: int | None,
+    patterns: tuple[str, ...],
+    run_changed: bool,
+    strict: bool,
+    show_coverage: bool,
+    require_gpu: bool,
+    compiler: str,
+    jobs: int,
+    output_format: OutputFormat,
+) -> int:
+    """Build DIR with the host's compiler and run verify's cases through it.
+
+    Compiles and runs the C code of DIR, and says so before it does. Ends with status 1 when a
+    kernel fails; what is proved is written into fa4gen.lock, and counts until a file changes that
+    decides a run. Without DIR, in every folder of the project.
+    """
+    from fa4gen.vendor.targets import folders_to_read
+
+    call = VerifyCall(
+        seed,
+        patterns,
+        run_changed,
+        strict,
+        show_coverage,
+        require_gpu,
+        compiler,
+        jobs,
+        output_format,
+    )
+    return call.run([target.folder for target in folders_to_read(folder)])
 
 
 @dataclass(frozen=True)
@@ -43,7 +115,6 @@ class VerifyCall:
 
         use_one_blas_thread()  # before anything imports NumPy
         from fa4gen.cli.output import note
-        from fa4gen.cli.vendor_recover import make_good
         from fa4gen.cli.verify import (
             check_cases,
             document_of,
@@ -57,8 +128,6 @@ class VerifyCall:
         from fa4gen.vendor.locked import locked_configs
         from fa4gen.verify.run import VerifyOptions
 
-        for folder in folders:
-            make_good(folder)
         locks = [read_lock(folder) for folder in folders]  # all are ours before any is verified
         if self.require_gpu:
             from fa4gen.runtime.device import require_device
@@ -67,7 +136,9 @@ class VerifyCall:
                 require_device(arch)
         seed = new_seed() if self.seed is None else self.seed
         planned = [
-            (loaded, build_plan(loaded.config)) for lock in locks for loaded in locked_configs(lock)
+            (loaded, build_plan(loaded.config))
+            for lock in locks
+            for loaded in locked_configs(lock.kernels)
         ]
         check_cases(planned, VerifyOptions(seed, self.patterns))
         changed = _changed(folders, locks)
@@ -119,7 +190,7 @@ class VerifyCall:
                 compiler=self.compiler,
             )
         agreed = ("--run-changed",) if self.run_changed else ()
-        again = ("fa4gen", "vendor", "--verify", shown_path(folder), *agreed)
+        again = ("fa4gen", "vendor", "verify", shown_path(folder), *agreed)
         verdicts = [replace(v, verdict=replace(v.verdict, again=again)) for v in verdicts]
         lines = [f"note: {text}" for verdict in verdicts for text in verdict.notes]
         if self.patterns:
@@ -145,8 +216,6 @@ def _changed(folders: Sequence[Path], locks: Sequence[Lock]) -> dict[Path, dict[
 
 def _ask_for(changed: Mapping[Path, Mapping[str, str]]) -> None:
     """Ask on a terminal whether changed code is to be run; NotCurrentError where it is not."""
-    import click
-
     from fa4gen.cli.output import note
 
     problems = [_refusal(folder, files) for folder, files in changed.items()]
@@ -166,8 +235,8 @@ def _refusal(folder: Path, files: Mapping[str, str]) -> Problem:
         listed.append(f"and {counted(len(files) - MOST_SHOWN, 'file')} more")
     file = shown_path(folder)
     return Problem(
-        "--verify compiles and runs C code here, and some of it is not as fa4gen.lock has it: "
+        "verify compiles and runs C code here, and some of it is not as fa4gen.lock has it: "
         f"{', '.join(listed)}",
-        f"See it with fa4gen vendor --check {file} --diff; --run-changed agrees to run it.",
+        f"See it with fa4gen vendor check {file} --diff; --run-changed agrees to run it.",
         file,
     )

@@ -62,11 +62,11 @@ KINDS: Mapping[Kind, KindFacts] = {
     "sweep": KindFacts("a sweep", "`fa4gen sweep FILE` runs it."),
     "set": KindFacts(
         "a set of kernels",
-        "`fa4gen vendor` and fa4gen.load take it where its name ends with .set.yaml.",
+        "`fa4gen vendor add` and fa4gen.load take it where its name ends with .set.yaml.",
     ),
     "table": KindFacts(
         "a tuning table",
-        "`fa4gen check`, `fa4gen vendor` and fa4gen.load take it where its name ends with "
+        "`fa4gen check`, `fa4gen vendor add` and fa4gen.load take it where its name ends with "
         ".tuning.yaml.",
     ),
     "launch": KindFacts("a launch file", "`fa4gen emulate KERNEL.ptx --launch FILE` runs it."),
@@ -108,9 +108,9 @@ KINDS: Mapping[Kind, KindFacts] = {
         "a file of results", "`fa4gen sweep` and `fa4gen tune` resume from it by --results FILE."
     ),
     "lock": KindFacts(
-        "the lock of a vendored folder", "`fa4gen vendor --check DIR` takes its folder."
+        "the lock of a vendored folder", "`fa4gen vendor check DIR` takes its folder."
     ),
-    "vendored folder": KindFacts("a vendored folder", "`fa4gen vendor --check FILE` takes it."),
+    "vendored folder": KindFacts("a vendored folder", "`fa4gen vendor check FILE` takes it."),
     "launch folder": KindFacts(
         "a recorded launch", "`fa4gen emulate FILE/kernel.ptx --launch FILE/launch.yaml` runs it."
     ),

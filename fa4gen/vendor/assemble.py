@@ -1,4 +1,4 @@
-"""All files of a vendored folder as bytes, the lock and the originals among them."""
+"""The files of a vendored folder as bytes, and its lock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from fa4gen.vendor.lock import (
     proof_sha256,
 )
 from fa4gen.vendor.locked import config_source
-from fa4gen.vendor.originals import ORIGINALS, pack_originals
 from fa4gen.version import __version__
 
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ def assemble(
     """Return the folder that ``request`` asks for. Raises ConfigError, TemplateError."""
     _refuse_views(request, kernels)
     files = text_files(request, kernels, templates)
-    files[ORIGINALS] = pack_originals(files)
     hashes = {path: sha256(data) for path, data in sorted(files.items())}
     lock = Lock(
         generator=Generator(version=__version__, commit=generator_commit()),
@@ -71,7 +69,7 @@ def assemble(
 def text_files(
     request: Request, kernels: Sequence[PlannedKernel], templates: TemplateSet
 ) -> dict[str, bytes]:
-    """Return every file but the lock and the originals, by path; see ``folder_files``."""
+    """Return every file but the lock, by path; see ``folder_files``."""
     try:
         texts = folder_files(request, kernels, templates)
     except jinja2.TemplateError as error:

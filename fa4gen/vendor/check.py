@@ -6,7 +6,6 @@ would come out differently is stale. So the result does not depend on this machi
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
@@ -15,15 +14,12 @@ from fa4gen.config.paths import shown_path
 from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.render.manifest import config_data, sha256
 from fa4gen.vendor.assemble import text_files
+from fa4gen.vendor.changes import UNKNOWN, unified_diff
 from fa4gen.vendor.cubins import recorded_sources
 from fa4gen.vendor.kernels import render_kernels
 from fa4gen.vendor.lock import LOCK_NAME, Lock, proof_sha256, read_lock
 from fa4gen.vendor.locked import locked_choices, locked_configs, locked_request
-from fa4gen.vendor.merge import has_conflict
 from fa4gen.vendor.on_disk import foreign_files, is_free, links_in, read_file
-from fa4gen.vendor.originals import ORIGINALS
-from fa4gen.vendor.transaction import refuse_pending
-from fa4gen.vendor.write import unified_diff
 from fa4gen.version import __version__
 
 if TYPE_CHECKING:
@@ -34,8 +30,7 @@ if TYPE_CHECKING:
     from fa4gen.render.environment import TemplateSet
     from fa4gen.vendor.model import Request
 
-_ASIDE = re.compile(r"\.orig(\.\d+)?$")
-Verdict = Literal["current", "stale", "edited", "conflict", "missing", "foreign", "allowed"]
+Verdict = Literal["current", "stale", "edited", "missing", "foreign", "allowed"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +62,8 @@ class FolderVerdict:
     """Names of the kernels whose own source would change."""
     request: tuple[str, ...]
     """How what is asked for differs from what the lock says, in words."""
+    unasked: tuple[str, ...]
+    """Kernels and adapters that the project's file does not name."""
     unproved: tuple[str, ...]
     """Kernels with a proof that does not count, because files changed since."""
 
@@ -74,7 +71,7 @@ class FolderVerdict:
     def current(self) -> bool:
         """Whether there is nothing to do."""
         wrong = any(file.verdict not in ("current", "allowed") for file in self.files)
-        return not (wrong or self.request)
+        return not (wrong or self.request or self.unasked)
 
     @property
     def generator_note(self) -> str:
@@ -95,18 +92,17 @@ def check_folder(
 
     ``asked`` is what a project file wants of the folder; ``allowed`` are patterns (``*`` also
     matches slashes) of files that may be edited, missing or the user's own. Raises ConfigError for
-    a folder that is not ours, or whose lock cannot be used; NotCurrentError after an interruption,
-    and for a folder of the project's that is not there yet.
+    a folder that is not ours, or whose lock cannot be used; NotCurrentError for a folder of the
+    project's that is not there yet.
     """
-    refuse_pending(folder)
     if asked is not None and is_free(folder):
         why = "the project names this folder, and it is not there yet"
-        raise NotCurrentError(Problem(why, "fa4gen vendor writes it.", shown_path(folder)))
+        raise NotCurrentError(Problem(why, "fa4gen vendor update writes it.", shown_path(folder)))
     lock = read_lock(folder)
     links = links_in(folder, lock.files)
     disk = {path: None if _linked(path, links) else read_file(folder, path) for path in lock.files}
     choices = locked_choices(lock, folder)
-    planned = render_kernels(locked_configs(lock), lock.prefix, templates, choices)
+    planned = render_kernels(locked_configs(lock.kernels), lock.prefix, templates, choices)
     today: dict[str, bytes] = text_files(locked_request(lock), planned, templates)
     files = [
         _allow(_verdict(path, lock, disk, today, links), allowed)
@@ -115,7 +111,7 @@ def check_folder(
     files += [
         FileVerdict(path, "allowed", "foreign, which the project allows")
         if is_allowed
-        else FileVerdict(path, "foreign", _why_foreign(path))
+        else FileVerdict(path, "foreign", UNKNOWN)
         for path, is_allowed in foreign_files(
             folder, {*lock.files, LOCK_NAME}, lambda path: _allows(path, allowed)
         )
@@ -135,6 +131,7 @@ def check_folder(
             )
         ),
         _differences(lock, asked),
+        _unasked(lock, asked),
         tuple(
             kernel.name
             for kernel in lock.kernels
@@ -157,16 +154,13 @@ def _verdict(
         return FileVerdict(path, "edited", f"behind a symbolic link, to {link}")
     if data is None:
         return FileVerdict(path, "missing", "not there", None, wanted)
-    if has_conflict(data):
-        why = "markers of a conflict are in it: decide for each place, and delete them"
-        return FileVerdict(path, "conflict", why, data, wanted)
     if sha256(data) != recorded:
         windows = sha256(data.replace(b"\r\n", b"\n")) == recorded
         why = "its line ends were changed to those of Windows" if windows else ""
         return FileVerdict(path, "edited", why or "changed since fa4gen wrote it", data, wanted)
     if path.startswith("cubins/"):
         return _of_cubin(path, data, disk)
-    if path == ORIGINALS or data == wanted:
+    if data == wanted:
         return FileVerdict(path, "current", "", data, data)
     if wanted is None:
         return FileVerdict(path, "stale", "today's fa4gen does not write this file", data, None)
@@ -195,12 +189,6 @@ def _allows(path: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(path, pattern) for pattern in patterns)
 
 
-def _why_foreign(path: str) -> str:
-    if _ASIDE.search(path):
-        return "your file as it was before a merge: delete it when all of it is where you want it"
-    return "not written by fa4gen"
-
-
 def _linked(path: str, links: Mapping[str, str]) -> str:
     """Return where a link on the way to ``path`` leads, "" without one."""
     parts = path.split("/")
@@ -217,18 +205,25 @@ def _differences(
     found = []
     if request.prefix != lock.prefix:
         found.append(f"the prefix is {lock.prefix}, and {request.prefix} is asked for")
-    if set(request.adapters) != set(lock.adapters):
-        have, want = (", ".join(names) or "none" for names in (lock.adapters, request.adapters))
-        found.append(f"the adapters are {have}, and {want} are asked for")
+    lacking = [name for name in request.adapters if name not in lock.adapters]
+    found += [f"the adapter {name} is asked for and not there" for name in lacking]
     if request.table != lock.table:
         found.append("the regions of the tuning tables changed")
     held = {kernel.name: kernel for kernel in lock.kernels}
     wanted = {item.config.name: item for item in loaded}
     found += [f"{name} is asked for and not there" for name in wanted if name not in held]
-    found += [f"{name} is there and not asked for" for name in held if name not in wanted]
     found += [
         f"the config of {name} changed"
         for name, item in wanted.items()
         if name in held and held[name].config != config_data(item.config)
     ]
     return tuple(found)
+
+
+def _unasked(lock: Lock, asked: tuple[Request, Sequence[LoadedConfig]] | None) -> tuple[str, ...]:
+    if asked is None:
+        return ()
+    request, loaded = asked
+    wanted = {*request.adapters, *(item.config.name for item in loaded)}
+    held = [*(kernel.name for kernel in lock.kernels), *lock.adapters]
+    return tuple(name for name in held if name not in wanted)

@@ -56,7 +56,7 @@ def read_contents(folder: Path) -> Contents:
             Problem(
                 f"{shown_path(folder)}: no vendored folder: expected one header in include and "
                 f"manifests in kernels, found {len(headers)} and {len(manifests)}",
-                "Name the folder that was given to fa4gen vendor --into.",
+                "Name the folder that was given to fa4gen vendor add --into.",
             )
         )
     prefix = headers[0].stem
@@ -70,7 +70,7 @@ def _kernel(manifest: Path, prefix: str) -> KernelOnDisk:
         raise ConfigError(
             Problem(
                 "the manifest was edited: what the kernel is to compute is not known",
-                "Write it again: fa4gen vendor --update.",
+                "Write it again: fa4gen vendor update.",
                 file=shown,
             )
         )
@@ -82,7 +82,7 @@ def _kernel(manifest: Path, prefix: str) -> KernelOnDisk:
             Problem(
                 f"the kernel is called {recorded.name}, but include/{prefix}.h makes its name "
                 f"{plan.name}",
-                "Write the folder again: fa4gen vendor --update.",
+                "Write the folder again: fa4gen vendor update.",
                 file=shown,
             )
         )
@@ -94,7 +94,7 @@ def _kernel(manifest: Path, prefix: str) -> KernelOnDisk:
             raise Fa4genError(
                 Problem(
                     f"cannot be read: {error}",
-                    "Write it again: fa4gen vendor --update.",
+                    "Write it again: fa4gen vendor update.",
                     file=shown_path(manifest.parent / name),
                 )
             ) from error

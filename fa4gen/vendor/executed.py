@@ -1,4 +1,4 @@
-"""The code of a vendored folder that ``--verify`` compiles and runs on this machine.
+"""The code of a vendored folder that ``fa4gen vendor verify`` compiles and runs on this machine.
 
 Where it is as the lock has it, nobody has changed it since the lock was written; who wrote the lock
 is not known from that.

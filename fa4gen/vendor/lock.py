@@ -28,10 +28,6 @@ SCHEMA_VERSION = 1
 _ROWS_DEPTH = 3
 MAX_BYTES = 16 << 20
 """A lock is some kilobytes a kernel."""
-STATE_FOLDER = ".fa4gen"
-"""fa4gen's own folder within a vendored one."""
-PENDING_FOLDER = f"{STATE_FOLDER}/pending"
-"""Where files wait while a folder is being written."""
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -47,7 +43,6 @@ def check_relative(path: str) -> str:
         or any(part in ("", ".", "..") for part in parts)
         or any(ord(char) < 32 or char in '\\:*?"<>|' for char in path)
         or path == LOCK_NAME
-        or path.startswith(f"{PENDING_FOLDER}/")
         or len(path) > 400
     ):
         raise ValueError(f"the path {path!r} does not name a file inside the folder")
@@ -213,8 +208,8 @@ def read_lock(folder: Path) -> Lock:
 def parse_lock(data: bytes, path: Path) -> Lock:
     """Return the lock in ``data``, read from ``path``; ConfigError."""
     restore = (
-        "Restore it from version control. Failing that, vendor the folder again with --force: "
-        "files that were edited are overwritten then."
+        "Restore it from version control. Failing that, vendor the kernels into the folder again "
+        "with --force: files that were edited are overwritten then."
     )
     try:
         content = parse_json(data) if len(data) <= MAX_BYTES else None
@@ -255,7 +250,7 @@ def no_folder_of_ours(folder: Path) -> Problem:
     else:
         what = f"no vendored folder: it has no {LOCK_NAME}"
     return Problem(
-        what, "fa4gen vendor CONFIG --into DIR --prefix P makes one.", shown_path(folder)
+        what, "fa4gen vendor add CONFIG --into DIR --prefix P makes one.", shown_path(folder)
     )
 
 

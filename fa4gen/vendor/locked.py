@@ -15,24 +15,25 @@ from fa4gen.vendor.model import Request
 from fa4gen.vendor.on_disk import read_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fa4gen.render.choice import ChoiceRecord
-    from fa4gen.vendor.lock import Lock
+    from fa4gen.vendor.lock import Lock, LockedKernel
 
 
 def locked_request(lock: Lock) -> Request:
     """Return what the folder was asked to hold."""
-    sources = tuple(kernel.source for kernel in lock.kernels)
-    return Request(lock.prefix, sources, lock.adapters, lock.table)
+    return Request(lock.prefix, lock.adapters, lock.table)
 
 
-def locked_configs(lock: Lock) -> list[LoadedConfig]:
-    """Return the lock's configs, read by the fa4gen of today.
+def locked_configs(kernels: Sequence[LockedKernel]) -> list[LoadedConfig]:
+    """Return the configs of a lock's kernels, read by the fa4gen of today.
 
     Raises ConfigError with the problems of all that it does not take any more.
     """
     loaded = []
     problems: list[Problem] = []
-    for kernel in lock.kernels:
+    for kernel in kernels:
         file = f"{kernel.source} (in {LOCK_NAME})"
         try:
             document = read_document(kernel.config_text, file)
@@ -44,7 +45,7 @@ def locked_configs(lock: Lock) -> list[LoadedConfig]:
             LoadedConfig(config, Path(kernel.source), kernel.config_text, document.places)
         )
     if problems:
-        remedy = "This fa4gen does not take the config any more: give it anew, --update DIR CONFIG."
+        remedy = "Give the config anew: fa4gen vendor add CONFIG --into DIR."
         raise ConfigError(*problems, Problem("the folder's configs are not valid today", remedy))
     return loaded
 

@@ -45,8 +45,6 @@ class Request:
     """The prefix, kernels and adapters that a vendored folder is to hold."""
 
     prefix: str
-    configs: tuple[str, ...]
-    """Config files and shipped names, as the user gave them."""
     adapters: tuple[str, ...] = ()
     """Beside the C launcher and CMake, which always come: "torch", "jax", "tvm-ffi", "python"."""
     table: LockedTable | None = None

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.vendor.lock import PENDING_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
+BESIDE = ".fa4gen-new"
+"""The end of the names of files that are to be renamed."""
 _UNCOUNTED = (".git", ".gitkeep", ".gitignore", ".DS_Store")
 
 
@@ -107,31 +108,20 @@ def foreign_files(
 def is_free(folder: Path) -> bool:
     """Whether a new vendored folder may be made at ``folder``: nothing there, or no file in it.
 
-    Files of version control and what an interrupted run left pending do not count.
+    Files of version control do not count, nor do those that a killed run left.
     """
     if not os.path.lexists(folder):
         return True
     if not folder.is_dir():
         raise ConfigError(Problem("not a folder", "Give --into a folder.", shown_path(folder)))
-    return not _holds_files(folder, folder)
+    return not _holds_files(folder)
 
 
-def free_name(path: Path) -> Path:
-    """Return ``path`` with ``.orig`` behind it, or ``.orig.2`` and so on where that is taken."""
-    number = 1
-    while True:
-        suffix = ".orig" if number == 1 else f".orig.{number}"
-        aside = path.with_name(path.name + suffix)
-        if not os.path.lexists(aside):
-            return aside
-        number += 1
-
-
-def _holds_files(folder: Path, root: Path) -> bool:
+def _holds_files(folder: Path) -> bool:
     for path in folder.iterdir():
-        if path.name in _UNCOUNTED or path == root / PENDING_FOLDER:
+        if path.name in _UNCOUNTED or path.name.endswith(BESIDE):
             continue
-        if path.is_symlink() or not path.is_dir() or _holds_files(path, root):
+        if path.is_symlink() or not path.is_dir() or _holds_files(path):
             return True
     return False
 

@@ -1,7 +1,7 @@
 """The files of a vendored folder that their names and contents show to be fa4gen's.
 
 The lock alone does not show that: whoever can change it can list a file of the user's with its
-hash. What is deleted, or replaced without being kept aside, has to pass ``is_generated`` as well.
+hash. A file that is deleted or replaced has to pass ``is_generated`` as well.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import re
 
 from fa4gen.render.marks import has_mark
 from fa4gen.resources import license_terms
-from fa4gen.vendor.lock import LOCK_NAME, STATE_FOLDER
+from fa4gen.vendor.lock import LOCK_NAME
 
 LICENSE = "LICENSE"
-_ASIDE = re.compile(r"\.orig(\.[0-9]+)?$")
-_OWN = (LOCK_NAME, f"{STATE_FOLDER}/originals.zip")
-UNSHOWN = "the lock lists it, but its name and its head do not show that fa4gen wrote it"
+_OWN = (LOCK_NAME, ".fa4gen/originals.zip")
+"""The latter is of folders that an older fa4gen wrote."""
 _WORD = r"[a-z][a-z0-9_]*"
 _NAMES = re.compile(
     "|".join(
@@ -33,12 +32,6 @@ _NAMES = re.compile(
         )
     )
 )
-
-
-def has_own_name(path: str) -> bool:
-    """Whether fa4gen gives this name to a file of a folder, or to one that it keeps aside."""
-    name = _ASIDE.sub("", path)
-    return name in _OWN or name == LICENSE or _NAMES.fullmatch(name) is not None
 
 
 def is_generated(path: str, data: bytes) -> bool:

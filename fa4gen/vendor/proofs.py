@@ -1,4 +1,4 @@
-"""What ``--verify`` proved, written into the lock: a proof counts for the files it ran with."""
+"""Proofs of ``fa4gen vendor verify`` in the lock: each counts for the files that it ran with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fa4gen.vendor.lock import (
     read_lock,
 )
 from fa4gen.vendor.on_disk import read_file
-from fa4gen.vendor.transaction import Change, apply_changes
+from fa4gen.vendor.replace_files import Change, replace_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ def record_proofs(
     new = lock.model_copy(update={"kernels": tuple(kernels)})
     before, after = lock_text(lock).encode(), lock_text(new).encode()
     if before != after:
-        apply_changes(folder, [Change(LOCK_NAME, sha256(before), after)])
+        replace_files(folder, [Change(LOCK_NAME, sha256(before), after)])
     return [o.symbol for o in outcomes if o.passed and _level(o.proof) is not None]
 
 

@@ -1,4 +1,4 @@
-"""``fa4gen vendor --verify``: verify's cases, launched by the C code in the folder.
+"""``fa4gen vendor verify``: verify's cases, launched by the C code in the folder.
 
 What is there is what is proved: the folder's C files are built by the host's compiler, its .cu is
 compiled, edited or not. Where no GPU runs a kernel, the emulator runs what the launcher hands to a
@@ -197,7 +197,8 @@ def _verify(
         failed = replace(built, problems=error.problems, exit_status=error.exit_status)
         return FolderVerdict(kernel.symbol, failed.verdict(options.seed), "not compared", notes)
     if wrong:
-        problem = Problem(wrong, "Write the folder again: fa4gen vendor --update.", file=shown)
+        remedy = "Compile it again: fa4gen vendor recompile DIR."
+        problem = Problem(wrong, remedy, file=shown)
         verdict = replace(verdict, problems=(*verdict.problems, problem))
     elif cubin != SAME:
         notes = (*notes, f"{kernel.symbol}: its cubin was {cubin}")
@@ -232,7 +233,7 @@ def _check_cubin(
         raise CallError(
             Problem(
                 f"the launcher lacks a function: {error}",
-                "Write the folder again: fa4gen vendor --update.",
+                "Write the folder again: fa4gen vendor update.",
             )
         ) from error
     found = load_cubin(binding, StandIn(libraries.stand_in), kernel.plan.arch)

@@ -324,7 +324,7 @@ def test_every_command_places_an_error_at_the_option(
     write("one.yaml")
     arguments = [command, "one.yaml", "--set", "depth=100", "--format", output_format]
     if command == "vendor":
-        arguments += ["--into", "there", "--prefix", "acme"]
+        arguments = ["vendor", "add", *arguments[1:], "--into", "there", "--prefix", "acme"]
     assert main(arguments) == 2
     captured = capsys.readouterr()
     if output_format == "text":
@@ -353,7 +353,8 @@ def test_what_does_not_fit_is_placed_at_the_option(
 def test_vendor_takes_settings_with_config_only(
     work: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["vendor", "--check", "there", "--set", "depth=64"]) == 2
+    given = ["--into", "there", "--adapter", "python"]
+    assert main(["vendor", "add", *given, "--set", "depth=64"]) == 2
     assert "--set changes the configs that are named" in capsys.readouterr().err
 
 

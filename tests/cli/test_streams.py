@@ -99,7 +99,7 @@ COMMANDS = [
     ["render", "NAME", "--format", "github"], ["render", "NAME", "--set", f"{EVIL}=1"],
     ["render", "no such NAME"], ["compile", "NAME", "-o", "NAME/x"], [f"{EVIL}"],
     ["render", f"--{EVIL}"], ["init", "NAME"], ["sweep", "NAME"], ["tune", "NAME"],
-    ["vendor", "NAME", "--into", "x", "--prefix", EVIL], ["vendor", "--check", "NAME"],
+    ["vendor", "add", "NAME", "--into", "x", "--prefix", EVIL], ["vendor", "check", "NAME"],
     ["emulate", "NAME", "--launch", "NAME"], ["record", "NAME", "--", EVIL],
     ["bench", "NAME", "--plot", "NAME"], ["verify", "NAME", "--cases", EVIL],
 ]  # fmt: skip

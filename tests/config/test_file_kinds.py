@@ -56,7 +56,7 @@ READERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
         name: ("config", (name, "FILE"))
         for name in ("render", "check", "compile", "verify", "explain", "list")
     },
-    "vendor": ("config", ("vendor", "FILE", "--into", "out", "--prefix", "p")),
+    "vendor add": ("config", ("vendor", "add", "FILE", "--into", "out", "--prefix", "p")),
     "tune": ("config", ("tune", "FILE", "--problem", "16x16x16", "--no-measure")),
     "tune --shapes": ("shapes", ("tune", "gemm_bf16_sm90", "--shapes", "FILE", "--no-measure")),
     "bench": ("config", ("bench", "FILE")),
@@ -64,10 +64,10 @@ READERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     "emulate": ("ptx", ("emulate", "FILE", "--launch", "given.yaml")),
     "emulate --launch": ("launch", ("emulate", "given.ptx", "--launch", "FILE")),
     "record --ptx": ("ptx", ("record", "out", "--ptx", "FILE", "--", "true")),
-    "vendor --check": ("vendored folder", ("vendor", "--check", "FILE")),
-    "vendor --verify": ("vendored folder", ("vendor", "--verify", "FILE")),
+    "vendor check": ("vendored folder", ("vendor", "check", "FILE")),
+    "vendor verify": ("vendored folder", ("vendor", "verify", "FILE")),
 }
-TAKEN = {("vendor", "set"), ("vendor", "table"), ("check", "table")}
+TAKEN = {("vendor add", "set"), ("vendor add", "table"), ("check", "table")}
 
 
 @pytest.fixture
@@ -141,12 +141,12 @@ def test_folders_are_recognised(tmp_path, monkeypatch, capsys) -> None:
     assert main(["render", "vendored"]) == 2
     err = capsys.readouterr().err
     assert "vendored: this is a vendored folder, not a config" in err
-    assert "`fa4gen vendor --check vendored`" in err
+    assert "`fa4gen vendor check vendored`" in err
     assert main(["compile", "generated"]) == 2
     assert "`fa4gen check CONFIG -o generated`" in capsys.readouterr().err
     assert main(["emulate", "plain", "--launch", "launch/launch.yaml"]) == 2
     assert "plain: this is a folder, not PTX\n  Name a file in it." in capsys.readouterr().err
-    assert main(["vendor", "--check", "generated"]) == 2
+    assert main(["vendor", "check", "generated"]) == 2
     assert "this is a folder of generated kernels" in capsys.readouterr().err
 
 

@@ -237,7 +237,7 @@ def test_the_vendored_kernels_take_what_they_are_given(
 
     shutil.copy(EXAMPLE / "fa4gen.toml", tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert main(["vendor"]) == 0
+    assert main(["vendor", "update"]) == 0
     vendored = tmp_path / example.attention.VENDORED.relative_to(EXAMPLE)
     monkeypatch.syspath_prepend(vendored)
     import llama_torch

@@ -26,7 +26,7 @@ STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror
 )
 def test_a_folder_of_one_family(config, present, absent, tmp_path) -> None:
     paths = find_configs((config,))
-    files = folder_files(Request("one", (config,)), build_kernels(paths, "one"))
+    files = folder_files(Request("one"), build_kernels(paths, "one"))
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

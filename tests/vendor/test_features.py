@@ -59,7 +59,7 @@ def chosen() -> list[pytest.ParameterSet]:
 
 def write_sources(folder: Path, name: str) -> None:
     facts = (facts_of(name, shipped_plans()[name]),)
-    values = template_values(Request(PREFIX, (name,)), facts)
+    values = template_values(Request(PREFIX), facts)
     templates = open_templates().environment()
     for path, template in ROOTS:
         if path.endswith((".c", ".h")):
@@ -89,7 +89,7 @@ def test_the_call_that_the_readme_shows_gives_all_that_the_kernel_takes(
 ) -> None:
     write_sources(tmp_path, name)
     facts = facts_of(name, shipped_plans()[name])
-    values = template_values(Request(PREFIX, (name,)), (facts,))
+    values = template_values(Request(PREFIX), (facts,))
     template = open_templates().environment().get_template("vendor/build/README.md.j2")
     text = template.render(values)
     (shown,) = re.findall(r"^```c\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

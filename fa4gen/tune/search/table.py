@@ -291,7 +291,7 @@ def _use(base: LoadedConfig, family: Family) -> str:
     try:
         family.refuse_set(build_plan(base.config))
     except ConfigError:
-        return f"Vendor it: fa4gen vendor {table}"
+        return f"Vendor it: fa4gen vendor add {table}"
     return f'Load it: fa4gen.load("{table}")'
 
 

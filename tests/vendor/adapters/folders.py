@@ -38,7 +38,7 @@ def adapter_files(
     """The text of all adapters of a folder with these kernels, shipped ones if not given."""
     plans = plans or shipped_plans()
     facts = tuple(facts_of(name, plans[name]) for name in names)
-    values = template_values(Request(PREFIX, names, adapters), facts)
+    values = template_values(Request(PREFIX, adapters), facts)
     environment = open_templates().environment()
     return {
         path.format(prefix=PREFIX): environment.get_template(template).render(values)

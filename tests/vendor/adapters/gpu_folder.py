@@ -42,7 +42,7 @@ KERNELS = (
 def write_gpu_folder(folder: Path) -> Path:
     """Write kernels, launcher and adapters, and build the launcher's shared library."""
     kernels = build_kernels(find_configs(KERNELS), PREFIX)
-    files = folder_files(Request(PREFIX, KERNELS, tuple(ADAPTER_ROOTS)), kernels)
+    files = folder_files(Request(PREFIX, tuple(ADAPTER_ROOTS)), kernels)
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")

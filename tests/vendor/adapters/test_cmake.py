@@ -19,7 +19,7 @@ def vendored(tmp_path_factory):
         pytest.skip("no CMake, or no C++ compiler")
     folder = tmp_path_factory.mktemp("cmake") / "acme"
     adapters = [word for name in ("torch", "jax", "tvm-ffi") for word in ("--adapter", name)]
-    arguments = ["vendor", "d64_dense_small_bf16", "--into", str(folder), "--prefix", "acme"]
+    arguments = ["vendor", "add", "d64_dense_small_bf16", "--into", str(folder), "--prefix", "acme"]
     assert main([*arguments, *adapters]) == 0
     return folder
 

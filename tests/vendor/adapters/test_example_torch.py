@@ -25,7 +25,7 @@ def example(tmp_path_factory) -> Path:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        assert main(["vendor"]) == 0
+        assert main(["vendor", "update"]) == 0
     finally:
         os.chdir(before)
     return folder

@@ -66,7 +66,7 @@ def shared_templates() -> Iterator[None]:
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as ``fa4gen vendor`` writes it; not to be changed."""
     folder = tmp_path_factory.mktemp("vendored") / "attn"
-    assert main(["vendor", CONFIG, "--into", str(folder), "--prefix", "acme"]) == 0
+    assert main(["vendor", "add", CONFIG, "--into", str(folder), "--prefix", "acme"]) == 0
     return folder
 
 

@@ -68,9 +68,9 @@ def test_changed_code_is_neither_compiled_nor_run(
     assert changed_code(vendored.folder, read_lock(vendored.folder)) == {}
     change(vendored.folder)
     capsys.readouterr()
-    assert main(["vendor", "--verify", "attn"]) == 3
+    assert main(["vendor", "verify", "attn"]) == 3
     said = capsys.readouterr().err
-    assert said.count("--verify compiles and runs C code here") == 1
+    assert said.count("verify compiles and runs C code here") == 1
     assert f"not as fa4gen.lock has it: {CHANGES[change]}\n" in said
     assert "--run-changed agrees to run it" in said
     assert "compiled and run here" not in said
@@ -85,7 +85,7 @@ def test_other_files_are_not_compiled(vendored: Vendored) -> None:
 def test_long_lists_are_cut(vendored: Vendored, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(20):
         (vendored.folder / f"src/more{number:02}.c").write_text(RUNS)
-    assert main(["vendor", "--verify", "attn"]) == 3
+    assert main(["vendor", "verify", "attn"]) == 3
     assert "src/more07.c (not fa4gen's), and 12 files more\n" in capsys.readouterr().err
 
 
@@ -99,7 +99,7 @@ def test_a_terminal_is_asked(answer: bool, vendored, capsys, monkeypatch) -> Non
     for stream in (sys.stdin, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr(click, "confirm", lambda *_, **__: answer)
-    status = main(["vendor", "--verify", "attn"])
+    status = main(["vendor", "verify", "attn"])
     said = capsys.readouterr().err
     assert "src/launcher.c (changed)" in said
     assert built == ([vendored.folder] if answer else [])
@@ -110,5 +110,5 @@ def test_a_terminal_is_asked(answer: bool, vendored, capsys, monkeypatch) -> Non
 def test_agreement_is_an_option(vendored: Vendored, capsys, monkeypatch) -> None:
     appended(vendored.folder)
     monkeypatch.setattr(vendor_verify.VerifyCall, "_one", lambda *_: ([], []))
-    assert main(["vendor", "--verify", "attn", "--run-changed"]) == 0
+    assert main(["vendor", "verify", "attn", "--run-changed"]) == 0
     assert capsys.readouterr().err.startswith("attn: its C code is compiled and run here\n")

@@ -22,10 +22,20 @@ def test_the_lock_needs_neither_base_nor_option(
     monkeypatch.chdir(tmp_path)
     config = tmp_path / "mine.yaml"
     config.write_text(f"extends: {CONFIG}\nlse: false\n")
-    call = ["vendor", "mine.yaml", "--set", "mask=causal", "--into", "attn", "--prefix", "acme"]
+    call = [
+        "vendor",
+        "add",
+        "mine.yaml",
+        "--set",
+        "mask=causal",
+        "--into",
+        "attn",
+        "--prefix",
+        "acme",
+    ]
     assert main(call) == 0
     config.unlink()
-    assert main(["vendor", "--check", "attn"]) == 0
+    assert main(["vendor", "check", "attn"]) == 0
     (kernel,) = json.loads((tmp_path / "attn/fa4gen.lock").read_text())["kernels"]
     text = read_document(kernel["config_text"], "").value
     assert (text["mask"], text["lse"], text["depth"]) == ("causal", False, 64)

@@ -80,7 +80,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("action", ["--check", "--update", "write"])
+@pytest.mark.parametrize("action", ["check", "update", "write"])
 def test_a_lock_that_cannot_be_used_is_refused(
     vendored: Vendored, damage: str, action: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_lock_that_cannot_be_used_is_refused(
     before = vendored.files()
     arguments = [action, "attn"]
     if action == "write":
-        arguments = [OTHER, "--into", "attn", "--prefix", "acme"]
+        arguments = ["add", OTHER, "--into", "attn", "--prefix", "acme"]
     capsys.readouterr()
     assert main(["vendor", *arguments]) == 2
     error = capsys.readouterr().err
@@ -103,11 +103,11 @@ def test_force_vendors_over_a_damaged_lock(vendored: Vendored) -> None:
     right = vendored.files()
     (vendored.folder / "fa4gen.lock").write_bytes(b"{")
     (vendored.folder / "src/launcher.c").write_text("mine")
-    assert main(["vendor", CONFIG, "--into", "attn", "--prefix", "acme", "--force"]) == 0
+    assert main(["vendor", "add", CONFIG, "--into", "attn", "--prefix", "acme", "--force"]) == 0
     assert vendored.files() == right
 
 
-@pytest.mark.parametrize("action", ["--check", "--update"])
+@pytest.mark.parametrize("action", ["check", "update", "recompile"])
 @pytest.mark.parametrize("what", ["nothing", "a file", "an empty folder"])
 def test_actions_need_a_folder_of_ours(
     vendored: Vendored, action: str, what: str, capsys: pytest.CaptureFixture[str]
@@ -162,8 +162,8 @@ def test_a_config_that_is_not_valid_today_is_named(
 
     path = vendored.folder / "fa4gen.lock"
     path.write_bytes(rewritten(older)(path.read_bytes()))
-    assert main(["vendor", "--update", "attn"]) == 2
+    assert main(["vendor", "update", "attn"]) == 2
     error = capsys.readouterr().err
     assert f"attention/sm_90a/{CONFIG} (in fa4gen.lock):" in error
     assert "unknown key old_key" in error
-    assert "--update DIR CONFIG" in error
+    assert "fa4gen vendor add CONFIG --into DIR" in error

@@ -45,7 +45,7 @@ def test_a_proof_is_recorded_with_all_that_it_takes_to_repeat_it(
     assert emulated.date <= today
     assert len({proof.files_sha256 for proof in (compiled, emulated, ran)}) == 1
     capsys.readouterr()
-    assert main(["vendor", "--check", "attn"]) == 0
+    assert main(["vendor", "check", "attn"]) == 0
     assert f"{SYMBOL}: ran on NVIDIA H200: 13 cases, seed 8, 20" in capsys.readouterr().out
 
 
@@ -80,12 +80,12 @@ def test_nothing_is_recorded_of_files_that_changed_meanwhile(vendored: Vendored)
 
 def test_update_keeps_the_proofs_of_kernels_that_come_out_the_same(vendored: Vendored) -> None:
     record(vendored, "emulated")
-    assert main(["vendor", "--update", "attn"]) == 0
+    assert main(["vendor", "update", "attn"]) == 0
     assert levels(vendored) == ["compiled", "emulated"]
     # An adapter decides nothing of a run; the launcher does.
-    assert main(["vendor", "--update", "attn", "--adapter", "python"]) == 0
+    assert main(["vendor", "add", "--adapter", "python", "--into", "attn"]) == 0
     assert levels(vendored) == ["compiled", "emulated"]
-    assert main(["vendor", "--update", "attn", CONFIG, OTHER]) == 0
+    assert main(["vendor", "add", OTHER, "--into", "attn"]) == 0
     assert levels(vendored) == ["compiled"]
 
 
@@ -97,7 +97,7 @@ def test_a_proof_of_edited_files_counts_for_them(
     record(vendored, "emulated")
     before = proofs(vendored)
     assert before[0].files_sha256 != before[1].files_sha256
-    assert main(["vendor", "--update", "attn"]) == 0
+    assert main(["vendor", "update", "attn"]) == 0
     assert before[1] in proofs(vendored)
 
 
@@ -106,7 +106,7 @@ def test_verify_builds_and_runs_the_folder(
     vendored: Vendored, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    arguments = ["vendor", "--verify", "attn", "--seed", "5", "-j", "1", "--format", "json"]
+    arguments = ["vendor", "verify", "attn", "--seed", "5", "-j", "1", "--format", "json"]
     assert main([*arguments, "--cases", "size/64"]) == 0
     captured = capsys.readouterr()
     (kernel,) = json.loads(captured.out)["kernels"]
@@ -120,18 +120,5 @@ def test_verify_builds_and_runs_the_folder(
     record(vendored, "emulated")
     vendored.edit("src/launcher.c", "define LOG2_E 1.44", "define LOG2_E 1.54")
     assert main([*arguments, "--cases", "size/64", "--run-changed"]) == 1
-    again = "To reproduce it: fa4gen vendor --verify attn --run-changed --seed 5 --cases size/64"
+    again = "To reproduce it: fa4gen vendor verify attn --run-changed --seed 5 --cases size/64"
     assert again in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "option", [["--seed", "1"], ["--cases", "x"], ["--require-gpu"], ["--run-changed"]]
-)
-def test_options_of_verify_are_refused_elsewhere(vendored: Vendored, option: list[str]) -> None:
-    assert main(["vendor", "--check", "attn", *option]) == 2
-
-
-def test_actions_exclude_each_other(vendored: Vendored) -> None:
-    assert main(["vendor", "--check", "attn", "--update", "attn"]) == 2
-    assert main(["vendor", "--verify", "attn", "--into", "attn"]) == 2
-    assert main(["vendor", "--verify", "attn", CONFIG]) == 2

@@ -121,7 +121,7 @@ def write_launcher(
 ) -> Path:
     """Write the C files of a vendored folder, and nothing else."""
     facts = tuple(facts_of(name, plan) for name, plan in plans.items())
-    values = template_values(Request(prefix, tuple(plans), table=table), facts)
+    values = template_values(Request(prefix, table=table), facts)
     templates = open_templates()
     files = {}
     for path, template in ROOTS:

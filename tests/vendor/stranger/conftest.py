@@ -17,7 +17,7 @@ KERNELS = ("d64_dense_small_bf16", "fa4_d64_dense_bf16", "gemm_bf16_residual_sm9
 
 
 def vendor(folder: Path, prefix: str, *configs: str) -> Path:
-    assert main(["vendor", *configs, "--into", str(folder), "--prefix", prefix]) == 0
+    assert main(["vendor", "add", *configs, "--into", str(folder), "--prefix", prefix]) == 0
     return folder
 
 
@@ -74,7 +74,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     project = Path(shutil.copytree(EXAMPLE, there / "cmake"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project)
-        assert main(["vendor"]) == 0
-        assert main(["vendor", "--check"]) == 0
+        assert main(["vendor", "update"]) == 0
+        assert main(["vendor", "check"]) == 0
     cmake(project, project / "build", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
     return project / "build" / "example", ptx_of(project / "third_party/acme", there / "ptx")

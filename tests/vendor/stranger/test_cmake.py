@@ -59,7 +59,7 @@ def vendored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     programs = install(build("wheel", there / "wheel"), there / "venv")
     project = there / "project"
     project.mkdir()
-    words = ("vendor", *KERNELS, "--into", "acme", "--prefix", "acme")
+    words = ("vendor", "add", *KERNELS, "--into", "acme", "--prefix", "acme")
     cache = {"FA4GEN_CACHE_DIR": str(there / "cache")}
     done = run(programs / "fa4gen", *words, cwd=project, **cache)
     assert done.returncode == 0, done.stderr

@@ -75,7 +75,7 @@ class Builds:
     def of(cls, paths: Sequence[Path], folder: Path, scratch: Path) -> Builds:
         """Vendor the kernels of configs into ``folder``."""
         kernels = build_kernels(paths, PREFIX)
-        for path, text in folder_files(Request(PREFIX, tuple(map(str, paths))), kernels).items():
+        for path, text in folder_files(Request(PREFIX), kernels).items():
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text)

@@ -1,0 +1,28 @@
+"""``fa4gen vendor recompile``: machine code from sources that the user edited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from fa4gen.cli.options import FilePath, OutputFormat, format_option
+from fa4gen.cli.vendor_write import Writing, compiler_option, dry_run_option
+
+
+@click.command(name="recompile")
+@click.argument("folder", type=FilePath(path_type=Path), metavar="[DIR]", required=False)
+@compiler_option
+@dry_run_option
+@format_option
+def command(folder: Path | None, compiler: str, dry_run: bool, output_format: OutputFormat) -> int:
+    """Compile the kernels of DIR whose sources in kernels/ are not those of their machine code.
+
+    Only cubins/ and fa4gen.lock are written. Without DIR, in every folder of the project.
+    """
+    from fa4gen.vendor.recompile import plan_recompile
+    from fa4gen.vendor.targets import folders_to_read
+
+    work = Writing(compiler, 1, False, dry_run, False, output_format)
+    targets = folders_to_read(folder)
+    return work.carry_out([plan_recompile(target.folder, compiler) for target in targets])
