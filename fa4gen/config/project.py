@@ -48,7 +48,7 @@ class VendorEntry(Strict):
     templates: str = ""
     """Folder of the project's own templates."""
     allow: tuple[Text, ...] = ()
-    """Patterns of files that ``fa4gen vendor check`` accepts as edited, missing or the project's own."""
+    """Patterns of files that ``fa4gen vendor check`` accepts as edited, missing or foreign."""
 
 
 class ProjectFile(Strict):
