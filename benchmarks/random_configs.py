@@ -138,16 +138,16 @@ def _draw_number(schema: Mapping[str, Any], rng: random.Random) -> float:
 
 def draw_activation(rng: random.Random, depth: int = 0) -> str:
     """Return an expression over x."""
-    from fa4gen.config.expression import FUNCTIONS, parse_expression
+    from fa4gen.epilogues.activation import LANGUAGE, parse_activation
 
     def part(depth: int) -> str:
         kind = rng.random()
         if depth > 2 or kind < 0.25:
             return "x" if rng.random() < 0.7 else f"{rng.uniform(0.01, 10):.3g}"
         if kind < 0.65:
-            name = rng.choice(FUNCTIONS)
+            name = rng.choice(LANGUAGE.functions)
             try:
-                parse_expression(text := f"{name}({part(depth + 1)}, x)")
+                parse_activation(text := f"{name}({part(depth + 1)}, x)")
             except ValueError:
                 text = f"{name}({part(depth + 1)})"
             return text
@@ -156,7 +156,7 @@ def draw_activation(rng: random.Random, depth: int = 0) -> str:
     while True:
         text = part(depth)
         try:
-            return parse_expression(text).text
+            return parse_activation(text).text
         except ValueError:
             continue
 

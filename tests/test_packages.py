@@ -26,9 +26,7 @@ AXES = {"epilogues", "key_sources", "masks", "scores", "strict"}
 MAY_IMPORT = {
     "expressions": set(),
     "strict": set(),
-    **{package: {"strict"} for package in AXES - {"masks", "scores", "strict"}},
-    "masks": {"expressions", "strict"},
-    "scores": {"expressions", "strict"},
+    **{package: {"expressions", "strict"} for package in AXES - {"strict"}},
     "config": {"expressions", *AXES},
     "designs": {"config", "expressions", *AXES},
     "render": {"designs", "config", *AXES},

@@ -288,7 +288,7 @@ def _prepare_peer(
 
 def reference(plan: GemmPlan, workload: GemmWorkload, arrays: ArraySet, beta: float) -> Reference:
     """Return the exact first and last rows of the output, by their slices, in float64."""
-    from fa4gen.config.expression import parse_expression
+    from fa4gen.epilogues.activation import parse_activation
 
     cupy = load_cupy()
     factor = as_float32(arrays.b, plan.dtype, cupy).astype(cupy.float64)
@@ -301,7 +301,7 @@ def reference(plan: GemmPlan, workload: GemmWorkload, arrays: ArraySet, beta: fl
             part = plan.c.beside(arrays.c, rows[1])
             exact += beta * as_float32(part, plan.out_dtype, cupy)
         if plan.activation is not None:
-            exact = parse_expression(plan.activation).evaluate(exact, cupy)
+            exact = parse_activation(plan.activation).evaluate(exact, cupy)
         found.append((rows, exact))
     return tuple(found)
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def _tidied(activation: str) -> str:
-    from fa4gen.config.expression import parse_expression  # not for configs without one
+    from fa4gen.epilogues.activation import parse_activation  # not for configs without one
 
-    return parse_expression(activation).text
+    return parse_activation(activation).text
 
 
 Expression = Annotated[

@@ -77,8 +77,6 @@ VALUES: Final = {
     "residual": {"true": "matrix", "false": "none", "bias": "row"},
 }
 """By key, the value that a value of this name means; both in lower case."""
-FUNCTION_SYNONYMS: Final = {"swish": "silu", "SiLU": "silu", "GELU": "gelu", "ReLU": "relu"}
-"""Functions of activations."""
 
 
 def line_for(key: str, value: Any, kernel: object) -> str | None:

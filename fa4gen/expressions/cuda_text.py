@@ -7,13 +7,13 @@ roundings, which ``rounding_errors`` bounds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.expressions import c_text
 from fa4gen.expressions.c_text import C, Rank
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 FUNCTIONS = {
     "real_divide": "__fdividef",
@@ -37,10 +37,12 @@ def float_text(value: float) -> str:
 class CudaText:
     """A namespace of functions of ``C``."""
 
+    functions: ClassVar[Mapping[str, str]] = FUNCTIONS
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a function of CUDA of the same meaning, or ``c_text``'s."""
-        if name in FUNCTIONS:
-            function = FUNCTIONS[name]
+        if name in self.functions:
+            function = self.functions[name]
             return lambda *arguments: C(f"{function}({', '.join(x.text for x in arguments)})")
         found: Callable[..., Any] = getattr(c_text, name.removeprefix("real_"))
         return found

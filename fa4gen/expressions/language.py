@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.expressions.real_intervals import Range, real_intervals
@@ -32,6 +32,12 @@ class Language:
     result: Kind = Kind.TRUTH
     tensors: Mapping[str, Tensor] | None = None
     """The declared ones; None: any name may be a tensor of int32."""
+    of_floats: tuple[str, ...] = OF_FLOATS
+    """Functions of one float, where there are floats."""
+    macros: Mapping[str, Node] = field(default_factory=dict)
+    """Functions of one float by what they mean: trees over the variable ``x``."""
+    only_floats: bool = False
+    """Every number is a float of any size: only constants are checked."""
 
     @property
     def has_floats(self) -> bool:
@@ -41,7 +47,8 @@ class Language:
     @property
     def functions(self) -> tuple[str, ...]:
         """What may be called."""
-        return (*FUNCTIONS, *(OF_FLOATS if self.has_floats else ()))
+        common = (name for name in FUNCTIONS if not (self.only_floats and name == "bit"))
+        return (*common, *(self.of_floats if self.has_floats else ()), *self.macros)
 
     @property
     def declared(self) -> tuple[str, ...]:

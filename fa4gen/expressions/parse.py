@@ -3,7 +3,8 @@
 Only what is listed here is accepted: whole numbers, indices by name, elements of declared tensors,
 + - * // %, comparisons, ``and or not``, ``min max abs where bit``; and with floats those,
 ``/``, ``exp2 log2 tanh``. Everything is of a known kind and of a known range, so that a kernel
-computes it in 32 bits, nothing is ever divided by 0, and no result is NaN or infinite.
+computes it in 32 bits, nothing is ever divided by 0, and no result is NaN or infinite. In a
+language of floats alone only constants are known: none of them is infinite, NaN or a divisor of 0.
 """
 
 from __future__ import annotations
@@ -15,12 +16,18 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from fa4gen.expressions import exact
+from fa4gen.expressions.constants import (
+    fault_of_constant,
+    fault_of_divisor,
+    fault_of_number,
+)
 from fa4gen.expressions.real_intervals import Range
 from fa4gen.expressions.reals import (
     LARGEST,
     SMALLEST,
     as_real,
     compares_reals,
+    joined,
     of_reals,
     with_constant,
 )
@@ -34,15 +41,19 @@ from fa4gen.expressions.tree import (
     Real,
     Variable,
     evaluate,
+    substituted,
     variables_in,
+    written,
 )
-from fa4gen.expressions.words import FUNCTIONS, MAX_LENGTH, OF_FLOATS, ExpressionError
+from fa4gen.expressions.words import FUNCTIONS, MAX_LENGTH, SYNONYMS, ExpressionError
 
 if TYPE_CHECKING:
     from fa4gen.expressions.language import Language
 
 MAX_NODES = 100
 """Names, numbers and operations of an expression."""
+MAX_WRITTEN = 400
+"""Names and numbers of an expression with macros, which name their argument more than once."""
 INT32 = range(-(2**31), 2**31)
 _NUMBER = re.compile(r"[0-9]+")
 _FLOAT = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?")
@@ -61,6 +72,7 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "equal",
     ast.NotEq: "not_equal",
 }
+_NESTED = "is nested too deeply: C++ names the argument of some functions twice"
 _INSTEAD: dict[type[ast.AST], str] = {
     ast.Div: "/ gives fractions; // rounds down",
     ast.BitAnd: "write and for &",
@@ -99,6 +111,8 @@ def parse(text: str, language: Language) -> tuple[str, Node]:
             f"{text!r} is too long: at most {MAX_NODES} names, numbers and operations"
         )
     tree = _Reader(text, language).read(body)
+    if written(tree) > MAX_WRITTEN:
+        raise ExpressionError(f"{text!r} {_NESTED}")
     if language.has_floats and tree.kind is Kind.WHOLE:
         tree = as_real(tree)
     if tree.kind is not language.result:
@@ -121,17 +135,17 @@ class _Reader:
                 return self._variable(node, name)
             case ast.Constant():
                 return self._number(node)
-            case ast.Subscript(value=ast.Name(id=name), slice=slice_):
+            case ast.Subscript(value=ast.Name(id=name), slice=slice_) if not self._only_floats:
                 return self._element(node, name, slice_)
             case ast.BinOp(left=left, op=ast.Div(), right=right) if self.language.has_floats:
                 return self._quotient(node, left, right)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in self._arithmetic:
                 name = _ARITHMETIC[type(op)]
                 if name in ("floor_divide", "remainder"):
                     return self._with_divisor(name, left, right)
-                return self._ranged(node, self._joined(name, self._numbers(left, right)))
+                return self._ranged(node, joined(name, self._numbers(left, right)))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self._ranged(node, self._joined("negative", self._numbers(operand)))
+                return self._ranged(node, joined("negative", self._numbers(operand)))
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
                 [found] = self._numbers(operand)
                 return found
@@ -146,6 +160,15 @@ class _Reader:
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 return self._call(node, name, arguments)
         raise self._refusal(node, self._not_possible(node))
+
+    @property
+    def _only_floats(self) -> bool:
+        return self.language.only_floats
+
+    @property
+    def _arithmetic(self) -> set[type[ast.operator]]:
+        rounding: set[type[ast.operator]] = {ast.FloorDiv, ast.Mod} if self._only_floats else set()
+        return _ARITHMETIC.keys() - rounding
 
     def _of_kind(self, node: ast.expr, kind: Kind) -> Node:
         found = self.read(node)
@@ -174,21 +197,11 @@ class _Reader:
             return tuple(found)
         return tuple(map(as_real, found))
 
-    @staticmethod
-    def _joined(name: str, arguments: tuple[Node, ...]) -> Node:
-        """Return an operation of two things on any number of them, from the left."""
-        reals = any(one.kind is Kind.REAL for one in arguments)
-        if len(arguments) == 1:
-            return of_reals(name, arguments) if reals else Operation(name, arguments)
-        return reduce(
-            lambda left, right: (
-                of_reals(name, (left, right)) if reals else Operation(name, (left, right))
-            ),
-            arguments,
-        )
-
     def _quotient(self, node: ast.expr, left: ast.expr, right: ast.expr) -> Node:
         one, other = (as_real(tree) for tree in self._numbers(left, right))
+        if self._only_floats:
+            self._refuse_fault(right, fault_of_divisor(other))
+            return self._ranged(node, of_reals("divide", (one, other)))
         if self.language.reach(other).has_zero:
             raise self._refusal(
                 right, f"{self._part(right)} divides, and may be 0; add to it, as in 1 + abs(x)"
@@ -218,6 +231,9 @@ class _Reader:
         """Return ``found`` if 32 bits hold it for all indices."""
         if found.kind is Kind.TRUTH:
             return found
+        if self._only_floats:
+            self._refuse_fault(node, fault_of_constant(found))
+            return found
         reach = self.language.reach(found)
         if found.kind is Kind.REAL:
             for end in (reach.low, reach.high):
@@ -234,6 +250,10 @@ class _Reader:
                     node, f"{self._part(node)} may reach {end}, which 32 bits do not hold"
                 )
         return found
+
+    def _refuse_fault(self, node: ast.expr, fault: str | None) -> None:
+        if fault is not None:
+            raise self._refusal(node, f"{self._part(node)} {fault}")
 
     def _with_divisor(self, name: str, dividend: ast.expr, divisor: ast.expr) -> Node:
         left, tree = self._of_whole(dividend, divisor)
@@ -264,7 +284,8 @@ class _Reader:
         if name not in self.language.functions:
             raise self._refusal(node, self._unknown(name))
         count = len(arguments)
-        exact_count = {"abs": 1, **dict.fromkeys(OF_FLOATS, 1), "bit": 2, "where": 3}.get(name)
+        of_floats = (*self.language.of_floats, *self.language.macros)
+        exact_count = {"abs": 1, **dict.fromkeys(of_floats, 1), "bit": 2, "where": 3}.get(name)
         if count != exact_count and (exact_count is not None or count < 2):
             wanted = "2 arguments or more"
             if exact_count is not None:
@@ -275,16 +296,27 @@ class _Reader:
         if name == "where":
             return self._choice(*arguments)
         trees = self._numbers(*arguments)
-        if name not in OF_FLOATS:
-            return self._ranged(node, self._joined(FUNCTIONS[name], trees))
+        if name not in of_floats:
+            return self._ranged(node, joined(FUNCTIONS[name], trees))
         [argument] = map(as_real, trees)
-        if name == "log2" and not self.language.reach(argument).low >= SMALLEST:
+        if name in self.language.macros:
+            return self._macro(node, name, argument)
+        if name == "log2" and not self._may_be_logarithm_of(argument):
             raise self._refusal(
                 arguments[0],
                 f"{self._part(arguments[0])} has a logarithm taken, and may be 0 or below; limit "
                 "it, as in max(x, 1)",
             )
         return self._ranged(node, of_reals(name, (argument,)))
+
+    def _may_be_logarithm_of(self, tree: Node) -> bool:
+        return self._only_floats or self.language.reach(tree).low >= SMALLEST
+
+    def _macro(self, node: ast.Call, name: str, argument: Node) -> Node:
+        found = substituted(self.language.macros[name], "x", argument)
+        if written(found) > MAX_WRITTEN:  # each of its arguments is not, so that this ends soon
+            raise self._refusal(node, f"{self._part(node)} {_NESTED}")
+        return self._ranged(node, found)
 
     def _choice(self, condition: ast.expr, first: ast.expr, second: ast.expr) -> Node:
         """Return a choice; one of two conditions as the conditions that it means."""
@@ -311,6 +343,12 @@ class _Reader:
 
     def _number(self, node: ast.Constant) -> Node:
         written = self._part(node).strip("'")
+        if self._only_floats:
+            self._refuse_fault(node, fault_of_number(node.value))
+            if not (_NUMBER.fullmatch(written) or _FLOAT.fullmatch(written)):
+                raise self._refusal(node, f"{self._part(node)} is not a decimal number")
+            assert isinstance(node.value, int | float)
+            return Real(float(node.value))
         if self.language.has_floats and isinstance(node.value, float):
             if _FLOAT.fullmatch(written) is None:
                 raise self._refusal(node, f"{self._part(node)} is not a decimal number")
@@ -332,7 +370,8 @@ class _Reader:
         known = [*self.language.variables, *self.language.declared, *self.language.functions]
         from difflib import get_close_matches
 
-        near = get_close_matches(name.lower(), known, n=1)
+        near = [SYNONYMS[name]] if SYNONYMS.get(name) in known else []
+        near = near or get_close_matches(name.lower(), known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
         return f"{name!r} is not known; {hint}"
 
@@ -341,9 +380,11 @@ class _Reader:
         instead = next((_INSTEAD[kind] for kind in kinds if kind in _INSTEAD), None)
         names = ", ".join((*self.language.variables, *self.language.declared))
         numbers = "numbers, + - * /" if self.language.has_floats else "whole numbers, + - *"
+        if not self._only_floats:
+            numbers += " // %"
         return f"{self._part(node)} is not possible in {self.language.what}: " + (
             instead
-            or f"it is made of {names}, {numbers} // %, comparisons, and, or, not, "
+            or f"it is made of {names}, {numbers}, comparisons, and, or, not, "
             f"{', '.join(self.language.functions)}"
         )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from fa4gen.expressions.tree import TO_REAL, Kind, Number, Operation, Real, parts
+from fa4gen.expressions.words import OF_ACTIVATIONS
 
 if TYPE_CHECKING:
     from fa4gen.expressions.tree import Node
@@ -37,8 +39,17 @@ def of_reals(name: str, arguments: tuple[Node, ...]) -> Node:
             return Operation("real_subtract", (left, right))
         case "negative", (Operation("real_negative", (inner,)),):
             return inner
-    own = name if name in ("exp2", "log2", "tanh") else f"real_{name}"
+    own = name if name in OF_ACTIVATIONS else f"real_{name}"
     return Operation(own, arguments)
+
+
+def joined(name: str, arguments: tuple[Node, ...]) -> Node:
+    """Return an operation of one thing; of two on any number of them, from the left."""
+    reals = any(one.kind is Kind.REAL for one in arguments)
+    make = of_reals if reals else Operation
+    if len(arguments) == 1:
+        return make(name, arguments)
+    return reduce(lambda left, right: make(name, (left, right)), arguments)
 
 
 def with_constant(name: str, left: Node, right: Node) -> Node:

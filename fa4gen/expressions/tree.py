@@ -130,9 +130,21 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
     return node
 
 
+def substituted(node: Node, name: str, by: Node) -> Node:
+    """Return the node with ``by`` in place of a variable."""
+    if isinstance(node, Variable) and node.name == name:
+        return by
+    return rebuilt(node, lambda one: substituted(one, name, by))
+
+
 def variables_in(node: Node) -> frozenset[str]:
     """Return the names of the variables in a tree."""
     return frozenset(one.name for one in parts(node) if isinstance(one, Variable))
+
+
+def written(node: Node) -> int:
+    """Count the names and numbers of a tree."""
+    return sum(map(written, below(node))) or 1
 
 
 def add(left: Node, right: Node) -> Node:

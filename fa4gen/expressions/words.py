@@ -15,6 +15,10 @@ BITS = 32
 """Of a whole number; ``bit(number, index)`` takes an index outside of them for the nearest."""
 OF_FLOATS = ("exp2", "log2", "tanh")
 """Functions of languages with floats."""
+OF_ACTIVATIONS = ("exp", "exp2", "log", "log2", "tanh", "erf", "sqrt")
+"""Functions of activations, which C has with an f at the end of the name."""
+SYNONYMS = {"swish": "silu", "SiLU": "silu", "GELU": "gelu", "ReLU": "relu", "fmax": "max"}
+"""Names of functions elsewhere."""
 FLOOR_DIVIDE, FLOOR_REMAINDER = "floor_divide", "floor_remainder"
 """Functions of a kernel: division rounds down, as in Python, and not toward 0, as in C."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.gemm.memory import GemmMemory
 
 _FLOAT_LITERAL = re.compile(r"(\d\.?\d*(?:e[+-]?\d+)?)f\b")
-_FLOAT_FUNCTION = re.compile(r"\b(erf|exp|log|tanh|sqrt|fabs|fmax|fmin)f\(")
+_FLOAT_FUNCTION = re.compile(r"\b(erf|exp2?|log2?|tanh|sqrt|fabs|fmax|fmin)f\(")
 SIZES = (
     # batch, m, n, k
     (1, 4096, 4096, 4096),

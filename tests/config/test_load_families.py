@@ -173,9 +173,9 @@ def test_a_family_that_is_not_there(refuse: Refuse, kernel: str, message: str, r
         (GEMM, "residual: rows", 11, "residual: rows is not possible", "The nearest is row."),
         (BLACKWELL_GEMM, "BM: 192", 5, "BM: 192 is not possible; it must be 64, 128 or auto",
          "The nearest is 128. 192 is possible with arch sm_90a."),
-        (GEMM, "activation: x + rleu(x)", 13,
-         "activation: 'rleu' in 'x + rleu(x)' is not known; did you mean relu?", ""),
-        (GEMM, 'activation: "max(x,"', 13, "'max(x,' is not an expression at character 4", ""),
+        (GEMM, "activation: x + rleu(x)", 17, "activation: 'rleu' is not known; did you mean relu?",
+         ""),
+        (GEMM, 'activation: "max(x,"', 17, "'max(x,' is not an expression at character 4", ""),
         (GEMM, "activation: 3", 13, "activation: 3 is not possible; it must be text", ""),
     ],
 )  # fmt: skip

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.config.expression import parse_expression
 from fa4gen.epilogues import residual_of
+from fa4gen.epilogues.activation import parse_activation
 from fa4gen.expressions.tensors import Tensor
 from fa4gen.masks import Causal, NoMask
 from fa4gen.masks.expression import parse_mask
@@ -342,7 +342,7 @@ def gemm_problem(**more: Any) -> tuple[SimpleNamespace, GemmInputs]:
     problem = SimpleNamespace(
         out_dtype="fp16",
         residual=residual_of("matrix"),
-        activation=parse_expression("relu(x)"),
+        activation=parse_activation("relu(x)"),
         accumulation=SimpleNamespace(products_per_step=16, alignment_bits=25),
     )
     vars(problem).update(more)

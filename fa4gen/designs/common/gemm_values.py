@@ -36,10 +36,12 @@ class GemmValues(DesignValues[G]):
     @property
     def activation_cuda(self) -> str | None:
         """The activation as a C++ expression over ``float x``."""
-        from fa4gen.config.expression import parse_expression
-
         text = self.config.activation
-        return None if text is None else parse_expression(text).cuda()
+        if text is None:
+            return None
+        from fa4gen.epilogues.activation import parse_activation  # not for kernels without one
+
+        return parse_activation(text).cuda()
 
     @property
     def out_element_bytes(self) -> int:

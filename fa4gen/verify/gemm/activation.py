@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from fa4gen.config.expression import Expression
+    from fa4gen.epilogues.activation import Activation
 
 CELLS = 512
 PROBES = 8
@@ -23,7 +23,7 @@ LEAST_ERROR = 2.0**-22
 class ActivationError:
     """An activation, or none."""
 
-    expression: Expression | None
+    expression: Activation | None
 
     def apply(self, x: Any, error: Any, xp: Any) -> tuple[Any, Any, Any]:
         """Return f(x), and the interval of the kernel's result for ``x`` +- ``error``.

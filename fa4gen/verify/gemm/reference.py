@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.config.expression import parse_expression
+from fa4gen.epilogues.activation import parse_activation
 from fa4gen.verify.gemm.activation import ActivationError
 from fa4gen.verify.gemm.result import GemmResult
 from fa4gen.verify.gemm.tolerance import Accumulation, sum_products
@@ -20,9 +20,9 @@ from fa4gen.verify.rounding import round_to
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.expression import Expression
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.epilogues import Residual
+    from fa4gen.epilogues.activation import Activation
     from fa4gen.verify.gemm.inputs import GemmInputs
 
 CPU_CHUNK = 1 << 18
@@ -37,13 +37,13 @@ class GemmProblem:
 
     out_dtype: str
     residual: Residual
-    activation: Expression | None
+    activation: Activation | None
     accumulation: Accumulation
 
     @classmethod
     def of(cls, plan: GemmPlan) -> GemmProblem:
         """Return what the kernel of ``plan`` does."""
-        expression = None if plan.activation is None else parse_expression(plan.activation)
+        expression = None if plan.activation is None else parse_activation(plan.activation)
         return cls(plan.out_dtype, plan.c, expression, Accumulation.of(plan))
 
 

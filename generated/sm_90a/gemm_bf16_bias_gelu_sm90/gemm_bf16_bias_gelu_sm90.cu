@@ -243,7 +243,7 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
 
 // gelu(x)
 __device__ __forceinline__ float activation(float x) {
-  return (0.5f * x * (1.f + erff(x * 0.70710678118654752f)));
+  return 0.5f * x * (1.f + erff(x * 0.7071067811865476f));
 }
 
 // residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).

@@ -234,7 +234,7 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
 
 // relu(x)
 __device__ __forceinline__ float activation(float x) {
-  return (x <= 0.f ? 0.f : x);
+  return x <= 0.f ? 0.f : x;
 }
 
 // residual: an element of C, zero where beta is (C then counts as absent, whatever it holds).

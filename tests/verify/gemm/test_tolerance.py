@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.config.expression import parse_expression
 from fa4gen.epilogues import residual_of
+from fa4gen.epilogues.activation import parse_activation
 from fa4gen.verify.gemm.activation import ActivationError
 from fa4gen.verify.gemm.cases import GemmCase
 from fa4gen.verify.gemm.inputs import GemmInputs, make_inputs
@@ -77,7 +77,7 @@ def test_which_kernels_add_coarsely(make_plan) -> None:
 def product(dtype="bf16", out_dtype="bf16", activation=None, c=None, alpha=1.0, beta=1.0, **keys):
     a, b = draw(dtype, **keys)
     problem = GemmProblem(
-        out_dtype, residual_of("matrix"), activation and parse_expression(activation), HOW[dtype]
+        out_dtype, residual_of("matrix"), activation and parse_activation(activation), HOW[dtype]
     )
     return compute(problem, GemmInputs(a[None], b[None], c, alpha, beta))
 
@@ -143,7 +143,7 @@ def test_an_activation_carries_errors_as_far_as_it_is_steep(text) -> None:
     rng = np.random.default_rng(2)
     x = rng.standard_normal((40, 50)) * 3
     error = np.abs(x) * 1e-5
-    expression = parse_expression(text)
+    expression = parse_activation(text)
     exact, low, high = ActivationError(expression).apply(x, error, np)
     for share in (-1, -0.3, 0, 0.9, 1):
         moved = (x + share * error).astype(np.float32)

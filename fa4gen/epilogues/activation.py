@@ -1,0 +1,140 @@
+"""Activations: expressions over the number x that a matrix product gives before it is rounded."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from fa4gen.expressions import float32
+from fa4gen.expressions.arrays import RealArrays
+from fa4gen.expressions.c_text import C, Rank
+from fa4gen.expressions.cuda_text import FUNCTIONS, CudaText
+from fa4gen.expressions.language import Language
+from fa4gen.expressions.parse import parse
+from fa4gen.expressions.real_intervals import Range
+from fa4gen.expressions.tree import Kind, Operation, Real, Variable, evaluate, parts, variables_in
+from fa4gen.expressions.words import OF_ACTIVATIONS, ExpressionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.expressions.tree import Node
+
+VARIABLE = "x"
+
+
+def _of(name: str, *arguments: Node | float) -> Operation:
+    return Operation(name, tuple(Real(one) if isinstance(one, float) else one for one in arguments))
+
+
+_X = Variable(VARIABLE, Kind.REAL)
+_1_PLUS_EXP = _of("real_add", 1.0, _of("exp", _of("real_negative", _X)))
+MACROS: Mapping[str, Node] = {
+    "relu": _of("real_where", _of("real_less_equal", _X, 0.0), 0.0, _X),  # NaN stays
+    "gelu": _of(
+        "real_multiply",
+        _of("real_multiply", 0.5, _X),
+        _of("real_add", 1.0, _of("erf", _of("real_multiply", _X, math.sqrt(0.5)))),
+    ),
+    "silu": _of("real_divide", _X, _1_PLUS_EXP),
+    "sigmoid": _of("real_divide", 1.0, _1_PLUS_EXP),
+}
+LANGUAGE = Language(
+    "an activation",
+    "max(x, 0)",
+    {VARIABLE: Range(-math.inf, math.inf)},
+    result=Kind.REAL,
+    of_floats=OF_ACTIVATIONS,
+    macros=MACROS,
+    only_floats=True,
+)
+_TRIED = (-4096.0, -64.0, -3.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.5, 7.0, 64.0, 4096.0)
+"""Values of x for one of which, at least, an activation has to give a number."""
+_CHOICES = ("real_minimum", "real_maximum", "real_absolute", "real_negative", "real_where")
+"""Operations on floats whose results are one of their operands, or its negative."""
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation that was checked; compare by its text."""
+
+    text: str
+
+    @cached_property
+    def tree(self) -> Node:
+        """The expression."""
+        return parse(self.text, LANGUAGE)[1]
+
+    def cuda(self) -> str:
+        """Return C++ for it over ``float x``, by built-in functions alone: nothing is included.
+
+        Divisions are ``__fdividef``, which is within two units of the last place and gives 0 for
+        divisors above 2**126 (CUDA programming guide, "Intrinsic functions").
+        """
+        found: C = evaluate(self.tree, {VARIABLE: C(VARIABLE)}, _Text())
+        return found.text
+
+    @property
+    def rounds(self) -> bool:
+        """Whether its results may be other numbers than x, -x, |x| and its float32 constants."""
+        return any(
+            (isinstance(node, Real) and float32.rounded(node.value) != node.value)
+            or (
+                isinstance(node, Operation) and node.kind is Kind.REAL and node.name not in _CHOICES
+            )
+            for node in parts(self.tree)
+        )
+
+    def evaluate(self, x: Any, xp: Any) -> Any:
+        """Compute it on an array, in the array's type; ``xp`` is numpy or cupy."""
+        import numpy as np  # not with the module: rendering does without
+
+        with np.errstate(all="ignore"):
+            return evaluate(self.tree, {VARIABLE: x}, _Arrays(xp, dtype=str(x.dtype)))
+
+
+def parse_activation(text: str) -> Activation:
+    """Check an activation; ExpressionError says what is wrong with it, where, what is possible."""
+    text, tree = parse(text, LANGUAGE)
+    if not variables_in(tree):
+        raise ExpressionError(f"{text!r} does not depend on x; write it like {LANGUAGE.example!r}")
+    if not any(math.isfinite(evaluate(tree, {VARIABLE: x}, float32)) for x in _TRIED):
+        raise ExpressionError(
+            f"{text!r} gives no finite number for any x that was tried, from {_TRIED[0]:g} to "
+            f"{_TRIED[-1]:g}"
+        )
+    return Activation(text)
+
+
+class _Text(CudaText):
+    """CUDA's own functions, and sums and products in the order in which they are written."""
+
+    functions = FUNCTIONS | {name: f"{name}f" for name in OF_ACTIVATIONS}
+
+    def real_add(self, left: C, right: C) -> C:
+        """Return the sum."""
+        return C(f"{left.within(Rank.SUM)} + {right.within(Rank.PRODUCT)}", Rank.SUM)
+
+
+class _Arrays(RealArrays):
+    """Minimum and maximum take the other operand for NaN, as the kernel's do."""
+
+    def real_minimum(self, left: Any, right: Any) -> Any:
+        """Return the smaller one."""
+        return self.xp.fmin(left, right)
+
+    def real_maximum(self, left: Any, right: Any) -> Any:
+        """Return the larger one."""
+        return self.xp.fmax(left, right)
+
+    def erf(self, x: Any) -> Any:
+        """Return the error function."""
+        import numpy as np
+
+        if self.xp is not np:
+            from cupyx.scipy.special import erf
+
+            return erf(x)
+        return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), dtype=np.float64).astype(x.dtype)
