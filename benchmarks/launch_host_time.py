@@ -30,7 +30,7 @@ from fa4gen.bench.vendored import VendoredLibrary
 from fa4gen.config.find import find_configs
 from fa4gen.config.paths import shown_path
 from fa4gen.designs import registry
-from fa4gen.vendor.host_build import LIBRARY_FLAGS, compile_c, find_c_compiler
+from fa4gen.vendoring.host_build import LIBRARY_FLAGS, compile_c, find_c_compiler
 from fa4gen.verify.build import build_kernel
 
 if TYPE_CHECKING:

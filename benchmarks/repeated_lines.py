@@ -5,7 +5,7 @@ python benchmarks/repeated_lines.py [PATH ...] [--run N] [--list N]
 A line counts as repeated when it belongs to a run of N or more code lines (4 by default) that is
 repeated, line for line, at another place of the same set. Blank lines, comments and docstrings are
 not counted; indentation does not matter, nor does a line of brackets alone. Without PATH the two
-sets of the project are measured: ``templates`` without ``templates/vendor``, and
+sets of the project are measured: ``templates`` without ``templates/vendored``, and
 ``fa4gen/designs``.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 SETS = (("templates",), ("fa4gen/designs",))
-EXCLUDED = ("templates/vendor",)
+EXCLUDED = ("templates/vendored",)
 JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 
 

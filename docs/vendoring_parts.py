@@ -35,7 +35,7 @@ def abi_section() -> str:
     from fa4gen.masks import MASKS
     from fa4gen.render.environment import open_templates
     from fa4gen.scores import SCORES
-    from fa4gen.vendor.features import every_feature
+    from fa4gen.vendoring.features import every_feature
 
     names = {
         "prefix": "acme",
@@ -48,7 +48,7 @@ def abi_section() -> str:
         "residuals": RESIDUALS,
         "generator": "fa4gen",
     }
-    text = open_templates().environment().get_template("vendor/launcher.h.j2").render(names)
+    text = open_templates().environment().get_template("vendored/launcher.h.j2").render(names)
     begin, end = text.index("/* A status is 0"), text.index("/* ---- One function a kernel")
     return f"```c\n{text[begin:end].rstrip()}\n```"
 

@@ -11,7 +11,7 @@ import pytest
 from fa4gen.cache_folder import is_own, keep_own
 from fa4gen.emulator.recorder.build import NoCompilerError, build_driver
 from fa4gen.errors import MissingCapabilityError
-from fa4gen.vendor.standin import build_stand_in
+from fa4gen.vendoring.standin import build_stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,9 @@ PLURALS = re.compile(
     r" (cases|configs|kernels|files|entries|problems|places|warnings|results|folders|orphans)\b"
 )
 SEEN = [
-    path for room in ("cli", "sweep", "verify", "vendor") for path in (PACKAGE / room).rglob("*.py")
+    path
+    for room in ("cli", "sweep", "verify", "vendoring")
+    for path in (PACKAGE / room).rglob("*.py")
 ]
 
 

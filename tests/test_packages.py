@@ -33,16 +33,16 @@ MAY_IMPORT = {
     "toolchain": {"render", "designs", "config", *AXES},
     "runtime": {"designs", "config", *AXES},
     "emulator": set(),
-    "vendor": {
+    "vendoring": {
         "verify", "emulator", "toolchain", "runtime", "render", "designs", "config",
         "expressions", *AXES
     },
     "verify": {
         "emulator", "toolchain", "runtime", "render", "designs", "config", "expressions", *AXES
     },
-    "bench": {"vendor", "verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
+    "bench": {"vendoring", "verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
     "tune": {
-        "bench", "vendor", "sweep", "verify", "toolchain", "runtime", "render", "designs",
+        "bench", "vendoring", "sweep", "verify", "toolchain", "runtime", "render", "designs",
         "config", *AXES
     },
     "sweep": {"verify", "toolchain", "runtime", "render", "designs", "config", *AXES},

@@ -24,7 +24,7 @@ INSTEAD = {
 }
 PACKAGES = (
     "bench", "cli", "config", "designs", "emulator", "key_sources", "masks", "render",
-    "runtime", "scores", "sweep", "toolchain", "tune", "vendor", "verify",
+    "runtime", "scores", "sweep", "toolchain", "tune", "vendoring", "verify",
 )  # fmt: skip
 FILES = sorted(
     [

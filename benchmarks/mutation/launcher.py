@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 from fa4gen.config.load import load_config
 from fa4gen.designs.registry import design_for
 from fa4gen.errors import Fa4genError
-from fa4gen.vendor.emulated import VendoredEmulator
-from fa4gen.vendor.host_build import compile_c, find_c_compiler
-from fa4gen.vendor.standin import StandIn
+from fa4gen.vendoring.emulator_backend import VendoredEmulator
+from fa4gen.vendoring.host_build import compile_c, find_c_compiler
+from fa4gen.vendoring.standin import StandIn
 from fa4gen.verify.run import VerifyOptions, verify_kernel
 from fa4gen.workers import Done
 from mutation.mutants import configs_of, mutants_of
 from mutation.rules import LAUNCHER_RULES
 from mutation.text import CText
 from mutation.trial import Candidate, Record, runs_of
-from tests.vendor.verify.builds import PREFIX, Builds
+from tests.vendoring.verify.builds import PREFIX, Builds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

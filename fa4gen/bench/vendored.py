@@ -17,12 +17,12 @@ from fa4gen.bench.results import VENDORED
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.runtime import arrays
 from fa4gen.runtime.device import load_cupy
-from fa4gen.vendor import family as vendor_family
-from fa4gen.vendor.binding import Binding, Prepared
-from fa4gen.vendor.folder import folder_files
-from fa4gen.vendor.host_build import LIBRARY_FLAGS, build_library, compile_c, find_c_compiler
-from fa4gen.vendor.kernels import build_kernels
-from fa4gen.vendor.model import Request
+from fa4gen.vendoring import family as vendor_family
+from fa4gen.vendoring.binding import Binding, Prepared
+from fa4gen.vendoring.folder_files import folder_files
+from fa4gen.vendoring.host_build import LIBRARY_FLAGS, build_library, compile_c, find_c_compiler
+from fa4gen.vendoring.kernels import build_kernels
+from fa4gen.vendoring.model import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.designs.common.plans import Plan
     from fa4gen.runtime.kernel import DriverCall
-    from fa4gen.vendor.binding import Args, KernelBinding
+    from fa4gen.vendoring.binding import Args, KernelBinding
 
 PREFIX = "bench"
 

@@ -18,7 +18,7 @@ from fa4gen.cli.options import (
     set_option,
 )
 from fa4gen.cli.vendor_write import Writing, compiler_option, dry_run_option, remove_option
-from fa4gen.vendor.targets import ADAPTERS
+from fa4gen.vendoring.targets import ADAPTERS
 
 if TYPE_CHECKING:
     from fa4gen.config.settings import Setting
@@ -71,7 +71,7 @@ def command(
     and the command ends with status 3; where it is part of the C library or of a kernel, nothing
     is written.
     """
-    from fa4gen.vendor.targets import Addition, folder_to_add_to
+    from fa4gen.vendoring.targets import Addition, folder_to_add_to
 
     if into is None:
         raise click.UsageError("give the folder with --into DIR")

@@ -28,8 +28,8 @@ def command(
     from fa4gen.cli.output import print_json
     from fa4gen.cli.vendor_report import annotate_check, check_data, print_check
     from fa4gen.errors import NotCurrentError
-    from fa4gen.vendor.check import check_folder
-    from fa4gen.vendor.targets import folders_to_read
+    from fa4gen.vendoring.check import check_folder
+    from fa4gen.vendoring.targets import folders_to_read
 
     verdicts = [
         check_folder(

@@ -20,8 +20,8 @@ def command(folder: Path | None, compiler: str, dry_run: bool, output_format: Ou
 
     Only cubins/ and fa4gen.lock are written. Without DIR, in every folder of the project.
     """
-    from fa4gen.vendor.recompile import plan_recompile
-    from fa4gen.vendor.targets import folders_to_read
+    from fa4gen.vendoring.recompile import plan_recompile
+    from fa4gen.vendoring.targets import folders_to_read
 
     work = Writing(compiler, 1, False, dry_run, False, output_format)
     targets = folders_to_read(folder)

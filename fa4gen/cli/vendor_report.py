@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen.counts import counted
-from fa4gen.vendor.lock import LOCK_NAME
+from fa4gen.vendoring.lock import LOCK_NAME
 
 if TYPE_CHECKING:
     from fa4gen.cli.options import OutputFormat
-    from fa4gen.vendor.changes import FileOutcome, FolderPlan
-    from fa4gen.vendor.check import FolderVerdict
+    from fa4gen.vendoring.changes import FileOutcome, FolderPlan
+    from fa4gen.vendoring.check import FolderVerdict
 
 STYLES = {"refused": "bold red", "kept": "yellow", "missing": "yellow"}
 CHECK_VERDICTS = ("current", "allowed", "stale", "edited", "missing", "foreign")
@@ -93,7 +93,7 @@ def _file_data(plan: FolderPlan, outcome: FileOutcome, diff: bool) -> dict[str, 
 def report_refused(plan: FolderPlan, output_format: OutputFormat) -> None:
     """Name on stderr the edited files of which today's version was not written."""
     from fa4gen.cli.output import report
-    from fa4gen.vendor.changes import refusal
+    from fa4gen.vendoring.changes import refusal
 
     for outcome in plan.refused:
         report(refusal(plan.folder, outcome), output_format)

@@ -41,7 +41,7 @@ def command(
     and the command ends with status 3; where it is part of the C library or of a kernel, nothing
     is written. --force overwrites these files and restores those that were deleted.
     """
-    from fa4gen.vendor.targets import folders_to_update
+    from fa4gen.vendoring.targets import folders_to_update
 
     work = Writing(compiler, jobs, force, dry_run, diff, output_format)
     return work.write(folders_to_update(folder, templates, remove))

@@ -26,8 +26,8 @@ from fa4gen.errors import NotCurrentError, Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fa4gen.vendor.lock import Lock
-    from fa4gen.vendor.verify import FolderVerdict
+    from fa4gen.vendoring.lock import Lock
+    from fa4gen.vendoring.verify import FolderVerdict
     from fa4gen.verify.verdict import Verdict
 
 MOST_SHOWN = 8
@@ -79,7 +79,7 @@ def command(
     kernel fails; what is proved is written into fa4gen.lock, and counts until a file changes that
     decides a run. Without DIR, in every folder of the project.
     """
-    from fa4gen.vendor.targets import folders_to_read
+    from fa4gen.vendoring.targets import folders_to_read
 
     call = VerifyCall(
         seed,
@@ -124,8 +124,8 @@ class VerifyCall:
         )
         from fa4gen.config.paths import shown_path
         from fa4gen.designs.build import build_plan
-        from fa4gen.vendor.lock import read_lock
-        from fa4gen.vendor.locked import locked_configs
+        from fa4gen.vendoring.from_lock import locked_configs
+        from fa4gen.vendoring.lock import read_lock
         from fa4gen.verify.run import VerifyOptions
 
         locks = [read_lock(folder) for folder in folders]  # all are ours before any is verified
@@ -171,9 +171,9 @@ class VerifyCall:
         from fa4gen.cli.output import note
         from fa4gen.cli.progress import progress
         from fa4gen.config.paths import shown_path
-        from fa4gen.vendor.lock import read_lock
-        from fa4gen.vendor.proofs import Outcome, hashes_on_disk, record_proofs
-        from fa4gen.vendor.verify import verify_folder
+        from fa4gen.vendoring.lock import read_lock
+        from fa4gen.vendoring.proofs import Outcome, hashes_on_disk, record_proofs
+        from fa4gen.vendoring.verify import verify_folder
 
         lock = read_lock(folder)
         hashes = hashes_on_disk(folder, lock)
@@ -206,7 +206,7 @@ class VerifyCall:
 
 def _changed(folders: Sequence[Path], locks: Sequence[Lock]) -> dict[Path, dict[str, str]]:
     """Return, by folder, the C code that is not as its lock has it; nothing for other folders."""
-    from fa4gen.vendor.executed import changed_code
+    from fa4gen.vendoring.changed_code import changed_code
 
     found = {
         folder: changed_code(folder, lock) for folder, lock in zip(folders, locks, strict=True)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from fa4gen.cli.options import OutputFormat
     from fa4gen.render.environment import TemplateSet
-    from fa4gen.vendor.changes import FolderPlan
-    from fa4gen.vendor.model import VendoredKernel
-    from fa4gen.vendor.targets import WrittenFolder
+    from fa4gen.vendoring.changes import FolderPlan
+    from fa4gen.vendoring.model import VendoredKernel
+    from fa4gen.vendoring.targets import WrittenFolder
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Print what would be done and do nothing."
@@ -57,7 +57,7 @@ class Writing:
         from fa4gen.cli.output import print_json
         from fa4gen.cli.vendor_report import plan_data, print_plan, report_refused
         from fa4gen.errors import NotCurrentError
-        from fa4gen.vendor.changes import apply_plan
+        from fa4gen.vendoring.changes import apply_plan
 
         if not self.dry_run:
             for plan in plans:
@@ -74,8 +74,8 @@ class Writing:
         return status
 
     def _plan(self, target: WrittenFolder) -> FolderPlan:
-        from fa4gen.vendor.assemble import assemble
-        from fa4gen.vendor.changes import plan_folder
+        from fa4gen.vendoring.assemble import assemble
+        from fa4gen.vendoring.changes import plan_folder
 
         templates = templates_of(target.templates)
         kernels = self._compile(target, templates)
@@ -85,7 +85,7 @@ class Writing:
     def _compile(self, target: WrittenFolder, templates: TemplateSet) -> list[VendoredKernel]:
         from fa4gen.cli.output import note
         from fa4gen.cli.progress import progress
-        from fa4gen.vendor.kernels import compile_kernels
+        from fa4gen.vendoring.kernels import compile_kernels
 
         note(f"compiling {counted(len(target.loaded), 'kernel')}")
         with progress(len(target.loaded), "kernels") as bar:

@@ -106,7 +106,7 @@ ATTENTION = Family(
     launcher=Place("fa4gen.runtime.attention:AttentionKernel"),
     verify=Place("fa4gen.verify.attention:AttentionFamily"),
     bench=Place("fa4gen.bench.attention_family:ATTENTION"),
-    vendor=Place("fa4gen.vendor.attention:ATTENTION"),
+    vendor=Place("fa4gen.vendoring.attention:ATTENTION"),
     tune=Place("fa4gen.tune.attention_family:ATTENTION"),
 )
 GEMM = Family(
@@ -115,7 +115,7 @@ GEMM = Family(
     launcher=Place("fa4gen.runtime.gemm:GemmKernel"),
     verify=Place("fa4gen.verify.gemm.family:GemmFamily"),
     bench=Place("fa4gen.bench.gemm_family:GEMM"),
-    vendor=Place("fa4gen.vendor.gemm:GEMM"),
+    vendor=Place("fa4gen.vendoring.gemm:GEMM"),
     tune=Place("fa4gen.tune.gemm_family:GEMM"),
 )
 HOPPER_ATTENTION = Place("fa4gen.config.schema:AttentionConfig")

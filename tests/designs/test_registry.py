@@ -51,7 +51,7 @@ def test_a_row_leads_somewhere(design: Design) -> None:
 def test_the_rooms_have_what_the_row_names(row: Family) -> None:
     from fa4gen.bench.family import Family as BenchFamily
     from fa4gen.tune.family import Family as TuneFamily
-    from fa4gen.vendor.family import Family as VendorFamily
+    from fa4gen.vendoring.family import Family as VendorFamily
     from fa4gen.verify.family import Family as VerifyFamily
 
     assert callable(row.launcher.load().prepare)
@@ -154,7 +154,7 @@ def test_templates_ask_for_properties_not_for_the_family() -> None:
     asking = [
         path.relative_to(TEMPLATES).as_posix()
         for path in sorted(TEMPLATES.rglob("*.j2"))
-        if "vendor" not in path.parts and ASKS.search(path.read_text())
+        if "vendored" not in path.parts and ASKS.search(path.read_text())
     ]
     assert asking == []
     for found in ("{% if plan.depth == 512 %}", "plan.a_major is defined", 'plan.kernel!="gemm"'):
@@ -164,7 +164,7 @@ def test_templates_ask_for_properties_not_for_the_family() -> None:
 def test_tests_of_vendoring_take_families_from_one_place() -> None:
     asking = [
         path.name
-        for path in sorted((Path(__file__).parents[1] / "vendor").rglob("*.py"))
+        for path in sorted((Path(__file__).parents[1] / "vendoring").rglob("*.py"))
         if re.search(r"isinstance\(plan, ", path.read_text())
     ]
     assert asking == []

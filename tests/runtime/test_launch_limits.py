@@ -10,7 +10,7 @@ from fa4gen.errors import ArgumentError
 from fa4gen.runtime.device import DeviceInfo
 from fa4gen.runtime.launch_limits import check_count, check_device
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
-from tests.vendor.launcher.shipped import shipped_plans
+from tests.vendoring.launcher.shipped import shipped_plans
 
 PLAN = build_plan(
     AttentionConfig.model_validate(

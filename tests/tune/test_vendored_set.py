@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fa4gen.cli.main import main
-from fa4gen.vendor.lock import read_lock
+from fa4gen.vendoring.lock import read_lock
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,109 @@
+"""The arguments of a call as the C launcher takes them: extents, and strides in elements.
+
+Shapes that the C structs cannot say, such as a value of other rows than the key's, are the caller's
+mistake here: nothing is checked but what has no place in a struct.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.common.score_text import GIVEN
+from fa4gen.runtime.axes import is_packed, swap_rows_and_heads, with_batch
+from fa4gen.runtime.table_arguments import INT32_BYTES
+from fa4gen.vendoring.binding import AttentionArgs, GemmArgs, Matrix, Tensor
+
+if TYPE_CHECKING:
+    from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.runtime.arguments import Arguments
+    from fa4gen.runtime.gemm_arguments import GemmArguments
+    from fa4gen.runtime.tensor_view import TensorView
+
+
+def attention_args(plan: AttentionPlan, arguments: Arguments) -> AttentionArgs:
+    """Return the struct of a call; ``workspace`` is left empty. ValueError without an output.
+
+    A softmax scale of 0, which stands for the default in C, is not one that Python takes.
+    """
+    if arguments.out is None:
+        raise ValueError("no output")
+
+    def in_order(name: str, view: TensorView) -> TensorView:
+        """As (batch, rows, heads, depth)."""
+        view = with_batch(view) if is_packed(plan, name) else view
+        return view if arguments.layout == "bshd" else swap_rows_and_heads(view)
+
+    def tensor(view: TensorView, element_bytes: int) -> Tensor:
+        strides = (_elements(stride, element_bytes) for stride in view.strides[:3])
+        return Tensor(view.pointer, *strides)
+
+    query, key = in_order("query", arguments.query), in_order("key", arguments.key)
+    value, out = in_order("value", arguments.value), in_order("out", arguments.out)
+    offsets, table = arguments.query_offsets, arguments.page_table
+    args = AttentionArgs(
+        struct_size=ctypes.sizeof(AttentionArgs),
+        batch=query.shape[0] if offsets is None else offsets.shape[0] - 1,
+        query_rows=query.shape[1],
+        key_rows=key.shape[1],
+        query_heads=query.shape[2],
+        key_heads=key.shape[2],
+        query=tensor(query, plan.element_bytes),
+        key=tensor(key, plan.kv_element_bytes),
+        value=tensor(value, plan.kv_element_bytes),
+        out=tensor(out, plan.out_element_bytes),
+        softmax_scale=arguments.softmax_scale,
+    )
+    if table is not None:
+        args.page_table_stride = _elements(table.strides[0], INT32_BYTES)
+        args.most_pages = table.shape[1]
+        args.pages = key.shape[0]
+    given = dict(arguments.tensors)
+    for number, name in enumerate(plan.given_names):
+        view = given.get(name.removeprefix(GIVEN))
+        args.tensors[number] = None if view is None else view.pointer
+    small = {"lse": arguments.lse, **arguments.float32_inputs, **arguments.tables}
+    for name, view in small.items():
+        if name in given:
+            continue
+        setattr(args, name, None if view is None else view.pointer)
+    return args
+
+
+def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
+    """Return the struct of a call; ``workspace`` is left empty. ValueError without an output."""
+    a, b, c, out = arguments.a, arguments.b, arguments.c, arguments.out
+    if out is None:
+        raise ValueError("no output")
+
+    def matrix(view: TensorView, axes: int, element_bytes: int, contiguous: int) -> Matrix:
+        """``axes`` without the batch; ``contiguous`` is 0 or 1 of them."""
+        strides = [_elements(stride, element_bytes) for stride in view.strides]
+        batch = strides[0] if len(strides) > axes else 0
+        return Matrix(view.pointer, batch, strides[-2:][1 - contiguous] if axes == 2 else 0)
+
+    has_batch = len(a.shape) == 3
+    args = GemmArgs(
+        struct_size=ctypes.sizeof(GemmArgs),
+        batch=a.shape[0] if has_batch else 1,
+        m=a.shape[-2],
+        n=b.shape[-1],
+        k=a.shape[-1],
+        a=matrix(a, 2, plan.element_bytes, 1 if plan.a_major == "k" else 0),
+        b=matrix(b, 2, plan.element_bytes, 1 if plan.b_major == "n" else 0),
+        out=matrix(out, 2, plan.out_element_bytes, 1),
+        alpha=arguments.alpha,
+        beta=arguments.beta,
+    )
+    if c is not None:
+        args.c = matrix(c, len(plan.c.axes), plan.out_element_bytes, 1)
+    return args
+
+
+def _elements(stride: int, element_bytes: int) -> int:
+    if stride % element_bytes:
+        raise ValueError(
+            f"a stride of {stride} bytes is no number of {element_bytes}-byte elements"
+        )
+    return stride // element_bytes

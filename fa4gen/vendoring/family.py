@@ -1,0 +1,43 @@
+"""What vendoring needs from a kernel family; the registry of designs names the object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fa4gen.designs import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.designs.common.plans import Plan
+    from fa4gen.runtime.tensor_view import TensorView
+    from fa4gen.vendoring.binding import Args
+    from fa4gen.vendoring.launcher_facts import LauncherFacts
+    from fa4gen.vendoring.selftest_facts import SelftestFacts
+
+
+class Family(Protocol):
+    """Facts for the C templates, and calls of the C interface."""
+
+    def refuse(self, plan: Any) -> None:
+        """Raise ConfigError for a kernel that the C launcher cannot call."""
+
+    def launcher_facts(self, plan: Any, facts: LauncherFacts) -> LauncherFacts:
+        """Return ``facts``, which every family has, with those of this one."""
+
+    def selftest_facts(self, plan: Any) -> SelftestFacts:
+        """Return what the self-test reads of a kernel."""
+
+    def case_args(self, plan: Any, views: Mapping[str, TensorView], memory: Any) -> Args:
+        """Return the arguments of a call with the tensors of one of verify's cases."""
+
+    def peer_args(
+        self, plan: Any, views: Mapping[str, TensorView], *, alpha: float, beta: float
+    ) -> Args:
+        """Return the arguments of a call for bench."""
+
+
+def family_of(plan: Plan) -> Family:
+    """Return what vendoring does with kernels of ``plan``'s family."""
+    family: Family = registry.family_of(plan).vendor.load()
+    return family

@@ -1,0 +1,124 @@
+"""What vendoring knows of matrix products: see ``family``."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT, GemmArguments
+from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
+from fa4gen.vendoring.call_structs import gemm_args
+from fa4gen.vendoring.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.runtime.tensor_view import TensorView
+    from fa4gen.vendoring.binding import GemmArgs
+    from fa4gen.vendoring.launcher_facts import LauncherFacts
+    from fa4gen.verify.gemm.memory import GemmMemory
+
+_FLOAT_LITERAL = re.compile(r"(\d\.?\d*(?:e[+-]?\d+)?)f\b")
+_FLOAT_FUNCTION = re.compile(r"\b(erf|exp2?|log2?|tanh|sqrt|fabs|fmax|fmin)f\(")
+SIZES = (
+    # batch, m, n, k
+    (1, 4096, 4096, 4096),
+    (3, 333, 555, 1000),
+    (1, 8192, 1000, 40000),
+    (64, 17, 40, 0),
+    (1, 0, 40, 64),
+)
+
+
+class GemmFamily:
+    """Matrix products."""
+
+    def refuse(self, plan: GemmPlan) -> None:
+        """See Family: there is none."""
+
+    def launcher_facts(self, plan: GemmPlan, facts: LauncherFacts) -> LauncherFacts:
+        """See Family."""
+        return replace(
+            facts,
+            cta_group=plan.launch.cluster,
+            ctas_per_tile=plan.ctas_per_tile,
+            max_extent=LARGEST_EXTENT,
+            tile_rows=plan.tile_rows,
+            tile_columns=plan.tile_columns,
+            a_m_major=plan.a_major == "m",
+            b_n_major=plan.b_major == "n",
+            residual=f"RESIDUAL_{plan.residual.upper()}",
+            c_axes=plan.c.axes,
+            activation="NULL" if plan.activation is None else json.dumps(plan.activation),
+        )
+
+    def selftest_facts(self, plan: GemmPlan) -> SelftestFacts:
+        """See Family."""
+        from fa4gen.verify.gemm.tolerance import Accumulation
+
+        how = Accumulation.of(plan)
+        schedules = []
+        for size in SIZES:
+            made = (plan_gemm_schedule(plan, GemmSize(*size), count) for count in MULTIPROCESSORS)
+            numbers = (
+                number
+                for one in made
+                for number in (
+                    one.row_tiles,
+                    one.column_tiles,
+                    one.num_tiles,
+                    one.group_rows,
+                    one.grid,
+                )
+            )
+            schedules.append(schedule_hash(numbers))
+        cuda = plan.activation_cuda
+        return SelftestFacts(
+            rows=plan.tile_rows,
+            columns=plan.tile_columns,
+            stage_depth=plan.BK,
+            ring=(plan.num_stages + 1) * plan.BK,
+            descales=False,
+            kv_dtype="",
+            operand="",
+            rescale_threshold=0.0,
+            probability_shift=0,
+            exp2_error=0.0,
+            products_per_step=how.products_per_step,
+            alignment_bits=how.alignment_bits,
+            activation=None if cuda is None else double_expression(cuda),
+            activation_float=None if cuda is None else float_expression(cuda),
+            condition=None,
+            schedules=tuple(schedules),
+            sizes=SIZES,
+        )
+
+    def case_args(
+        self, plan: GemmPlan, views: Mapping[str, TensorView], memory: GemmMemory
+    ) -> GemmArgs:
+        """See Family."""
+        return self.peer_args(plan, views, alpha=memory.alpha, beta=memory.beta)
+
+    def peer_args(
+        self, plan: GemmPlan, views: Mapping[str, TensorView], *, alpha: float, beta: float
+    ) -> GemmArgs:
+        """See Family."""
+        operands = views["a"], views["b"], views.get("c"), views["out"]
+        return gemm_args(plan, GemmArguments(*operands, alpha, beta))
+
+
+def double_expression(cuda: str) -> str:
+    """Return C over double for an activation's CUDA over float: ``1.f`` -> ``1.``."""
+    text = float_expression(cuda).replace("divide_float(", "divide(")
+    return _FLOAT_FUNCTION.sub(r"\1(", _FLOAT_LITERAL.sub(r"\1", text))
+
+
+def float_expression(cuda: str) -> str:
+    """Return C over float: the one function that only CUDA has gets another name."""
+    return cuda.replace("__fdividef(", "divide_float(")
+
+
+GEMM = GemmFamily()

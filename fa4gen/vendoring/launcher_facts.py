@@ -1,0 +1,200 @@
+"""What the C launcher has to know of a kernel: numbers of the plan, in the words of C."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.common.hardware import ARCHITECTURES
+from fa4gen.masks import mask_numbers
+from fa4gen.runtime.arguments import DESCALES, TABLES
+from fa4gen.runtime.tile_counter import COUNTER_BYTES
+from fa4gen.scores import score_numbers
+
+if TYPE_CHECKING:
+    from fa4gen.designs.common.model import TensorMapPlan
+    from fa4gen.designs.common.plans import Plan
+    from fa4gen.vendoring.passed_tensors import PassedTensor
+
+MAX_RANK = 5
+DTYPES = {"bf16": "BF16", "fp16": "FP16", "fp8_e4m3": "FP8_E4M3", "fp32": "FP32"}
+MAP_DTYPES = {"fp8_e4m3": 0, "fp16": 6, "fp32": 7, "bf16": 9}
+"""CUtensorMapDataType; TMA moves bytes, and has no type for fp8."""
+ARRAYS = (*DESCALES, "sinks", *TABLES)
+"""Small arrays that only some attention kernels take, as the launcher numbers them."""
+MAP_PROMOTIONS = {64: 1, 128: 2, 256: 3}
+"""CUtensorMapL2promotion."""
+MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+"""CUtensorMapSwizzle."""
+
+
+@dataclass(frozen=True)
+class MapFacts:
+    """How a tensor map is to be encoded."""
+
+    tensor: str
+    parameter: str
+    dtype: int
+    swizzle: int
+    rank: int
+    dims: tuple[str, ...]
+    """Of ``rank``; like the box, filled up to MAX_RANK."""
+    box: tuple[int, ...]
+    panel_bytes: int
+    """Of a row of the box."""
+    panels: int = 0
+    """Attention: that make up the depth; else 0."""
+    l2_promotion: int = 3
+    """CUtensorMapL2promotion."""
+
+    @property
+    def has_stepped_places(self) -> bool:
+        """Whether the box has several panels of a sequence: no dimension is left for heads."""
+        return self.dims[2] == "panel" and self.dims[4] == "wrap"
+
+
+@dataclass(frozen=True)
+class LauncherFacts:
+    """A kernel's row in the table of the launcher; what the other family has is 0 or empty.
+
+    Words of C are those of the header without the prefix; empty where an enumeration has none.
+    """
+
+    entry_point: str
+    capability: tuple[int, int]
+    threads: int
+    dynamic_shared_bytes: int
+    element_bytes: int
+    out_element_bytes: int
+    kv_element_bytes: int
+    """Attention: of key and value."""
+    workspace_bytes: int
+    BM: int
+    BN: int
+    cta_group: int
+    static_scheduler: bool
+    dtype: str
+    out_dtype: str
+    maps: tuple[MapFacts, ...]
+    parameters: tuple[str, ...]
+    tensors: tuple[PassedTensor, ...] = ()
+    """Attention: those that mask and score read, then lists; ``parameters``: given[0], ..."""
+    lists_blocks: bool = False
+    """Attention: the last tensors are lists of the blocks of keys that tiles see."""
+    score_is_expression: bool = False
+    max_extent: int = 0
+    max_query_rows: int = 0
+    """Attention: the most query rows of a call, where the mask sets a limit; else 0."""
+    ctas_per_tile: int = 1
+    tile_heads: int = 1
+    """Attention: query heads of a key head whose rows share a tile."""
+    mixed_tile_heights: bool = False
+    grouped: bool = False
+    arrays: int = 0
+    """Attention: those of ARRAYS that the kernel takes, one bit each from the lowest on."""
+    page_size: int = 0
+    """Attention: keys of a page; 0 without pages."""
+    list_entry: str = ""
+    """Attention: the launch before that of a ragged batch; empty without one."""
+    list_threads: int = 0
+    list_rows: int = 0
+    group_keys: int = 0
+    """Query rows of an entry of the list."""
+    list_parameters: tuple[str, ...] = ()
+    share_limit: int = 0
+    """Attention: the most CTAs of a kernel whose CTAs share keys; 0 for others."""
+    share_blocks: int = 0
+    """Blocks of keys that no two CTAs share."""
+    share_keys: int = 0
+    """Keys of a place of the line that the kernel counts."""
+    share_bytes: int = 0
+    """Of workspace for each CTA, or for each split, after the tickets."""
+    by_split: bool = False
+    """Partial results are counted by splits of a fixed number of keys."""
+    sequence_limit: int = 0
+    """Attention: the most sequences of a call with lengths; 0 without a limit."""
+    page_scales: bool = False
+    """Attention: each page has scales, not each sequence."""
+    values_in_keys: bool = False
+    """Attention: the values are the first columns of the keys, and are not passed."""
+    default_scale: float = 0.0
+    depth: int = 0
+    value_depth: int = 0
+    mask: str = ""
+    in_order: bool = False
+    """Later rows see more keys."""
+    mask_numbers: tuple[int, ...] = tuple(0 for _ in mask_numbers())
+    """Of all masks; those of other masks are 0."""
+    score_numbers: tuple[float, ...] = tuple(0.0 for _ in score_numbers())
+    """Of all score functions; those of others are 0."""
+    score: str = "none"
+    lse: bool = False
+    tile_rows: int = 0
+    """Matrix product: of the CTAs of a cluster."""
+    tile_columns: int = 0
+    a_m_major: bool = False
+    b_n_major: bool = False
+    residual: str = ""
+    c_axes: tuple[str, ...] = ()
+    """Of "m" and "n" those that C has, beside its batch."""
+    activation: str = "NULL"
+    """A C string, or NULL."""
+
+    @property
+    def all_parameters(self) -> tuple[str, ...]:
+        """Those of the kernel and of the launch before it."""
+        return self.parameters + self.list_parameters
+
+    @property
+    def other_keys(self) -> bool:
+        """Whether keys and values are of another type than the query."""
+        return self.kv_element_bytes != self.element_bytes
+
+    @property
+    def taken_arrays(self) -> tuple[str, ...]:
+        """The names of the small arrays that the kernel takes."""
+        return tuple(name for name in ARRAYS if self.takes(name))
+
+    def takes(self, array: str) -> bool:
+        """Whether the kernel takes the one of ARRAYS that is called ``array``."""
+        return bool(self.arrays >> ARRAYS.index(array) & 1)
+
+
+def shared_facts(plan: Plan) -> LauncherFacts:
+    """Return the facts that every family has."""
+    parameters = tuple(row.name for row in plan.parameters)
+    return LauncherFacts(
+        entry_point=plan.entry_point,
+        capability=ARCHITECTURES[plan.arch].compute_capability,
+        threads=plan.launch.threads,
+        dynamic_shared_bytes=plan.launch.dynamic_shared_bytes,
+        element_bytes=plan.element_bytes,
+        out_element_bytes=plan.out_element_bytes,
+        kv_element_bytes=plan.element_bytes,
+        workspace_bytes=COUNTER_BYTES if "tile_counter" in parameters else 0,
+        BM=plan.BM,
+        BN=plan.BN,
+        cta_group=plan.launch.cluster,
+        static_scheduler=plan.scheduler == "static",
+        dtype=DTYPES[plan.dtype],
+        out_dtype=DTYPES[plan.out_dtype],
+        maps=tuple(_map_facts(plan, row) for row in plan.tensor_maps),
+        parameters=parameters,
+    )
+
+
+def _map_facts(plan: Plan, row: TensorMapPlan) -> MapFacts:
+    of_inputs = row.tensor in ("query", "key", "value", "a", "b")
+    padding = MAX_RANK - len(row.dims)
+    return MapFacts(
+        tensor=row.tensor,
+        parameter=row.parameter,
+        dtype=MAP_DTYPES[plan.dtype if of_inputs else plan.out_dtype],
+        swizzle=MAP_SWIZZLES[row.swizzle],
+        l2_promotion=MAP_PROMOTIONS[row.l2_promotion],
+        rank=len(row.dims),
+        dims=row.dims + row.dims[-1:] * padding,
+        box=row.box + (0,) * padding,
+        panel_bytes=row.box_bytes // math.prod(row.box) * row.box[0],
+    )

@@ -1,0 +1,80 @@
+"""A vendored folder with real kernels, built for the GPU tier."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fa4gen.config.find import find_configs
+from fa4gen.vendoring.folder_files import ADAPTER_ROOTS, folder_files
+from fa4gen.vendoring.host_build import build_library
+from fa4gen.vendoring.kernels import build_kernels
+from fa4gen.vendoring.model import Request
+from tests.vendoring.adapters.folders import import_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import ModuleType
+
+PREFIX = "vend"
+"""Other than that of the tests without a GPU, whose operators may be registered, too."""
+CAUSAL = "d128_causal_bf16"
+SMALL = "d64_dense_small_bf16"
+RESIDUAL = "gemm_bf16_residual_sm90"
+BIAS = "gemm_bf16_bias_gelu_sm90"
+MAJORS = "gemm_bf16_mn_major_sm90"
+RAGGED, PAGED = "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16"
+DECODE, ALIBI = "decode_d128_bf16", "d128_alibi_causal_bf16"
+LISTED = "d128_documents_listed_bf16"
+SCALED, SCALED_PAGES = "decode_d128_kv_fp8_bf16", "decode_d128_paged64_kv_fp8_page_bf16"
+KERNELS = (
+    CAUSAL, SMALL, RESIDUAL, BIAS, MAJORS, RAGGED, PAGED, DECODE, ALIBI, LISTED,
+    SCALED, SCALED_PAGES,
+)  # fmt: skip
+
+
+def write_gpu_folder(folder: Path) -> Path:
+    """Write kernels, launcher and adapters, and build the launcher's shared library."""
+    kernels = build_kernels(find_configs(KERNELS), PREFIX)
+    files = folder_files(Request(PREFIX, tuple(ADAPTER_ROOTS)), kernels)
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    build_library(folder, folder / f"lib{PREFIX}.so")
+    return folder
+
+
+def import_once(path: Path) -> ModuleType:
+    """Import an adapter, or return what was imported: it registers its operators in the process."""
+    module = sys.modules.get(path.stem)
+    return module if module and module.__file__ == str(path) else import_file(path)
+
+
+def build_cpp(folder: Path, source: str, name: str, options: Sequence[str]) -> Path:
+    """Build an adapter in C++ together with the launcher; skip where there is no compiler."""
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no C++ compiler on this machine")
+    library = folder / f"lib{PREFIX}_{name}.so"
+    if library.exists():  # and may be loaded
+        return library
+    sources = [*sorted((folder / "src").glob("*.c")), *sorted((folder / "cubins").glob("*.c"))]
+    made = subprocess.run(
+        [
+            compiler, "-std=c++17", "-O2", "-shared", "-fPIC", f"-I{folder / 'include'}",
+            "-o", str(library), str(folder / "adapters" / source), *map(str, sources),
+            *options, "-ldl",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ),
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    return library

@@ -1,0 +1,254 @@
+"""The adapter for Python on a GPU: the outputs of fa4gen.load to the bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import fa4gen
+from tests.vendoring.adapters.gpu_folder import BIAS, CAUSAL, MAJORS, RESIDUAL, SMALL, import_once
+
+pytestmark = pytest.mark.gpu
+
+BF16 = ml_dtypes.bfloat16
+FIRST_LAUNCH = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import cupy
+import ml_dtypes
+import numpy as np
+import vend
+
+bf16 = ml_dtypes.bfloat16
+rng = np.random.default_rng(0)
+query = cupy.asarray(rng.standard_normal((1, 300, 2, 128)).astype(bf16))
+out = cupy.zeros((1, 300, 2, 128), bf16)
+lse = cupy.zeros((1, 2, 300), cupy.float32)
+cupy.cuda.Device().synchronize()
+stream = cupy.cuda.Stream(non_blocking=True)
+with stream:
+    stream.begin_capture()
+    vend.d128_causal_bf16(query, query, query, out=out, lse=lse)
+    graph = stream.end_capture()
+assert not out.get().view(np.uint16).any()
+graph.launch(stream)
+stream.synchronize()
+first = out.get().view(np.uint16)
+assert first.any()
+vend.d128_causal_bf16(query, query, query, out=out, lse=lse)
+np.testing.assert_array_equal(out.get().view(np.uint16), first)
+"""
+
+
+@pytest.fixture(scope="module")
+def vend(gpu_folder):
+    return import_once(gpu_folder / "adapters/python/vend.py")
+
+
+def random(*shape, seed=0, dtype=BF16):
+    import cupy
+
+    return cupy.asarray(np.random.default_rng(seed).standard_normal(shape).astype(dtype))
+
+
+def bits(array):
+    host = array.get() if hasattr(array, "get") else np.asarray(array)
+    return np.ascontiguousarray(host).view(np.uint8)
+
+
+def same(got, expected):
+    for one, other in zip(got, expected, strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_array_equal(bits(one), bits(other))
+
+
+def attention_inputs(rows=1000, keys=1200, depth=128):
+    return (
+        random(2, rows, 8, depth),
+        random(2, keys, 2, depth, seed=1),
+        random(2, keys, 2, depth, seed=2),
+    )
+
+
+@pytest.mark.parametrize("layout", ["bshd", "bhsd"])
+@pytest.mark.parametrize("scale", [None, 0.2])
+def test_attention_with_lse(vend, layout, scale) -> None:
+    inputs = attention_inputs()
+    if layout == "bhsd":
+        inputs = tuple(array.swapaxes(1, 2) for array in inputs)
+    options = {"softmax_scale": scale, "layout": layout}
+    same(vend.d128_causal_bf16(*inputs, **options), fa4gen.load(CAUSAL)(*inputs, **options))
+
+
+def test_attention_without_lse(vend) -> None:
+    inputs = attention_inputs(depth=64)
+    same([vend.d64_dense_small_bf16(*inputs)], [fa4gen.load(SMALL)(*inputs)])
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+@pytest.mark.parametrize("n", [264, 101])
+def test_products_with_a_residual(vend, batch, n) -> None:
+    a, weight = random(*batch, 300, 200), random(n, 200, seed=1)
+    padded = random(300, n + -n % 8, seed=2)
+    inputs = (a, weight.T, padded[:, :n])
+    got = vend.gemm_bf16_residual_sm90(*inputs, alpha=0.5, beta=-2.0)
+    same([got], [fa4gen.load(RESIDUAL)(*inputs, alpha=0.5, beta=-2.0)])
+
+
+def test_a_row_and_the_other_majors(vend) -> None:
+    a, weight, row = random(300, 200), random(264, 200, seed=1), random(264, seed=2)
+    got = vend.gemm_bf16_bias_gelu_sm90(a, weight.T, row)
+    same([got], [fa4gen.load(BIAS)(a, weight.T, row)])
+    a, b, c = random(200, 304), random(200, 264, seed=1), random(304, 264, dtype=np.float32)
+    got = vend.gemm_bf16_mn_major_sm90(a.T, b, c)
+    same([got], [fa4gen.load(MAJORS)(a.T, b, c)])
+
+
+def test_the_current_stream_of_cupy(vend) -> None:
+    import cupy
+
+    inputs = attention_inputs()
+    expected = vend.d128_causal_bf16(*inputs)
+    out, lse = (cupy.zeros_like(array) for array in expected)
+    cupy.cuda.Device().synchronize()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        vend.d128_causal_bf16(*inputs, out=out, lse=lse)
+        graph = stream.end_capture()
+    assert not bits(out).any()
+    for _ in range(1000):
+        graph.launch(stream)
+    stream.synchronize()
+    same((out, lse), expected)
+
+
+def test_a_graph_beside_launches_on_other_streams(vend) -> None:
+    import cupy
+
+    inputs = attention_inputs()
+    expected = vend.d128_causal_bf16(*inputs)
+    outputs = [tuple(cupy.zeros_like(array) for array in expected) for _ in range(2)]
+    cupy.cuda.Device().synchronize()
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
+    with streams[0]:
+        streams[0].begin_capture()
+        vend.d128_causal_bf16(*inputs, out=outputs[0][0], lse=outputs[0][1])
+        graph = streams[0].end_capture()
+    for _ in range(200):
+        graph.launch(streams[1])
+        with streams[0]:
+            vend.d128_causal_bf16(*inputs, out=outputs[1][0], lse=outputs[1][1])
+    cupy.cuda.Device().synchronize()
+    for found in outputs:
+        same(found, expected)
+
+
+def test_the_first_launch_may_be_captured(gpu_folder) -> None:
+    """In a process of its own, in which no kernel was loaded before."""
+    ran = subprocess.run(
+        [sys.executable, "-c", FIRST_LAUNCH, str(gpu_folder / "adapters/python")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ),
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_eight_threads_on_eight_streams(vend) -> None:
+    import cupy
+
+    inputs = attention_inputs()
+    expected = vend.d128_causal_bf16(*inputs)
+    cupy.cuda.Device().synchronize()
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with cupy.cuda.Stream(non_blocking=True) as stream:
+                for _ in range(20):
+                    found = vend.d128_causal_bf16(*inputs)
+                    stream.synchronize()
+                    same(found, expected)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+class Dlpack:
+    """An array that has nothing but __dlpack__."""
+
+    def __init__(self, array) -> None:
+        self.array = array
+
+    def __dlpack__(self, **keys):
+        return self.array.__dlpack__(**keys)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class Interface:
+    """An array that has nothing but __cuda_array_interface__."""
+
+    def __init__(self, array) -> None:
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+def test_the_array_interface(vend) -> None:
+    a, weight, c = random(300, 200), random(264, 200, seed=1), random(300, 264, seed=2)
+    expected = vend.gemm_bf16_residual_sm90(a, weight.T, c)
+    out = random(300, 264)
+    arrays = [Interface(array) for array in (a, weight.T, c, out)]
+    assert vend.gemm_bf16_residual_sm90(*arrays[:3], out=arrays[3]) is arrays[3]
+    same([out], [expected])
+    same([vend.gemm_bf16_residual_sm90(*arrays[:3])], [expected])
+
+
+@pytest.mark.filterwarnings("default")
+def test_torch_tensors(vend) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    shapes = ((300, 200), (264, 200), (300, 264))
+    a, weight, c = (torch.randn(shape, device="cuda").bfloat16() for shape in shapes)
+    got = vend.gemm_bf16_residual_sm90(a, weight.t(), c)
+    expected = fa4gen.load(RESIDUAL)(a, weight.t(), c)
+    assert isinstance(got, torch.Tensor)
+    assert torch.equal(got, expected)
+    out = torch.zeros_like(got)
+    torch.cuda.synchronize()
+    vend.gemm_bf16_residual_sm90(Dlpack(a), Dlpack(weight.t()), Dlpack(c), out=Dlpack(out))
+    torch.cuda.synchronize()
+    assert torch.equal(out, got)
+    with pytest.raises(ValueError, match="a: requires_grad is set"):
+        vend.gemm_bf16_residual_sm90(a.requires_grad_(), weight.t(), c)
+    stream = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)
+        vend.gemm_bf16_residual_sm90(a.detach(), weight.t(), c, out=got)
+        assert not stream.query()
+    stream.synchronize()
+
+
+def test_wrong_arguments_launch_nothing(vend) -> None:
+    a, weight, rows = random(300, 200), random(264, 200, seed=1), random(301, 264, seed=2)
+    c = rows[:300]
+    out = c.copy()
+    with pytest.raises(ValueError, match=r"^out: expected memory"):
+        vend.gemm_bf16_residual_sm90(a, weight.T, c, out=rows[1:])
+    with pytest.raises(ValueError, match=r"^a: expected"):
+        vend.gemm_bf16_residual_sm90(random(300, 201)[:, :200], weight.T, c, out=out)
+    same([out], [c])

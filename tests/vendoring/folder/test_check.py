@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fa4gen.cli.main import main
+from fa4gen.resources import data_root
+from tests.vendoring.folder.conftest import CONFIG, Vendored
+
+pytestmark = pytest.mark.compile
+
+
+def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
+    capsys.readouterr()
+    status = main(["vendor", "check", "attn", "--format", "json", *arguments])
+    (folder,) = json.loads(capsys.readouterr().out)["folders"]
+    return status, folder
+
+
+def wrong(folder: dict) -> dict[str, str]:
+    return {f["path"]: f["verdict"] for f in folder["files"] if f["verdict"] != "current"}
+
+
+def test_a_folder_as_written_is_current_and_check_writes_nothing(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = vendored.files()
+    status, folder = check(capsys)
+    assert (status, folder["current"], wrong(folder)) == (0, True, {})
+    assert folder["counts"]["current"] == len(before) - 1
+    assert vendored.files() == before
+
+
+def spoil(vendored: Vendored, how: str) -> str:
+    """Do ``how`` to the folder; return the path that is not current then."""
+    folder = vendored.folder
+    if how == "edited":
+        vendored.edit("include/acme.h", "#define ACME_H_", "#define ACME_H_ 1")
+        return "include/acme.h"
+    if how == "missing":
+        (folder / "src/launcher.c").unlink()
+        return "src/launcher.c"
+    if how == "foreign":
+        (folder / "src/mine.c").write_text("mine")
+        return "src/mine.c"
+    if how == "foreign folder":
+        (folder / "build/a/b").mkdir(parents=True)
+        (folder / "build/a/b/x.o").write_text("x")
+        (folder / "build/y.o").write_text("y")
+        (folder / "empty").mkdir()
+        return "build"
+    if how == "edited line ends":
+        place = folder / "src/launcher.c"
+        place.write_bytes(place.read_bytes().replace(b"\n", b"\r\n"))
+        return "src/launcher.c"
+    if how == "edited image":
+        place = folder / f"cubins/acme_{CONFIG}.c"
+        place.write_text(place.read_text().replace("0x7f,0x45", "0x7f,0x46", 1))
+        return f"cubins/acme_{CONFIG}.c"
+    if how == "edited to a link":
+        place = folder / "src/launcher.c"
+        place.rename("outside.c")
+        place.symlink_to(Path("outside.c").absolute())
+        return "src/launcher.c"
+    raise AssertionError(how)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "edited",
+        "missing",
+        "foreign",
+        "foreign folder",
+        "edited line ends",
+        "edited image",
+        "edited to a link",
+    ],
+)
+def test_what_is_not_current_is_named_alone(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    path = f"attn/{spoil(vendored, how)}"
+    status, folder = check(capsys)
+    assert (status, folder["current"]) == (3, False)
+    assert wrong(folder) == {path: how.split()[0]}
+    assert folder["fix"]
+
+
+def test_the_diff_of_an_edit_shows_it_and_no_more(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spoil(vendored, "edited")
+    image = f"attn/{spoil(vendored, 'edited image')}"  # what it was is not known any more
+    _, folder = check(capsys, "--diff")
+    diffs = {f["path"]: f["diff"] for f in folder["files"] if f["verdict"] != "current"}
+    assert diffs[image] == ""
+    changed = [x for x in diffs["attn/include/acme.h"].splitlines() if x[:1] in "+-"]
+    assert changed[2:] == ["-#define ACME_H_ 1", "+#define ACME_H_"]
+
+
+def test_machine_code_of_another_source_is_stale(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vendored.edit(f"kernels/acme_{CONFIG}_device.cuh", "#pragma once\n", "#pragma once\n\n")
+    status, folder = check(capsys)
+    assert status == 3
+    assert wrong(folder) == {
+        f"attn/kernels/acme_{CONFIG}_device.cuh": "edited",
+        f"attn/cubins/acme_{CONFIG}.c": "stale",
+    }
+    reasons = {f["path"]: f["reason"] for f in folder["files"]}
+    assert reasons[f"attn/cubins/acme_{CONFIG}.c"] == (
+        f"compiled from another acme_{CONFIG}_device.cuh"
+    )
+
+
+def test_stale_files_and_kernels_are_named(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("attention_sm90/kernel.cu.j2", "vendored/src/status.c.j2"):
+        path = Path("mine") / name
+        path.parent.mkdir(parents=True)
+        path.write_text((data_root("templates") / name).read_text() + "// new\n")
+    status, folder = check(capsys, "--templates", "mine", "--diff")
+    assert status == 3
+    assert wrong(folder) == {
+        f"attn/kernels/acme_{CONFIG}.cu": "stale",
+        f"attn/kernels/acme_{CONFIG}.json": "stale",
+        "attn/src/launcher.c": "stale",
+    }
+    assert [kernel["changes"] for kernel in folder["kernels"]] == [True]
+    assert "+// new\n" in next(
+        f["diff"] for f in folder["files"] if f["path"].endswith("launcher.c")
+    )
+    assert folder["fix"] == "fa4gen vendor update attn."
+
+
+def test_another_version_says_so(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fa4gen.vendoring.check.__version__", "9.9.9")
+    assert main(["vendor", "check", "attn"]) == 0
+    assert "attn: written by fa4gen 0.1.0" in capsys.readouterr().out
+
+
+def test_github_annotations_name_file_and_line(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (vendored.folder / "src/launcher.c").write_text("mine\n")
+    capsys.readouterr()
+    assert main(["vendor", "check", "attn", "--format", "github"]) == 3
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("::")]
+    assert line.startswith("::error file=attn/src/launcher.c,line=1,col=1::edited: ")
+
+
+def test_a_proof_does_not_count_for_other_files(
+    vendored: Vendored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(capsys)[1]["kernels"][0]["proofs_count"] is True
+    (vendored.folder / "LICENSE").write_text("mine")  # decides nothing of a run
+    assert check(capsys)[1]["kernels"][0]["proofs_count"] is True
+    spoil(vendored, "edited")
+    assert check(capsys)[1]["kernels"][0]["proofs_count"] is False

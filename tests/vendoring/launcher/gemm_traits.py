@@ -1,0 +1,42 @@
+"""Traits of matrix products: what selects a kernel, and the cost of a problem."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
+
+if TYPE_CHECKING:
+    from fa4gen.designs.common.gemm_model import AnyGemmPlan, GemmPlan
+    from fa4gen.vendoring.binding import Problem
+
+
+def traits(plan: GemmPlan) -> tuple[object, ...]:
+    """What a caller can ask for beside dtypes and architecture."""
+    return (plan.a_major, plan.b_major, plan.residual, plan.activation)
+
+
+def set_traits(problem: Problem, plan: GemmPlan) -> None:
+    """The fields that the launcher states of the kernel."""
+    problem.family = 2
+    problem.a_m_major, problem.b_n_major = plan.a_major == "m", plan.b_major == "n"
+    problem.residual = {"none": 1, "matrix": 2, "row": 3, "column": 4}[plan.residual]
+    problem.activation = plan.activation and plan.activation.encode()
+
+
+def tiles(plan: AnyGemmPlan, problem: Problem, multiprocessors: int) -> tuple[int, Fraction]:
+    """CTAs that the problem takes, and what each computes and reads."""
+    size = GemmSize(problem.batch, problem.m, problem.n, problem.k)
+    ctas = plan_gemm_schedule(plan, size, multiprocessors).num_tiles * plan.launch.cluster
+    lines = plan.tile_rows + plan.tile_columns  # that the CTAs of a cluster read together
+    read = Fraction(lines * plan.ctas_per_tile, plan.launch.cluster)
+    return ctas, (plan.BM * plan.BN + 32 * read) / plan.ctas_per_tile
+
+
+def extents(data: Any) -> dict[str, int]:
+    """Of a random problem."""
+    found = {field: data.draw(st.integers(1, 9000)) for field in ("m", "n", "k")}
+    return {**found, "batch": data.draw(st.integers(1, 4))}

@@ -1,0 +1,96 @@
+"""The C launcher and fa4gen.runtime make the same launch of the same problem, byte for byte."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fa4gen.runtime.attention import LOG2_E
+from fa4gen.runtime.parameters import to_bytes
+from tests.vendoring.launcher.attention_problems import WORKSPACE, plain_problem
+from tests.vendoring.launcher.both import WAYS, compare, python_outcome
+from tests.vendoring.launcher.families import problems_of
+from tests.vendoring.launcher.gemm_problems import plain_problem as plain_product
+from tests.vendoring.launcher.shipped import shipped_plans
+
+MULTIPROCESSORS = st.one_of(st.sampled_from((132, 148)), st.integers(1, 148))
+every_kernel = pytest.mark.parametrize("name", shipped_plans())
+
+
+def examples(count: int) -> settings:
+    """The launcher is the same for all examples of a test."""
+    return settings(max_examples=count, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def check(data, launcher, name, kinds) -> None:
+    """Launch a problem by both, by C in all ways; ``kinds`` is the strategy's name."""
+    plan = shipped_plans()[name]
+    problem = data.draw(getattr(problems_of(plan), kinds)(plan))
+    multiprocessors = data.draw(MULTIPROCESSORS)
+    arguments = problem.python_arguments(plan)
+    expected = python_outcome(plan, arguments, multiprocessors, WORKSPACE)
+    for way in WAYS:
+        compare(expected, launcher.outcome(plan, problem.c_args(), multiprocessors, way))
+
+
+@every_kernel
+@given(data=st.data())
+@examples(3)
+def test_sound_problems_make_the_same_launch(name, launcher, data) -> None:
+    check(data, launcher, name, "sound_problems")
+
+
+@every_kernel
+@given(data=st.data())
+@examples(6)
+def test_what_is_refused_is_refused_by_both_for_the_same_argument(name, launcher, data) -> None:
+    check(data, launcher, name, "any_problems")
+
+
+@pytest.mark.parametrize("name", ["d192_128_ragged_causal_bf16", "d128_ragged_causal_bf16"])
+def test_rows_of_no_sequence_have_a_log_sum_exp_too(name, launcher) -> None:
+    """A ragged batch has the rows of all sequences, which may be none of them."""
+    plan = shipped_plans()[name]
+    plain = plain_problem(plan, softmax_scale=1.0)
+    problem = replace(plain, batch=0, arrays={**plain.arrays, "lse": 0})
+    expected = python_outcome(plan, problem.python_arguments(plan), 132, WORKSPACE)
+    assert expected.arguments == {"lse"}
+    compare(expected, launcher.outcome(plan, problem.c_args(), 132))
+
+
+@pytest.mark.parametrize("name", ["d64_dense_small_bf16", "d128_causal_softcap_bf16"])
+def test_every_softmax_scale_is_rounded_alike(name, launcher) -> None:
+    """One kernel takes it times log2(e), the other as it is: a double until the end."""
+    chance = random.Random(name)
+    plan = shipped_plans()[name]
+    row = next(row for row in plan.parameters if row.name.startswith("softmax_scale"))
+    place = plan.parameters.index(row)
+    for _ in range(1000):
+        scale = 2 ** chance.uniform(-125.9, 125.9)
+        problem = plain_problem(plan, softmax_scale=scale)
+        made = launcher.outcome(plan, problem.c_args(), 132)
+        expected = scale * LOG2_E if row.name == "softmax_scale_log2" else scale
+        assert made.parameters[place] == to_bytes("float", expected), scale
+
+
+@pytest.mark.parametrize("alpha", [0.0, -0.0, 1e-60, 1e-40])
+def test_what_alpha_multiplies_is_left_out_by_both_where_it_is_0(alpha, launcher) -> None:
+    plan = shipped_plans()["gemm_bf16_residual_sm90"]
+    problem = plain_product(plan, alpha=alpha)
+    made = launcher.outcome(plan, problem.c_args(), 132)
+    compare(python_outcome(plan, problem.python_arguments(plan), 132, WORKSPACE), made)
+    place = [row.name for row in plan.parameters].index("k")
+    assert made.parameters[place] == to_bytes("int32", 256 if alpha == 1e-40 else 0)
+
+
+@pytest.mark.seeds
+@every_kernel
+@given(data=st.data())
+@examples(500)
+def test_many_problems_are_launched_or_refused_alike(name, launcher, data) -> None:
+    kinds = data.draw(st.sampled_from(("sound_problems", "any_problems", "any_problems")))
+    check(data, launcher, name, kinds)

@@ -1,0 +1,399 @@
+"""The functions beside the launches: kernels, traits, statuses, prepared launches, workspaces."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+
+import pytest
+
+from fa4gen.vendoring.binding import AttentionArgs, GemmArgs, Prepared, Problem
+from fa4gen.vendoring.standin import SimulatedDevice
+from tests.vendoring.launcher.attention_problems import plain_problem
+from tests.vendoring.launcher.both import DEVICES_OF_A_COPY
+from tests.vendoring.launcher.families import traits_of
+from tests.vendoring.launcher.gemm_problems import plain_problem as plain_product
+from tests.vendoring.launcher.shipped import cubin_without_code, shipped_plans
+from tests.vendoring.statuses import ARGUMENTS, DRIVER_ERROR, REASONS, describe_status
+
+HOPPER = SimulatedDevice("sm_90a", 132)
+OUT_OF_RESOURCES = 701
+
+
+def attention_args(name="d128_causal_bf16", **changes):
+    args = plain_problem(shipped_plans()[name], workspace_bytes=32).c_args()
+    for field, value in changes.items():
+        setattr(args, field, value)
+    return args
+
+
+def gemm_args(**changes):
+    args = plain_product(shipped_plans()["gemm_bf16_residual_sm90"]).c_args()
+    for field, value in changes.items():
+        setattr(args, field, value)
+    return args
+
+
+@pytest.fixture
+def library(launcher):
+    binding = launcher.on(HOPPER)
+    launcher.stand_in.reset()
+    return binding
+
+
+@pytest.fixture
+def attention(library):
+    return library.kernel("acme_d128_causal_bf16")
+
+
+@pytest.fixture
+def gemm(library):
+    return library.kernel("acme_gemm_bf16_residual_sm90")
+
+
+def refused(status):
+    reason, argument = describe_status(status)
+    return argument, reason
+
+
+# ---- Kernels
+
+
+def test_the_kernels_are_there_in_the_order_of_the_folder(library) -> None:
+    plans = shipped_plans()
+    count = library.kernel_count()
+    handles = [library.kernel_at(i) for i in range(count)]
+    assert [library.kernel_name(handle).decode() for handle in handles] == list(plans)
+    assert [library.kernel_arch(handle).decode() for handle in handles] == [
+        plan.arch for plan in plans.values()
+    ]
+    assert [library.kernel(plan.name).handle for plan in plans.values()] == handles
+    assert [library.kernel_at(-1), library.kernel_at(count)] == [None, None]
+
+
+def test_the_hash_is_that_of_the_unpacked_cubin(library) -> None:
+    for plan in shipped_plans().values():
+        expected = hashlib.sha256(cubin_without_code(plan)).hexdigest()
+        assert library.kernel(plan.name).sha256() == expected
+
+
+@pytest.mark.parametrize("name", shipped_plans())
+def test_traits_are_those_of_the_plan(library, name) -> None:
+    plan = shipped_plans()[name]
+    traits = Problem(struct_size=ctypes.sizeof(Problem))
+    assert library.kernel_traits(library.kernel(plan.name).handle, ctypes.byref(traits)) == 0
+    dtypes = {"bf16": 1, "fp16": 2, "fp8_e4m3": 3, "fp32": 4}
+    expected = Problem(
+        struct_size=ctypes.sizeof(Problem),
+        dtype=dtypes[plan.dtype],
+        out_dtype=dtypes[plan.out_dtype],
+    )
+    traits_of(plan).set_traits(expected, plan)
+    for field, _ in Problem._fields_:
+        assert getattr(traits, field) == getattr(expected, field), field
+
+
+def test_what_is_asked_of_no_kernel(library) -> None:
+    space = ctypes.create_string_buffer(65)
+    assert library.kernel_name(None) is None
+    assert library.kernel_arch(None) is None
+    assert library.workspace_bytes(None, None) == 0
+    assert refused(library.kernel_sha256(None, space)) == ("KERNEL", "IS_NULL")
+    assert refused(library.load(None)) == ("KERNEL", "IS_NULL")
+    traits = Problem(struct_size=ctypes.sizeof(Problem))
+    assert refused(library.kernel_traits(None, ctypes.byref(traits))) == ("KERNEL", "IS_NULL")
+    handle = library.kernel_at(0)
+    assert refused(library.kernel_traits(handle, None)) == ("PROBLEM", "IS_NULL")
+    assert refused(library.kernel_sha256(handle, None)) == ("ARGS", "IS_NULL")
+    assert refused(library.kernel_traits(handle, ctypes.byref(Problem()))) == (
+        "PROBLEM",
+        "BAD_SIZE",
+    )
+
+
+# ---- Statuses
+
+
+def test_words_say_which_argument_and_what_was_expected(library) -> None:
+    texts = {}
+    for argument, name in enumerate(ARGUMENTS):
+        for reason in range(1, len(REASONS)):
+            status = reason + 256 * argument
+            text = library.words(status)
+            if text != "no status of this library":
+                texts[status] = text
+                assert text.isascii()
+                assert "expected" in text, text
+                if argument:
+                    assert text.casefold().startswith(f"{name.casefold()}: "), text
+    assert len(set(texts.values())) == len(texts) > 60
+    assert library.words(0) == "done: enqueued, or nothing to do"
+    for status in (-1, 255, 256 * len(ARGUMENTS) + 1, DRIVER_ERROR - 1, DRIVER_ERROR):
+        assert library.words(status) == "no status of this library"
+
+
+@pytest.mark.parametrize(
+    ("reason", "argument", "words"),
+    [
+        ("BAD_EXTENT", "KEY_LENGTHS", "a batch of at most 4096 sequences"),
+        ("BAD_VALUE", "SOFTMAX_SCALE", "with a score function from 2^-24 to 2^24"),
+    ],
+)
+def test_words_have_the_limits_of_some_kernels(library, reason, argument, words) -> None:
+    status = REASONS.index(reason) + 256 * ARGUMENTS.index(argument)
+    assert words in library.words(status)
+
+
+def test_errors_of_the_driver_are_in_its_words(library, attention) -> None:
+    assert library.words(DRIVER_ERROR + OUT_OF_RESOURCES) == (
+        "too many resources requested for launch"
+    )
+    assert "cudaSetDevice" in library.words(DRIVER_ERROR + 201)
+    unknown = library.words(DRIVER_ERROR + 99999)
+    assert unknown == "the CUDA driver reported an error that it has no words for"
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["cuCtxGetDevice", "cuTensorMapEncodeTiled", "cuLaunchKernelEx"],
+)
+def test_an_error_of_the_driver_comes_back_and_the_next_call_works(
+    launcher, library, attention, function
+) -> None:
+    args = attention_args()
+    launcher.stand_in.fail(function, OUT_OF_RESOURCES)
+    status = attention.launch(ctypes.byref(args), None)
+    if function == "cuTensorMapEncodeTiled":
+        assert refused(status) == ("QUERY", "MAP_REFUSED")
+    else:
+        assert status == DRIVER_ERROR + OUT_OF_RESOURCES
+    assert not launcher.stand_in.launches
+    assert attention.launch(ctypes.byref(args), None) == 0
+    assert len(launcher.stand_in.launches) == 1
+
+
+# ---- Structs
+
+
+@pytest.mark.parametrize("size", [0, 8, -8])
+def test_a_struct_of_another_size_is_refused(library, attention, gemm, size) -> None:
+    wrong = ctypes.sizeof(AttentionArgs) + size if size != 0 else 0
+    args = attention_args(struct_size=wrong)
+    assert refused(attention.launch(ctypes.byref(args), None)) == ("ARGS", "BAD_SIZE")
+    wrong = ctypes.sizeof(GemmArgs) + size if size != 0 else 0
+    args = gemm_args(struct_size=wrong)
+    assert refused(gemm.launch(ctypes.byref(args), None)) == ("ARGS", "BAD_SIZE")
+
+
+def test_missing_structs_and_the_wrong_family(library, attention, gemm) -> None:
+    args, product = attention_args(), gemm_args()
+    assert refused(attention.launch(None, None)) == ("ARGS", "IS_NULL")
+    assert refused(gemm.launch(None, None)) == ("ARGS", "IS_NULL")
+    assert refused(library.attention(None, ctypes.byref(args), None)) == ("KERNEL", "IS_NULL")
+    assert refused(library.gemm(None, ctypes.byref(product), None)) == ("KERNEL", "IS_NULL")
+    wrong = library.attention(gemm.handle, ctypes.byref(args), None)
+    assert refused(wrong) == ("KERNEL", "BAD_VALUE")
+    wrong = library.gemm(attention.handle, ctypes.byref(product), None)
+    assert refused(wrong) == ("KERNEL", "BAD_VALUE")
+    prepared = Prepared()
+    wrong = library.prepare(None, ctypes.byref(args), ctypes.byref(prepared))
+    assert refused(wrong) == ("KERNEL", "IS_NULL")
+    wrong = library.prepare(attention.handle, None, ctypes.byref(prepared))
+    assert refused(wrong) == ("ARGS", "IS_NULL")
+
+
+@pytest.mark.parametrize("name", ["query", "key", "value", "out"])
+def test_a_tensor_at_no_address_is_refused_unless_it_has_no_elements(
+    launcher, library, attention, name
+) -> None:
+    args = attention_args()
+    getattr(args, name).data = None
+    assert refused(attention.launch(ctypes.byref(args), None)) == (name.upper(), "IS_NULL")
+    if name in ("key", "value"):
+        args.key_rows = 0
+        args.key.data = args.value.data = None
+        assert attention.launch(ctypes.byref(args), None) == 0
+        (launch,) = launcher.stand_in.launches
+        assert launch.grid[0] > 0
+    else:
+        args.query_rows = 0
+        args.query.data = args.out.data = args.lse = None
+        assert attention.launch(ctypes.byref(args), None) == 0
+        assert not launcher.stand_in.launches
+
+
+@pytest.mark.parametrize("name", ["decode_mla_bf16", "decode_mla_paged64_bf16"])
+def test_values_that_are_columns_of_the_keys_are_in_their_place(launcher, library, name) -> None:
+    kernel = library.kernel(f"acme_{name}")
+    args = attention_args(name, workspace_bytes=1 << 30)
+    assert kernel.launch(ctypes.byref(args), None) == 0
+    args.value.data += 16
+    assert refused(kernel.launch(ctypes.byref(args), None)) == ("VALUE", "BAD_VALUE")
+    args.value = args.key
+    args.value.head_stride += 8
+    assert refused(kernel.launch(ctypes.byref(args), None)) == ("VALUE", "BAD_VALUE")
+    assert len(launcher.stand_in.launches) == 1
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c", "out"])
+def test_a_matrix_at_no_address_is_refused(library, gemm, name) -> None:
+    args = gemm_args()
+    getattr(args, name).data = None
+    assert refused(gemm.launch(ctypes.byref(args), None)) == (name.upper(), "IS_NULL")
+
+
+def test_a_matrix_without_elements_may_be_at_no_address(launcher, library, gemm) -> None:
+    args = gemm_args(k=0)
+    args.a.data = args.b.data = None
+    assert gemm.launch(ctypes.byref(args), None) == 0
+    assert len(launcher.stand_in.launches) == 1
+    args = gemm_args(m=0)
+    args.a.data = args.c.data = args.out.data = None
+    assert gemm.launch(ctypes.byref(args), None) == 0
+    assert len(launcher.stand_in.launches) == 1
+
+
+@pytest.mark.parametrize("field", ["batch", "query_rows", "query_heads", "key_rows", "key_heads"])
+def test_a_negative_extent_is_refused(library, attention, field) -> None:
+    for value in (-1, -(2**63)):
+        args = attention_args(**{field: value})
+        argument = "KEY" if field.startswith("key") else "QUERY"
+        assert refused(attention.launch(ctypes.byref(args), None)) == (argument, "BAD_EXTENT")
+
+
+def test_an_extent_beyond_32_bits_is_named_before_one_that_is_only_too_large(
+    library, attention
+) -> None:
+    """As fa4gen.runtime does, which then knows no more of the others."""
+    args = attention_args(query_rows=2**31 - 1)
+    assert refused(attention.launch(ctypes.byref(args), None)) == ("QUERY", "BAD_EXTENT")
+    args = attention_args(query_rows=2**31 - 1, key_rows=2**31)
+    assert refused(attention.launch(ctypes.byref(args), None)) == ("KEY", "BAD_EXTENT")
+
+
+@pytest.mark.parametrize("field", ["batch", "m", "n", "k"])
+def test_a_negative_extent_of_a_product_is_refused(library, gemm, field) -> None:
+    for value in (-1, -(2**63)):
+        args = gemm_args(**{field: value})
+        argument = "B" if field == "n" else "A"
+        assert refused(gemm.launch(ctypes.byref(args), None)) == (argument, "BAD_EXTENT")
+
+
+# ---- Workspaces
+
+
+def test_a_workspace_is_checked_where_a_kernel_counts_tiles(library, attention) -> None:
+    assert attention.workspace_bytes(None) == 32
+
+    def status(**changes):
+        return refused(attention.launch(ctypes.byref(attention_args(**changes)), None))
+
+    assert status(workspace=None) == ("WORKSPACE", "IS_NULL")
+    assert status(workspace=(1 << 20) + 8) == ("WORKSPACE", "MISALIGNED")
+    assert status(workspace_bytes=31) == ("WORKSPACE", "TOO_SMALL")
+    for place in (1, 2, 3, 4, 5):  # query, key, value, out, lse
+        assert status(workspace=place << 40) == ("WORKSPACE", "OVERLAPS")
+    assert status(workspace=(1 << 40) - 32) == ("NONE", "OK")
+    assert status(workspace=(1 << 40) - 16) == ("WORKSPACE", "OVERLAPS")
+
+
+def test_a_kernel_that_needs_no_workspace_looks_at_none(library, gemm) -> None:
+    assert gemm.workspace_bytes(None) == 0
+    args = gemm_args(workspace=1, workspace_bytes=0)
+    assert gemm.launch(ctypes.byref(args), None) == 0
+
+
+def test_a_workspace_is_zeroed_on_the_stream(launcher, library) -> None:
+    assert library.workspace_init(0x1000, 32, 0x77) == 0
+    (record,) = launcher.stand_in.memsets
+    assert (record.pointer, record.value, record.num_bytes, record.stream) == (0x1000, 0, 32, 0x77)
+    assert library.workspace_init(None, 0, None) == 0
+    assert refused(library.workspace_init(None, 32, None)) == ("WORKSPACE", "IS_NULL")
+    assert len(launcher.stand_in.memsets) == 1
+    launcher.stand_in.fail("cuMemsetD8Async", OUT_OF_RESOURCES)
+    assert library.workspace_init(0x1000, 32, None) == DRIVER_ERROR + OUT_OF_RESOURCES
+
+
+# ---- Prepared launches
+
+
+def test_only_what_was_prepared_can_be_launched(library, attention) -> None:
+    prepared = Prepared()
+    launch = library.launch_prepared
+    assert refused(launch(None, None)) == ("PREPARED", "IS_NULL")
+    assert refused(launch(ctypes.byref(prepared), None)) == ("PREPARED", "BAD_VALUE")
+    args = attention_args()
+    assert refused(library.prepare(attention.handle, ctypes.byref(args), None)) == (
+        "PREPARED",
+        "IS_NULL",
+    )
+    assert library.prepare(attention.handle, ctypes.byref(args), ctypes.byref(prepared)) == 0
+    assert launch(ctypes.byref(prepared), None) == 0
+    args.query.data = 8
+    wrong = library.prepare(attention.handle, ctypes.byref(args), ctypes.byref(prepared))
+    assert refused(wrong) == ("QUERY", "MISALIGNED")
+    assert refused(launch(ctypes.byref(prepared), None)) == ("PREPARED", "BAD_VALUE")
+
+
+def test_nothing_to_do_can_be_prepared(launcher, library, attention) -> None:
+    prepared = Prepared()
+    args = attention_args(batch=0)
+    assert library.prepare(attention.handle, ctypes.byref(args), ctypes.byref(prepared)) == 0
+    assert library.launch_prepared(ctypes.byref(prepared), None) == 0
+    assert not launcher.stand_in.launches
+
+
+# ---- Devices
+
+
+def test_a_device_of_another_architecture_is_refused(launcher) -> None:
+    library = launcher.on(SimulatedDevice("sm_100a", 148))
+    for name, args in (
+        ("d128_causal_bf16", attention_args()),
+        ("gemm_bf16_residual_sm90", gemm_args()),
+    ):
+        kernel = library.kernel(f"acme_{name}")
+        assert refused(kernel.launch(ctypes.byref(args), None)) == ("DEVICE", "WRONG_DEVICE")
+        assert refused(library.load(kernel.handle)) == ("DEVICE", "WRONG_DEVICE")
+
+
+def test_without_a_context_the_words_say_what_to_call(launcher, library, attention) -> None:
+    launcher.stand_in.set_current(None)
+    status = attention.launch(ctypes.byref(attention_args()), None)
+    assert "cudaSetDevice" in library.words(status)
+
+
+def test_a_kernel_is_loaded_once_and_its_attribute_set_once_a_device(unused_launcher) -> None:
+    launcher = unused_launcher
+    on = [SimulatedDevice("sm_90a", 100 + i) for i in range(DEVICES_OF_A_COPY)]
+    binding = launcher.on(on[0])
+    kernel = binding.kernel("acme_d256_window_softcap_fp16")
+    launcher.stand_in.reset()
+    args = attention_args("d256_window_softcap_fp16")
+    for _ in range(2):
+        for device in on:
+            assert launcher.on(device) is binding
+            assert kernel.launch(ctypes.byref(args), None) == 0
+    assert len(launcher.stand_in.launches) == 2 * len(on)
+    assert len(launcher.stand_in.images) == 1
+    settings = launcher.stand_in.settings
+    assert [setting.attribute for setting in settings] == [8] * len(on)
+    assert len({setting.device for setting in settings}) == len(on) > 1
+    plan = shipped_plans()["d256_window_softcap_fp16"]
+    assert {setting.value for setting in settings} == {plan.launch.dynamic_shared_bytes}
+
+
+def test_load_does_what_a_first_launch_would(unused_launcher) -> None:
+    launcher = unused_launcher
+    library = launcher.on(SimulatedDevice("sm_90a", 31))
+    kernel = library.kernel("acme_d64_dense_small_bf16")
+    launcher.stand_in.reset()
+    launcher.stand_in.fail("cuKernelGetFunction", OUT_OF_RESOURCES)
+    assert library.load(kernel.handle) == DRIVER_ERROR + OUT_OF_RESOURCES
+    assert library.load(kernel.handle) == 0
+    assert len(launcher.stand_in.settings) == 1
+    launcher.stand_in.reset()
+    args = attention_args("d64_dense_small_bf16")
+    assert kernel.launch(ctypes.byref(args), None) == 0
+    assert not launcher.stand_in.images
+    assert not launcher.stand_in.settings
