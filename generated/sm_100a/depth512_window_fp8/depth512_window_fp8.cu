@@ -330,8 +330,7 @@ __device__ __forceinline__ Tile tile_or_none(const Problem& problem, int32 index
 
 __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
                                            const TensorMap& query_map, const TensorMap& key_map,
-                                           const TensorMap& value_map,
-                                           int32 rank) {
+                                           const TensorMap& value_map, int32 rank) {
   prefetch_tensor_map(query_map);
   prefetch_tensor_map(key_map);
   prefetch_tensor_map(value_map);

@@ -887,8 +887,7 @@ struct SoftmaxRole {
 
 __device__ __forceinline__ void run_softmax(uint32 base, Problem problem,
                                             uint32 tensor_memory, int32 query_tile,
-                                            float softmax_scale_log2, float* lse,
-                                            int32 lse_rows,
+                                            float softmax_scale_log2, float* lse, int32 lse_rows,
                                             const Descales& descales) {
   const int32 thread_row = threadIdx.x % kTileRows;
   const uint32 lane = tensor_memory + (thread_row / 32 * 32 << 16);  // the warp's first
