@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from fa4gen import errors
+from fa4gen.designs.registry import DESIGNS
 from fa4gen.cli.main import COMMANDS, group
 from fa4gen.config.load import load_mapping
 from fa4gen.config.sweep import expand_sweep
@@ -276,7 +277,9 @@ def test_the_map_names_every_folder() -> None:
         for path in sorted((ROOT / top).iterdir())
         if path.is_dir() and path.name != "__pycache__"
     ]
-    assert {folder for folder in folders if "/" in folder} == set(there)
+    assert "`templates/<design>/`" in text
+    of_designs = {f"templates/{design.name}" for design in DESIGNS}
+    assert {folder for folder in folders if folder.count("/") == 1} == set(there) - of_designs
 
 
 def test_the_bounds_are_those_of_verify() -> None:

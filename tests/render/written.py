@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 def write_kernel(rendered: RenderedKernel, out_dir: Path, force: bool = False) -> list[FileOutcome]:
     """Plan the writes of one kernel and carry them out."""
     (outcomes,) = plan_writes([rendered], out_dir, force)
-    apply_writes([outcomes], {})
+    apply_writes([outcomes])
     return outcomes

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TEMPLATES: Final = data_root("templates")
 KERNELS: Final = sorted(
-    path for path in TEMPLATES.rglob("*.j2") if path.relative_to(TEMPLATES).parts[0] != "vendor"
+    path for path in TEMPLATES.rglob("*.j2") if path.relative_to(TEMPLATES).parts[0] != "vendored"
 )
 CONDITION: Final = re.compile(r"{%-? *(?:if|elif)\b")
 MOST_CONDITIONS: Final = 12
@@ -29,7 +29,7 @@ def name_of(path: Path) -> str:
 
 def test_each_design_has_a_folder_of_its_name() -> None:
     folders = {path.name for path in TEMPLATES.iterdir() if path.is_dir()}
-    assert folders == {design.name for design in DESIGNS} | {"common", "device", "vendor"}
+    assert folders == {design.name for design in DESIGNS} | {"common", "device", "vendored"}
     for design in DESIGNS:
         assert design.template == f"{design.name}/kernel.cu.j2"
 
@@ -37,7 +37,9 @@ def test_each_design_has_a_folder_of_its_name() -> None:
 @pytest.mark.parametrize("path", KERNELS, ids=name_of)
 def test_no_template_is_a_maze(path: Path) -> None:
     found = len(CONDITION.findall(path.read_text()))
-    assert found <= MOST_CONDITIONS, f"{name_of(path)} has {found} conditions: divide it by variants"
+    assert found <= MOST_CONDITIONS, (
+        f"{name_of(path)} has {found} conditions: divide it by variants"
+    )
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=name_of)
