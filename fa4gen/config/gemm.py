@@ -98,8 +98,6 @@ class HopperGemmConfig(GemmKeys):
     """The first loads of a CTA and its last stores wait for less: for a tile or two a CTA."""
     output_in_ring: bool = False
     """The output passes through the slots of A and B, free by then: for a large tile a CTA."""
-    prefetch_blocks: Annotated[int, Field(ge=0, le=64)] = 0
-    """Blocks after those that fill the ring first, which a spare warp brings into L2 meanwhile."""
     num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
     """Warpgroups that multiply: each on its rows of the tile, or in turn with ping_pong."""
     ping_pong: bool | Auto = "auto"

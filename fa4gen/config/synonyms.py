@@ -23,6 +23,10 @@ KEYS: Final = {
     "alibi": "score: alibi",
 }
 """The line to write instead of a key of this name; ``{value}`` is what it had."""
+REMOVED: Final = {
+    "prefetch_blocks": "Leave it out: blocks brought into L2 ahead of the ring gained nothing.",
+}
+"""Keys of earlier versions, with what to do in their place."""
 OF_KERNEL: Final = {
     ("attention", "bias"): "score: {{relative_bias: 128}}",
     ("attention", "num_stages"): "num_kv_stages: {value}",
@@ -84,6 +88,8 @@ def line_for(key: str, value: Any, kernel: object) -> str | None:
 
     A sentence where no key is needed.
     """
+    if key in REMOVED:
+        return REMOVED[key]
     if key in WITH_THE_CALL:
         return FROM_THE_CALL
     if key in ("causal", "is_causal"):

@@ -46,7 +46,6 @@ class GemmFamily:
             "evict_first",
             "short_ends",
             "output_in_ring",
-            "prefetch_blocks",
             "num_consumer_warpgroups",
             "ping_pong",
             "registers",

@@ -50,6 +50,7 @@ def test_the_missing_key_is_not_reported_beside_its_name_elsewhere() -> None:
     [
         ("residual", True, "The nearest is matrix."),
         ("bias", True, "Write residual: row."),
+        ("prefetch_blocks", 2, "Leave it out: blocks brought into L2 ahead"),
         ("activation", "swish(x)", "did you mean silu?"),
     ],
 )

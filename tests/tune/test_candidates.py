@@ -11,6 +11,7 @@ from fa4gen.errors import ConfigError
 from fa4gen.tune.candidates import find_candidates, given_keys, keys_sha256, rank, refine
 from fa4gen.tune.family import family_called
 from fa4gen.tune.model.chips import H200
+from tests.tune.candidates_of import existing
 
 GEMM = family_called("gemm")
 
@@ -204,7 +205,7 @@ def test_tiles_with_what_the_model_does_not_weigh(candidates: Any) -> None:
 
 
 def test_attention_in_the_other_order_of_tiles() -> None:
-    (base,) = find_candidates(load_config(find_configs(["d64_causal_bf16"])[0]), tiles=False)
+    (base,) = existing(load_config(find_configs(["d64_causal_bf16"])[0]))
     (other,) = refine(base)
     assert {base.plan.scheduler, other.plan.scheduler} == {"static", "dynamic"}
     assert other.name == f"{base.name}_{other.plan.scheduler}"

@@ -17,9 +17,10 @@ from fa4gen.errors import CompileError, Problem
 from fa4gen.resources import data_root
 from fa4gen.runtime import device
 from fa4gen.tune import kernel_set
-from fa4gen.tune.candidates import find_candidates, given_keys
+from fa4gen.tune.candidates import given_keys
 from fa4gen.tune.committed import committed_tables, config_for, find_table
 from fa4gen.tune.kernel_set import KernelSet
+from tests.tune.candidates_of import existing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ def on_chip(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 def auto(base: str) -> KernelSet:
     """The set of ``load(base, shapes="auto")`` without tiles that no table names."""
     loaded = load_config(find_configs([base])[0])
-    return KernelSet(find_candidates(loaded, tiles=False), tuned=loaded)
+    return KernelSet(existing(loaded), tuned=loaded)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from fa4gen.tune.explain import questions as questions_of
 from fa4gen.tune.family import family_called
 from fa4gen.tune.kernel_set import KernelSet
 from fa4gen.tune.model.chips import H200
+from tests.tune.candidates_of import existing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,6 +145,6 @@ def test_a_problem_that_is_hardly_meant_is_questioned(
     config: str, problem: str, questions: list[str]
 ) -> None:
     base = load_config(find_configs([config])[0])
-    found = questions_of(choose(base, problem, H200, find_candidates(base, tiles=False)))
+    found = questions_of(choose(base, problem, H200, existing(base)))
     assert len(found) == len(questions)
     assert all(text in line for text, line in zip(questions, found, strict=True))

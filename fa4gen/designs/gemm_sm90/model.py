@@ -33,8 +33,6 @@ class HopperGemmPlan(GemmPlan):
     """Whether clusters share from their first block on, and last stores wait for no other."""
     output_in_ring: bool
     """Whether panels of the output lie in the ring of A and B, which has no block meanwhile."""
-    prefetch_blocks: int
-    """Blocks of a CTA's first tile that a warp brings into L2, after those that fill the ring."""
     num_consumer_warpgroups: int
     ping_pong: bool
     warpgroup_rows: int

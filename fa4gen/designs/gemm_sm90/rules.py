@@ -25,8 +25,6 @@ SIZES = (
     "num_epi_stages",
     "registers",
 )
-SPARE_WARP = 2
-"""Consumer warpgroups with which a warp of the producers' is left over."""
 
 
 def broken_rules(values: Values) -> Iterator[Fault]:
@@ -38,7 +36,6 @@ def broken_rules(values: Values) -> Iterator[Fault]:
     yield from _split(values)
     yield from _share(values)
     yield from _output_in_ring(values)
-    yield from _prefetch(values)
     yield from _majors(values)
     yield from _columns(values)
     yield from _block(values)
@@ -178,35 +175,6 @@ def _output_in_ring(values: Values) -> Iterator[Fault]:
             {"num_epi_stages": slots} for slots in range(values.num_epi_stages - 1, 0, -1)
         ]
         yield fault("room in the ring", message, "num_epi_stages", fewer)
-
-
-def _prefetch(values: Values) -> Iterator[Fault]:
-    if not values.config.prefetch_blocks:
-        return
-    none: Changes = {"prefetch_blocks": 0}
-    last_resort = [{**changes, **none} for changes in last_resorts(values)]
-    key, given = "cta_group", values.cta_group
-    if values.is_split:
-        key, given = "split_k", values.config.split_k
-    if given != 1:
-        yield Fault(
-            kind="prefetch in clusters",
-            message=f"prefetch_blocks: {values.config.prefetch_blocks} is not supported yet with "
-            f"{key}: {given}",
-            keys=("prefetch_blocks", key),
-            remedies=([none], [{key: 1}]),
-            last_resort=last_resort,
-        )
-    if values.num_consumer_warpgroups > SPARE_WARP:
-        yield Fault(
-            kind="prefetch without a warp",
-            message=f"prefetch_blocks: {values.config.prefetch_blocks} takes a warp beside the "
-            f"loader and the transfer warps, but {values.num_consumer_warpgroups} consumer "
-            f"warpgroups leave none; {SPARE_WARP} do",
-            keys=("prefetch_blocks", "num_consumer_warpgroups"),
-            remedies=([none], [{"BM": 128, "num_consumer_warpgroups": SPARE_WARP}]),
-            last_resort=last_resort,
-        )
 
 
 def _columns(values: Values) -> Iterator[Fault]:

@@ -35,10 +35,6 @@ def gemm_roles(values: Values) -> tuple[Role, ...]:
         values.registers, values.num_consumer_warpgroups, lambda i: _consumer_work(values, i)
     )
     load = Role("load", 0, 1, producer, "one thread issues the TMA loads of A and B")
-    if values.config.prefetch_blocks:
-        spare = 1 + values.num_consumer_warpgroups
-        work = "one thread brings blocks of A and B into L2 before they are loaded"
-        transfers.append(Role("prefetch", spare, 1, producer, work))
     return (load, *transfers, *consumers)
 
 
@@ -87,13 +83,6 @@ def summarise(values: Values) -> tuple[str, ...]:
         lines.append("two CTAs divide k of a tile; in turn, one adds the other's sums and stores")
     if config.output_in_ring:
         lines.append("the output passes through the ring of A and B, when all of it has been read")
-    if config.prefetch_blocks:
-        ahead = config.prefetch_blocks
-        lines.append(
-            f"beside the first blocks of the ring, the next {ahead} come into L2"
-            if ahead > 1
-            else "beside the first blocks of the ring, the next one comes into L2"
-        )
     if config.activation is not None:
         lines.append(f"activation {config.activation}")
     if values.is_shared:

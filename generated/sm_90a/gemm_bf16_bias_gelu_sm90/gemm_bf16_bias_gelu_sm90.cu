@@ -25,7 +25,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 0b9691c14495761b78fb6f71385d8d057ffe41d7154447fa40480b30b2ef96ae
+// Config sha256 00bc0c7879c5be70e3bb27cbb5c6955f39f99542a87b2a85926920a62ccf02a4
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_bias_gelu_sm90
 

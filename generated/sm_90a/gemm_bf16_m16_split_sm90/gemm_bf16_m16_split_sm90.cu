@@ -21,7 +21,7 @@
 //   sums_full     1 x   1  the sums over the peer's part of k have arrived
 //   sums_empty    1 x   4  the sums of the next tile that the peer writes may be sent
 //
-// Config sha256 775e68e368751926fae09799259c711d0285ac8d4917edf9d082cb3ec9caeef0
+// Config sha256 4096004019d9b247891bcfc871db7928877d0a18a94e71dfea0cd7ff0beb1ce8
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_m16_split_sm90
 

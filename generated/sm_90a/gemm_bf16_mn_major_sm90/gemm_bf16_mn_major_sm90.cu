@@ -23,7 +23,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 81c100142ed05bdea1325a1c15f1243d9ff07e76a5d584d03d1fbc7b6295283d
+// Config sha256 437799f573fecfd2287b80e54b9a3d12c9739ce0f27e30576f72ca6ffdd17edc
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_mn_major_sm90
 

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 900ca45c61f69b6585af0f868d4353e1783acc2e67784da2af68f1514bce054d
+// Config sha256 219dbb60bdc5d7779881dac303561900d6fb7a4e1441258a3564156af7d056c3
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_pair_residual_sm90
 

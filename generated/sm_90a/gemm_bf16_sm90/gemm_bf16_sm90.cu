@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 a6e505d939f6954494face8b756f44e263f55af198c82ff4c906a84cf6856d07
+// Config sha256 61378e82e76f73d7970d01be2abb1bdebce26e98566cdf1700ba6a58cb4db63f
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_sm90
 

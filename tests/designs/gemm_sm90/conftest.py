@@ -26,7 +26,6 @@ KEYS: dict[str, list[Any]] = {
     "evict_first": ["auto", "none", "b", "both"],
     "short_ends": [False, True],
     "output_in_ring": [False, True],
-    "prefetch_blocks": [0, 1, 64],
     "BN": ["auto", *range(16, 257, 16)],
     "BK": ["auto", 64, 128, 256],
     "num_consumer_warpgroups": ["auto", 1, 2, 3],

@@ -206,18 +206,6 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "cta_group: 8 with a_major: m is not supported yet",
             "Set share: auto and cta_group: 4; or cta_group: 4.",
         ),
-        (
-            {"prefetch_blocks": 8, "cta_group": 2},
-            "prefetch_blocks",
-            "prefetch_blocks: 8 is not supported yet with cta_group: 2",
-            "Set prefetch_blocks: 0; or cta_group: 1.",
-        ),
-        (
-            {"prefetch_blocks": 8, "BM": 192},
-            "prefetch_blocks",
-            "beside the loader and the transfer warps, but 3 consumer warpgroups leave none; 2 do",
-            "Set prefetch_blocks: 0; or BM: 128 and num_consumer_warpgroups: 2.",
-        ),
         ({"BK": 256}, "BK", "a stage brings 128 or 256 bytes along k: 64 or 128", "Set BK: 64."),
     ],
 )

@@ -208,12 +208,6 @@ def test_a_slot_for_each_panel(hopper_gemm: ConfigOf, keys: dict[str, Any], slot
     assert plan_gemm_sm90(hopper_gemm(**keys, output_in_ring=True)).num_epi_stages == slots
 
 
-def test_the_warp_that_prefetches(hopper_gemm: ConfigOf) -> None:
-    plan = plan_gemm_sm90(hopper_gemm(prefetch_blocks=8))
-    assert [(role.name, role.first_warp) for role in plan.roles][3] == ("prefetch", 3)
-    assert not any(role.name == "prefetch" for role in plan_gemm_sm90(hopper_gemm()).roles)
-
-
 def test_the_output_of_few_rows_leaves_the_ring_its_room(hopper_gemm: ConfigOf) -> None:
     """Where the weights stream, some 200 KB of them are on their way."""
     for rows in (16, 32, 64):

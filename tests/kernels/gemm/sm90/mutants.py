@@ -39,7 +39,6 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
         "output_in_ring": True,
         "short_ends": True,
     },
-    "ahead": {**_SMALL, "BM": 64, "BN": 64, "prefetch_blocks": 3},
     "grid": {**_SMALL, "BM": 64, "BN": 64, "cta_group": 8, "ping_pong": False},
     "side by side": {**_SMALL, "BM": 40, "BN": 64, "BK": 64, "cta_group": 4, "swap_operands": True},
 }
@@ -422,13 +421,6 @@ RING: Final[dict[str, GemmMutant]] = {
          Change(r"cta < kCtaGroup; \+\+cta", "cta < 1; ++cta")),
         (Found("race", "tma_load_multicast_3d", "load"), Found("race", "store_matrices", "consume"),
          Found("race", "tma_store_3d", "transfer")), _MANY,
-    ),
-    "brought_ahead_by_what_is_no_map": GemmMutant(
-        "ahead", "what is no tensor map is given to the prefetch",
-        (Change(r"tma_prefetch_3d\(map,",
-                "tma_prefetch_3d(*reinterpret_cast<const TensorMap*>(&tile),", times=2),),
-        (Found("out-of-bounds", "tma_prefetch_3d", "prefetch"),),
-        Problem(200, 200, 600),
     ),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The output through the ring of A and B, and blocks brought into L2 ahead, in the emulator."""
+"""The output through the ring of A and B, in the emulator."""
 
 from __future__ import annotations
 
@@ -36,23 +36,3 @@ def test_output_in_ring(keys: Keys) -> None:
     check(kernel, Problem(3 * rows - 5, 5 * columns + 24, 300, batch=2, multiprocessors=4), 1)
     check(kernel, Problem(rows - 3, columns + 8, 40, beta=1.0, multiprocessors=4), 2)
     check(kernel, Problem(5 * rows, 3 * columns, 0, multiprocessors=4), 3)
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {"BM": 128, "BN": 96, "prefetch_blocks": 3},
-        {"BM": 64, "BN": 64, "a_major": "m", "b_major": "n", "prefetch_blocks": 64},
-        {"BM": 40, "BN": 64, "BK": 64, "swap_operands": True, "prefetch_blocks": 1},
-        {"BM": 64, "BN": 64, "BK": 128, "prefetch_blocks": 2, "output_in_ring": True},
-        {"BM": 128, "BN": 64, "ping_pong": True, "residual": "matrix", "prefetch_blocks": 4},
-    ],
-    ids=str,
-)
-def test_blocks_ahead(keys: Keys) -> None:
-    """More blocks than there are, and fewer; a CTA without a tile."""
-    kernel = {**HOPPER, "num_stages": 2, **keys}
-    rows, columns = keys["BM"], keys["BN"]
-    check(kernel, Problem(3 * rows - 5, 2 * columns + 24, 600, batch=2, multiprocessors=4), 1)
-    check(kernel, Problem(rows - 3, columns + 8, 40, beta=1.0, multiprocessors=4), 2)
