@@ -17,11 +17,11 @@ import pytest
 import yaml
 
 from fa4gen import errors
-from fa4gen.designs.registry import DESIGNS
 from fa4gen.cli.main import COMMANDS, group
 from fa4gen.config.load import load_mapping
 from fa4gen.config.sweep import expand_sweep
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import DESIGNS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

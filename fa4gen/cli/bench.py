@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     help="Also vendor the kernels, build their C launcher and time it: the kernels through it, and "
     "how long one launch occupies the host. Needs a C compiler.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="N")
 @click.option(
     "--compiler",
     type=click.Choice(("auto", "nvrtc", "nvcc")),
@@ -100,7 +99,6 @@ def command(
     fa3: Path | None,
     no_peers: bool,
     vendored: bool,
-    seed: int,
     compiler: str,
     json_path: Path | None,
     plot: Path | None,
@@ -138,7 +136,7 @@ def command(
     plans = [plan for _, plan in plan_configs(paths, settings)]
     family = _one_family(plans, sizes, fa3)
     parsed = family.parse_sizes(family.default_sizes if sizes is None else sizes)
-    options = BenchOptions(parsed, rounds, seed, family=family.name)
+    options = BenchOptions(parsed, rounds, family=family.name)
     arches = dict.fromkeys(plan.arch for plan in plans)
     device, *_ = [require_device(arch) for arch in arches]
     peers = _find_peers(family, fa3, no_peers)

@@ -49,13 +49,6 @@ STYLES = {"error": "bold red", "isa": "yellow", "review": "yellow", "incomplete"
     help="Run each launch, so that the program gets its results; or only record it.",
 )
 @click.option("--checks/--no-checks", default=True, help="Make all checks, or none.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="The seed of every launch.")
-@click.option(
-    "--schedule",
-    type=click.Choice(("uniform", "priority", "starve", "eager", "lazy")),
-    default="uniform",
-    help="The schedule of every launch.",
-)
 @click.option(
     "--memory",
     type=click.IntRange(min=1, max=128),
@@ -79,8 +72,6 @@ def command(
     ptx_files: tuple[Path, ...],
     execute: bool,
     checks: bool,
-    seed: int,
-    schedule: str,
     memory: int,
     max_memory: int | None,
     output_format: OutputFormat,
@@ -106,8 +97,6 @@ def command(
         ptx_files,
         execute=execute,
         checks=checks,
-        seed=seed,
-        schedule=schedule,
         memory=memory << 30,
         max_memory=max_memory,
     )

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_EMULATE = "`fa4gen emulate` runs the folder of a launch with any"
 _LAUNCH_KEY = "it is a key of the launch file"
+_DEFAULT = "runs resume unless --fresh is given"
 _RUNTIME = "put the folder of the CUDA runtime on LD_LIBRARY_PATH"
 REMOVED: Mapping[tuple[str, str], str] = {
     ("fa4gen", "--completion"): "run `_FA4GEN_COMPLETE=bash_source fa4gen`, or zsh_source, "
@@ -23,7 +25,12 @@ REMOVED: Mapping[tuple[str, str], str] = {
     "can leave them out",
     ("tune", "--cudart"): _RUNTIME,
     ("tune", "--seed"): "times do not depend on it",
+    ("tune", "--resume"): _DEFAULT,
+    ("sweep", "--resume"): _DEFAULT,
     ("bench", "--cudart"): _RUNTIME,
+    ("bench", "--seed"): "times do not depend on it",
+    ("record", "--seed"): _EMULATE,
+    ("record", "--schedule"): _EMULATE,
     ("emulate", "--max-steps"): _LAUNCH_KEY,
     ("emulate", "--max-memory"): _LAUNCH_KEY,
     ("emulate", "--tolerance"): _LAUNCH_KEY,

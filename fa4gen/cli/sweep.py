@@ -63,10 +63,7 @@ MAX_SEED = 2**32
     help="Also add the results to FILE as a table in Markdown, such as to $GITHUB_STEP_SUMMARY.",
 )
 @click.option(
-    "--resume/--fresh",
-    default=True,
-    show_default="resume",
-    help="Keep results that passed and are still current, or start over.",
+    "--fresh", is_flag=True, help="Start over, without results that passed and are still current."
 )
 @click.option(
     "--seed",
@@ -116,7 +113,7 @@ def command(
     results: Path,
     junit: Path | None,
     summary: Path | None,
-    resume: bool,
+    fresh: bool,
     seed: int | None,
     patterns: tuple[str, ...],
     compiler: str,
@@ -167,7 +164,7 @@ def command(
         strict=strict,
         time_limit_s=time_limit,
     )
-    path, records = _run(sweep, options, results, shard, executor, fresh=not resume)
+    path, records = _run(sweep, options, results, shard, executor, fresh=fresh)
     if junit is not None:
         from fa4gen.cli.junit import write_junit
 

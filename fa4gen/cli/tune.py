@@ -97,12 +97,7 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
     metavar="PLACE",
     help="Folder or .jsonl file for the results, one line of JSON a problem.",
 )
-@click.option(
-    "--resume/--fresh",
-    default=True,
-    show_default="resume",
-    help="Keep results that are still current, or start over.",
-)
+@click.option("--fresh", is_flag=True, help="Start over, without results that are still current.")
 @click.option(
     "--plot",
     type=FilePath(path_type=Path),
@@ -137,7 +132,7 @@ def command(
     no_measure: bool,
     chip: str,
     results: Path,
-    resume: bool,
+    fresh: bool,
     plot: Path | None,
     compiler: str,
     shard: tuple[int, int],
@@ -182,7 +177,7 @@ def command(
     execute = executor_for(executor, jobs=1)  # one at a time: they would disturb each other
     if executor == "local":
         _compile_ahead(base, wanted, options, jobs)
-    path, records = _run(base, wanted, options, execute, results, shard, fresh=not resume)
+    path, records = _run(base, wanted, options, execute, results, shard, fresh=fresh)
     failed = [record for record in records if not record.winner]
     if shard == (1, 1) and len(failed) < len(records):
         files = make_table(base, records, out)
