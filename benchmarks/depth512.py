@@ -114,7 +114,7 @@ def main() -> None:
             if time.monotonic() > end:
                 print("time is up", flush=True)
                 return
-            result = timer.time_kernel(plan, kernel, f"configs/attention/sm_90a/{plan.name}.yaml")
+            result = timer.time_kernel(plan, kernel, plan.name)
             (one,) = result.sizes
             earlier = found.get(plan.name, replace(result, sizes=()))
             found[plan.name] = replace(result, sizes=(*earlier.sizes, one))

@@ -110,6 +110,7 @@ class Launcher:
 
 def shipped_results(rounds: int) -> list[Result]:
     """Cost of a block of keys in one CTA of shipped kernels."""
+    from fa4gen.config.find import find_configs
     from fa4gen.emulator import Program
     from fa4gen.verify.build import build_kernel
     from fa4gen.verify.cases import Case
@@ -118,7 +119,7 @@ def shipped_results(rounds: int) -> list[Result]:
 
     results = []
     for one in SHIPPED:
-        built = build_kernel(str(ROOT / "configs" / f"{one.config}.yaml"))
+        built = build_kernel(str(find_configs([one.config])[0]))
         assert built.compiled is not None, built.problems
         plan: Any = built.plan
         program: Any = Program(built.compiled.ptx)
@@ -182,7 +183,7 @@ def triton_results(rounds: int) -> list[Result]:
 
 def verify_result() -> Result:
     """How long verify takes for one kernel for Blackwell, by two processes."""
-    config = str(ROOT / "configs" / f"{VERIFIED}.yaml")
+    config = VERIFIED
     command = [sys.executable, "-m", "fa4gen", "verify", config, "-j", "2"]
     begin = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)

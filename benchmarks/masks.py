@@ -27,12 +27,14 @@ import torch
 import yaml
 
 import fa4gen
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config
 from fa4gen.errors import Fa4genError
+from fa4gen.tune.candidates import given_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FOLDER = Path(__file__).parents[1] / "configs/attention/sm_90a"
 ROWS, HEADS, DEPTH = 16384, 16, 128
 DOCUMENTS = (1504, 146, 619, 793, 1144, 1202, 837, 352, 819, 1742, 499, 281, 444, 1905, 361, 965,
              385, 78, 439, 803, 229, 837)  # fmt: skip
@@ -57,7 +59,7 @@ def inputs(batch: int) -> list[torch.Tensor]:
 
 def config(name: str, keys: str = "") -> dict[str, Any]:
     """Read a shipped config, with other keys."""
-    values: dict[str, Any] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    values: dict[str, Any] = given_keys(load_config(find_configs([name])[0]))
     for pair in keys.split(",") if keys else ():
         key, _, value = pair.partition("=")
         values[key] = yaml.safe_load(value)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from random_configs import draw_numbered
 
+from fa4gen.config.find import shipped_configs
+from fa4gen.config.load import load_config
 from fa4gen.resources import data_root
 
 if TYPE_CHECKING:
@@ -184,11 +186,11 @@ def write_inputs(folder: Path, rng: random.Random) -> Names:
         path.write_bytes(raw)
 
     good = draw_numbered(rng.randrange(20), rng.randrange(90))
-    shipped = sorted((data_root("configs")).glob("*/sm_*/*.yaml"))
+    shipped = shipped_configs()
     put(configs / "good.yaml", as_yaml({**good, "name": "good"}), 1)
-    put(configs / "shipped.yaml", rng.choice(shipped).read_text(), 0.7)
+    put(configs / "shipped.yaml", load_config(rng.choice(shipped)).text, 0.7)
     put(configs / "odd.yaml", as_yaml({**good, "name": "odd"}), 0)
-    put(configs / "worse.yaml", rng.choice(shipped).read_text(), 0)
+    put(configs / "worse.yaml", load_config(rng.choice(shipped)).text, 0)
     put(folder / "sweep.yaml", SWEEP, 0.6)
     put(folder / "kernel.ptx", PTX, 0.6)
     put(folder / "launch.yaml", LAUNCH, 0.5)

@@ -76,7 +76,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder for the pictures")
     chosen = parser.parse_args(arguments)
     figures = {}
-    for config in chosen.configs:
+    from fa4gen.config.find import find_configs
+
+    for config in map(str, find_configs(chosen.configs)):
         try:
             plan, work, document = trace_of(config, chosen.blocks)
         except Fa4genError as error:

@@ -46,6 +46,11 @@ def kind(value: Any) -> str:
     return "given" if value else "none"
 
 
+def kernel(path: Path) -> str:
+    config = loaded(path).config
+    return f"{config.arch}/{config.name}"
+
+
 def shown(path: Path) -> set[tuple[str, ...]]:
     """The features of a config, and its design and architecture."""
     config = loaded(path).config
@@ -59,7 +64,7 @@ def test_the_gallery_shows_everything_that_is_shipped() -> None:
     project = read_project(ROOT / "fa4gen.toml")
     assert project is not None
     missing: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    gallery = [p for p in shipped_configs() if project.keeps_files_of(f"{p.parent.name}/{p.stem}")]
+    gallery = [path for path in shipped_configs() if project.keeps_files_of(kernel(path))]
     there = set().union(*map(shown, gallery))
     for path in shipped_configs():
         for feature in shown(path) - there:
@@ -67,4 +72,4 @@ def test_the_gallery_shows_everything_that_is_shipped() -> None:
     assert missing == {}
     assert len(gallery) == len(project.content.written) <= MOST
     for path in gallery:
-        assert (ROOT / "generated" / path.parent.name / path.stem / f"{path.stem}.cu").is_file()
+        assert (ROOT / "generated" / kernel(path) / f"{path.stem}.cu").is_file()

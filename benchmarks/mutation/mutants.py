@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.registry import design_for
@@ -155,9 +156,10 @@ def mutated(mutant: Mutant) -> Kernel:
 
 
 def configs_of(patterns: Sequence[str], root: Path) -> dict[str, list[str]]:
-    """Return the shipped config files whose name matches one of the globs, by design."""
+    """Return the shipped configs of a checkout whose name matches one of the globs, by design."""
     found: dict[str, list[str]] = {}
-    for path in sorted(root.glob("configs/[ag]*/sm_*/*.yaml")):
+    folders = [root / "configs" / name for name in ("attention", "gemm", "sweeps")]
+    for path in sorted(find_configs(folders), key=lambda path: path.stem):
         if not patterns or any(path.match(pattern) or path.stem == pattern for pattern in patterns):
             design = design_for(load_config(path).config).name
             found.setdefault(design, []).append(str(path))

@@ -115,42 +115,49 @@ def command(
 def _tables_among(configs: Sequence[str]) -> tuple[tuple[str, ...], list[Path]]:
     """Return what the command line names but for tuning tables, and these.
 
-    A folder that has tables and no config is its tables: all that they name may be shipped.
+    A folder that has tables and no other config than their tiles is its tables: all that they name
+    may be shipped.
     """
     from pathlib import Path
-
-    from fa4gen.config.set_file import is_table
 
     named: list[str] = []
     tables: list[Path] = []
     for one in configs:
         path = Path(one)
-        its = _tables_in(path) if path.is_dir() else [path] if is_table(path) else []
-        if its and (is_table(path) or not _has_configs(one)):
-            tables += its
-        else:
+        its = _tables_in(path) if path.is_dir() else _tables_at(path)
+        tables += its
+        if not its or (path.is_dir() and _has_configs(path)):
             named.append(one)
-    return tuple(named), tables
+    return tuple(named), list(dict.fromkeys(tables))
 
 
 def _tables_beside(paths: Sequence[Path]) -> list[Path]:
     """Return the tuning tables in the folders of configs."""
-    folders = dict.fromkeys(path.parent for path in paths)
-    return [table for folder in folders for table in _tables_in(folder)]
+    from fa4gen.config.set_file import is_table
+
+    folders = dict.fromkeys(path.parent for path in paths if path.parent.is_dir())
+    return [file for folder in folders for file in sorted(folder.iterdir()) if is_table(file)]
 
 
 def _tables_in(folder: Path) -> list[Path]:
+    return [table for file in sorted(folder.iterdir()) for table in _tables_at(file)]
+
+
+def _tables_at(path: Path) -> list[Path]:
+    """Return the table that ``path`` is, or the tables of a chip that it holds."""
+    from fa4gen.config.entries import tables_in
     from fa4gen.config.set_file import is_table
 
-    return [file for file in sorted(folder.iterdir()) if is_table(file)]
+    return [path] if is_table(path) else tables_in(path)
 
 
-def _has_configs(folder: str) -> bool:
+def _has_configs(folder: Path) -> bool:
+    """Whether a folder has configs that are not tiles of its tables."""
     from fa4gen.config.find import find_configs
     from fa4gen.errors import ConfigError
 
     try:
-        return bool(find_configs([folder]))
+        return any(path.parent.is_dir() for path in find_configs([folder]))
     except ConfigError:
         return False
 

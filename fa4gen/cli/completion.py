@@ -34,7 +34,7 @@ def complete_sweep(
     from fa4gen.config.find import SUFFIXES, SWEEPS
     from fa4gen.resources import data_root
 
-    names = [path.stem for path in (data_root("configs") / SWEEPS).glob("*.yaml")]
+    names = [path.stem for path in (data_root("configs") / SWEEPS).rglob("*.yaml")]
     return _names_or_files(names, incomplete, SUFFIXES)
 
 

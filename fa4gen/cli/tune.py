@@ -53,11 +53,11 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
 )
 @click.option(
     "--out",
-    type=FilePath(path_type=Path, file_okay=False),
+    type=FilePath(path_type=Path),
     default=Path(),
     show_default="the current folder",
-    metavar="DIR",
-    help="Folder of the table and of the configs of new tiles.",
+    metavar="DIR|FILE.yaml",
+    help="Folder of the table, or a file that holds the tables of a chip.",
 )
 @click.option(
     "--budget",
@@ -148,8 +148,9 @@ def command(
     their architecture, those that the cost model predicts to be the fastest are checked against
     float64 and measured with their peers in shuffled rounds, until the winner is clear; else the
     model chooses, which the table says. NAME.tuning.yaml has the kernel for each region of
-    problems; configs of new tiles are written beside it, and `fa4gen render` and `check` take
-    them. A run that was interrupted resumes. Ends with status 1 when a problem has no kernel.
+    problems, and the keys of new tiles: NAME.tuning.yaml stands for these where configs are taken,
+    NAME.tuning.yaml/TILE for one. A run that was interrupted resumes. Ends with status 1 when a
+    problem has no kernel.
     """
     from fa4gen.config.paths import shown_path
     from fa4gen.executors import executor_for
@@ -182,7 +183,7 @@ def command(
     if shard == (1, 1) and len(failed) < len(records):
         files = make_table(base, records, out)
         write_table(files, force=force)
-        written = [shown_path(file) for file in files.texts]
+        written = [shown_path(files.file)]
     else:
         written = []
     if plot is not None and len(failed) < len(records):

@@ -67,7 +67,7 @@ KINDS: Mapping[Kind, KindFacts] = {
     "table": KindFacts(
         "a tuning table",
         "`fa4gen check`, `fa4gen vendor add` and fa4gen.load take it where its name ends with "
-        ".tuning.yaml.",
+        ".tuning.yaml; FILE/NAME.tuning.yaml is one of several in a file.",
     ),
     "launch": KindFacts("a launch file", "`fa4gen emulate KERNEL.ptx --launch FILE` runs it."),
     "shapes": KindFacts("a file of shapes", "`fa4gen tune CONFIG --shapes FILE` takes it."),
@@ -225,6 +225,8 @@ def _kind_of_yaml(text: str) -> Kind | None:
         return "config"
     if "matrix" in keys or {"base", "include"} <= keys:
         return "sweep"
+    if "tables" in keys:
+        return "table"
     if "kernels" in keys:
         return "table" if keys & {"regions", "decided_by"} else "set"
     if "block" in keys and keys & {"grid", "arguments", "entry"}:

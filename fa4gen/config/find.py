@@ -32,7 +32,8 @@ def find_configs(arguments: Sequence[str | Path], base: Path | None = None) -> l
 
     An argument is a file, a folder (searched through, except folders called ``sweeps``), a glob
     with * ? [ ] or **, or a shipped config: ``attention/sm_90a/d128_causal_bf16`` or the last part
-    of it alone, where only one has it. No arguments mean all shipped configs. A file in the folder
+    of it alone, where only one has it. A file of several configs stands for these, and FILE/NAME
+    for one of them: see ``entries``. No arguments mean all shipped configs. A file in the folder
     ``base`` (the current one) takes precedence over a shipped config. Raises
     ConfigError for every argument that names nothing, or more than one shipped config by its last
     part.
@@ -54,8 +55,13 @@ def find_configs(arguments: Sequence[str | Path], base: Path | None = None) -> l
 
 def shipped_configs() -> list[Path]:
     """Return the configs that come with fa4gen, sorted."""
+    from fa4gen.config.entries import entries_in
+
     root = data_root("configs")
-    return [path for path in _in_folder(root) if path.relative_to(root).parts[0] != TUNED]
+    files = [path for path in _in_folder(root) if path.relative_to(root).parts[0] != TUNED]
+    sweeps = sorted((root / SWEEPS).rglob("*.yaml"))
+    found = [*files, *(case for sweep in sweeps for case in entries_in(sweep))]
+    return sorted(found, key=lambda path: _name_of(path.relative_to(root)).split("/"))
 
 
 def shipped_name(path: Path) -> str:
@@ -64,17 +70,33 @@ def shipped_name(path: Path) -> str:
         relative = path.resolve().relative_to(data_root("configs").resolve())
     except ValueError:
         return ""
-    return "" if relative.parts[0] == TUNED else relative.with_suffix("").as_posix()
+    return _name_of(relative)
+
+
+def _name_of(relative: Path) -> str:
+    """Return the name of the shipped config at a path below the configs; "" for others.
+
+    A case of sweeps/attention/sm_90a/FILE is called as if it stood in attention/sm_90a.
+    """
+    first, *others = relative.parts
+    if first == SWEEPS:
+        *folders, _, name = others
+        return "/".join((*folders, name))
+    return "" if first == TUNED else relative.with_suffix("").as_posix()
 
 
 def _resolve(argument: str, base: Path | None) -> list[Path]:
     if not argument or "\0" in argument:
         raise ConfigError(Problem(f"{argument!r} names no config", "Give a file or a folder."))
+    from fa4gen.config.entries import entries_in, find_entry
+
     path = base / argument if base else Path(argument)
     if path.is_dir():
         return _folder(path)
     if path.exists():
-        return [path]
+        return entries_in(path) or [path]
+    if entry := find_entry(path):
+        return [entry]
     if glob.has_magic(argument):
         return _matches(f"{Path(glob.escape(str(base))) / argument}" if base else argument)
     shipped = _shipped(argument)
@@ -123,7 +145,7 @@ def _shipped(argument: str) -> list[Path]:
     for suffix in SUFFIXES:
         wanted = wanted.removesuffix(suffix)
     root = data_root("configs")
-    names = {path.relative_to(root).with_suffix("").as_posix(): path for path in shipped_configs()}
+    names = {_name_of(path.relative_to(root)): path for path in shipped_configs()}
     if wanted in names:
         return [names[wanted]]
     inside = [path for name, path in names.items() if name.startswith(f"{wanted}/")]
@@ -160,13 +182,16 @@ def _in_folder(folder: Path) -> list[Path]:
 
 
 def _walk(folder: Path) -> Iterable[Path]:
+    from fa4gen.config.entries import configs_of
+
     for where, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name != SWEEPS and not name.startswith(".")]
         for name in files:
             if name.endswith(SUFFIXES) and not name.endswith(SET_SUFFIXES):
                 path = Path(where, name)
                 if path.is_file():  # no broken link or pipe
-                    yield path
+                    holds_others = not {SWEEPS, TUNED}.isdisjoint(path.parts)
+                    yield from configs_of(path) if holds_others else [path]
 
 
 def find_sweep(argument: str) -> Path:
@@ -177,7 +202,7 @@ def find_sweep(argument: str) -> Path:
     path = Path(argument)
     if path.exists() or "\0" in argument:
         return path
-    shipped = {file.stem: file for file in sorted((data_root("configs") / SWEEPS).glob("*.yaml"))}
+    shipped = {file.stem: file for file in sorted((data_root("configs") / SWEEPS).rglob("*.yaml"))}
     if argument in shipped:
         return shipped[argument]
     near = similar(argument, shipped)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from fa4gen.config.entries import entry_of, read_tile, unknown_entry
 from fa4gen.config.find import find_configs
 from fa4gen.config.paths import shown_path
 from fa4gen.config.text import read_text
@@ -20,8 +22,10 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fa4gen.config.entries import Entry
     from fa4gen.config.settings import Setting
 
+_T = TypeVar("_T")
 EXTENDS = "extends"
 _NOT_INHERITED = ("name",)
 """Of a base: two kernels cannot have one name."""
@@ -64,24 +68,95 @@ def read_layers(path: Path, settings: Sequence[Setting] = ()) -> Layers:
     Raises ConfigError for what cannot be read, and for a base that is not one config without a
     base of its own; other problems are in the document.
     """
-    text = read_text(path)
-    file = shown_path(path)
-    document = read_document(text, file)
+    own = _read(path)
+    document, files, file = own.document, own.files, shown_path(own.files[0])
     if not isinstance(document.value, dict) or (EXTENDS not in document.value and not settings):
-        return Layers(document, (path,), text=text)
-    files: tuple[Path, ...] = (path,)
-    origins: dict[KeyPath, Origin] = {}
+        return own
+    origins = dict(own.origins)
     comments = []
     if EXTENDS in document.value:
-        base_path = _find_base(document, path, file)
-        base = read_document(read_text(base_path), shown_path(base_path))
-        document = _over(document, _as_base(base, document, base_path, file), origins, base_path)
-        files = (path, base_path)
+        base_path = _find_base(document, files[0], file)
+        base = _read(base_path)
+        above = _as_base(base.document, document, base_path, file)
+        document = _over(document, above, origins, base.files[0])
+        files += base.files
         comments.append(f"extends {base_path.name}")
     for setting in settings:
         document = _set(document, setting, origins)
         comments.append(setting.option)
-    return Layers(document, files, origins, _standing_alone(document, path, comments))
+    return Layers(document, files, origins, standing_alone(document, path, comments))
+
+
+def _read(path: Path) -> Layers:
+    """Return the config at ``path`` without what it extends: a file, or an entry of one."""
+    entry = entry_of(path)
+    if entry is None:
+        text = read_text(path)
+        return Layers(read_document(text, shown_path(path)), (path,), text=text)
+    tile = read_tile(entry)
+    if tile is None:
+        return _read_case(path, entry)
+    text = standing_alone(tile, path, [f"a tile of {entry.file.name}"])
+    return Layers(tile, (entry.file,), text=text)
+
+
+def _read_case(path: Path, entry: Entry) -> Layers:
+    """Return a case that has a name in its sweep: its own keys over those of the sweep's base."""
+    sweep = _read_sweep(read_text(entry.file, "sweep"), shown_path(entry.file))
+    keys = sweep.value if isinstance(sweep.value, dict) else {}
+    cases = keys.get("include")
+    names = (
+        [one.get("name") for one in cases if isinstance(one, dict)]
+        if isinstance(cases, list)
+        else []
+    )
+    if entry.name not in names or "matrix" in keys:
+        raise ConfigError(unknown_entry(entry, "case", [str(name) for name in names if name]))
+    own = _without_name(_part(sweep, ("include", names.index(entry.name))))
+    origins: dict[KeyPath, Origin] = {}
+    files: tuple[Path, ...] = (entry.file,)
+    base = _part(sweep, ("base",))
+    if isinstance(base.value, str):
+        base_path = _find_base(sweep, entry.file, shown_path(entry.file), "base")
+        if entry_of(base_path):
+            place = sweep.places["base",]
+            what = "the base of a case with a name is a file, not an entry of one"
+            file = shown_path(entry.file)
+            raise ConfigError(
+                Problem(what, "Name a file.", file, place.value_line, place.value_column, "base")
+            )
+        layers = _read(base_path)
+        base, files = layers.document, (*files, *layers.files)
+    document = _over(own, base, origins, files[-1])
+    text = standing_alone(document, path, [f"a case of {entry.file.name}"])
+    return Layers(document, files, origins, text)
+
+
+@lru_cache(maxsize=8)
+def _read_sweep(text: str, file: str) -> Document:
+    """Return the document of a sweep, which is read once for all its cases."""
+    return read_document(text, file)
+
+
+def _part(document: Document, at: KeyPath) -> Document:
+    """Return the part of ``document`` at a path that it has, as a document."""
+    value = document.value
+    for key in at:
+        value = value.get(key) if isinstance(value, dict) else value[key]
+    length = len(at)
+
+    def below(values: Mapping[KeyPath, _T]) -> dict[KeyPath, _T]:
+        return {path[length:]: one for path, one in values.items() if path[:length] == at}
+
+    unreadable = frozenset(path[length:] for path in document.unreadable if path[:length] == at)
+    return Document(
+        value, below(document.places), below(document.notes), document.problems, unreadable
+    )
+
+
+def _without_name(document: Document) -> Document:
+    value = {key: one for key, one in document.value.items() if key != "name"}
+    return replace(document, value=value)
 
 
 def set_keys(path: Path, settings: Sequence[Setting]) -> Layers:
@@ -111,28 +186,28 @@ def origin_of(path: KeyPath, origins: Mapping[KeyPath, Origin]) -> Origin | None
     return None
 
 
-def _find_base(document: Document, path: Path, file: str) -> Path:
-    """Return the base: a path relative to the config's folder, or a shipped name."""
-    base = document.value[EXTENDS]
-    place = document.places[EXTENDS,]
+def _find_base(document: Document, path: Path, file: str, key: str = EXTENDS) -> Path:
+    """Return the base that ``key`` names: a path relative to the file's folder, or shipped."""
+    base = document.value[key]
+    place = document.places[key,]
 
     def refusal(message: str, remedy: str = "") -> ConfigError:
         line, column = place.value_line, place.value_column
-        return ConfigError(Problem(message, remedy, file, line, column, EXTENDS))
+        return ConfigError(Problem(message, remedy, file, line, column, key))
 
     if not isinstance(base, str) or not base:
         raise refusal(
-            "extends names one config: the path of a file, or a shipped name",
-            "Write for example extends: d128_causal_bf16.",
+            f"{key} names one config: the path of a file, or a shipped name",
+            f"Write for example {key}: d128_causal_bf16.",
         )
     try:
         found = find_configs([base], path.parent)
     except ConfigError as error:
         (problem,) = error.problems
         named = f" ({problem.file})" if problem.file else ""
-        raise refusal(f"extends: {problem.message}{named}", problem.remedy) from error
+        raise refusal(f"{key}: {problem.message}{named}", problem.remedy) from error
     if len(found) != 1:
-        raise refusal(f"extends: {base} names {len(found)} configs", "Name one.")
+        raise refusal(f"{key}: {base} names {len(found)} configs", "Name one.")
     if found[0].resolve() == path.resolve():
         raise refusal("a config cannot extend itself", "Name another config.")
     short = Path(os.path.normpath(found[0]))  # another file where a folder is a link
@@ -226,7 +301,8 @@ def _path_of(key: str) -> KeyPath:
     return tuple(re.sub(r"\[\d+\]", "", part) for part in key.split(".")) if key else ()
 
 
-def _standing_alone(document: Document, path: Path, comments: Sequence[str]) -> str:
+def standing_alone(document: Document, path: Path, comments: Sequence[str]) -> str:
+    """Return the YAML of ``document`` alone, under a comment that says where it is from."""
     import yaml
 
     dumped: str = yaml.safe_dump(document.value, sort_keys=False, allow_unicode=True)

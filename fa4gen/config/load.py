@@ -53,13 +53,18 @@ class LoadedConfig:
     files: tuple[Path, ...] = ()
     """The files that were read."""
 
+    @property
+    def file(self) -> Path:
+        """The file that it stands in, which for an entry of one is not ``path``."""
+        return self.files[0] if self.files else self.path
+
     def place_of(self, key: str) -> str:
         """Return where ``key`` was given: ``file:line``, ``--set key=value`` or ""."""
         position = self.positions.get((key,))
         if position is None:
             return ""
         origin = origin_of((key,), self.origins) or Origin()
-        return origin.option or f"{origin.file or shown_path(self.path)}:{position.line}"
+        return origin.option or f"{origin.file or shown_path(self.file)}:{position.line}"
 
 
 def load_config(path: str | Path, settings: Sequence[Setting] = ()) -> LoadedConfig:
@@ -74,7 +79,7 @@ def load_config(path: str | Path, settings: Sequence[Setting] = ()) -> LoadedCon
 def load_layers(layers: Layers, path: Path) -> LoadedConfig:
     """Validate ``layers``, which messages call ``path``; see ``load_config``."""
     try:
-        config = validate_document(layers.document, shown_path(path), path.stem)
+        config = validate_document(layers.document, shown_path(layers.files[0]), path.stem)
     except ConfigError as error:
         raise ConfigError(*map(layers.located, error.problems)) from error
     document = layers.document
@@ -118,7 +123,7 @@ def _located(problem: Problem, loaded: LoadedConfig) -> Problem:
 
     path = tuple(problem.key.split(".")) if problem.key else ()
     line, column = place_of(path, loaded.positions, value=True)
-    placed = dataclasses.replace(problem, file=shown_path(loaded.path), line=line, column=column)
+    placed = dataclasses.replace(problem, file=shown_path(loaded.file), line=line, column=column)
     return relocated(placed, loaded.origins)
 
 

@@ -2,7 +2,9 @@
 
 ``NAME.set.yaml`` names kernels; ``NAME.tuning.yaml``, which ``fa4gen tune`` writes, also says for
 which problems each was chosen, and how that was found out; where between measured problems the
-cost model prefers another kernel of the table, it says that too. Neither is a config.
+cost model prefers another kernel of the table, it says that too. It holds the tiles that it names.
+The tables of a chip may stand in one file: ``FILE/NAME.tuning.yaml`` is one of them. None of these
+is a config.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.config.entries import TABLE_END, entry_of, read_table, tiles_in
 from fa4gen.config.expectations import shown, similar
 from fa4gen.config.find import SET_SUFFIXES, TABLE_SUFFIXES, find_configs
 from fa4gen.config.paths import shown_path
@@ -18,12 +21,15 @@ from fa4gen.config.yaml_positions import read_document
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from fa4gen.config.yaml_positions import Document, KeyPath
 
-KEYS = ("kernels", "regions", "between", "chip", "decided_by", "base", "date", "versions")
+KEYS = (
+    *("kernels", "regions", "between", "chip", "decided_by", "base", "date", "versions"),
+    "tiles",
+)
 ENTRY_KEYS = ("config", "config_sha256")
 REGION_KEYS = ("where", "kernel", "problem", "us", "predicted_us", "peers_us")
 DECIDED_BY = ("measurement", "model")
@@ -55,7 +61,7 @@ class KernelEntry:
     """A kernel of a set."""
 
     config: str
-    """Path, relative to the file, or the name of a shipped config."""
+    """A tile of the file, a path relative to the file, or the name of a shipped config."""
     config_sha256: str = ""
     """Of the config that was measured; "" where any will do."""
 
@@ -98,9 +104,12 @@ def is_table(path: Path) -> bool:
 
 def read_set(path: Path) -> KernelSetFile:
     """Read the set or table at ``path``. Raises ConfigError with all that is wrong with it."""
-    file = shown_path(path)
-    document = read_document(read_text(path, "set"), file)
-    return _Reader(document, path, file).read()
+    entry = entry_of(path)
+    if entry:
+        document = read_table(entry.file, entry.name.removesuffix(TABLE_END))
+        return _Reader(document, path, entry.file, tiles_in(entry.file)).read()
+    document = read_document(read_text(path, "set"), shown_path(path))
+    return _Reader(document, path, path).read()
 
 
 @dataclass
@@ -109,7 +118,10 @@ class _Reader:
 
     document: Document
     path: Path
-    file: str
+    home: Path
+    """The file that the set stands in."""
+    tiles: Sequence[str] = ()
+    """The names of the file's tiles."""
     problems: list[Problem] = field(default_factory=list)
 
     def read(self) -> KernelSetFile:
@@ -117,9 +129,10 @@ class _Reader:
         data = self.document.value
         if not isinstance(data, dict):
             remedy = "Begin with kernels: and a list of configs."
-            what = Problem("a set of kernels is a mapping", remedy, self.file, 1, 1)
+            what = Problem("a set of kernels is a mapping", remedy, shown_path(self.home), 1, 1)
             raise ConfigError(*self.problems, what)
         self._check_keys((), data, KEYS)
+        self.tiles = [*self.tiles, *self._map((), data, "tiles")]
         entries = self._entries(data.get("kernels"))
         found = [self._find(number, entry) for number, entry in enumerate(entries)]
         configs = tuple(path for path in found if path is not None)
@@ -165,8 +178,10 @@ class _Reader:
         return tuple(entries)
 
     def _find(self, number: int, entry: KernelEntry) -> Path | None:
+        if entry.config in self.tiles:
+            return self.home / entry.config
         try:
-            found = find_configs([entry.config], self.path.parent)
+            found = find_configs([entry.config], self.home.parent)
         except ConfigError as error:
             problem = error.problems[0]
             self._add(("kernels", number), f"{entry.config}: {problem.message}", problem.remedy)
@@ -256,4 +271,4 @@ class _Reader:
         while place is None and at:
             place, at = self.document.places.get(at), at[:-1]
         line, column = (place.value_line, place.value_column) if place else (1, 1)
-        self.problems.append(Problem(message, remedy, self.file, line, column))
+        self.problems.append(Problem(message, remedy, shown_path(self.home), line, column))

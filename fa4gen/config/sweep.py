@@ -13,9 +13,10 @@
       - {depth: 256}
 
 The rules are those of a GitHub Actions matrix: see ``sweep_matrix``. A varied value replaces the
-base's whole value of that key. Without ``matrix`` each include entry is a case. Cases are called by
-the sweep and by what varies, shapes_d64_causal: the sweep's ``name``, else its file's
-stem; an inline base's ``name`` goes before either.
+base's whole value of that key. Without ``matrix`` each include entry is a case, and may have a
+``name``: FILE/NAME is then the path of a config. Other cases are called by the sweep and by what
+varies, shapes_d64_causal: the sweep's ``name``, else its file's stem; an inline base's ``name``
+goes before either.
 """
 
 from __future__ import annotations
@@ -81,15 +82,26 @@ def expand_sweep(path: str | Path) -> Sweep:
     file = shown_path(path)
     document = read_document(read_text(path, "sweep"), file)
     parts = read_sweep(document, path)
-    combinations = _combine(parts, document, file)
-    names = case_names(parts.base.name, [c.values for c in combinations])
     cases = tuple(
         _case(name, combination, parts.base, document, file)
-        for name, combination in zip(names, combinations, strict=True)
+        for name, combination in _named(parts, document, file)
     )
     _refuse_equal(cases, file)
     _refuse_all_wrong(cases)
     return Sweep(parts.name, path, cases)
+
+
+def _named(parts: SweepFile, document: Document, file: str) -> list[tuple[str, Combination]]:
+    """Return the sweep's combinations with the names of their cases."""
+    combinations = _combine(parts, document, file)
+    varied = [
+        {key: value for key, value in one.values.items() if key != "name"} for one in combinations
+    ]
+    made = case_names(parts.base.name, varied)
+    return [
+        (str(one.values.get("name", name)), one)
+        for name, one in zip(made, combinations, strict=True)
+    ]
 
 
 def _combine(parts: SweepFile, document: Document, file: str) -> list[Combination]:
@@ -155,7 +167,7 @@ def _case(
     return SweepCase(
         name,
         config,
-        combination.values,
+        {key: value for key, value in combination.values.items() if key != "name"},
         tuple(_schema_problems(config, combination, base, document, file)),
         line,
         column,
@@ -176,6 +188,21 @@ def _schema_problems(
         pass  # and now once more with places
     else:
         return []
+    try:
+        validate_document(_case_document(config, combination, base, document, file), file, "")
+    except ConfigError as error:
+        return [_in_base(problem, combination, base) for problem in error.problems]
+    return []
+
+
+def _case_document(
+    config: dict[str, Any],
+    combination: Combination,
+    base: SweepBase,
+    document: Document,
+    file: str,
+) -> Document:
+    """Return ``config`` with the places of its values in the sweep's file."""
     places = dict(base.places) if base.file == file else {}
     notes: dict[KeyPath, str] = below(document.notes, ("base",))
     for key, source in combination.sources.items():
@@ -186,11 +213,7 @@ def _schema_problems(
         notes |= {(key, *rest): note for rest, note in below(document.notes, source).items()}
         if source in document.notes:
             notes[key,] = document.notes[source]
-    try:
-        validate_document(Document(config, places, notes, (), frozenset()), file, "")
-    except ConfigError as error:
-        return [_in_base(problem, combination, base) for problem in error.problems]
-    return []
+    return Document(config, places, notes, (), frozenset())
 
 
 def _in_base(problem: Problem, combination: Combination, base: SweepBase) -> Problem:
@@ -209,7 +232,18 @@ def _refuse_equal(cases: Sequence[SweepCase], file: str) -> None:
     first: dict[str, SweepCase] = {}
     problems = []
     for case in cases:
-        if case.name in first:
+        if case.name in first and case.varied != first[case.name].varied:
+            problems.append(
+                Problem(
+                    f"two cases are called {case.name}",
+                    "Give one of them another name.",
+                    file,
+                    case.line,
+                    case.column,
+                    "name",
+                )
+            )
+        elif case.name in first:
             values = ", ".join(f"{key}: {shown(value)}" for key, value in case.varied.items())
             problems.append(
                 Problem(

@@ -92,8 +92,8 @@ class _Reader:
             )
         base = self._base(data, name)
         matrix = self._matrix(data.get("matrix"))
-        included = self._entries("include", data.get("include"))
-        excluded = self._entries("exclude", data.get("exclude"))
+        included = self._entries("include", data.get("include"), may_have_names=not matrix)
+        excluded = self._entries("exclude", data.get("exclude"), may_have_names=False)
         self._check_exclude_keys(excluded, matrix)
         if self.problems:
             raise ConfigError(*sorted(self.problems, key=lambda p: (p.file != self.file, p.line)))
@@ -139,8 +139,8 @@ class _Reader:
             if len(found) != 1:
                 self._add(("base",), f"base: {base} names {len(found)} configs", "Name one.")
                 return nothing
-            file = shown_path(found[0])
             layers = read_layers(found[0])
+            file = shown_path(layers.files[0])
         except ConfigError as error:
             for problem in error.problems:
                 self._add(("base",), f"base: {problem.message} ({problem.place})", problem.remedy)
@@ -186,7 +186,7 @@ class _Reader:
                 lists[key] = values
         return lists
 
-    def _entries(self, part: str, entries: Any) -> list[dict[str, Any]]:
+    def _entries(self, part: str, entries: Any, *, may_have_names: bool) -> list[dict[str, Any]]:
         if entries is None:
             return []
         if not isinstance(entries, list):
@@ -202,7 +202,7 @@ class _Reader:
                 )
                 continue
             self._check_keys((part, index), entry)
-            if "name" in entry:
+            if "name" in entry and not may_have_names:
                 self._no_name((part, index, "name"))
             good.append(entry)
         return good
@@ -234,7 +234,7 @@ class _Reader:
         self._add(
             path,
             "name cannot vary: names are made of the base's name and the values that vary",
-            "Remove it.",
+            "Remove it. Entries of include have names where there is no matrix.",
             at_key=True,
         )
 

@@ -64,9 +64,14 @@ def _claim(
 
 
 def _kernels_of(path: Path, kernels: Collection[str], names: Collection[str]) -> Iterator[str]:
+    from fa4gen.config.entries import entries_in
     from fa4gen.config.load import load_config
 
     if path.stem not in names and not _mentions(path, names):
+        return
+    if cases := [case for case in entries_in(path) if case.name in names]:
+        for case in cases:
+            yield from _kernels_of(case, kernels, names)
         return
     try:
         config = load_config(path).config

@@ -15,8 +15,7 @@ from fa4gen.errors import ConfigError, Problem
 from fa4gen.json_text import parse_json
 from fa4gen.render.check import FileVerdict, read_bytes
 from fa4gen.render.choice import ChoiceRecord, choice_from
-from fa4gen.render.manifest import CHOICE, canonical_sha256
-from fa4gen.render.records import HASHES
+from fa4gen.render.manifest import CHOICE, HASHES, canonical_sha256
 from fa4gen.render.write import FileOutcome
 
 if TYPE_CHECKING:

@@ -29,6 +29,8 @@ PROOF = "proof"
 CHOICE = "choice"
 """See ``choice``: of the plan's first candidate, of which no compiler said anything, as it is."""
 RENDERED = "rendered"
+HASHES = "hashes.json"
+"""The file in an output folder that keeps hashes of kernels without files: see ``hashes``."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 LATER = {"tile_heads": 1}
 """Keys that came after kernels without them had been shipped, with their defaults: these are left

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.candidates import is_valid
 from fa4gen.json_text import parse_json
 from fa4gen.render.choice import FIRST, ChoiceRecord, choice_of
-from fa4gen.render.manifest import config_sha256, folder_of, intact_manifest
+from fa4gen.render.manifest import HASHES, config_sha256, folder_of, intact_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from fa4gen.config.schema import Config
     from fa4gen.render.hashes import KernelHashes
     from fa4gen.render.render import RenderedKernel
-
-HASHES = "hashes.json"
-"""The file of hashes in an output folder."""
 
 
 @dataclass(frozen=True)

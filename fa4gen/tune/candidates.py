@@ -225,7 +225,8 @@ def _identity(plan: Plan) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=8)
 def _shipped(kernel: str, arch: str) -> tuple[Path, ...]:
-    from fa4gen.resources import data_root
+    from fa4gen.config.find import shipped_configs, shipped_name
 
-    folder = data_root("configs").resolve() / kernel / arch
-    return tuple(sorted(folder.glob("*.yaml")))
+    folder = f"{kernel}/{arch}"
+    its = [path for path in shipped_configs() if shipped_name(path).startswith(f"{folder}/")]
+    return tuple(path.resolve() for path in its)

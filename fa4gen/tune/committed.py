@@ -1,9 +1,10 @@
-"""The tuning tables that come with fa4gen, by chip: configs/tuned/CHIP/NAME.tuning.yaml."""
+"""The tuning tables that come with fa4gen: configs/tuned/CHIP.yaml has those of a chip."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.config.entries import TABLE_END, tables_in
 from fa4gen.config.find import TUNED, find_configs
 from fa4gen.config.load import load_config
 from fa4gen.config.set_file import read_set
@@ -17,19 +18,17 @@ if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.set_file import KernelSetFile
 
-SUFFIX = ".tuning.yaml"
 
-
-def chip_folder(chip: str) -> str:
-    """Return what the folder of a chip's tables is called: nvidia_h200."""
-    return "_".join(chip.lower().split())
+def chip_file(chip: str) -> str:
+    """Return what the file of a chip's tables is called: nvidia_h200.yaml."""
+    return "_".join(chip.lower().split()) + ".yaml"
 
 
 def committed_tables(chip: str) -> list[Path]:
     """Return the tables of a chip that come with fa4gen, sorted; none for an unknown one."""
     from fa4gen.resources import data_root
 
-    return sorted((data_root("configs") / TUNED / chip_folder(chip)).glob(f"*{SUFFIX}"))
+    return sorted(tables_in(data_root("configs") / TUNED / chip_file(chip)))
 
 
 def find_table(loaded: LoadedConfig, chip: str) -> KernelSetFile | None:
@@ -42,10 +41,10 @@ def find_table(loaded: LoadedConfig, chip: str) -> KernelSetFile | None:
 
     family = family_called(loaded.config.kernel)
     wanted = features(loaded, family)
-    own = f"{loaded.config.name}{SUFFIX}"
+    own = f"{loaded.config.name}{TABLE_END}"
     for path in sorted(committed_tables(chip), key=lambda path: path.name != own):
         try:
-            (base,) = find_configs([path.name.removesuffix(SUFFIX)])
+            (base,) = find_configs([path.name.removesuffix(TABLE_END)])
             if features(load_config(base), family) != wanted:
                 continue
             file = read_set(path)

@@ -369,7 +369,7 @@ def test_a_kernel_of_the_project_is_found_by_its_name(work: Path, capsys) -> Non
         "first": "kernels/first.yaml",
         "second": "kernels/b.yaml",
         "d128_causal_bf16": "kernels/deep/d128_causal_bf16.yaml",  # not the shipped one
-        "d64_causal_bf16": "configs/attention/sm_90a/d64_causal_bf16.yaml",
+        "d64_causal_bf16": "/attention_hopper_shapes.yaml/d64_causal_bf16",
     }.items():
         assert main(["explain", name, "--format", "json"]) == 0
         (kernel,) = json.loads(capsys.readouterr().out)["kernels"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fa4gen.cli.main import main
 from fa4gen.config.editor_schema import editor_schema, models
 from fa4gen.config.find import shipped_configs
-from fa4gen.config.load import config_from_data
+from fa4gen.config.load import config_from_data, load_config
 from fa4gen.config.schema import MODELS
 from fa4gen.errors import ConfigError
 from fa4gen.resources import data_root
@@ -36,8 +36,10 @@ def test_the_shipped_schema_is_the_current_one(capsys: pytest.CaptureFixture[str
 
 def test_every_shipped_config_fits_and_names_the_schema_for_editors(validator: Any) -> None:
     for path in shipped_configs():
+        validator.validate(yaml.safe_load(load_config(path).text))
+        if not path.is_file():  # a case of a sweep
+            continue
         text = path.read_text()
-        validator.validate(yaml.safe_load(text))
         first = text.splitlines()[0]
         assert first.startswith("# yaml-language-server: $schema=")
         schema = path.parent / first.partition("$schema=")[2]

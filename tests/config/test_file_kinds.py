@@ -12,7 +12,6 @@ import pytest
 
 from fa4gen.cli.main import COMMANDS, group, main
 from fa4gen.config.file_kinds import KINDS, Kind, folder_kind, kind_of, refuse_path
-from fa4gen.config.find import shipped_configs
 from fa4gen.resources import data_root
 
 CONFIG = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 64\n"
@@ -167,10 +166,11 @@ def test_a_config_with_a_wrong_key_is_still_a_config(tmp_path, capsys) -> None:
 
 def test_shipped_files_are_of_their_kinds() -> None:
     kinds: dict[str, set[Any]] = {}
-    for path in [*shipped_configs(), *data_root("configs").rglob("*.yaml")]:
+    names = {"sweeps": "sweep", "tuned": "table"}
+    for path in data_root("configs").rglob("*.yaml"):
         kind = kind_of(path, path.read_bytes())
-        expected = "table" if path.name.endswith(".tuning.yaml") else "config"
-        kinds.setdefault("sweep" if path.parent.name == "sweeps" else expected, set()).add(kind)
+        first = path.relative_to(data_root("configs")).parts[0]
+        kinds.setdefault(names.get(first, "config"), set()).add(kind)
     assert kinds == {name: {name} for name in ("config", "sweep", "table")}
 
 

@@ -12,7 +12,7 @@ from fa4gen.config.find import shipped_configs
 from fa4gen.render.instructions import FAMILIES
 from fa4gen.resources import data_root
 from tests.rings.documents import MEMBERS
-from tests.shipped import files_of
+from tests.shipped import files_of, loaded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +126,7 @@ def test_nothing_in_a_kernel_is_unused(source: Path) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    {source.parent.name + source.stem[:4]: source for source in SOURCES}.values(),
+    {loaded(source).config.arch + source.stem[:4]: source for source in SOURCES}.values(),
     ids=lambda path: path.stem,
 )
 def test_what_is_put_into_a_kernel_and_not_used_is_found(source: Path) -> None:

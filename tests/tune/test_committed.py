@@ -105,8 +105,9 @@ def test_a_table_whose_configs_have_changed_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = load_config(find_configs([BASE])[0])
-    copy = tmp_path / "tuned" / "nvidia_h200"
-    shutil.copytree(data_root("configs") / "tuned" / "nvidia_h200", copy)
+    copy = tmp_path / "tuned" / "nvidia_h200.yaml"
+    copy.parent.mkdir()
+    shutil.copy(data_root("configs") / "tuned" / "nvidia_h200.yaml", copy)
 
     def root(name: str) -> Path:
         return tmp_path if name == "configs" else data_root(name)
@@ -116,7 +117,9 @@ def test_a_table_whose_configs_have_changed_is_not_followed(
     assert found is not None
     assert found.path.parent == copy
     tile = next(path for path in found.configs if path.parent == copy)
-    tile.write_text(tile.read_text() + "num_stages: 2\n")
+    line = f"  {tile.name}: {{"
+    assert line in copy.read_text()
+    copy.write_text(copy.read_text().replace(line, f"{line}num_stages: 2, "))
     assert find_table(base, H200) is None
 
 

@@ -76,7 +76,7 @@ def test_what_was_measured_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert first["table"]["us"] > 30
     assert second["table"] is None
     assert main([*command, "--chip", "NVIDIA H100 80GB HBM3"]) == 0
-    assert "configs/tuned/nvidia_h100_80gb_hbm3/" in capsys.readouterr().out
+    assert "configs/tuned/nvidia_h100_80gb_hbm3.yaml/" in capsys.readouterr().out
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,18 +1,24 @@
-"""The table of what tuning chose, and the config files of the new tiles that it names."""
+"""The table of what tuning chose, with the new tiles that it names.
+
+It is a file of its own, NAME.tuning.yaml, or one of several in the file of a chip.
+"""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fa4gen.config.entries import TABLE_END, YAML
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import config_from_data, load_config, load_mapping
 from fa4gen.config.paths import shown_path
 from fa4gen.config.set_file import Region, read_set
+from fa4gen.config.text import read_text
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.tune.candidates import Candidate, given_keys, keys_sha256
@@ -37,24 +43,29 @@ FEW = 64
 
 @dataclass(frozen=True)
 class TableFiles:
-    """What tuning writes: texts by path, the table first."""
+    """What tuning writes."""
 
     table: Path
-    texts: Mapping[Path, str]
+    """The table as other commands name it."""
+    file: Path
+    text: str
+    tiles: Mapping[str, Mapping[str, Any]]
+    """The keys of the table's tiles, by name."""
 
 
 def make_table(
     base: LoadedConfig,
     records: Sequence[TuneRecord],
-    folder: Path,
+    out: Path,
     *,
     now: datetime | None = None,
 ) -> TableFiles:
-    """Return the table of ``records`` for ``folder``, and a config for each new tile it names.
+    """Return the table of ``records``, with the new tiles that it names.
 
-    The config itself is one of its kernels: far from the problems it may be the best of them.
-    Raises ConfigError where nothing was chosen, and for records of different chips or of both
-    kinds: a table is of one chip.
+    ``out`` is its folder, or the file of a chip (FILE.yaml), whose other tables stay. The config
+    itself is one of its kernels: far from the problems it may be the best of them. Raises
+    ConfigError where nothing was chosen, and for records of different chips or of both kinds: a
+    table is of one chip.
     """
     chosen = [record for record in records if record.chosen is not None]
     if not chosen:
@@ -72,14 +83,15 @@ def make_table(
     for record in chosen:
         assert record.chosen is not None
         winners.setdefault(record.winner, record.chosen)
-    texts: dict[Path, str] = {}
+    folder = out.parent if out.suffix in YAML else out
+    tiles: dict[str, Mapping[str, Any]] = {}
     kernels = []
     own = keys_sha256(given_keys(base))
     base_timed = Timed(base.config.name, "config", 0.0, given_keys(base), own)
     for name, timed in sorted({base.config.name: base_timed, **winners}.items()):
-        place, path, text = _place(base, name, timed, folder)
-        if path is not None:
-            texts[path] = text
+        if timed.source == "tile":
+            tiles[name] = timed.config
+        place = _place(base, name, timed, folder)
         kernels.append({"config": place, "config_sha256": timed.config_sha256})
     data: dict[str, Any] = {
         "base": base.config.name,
@@ -96,8 +108,10 @@ def make_table(
     }
     chip = chip_for(base.config.arch, chosen[0].chip)
     data |= between_data(family, data["regions"], candidates, chip)
-    table = folder / f"{base.config.name}.tuning.yaml"
-    return TableFiles(table, {table: _text(data, _use(base, family)), **texts})
+    name = f"{base.config.name}{TABLE_END}"
+    if out.suffix in YAML:
+        return TableFiles(out / name, out, _joined(out, data, tiles), tiles)
+    return TableFiles(out / name, out / name, _text(data, tiles, _use(base, family)), tiles)
 
 
 def between_data(
@@ -167,20 +181,24 @@ def regions(
 
 
 def write_table(files: TableFiles, *, force: bool) -> None:
-    """Write the table and its configs; ConfigError for a config that exists and differs."""
-    from fa4gen.render.write import write_texts
+    """Write the table; ConfigError for a tile that its file has with other keys."""
+    from fa4gen.render.write import write_text
 
-    for path, text in files.texts.items():
-        there = path.exists() and path != files.table and not force
-        if there and path.read_text(encoding="utf-8") != text:
-            raise ConfigError(
-                Problem(
-                    "exists, and is not what tuning would write",
-                    "Rename it, or overwrite it with --force.",
-                    shown_path(path),
-                )
+    there = {} if force else _contents(files.file).get("tiles", {})
+    edited = [name for name in there if name in files.tiles and _differ(name, there, files.tiles)]
+    if edited:
+        raise ConfigError(
+            Problem(
+                f"the tile {edited[0]} is not what tuning would write",
+                "Rename it, or overwrite it with --force.",
+                shown_path(files.file),
             )
-    write_texts(files.texts)
+        )
+    write_text(files.file, files.text)
+
+
+def _differ(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return {**one[name], "name": name} != {**other[name], "name": name}
 
 
 @dataclass(frozen=True)
@@ -243,22 +261,14 @@ def _suited(family: Family, record: TuneRecord, high: int) -> int:
     return low
 
 
-def _place(
-    base: LoadedConfig, name: str, timed: Timed, folder: Path
-) -> tuple[str, Path | None, str]:
-    """Return how a table in ``folder`` names a kernel's config, and what has to be written."""
-    if timed.source == "tile":
-        import yaml
-
-        text = yaml.safe_dump(dict(timed.config), sort_keys=False)
-        head = f"# A tile of {base.config.name}, chosen by `fa4gen tune`.\n"
-        return f"./{name}.yaml", folder / f"{name}.yaml", head + text
+def _place(base: LoadedConfig, name: str, timed: Timed, folder: Path) -> str:
+    """Return how a table in ``folder`` names a kernel's config."""
     if timed.source == "config" and not _is_shipped(base):
         import os
 
         relative = Path(os.path.relpath(base.path.resolve(), folder.resolve())).as_posix()
-        return relative if relative.startswith(".") else f"./{relative}", None, ""
-    return name, None, ""
+        return relative if relative.startswith(".") else f"./{relative}"
+    return name
 
 
 def _is_shipped(base: LoadedConfig) -> bool:
@@ -287,7 +297,7 @@ def _region(record: TuneRecord, where: Mapping[str, Any]) -> dict[str, Any]:
 
 def _use(base: LoadedConfig, family: Family) -> str:
     """Return what a table is for: kernels that no set picks by shapes are not loaded by it."""
-    table = f"{base.config.name}.tuning.yaml"
+    table = f"{base.config.name}{TABLE_END}"
     try:
         family.refuse_set(build_plan(base.config))
     except ConfigError:
@@ -295,9 +305,8 @@ def _use(base: LoadedConfig, family: Family) -> str:
     return f'Load it: fa4gen.load("{table}")'
 
 
-def _text(data: Mapping[str, Any], use: str) -> str:
-    import yaml
-
+def _text(data: Mapping[str, Any], tiles: Mapping[str, Mapping[str, Any]], use: str) -> str:
+    """Return the text of a table's own file."""
     how = {
         "measurement": "measured",
         "model": "predicted by the cost model; nothing was measured",
@@ -306,11 +315,67 @@ def _text(data: Mapping[str, Any], use: str) -> str:
         "# Which kernel to use for which problem, by `fa4gen tune`. Times are in microseconds,\n"
         f"# {how}. {use}\n"
     )
+    return head + _table_text(data) + _tiles_text(tiles)
+
+
+def chip_text(
+    tables: Mapping[str, Mapping[str, Any]], tiles: Mapping[str, Mapping[str, Any]]
+) -> str:
+    """Return the text of a chip's file: its tables by name, and the tiles that they name."""
+    named = {kernel["config"] for table in tables.values() for kernel in table["kernels"]}
+    text = (
+        "# Which kernel to use for which problem on one chip, by `fa4gen tune`. Times are in\n"
+        "# microseconds. FILE/NAME.tuning.yaml is a table: fa4gen.load and fa4gen vendor take it.\n"
+        "tables:\n"
+    )
+    for name in sorted(tables):
+        text += f"  {name}:\n" + textwrap.indent(_table_text(tables[name]), " " * 4)
+    return text + _tiles_text({name: keys for name, keys in tiles.items() if name in named})
+
+
+def _joined(file: Path, data: Mapping[str, Any], tiles: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the text of a chip's file with a table in the place of that of its base."""
+    content = _contents(file)
+    tables = {**content.get("tables", {}), data["base"]: data}
+    return chip_text(tables, {**content.get("tiles", {}), **tiles})
+
+
+def _contents(file: Path) -> dict[str, Any]:
+    """Return what a file of tables holds, nothing where there is none; ConfigError."""
+    import yaml
+
+    if not file.exists():
+        return {}
+    try:
+        content = yaml.safe_load(read_text(file, "table"))
+    except yaml.YAMLError as error:
+        raise ConfigError(
+            Problem("not YAML", "Correct it, or delete it.", shown_path(file))
+        ) from error
+    return content if isinstance(content, dict) else {}
+
+
+def _table_text(data: Mapping[str, Any]) -> str:
+    import yaml
+
     rest = {key: value for key, value in data.items() if key != "between"}
-    body = yaml.safe_dump(rest, sort_keys=False, default_flow_style=None, width=100)
+    body: str = yaml.safe_dump(rest, sort_keys=False, default_flow_style=None, width=100)
     if "between" in data:
         body += "between: # parts of the regions where the model prefers another of these kernels\n"
-    for part in data.get("between", ()):
-        line = yaml.safe_dump(part, sort_keys=False, default_flow_style=True, width=math.inf)
-        body += f"- {line}"
-    return head + body
+    return body + "".join(f"- {_line(part)}" for part in data.get("between", ()))
+
+
+def _tiles_text(tiles: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the tiles, one a line; their names are those of the lines."""
+    lines = {
+        name: _line({key: value for key, value in keys.items() if key != "name"})
+        for name, keys in sorted(tiles.items())
+    }
+    return "tiles:\n" * bool(lines) + "".join(f"  {name}: {line}" for name, line in lines.items())
+
+
+def _line(data: Mapping[str, Any]) -> str:
+    import yaml
+
+    line: str = yaml.safe_dump(dict(data), sort_keys=False, default_flow_style=True, width=math.inf)
+    return line

@@ -82,7 +82,7 @@ def test_the_measured_winner_not_the_predicted_one(tmp_path: Path) -> None:
 
 
 def test_a_config_that_is_named_is_measured_too() -> None:
-    tile = committed_tables("NVIDIA H200")[0].parent / f"{BASE}_128x96_evict_both.yaml"
+    tile = committed_tables("NVIDIA H200")[0].parent / f"{BASE}_128x96_evict_both"
     (shipped,) = find_configs(["gemm_bf16_m16_split_sm90"])  # the model's first: once is enough
     base = load_config(find_configs([BASE])[0])
     (task,) = tasks_for(base, [GEMM.parse_problem(FEW)], OPTIONS, {})

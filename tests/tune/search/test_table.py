@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fa4gen.cli.main import main
+from fa4gen.config.entries import tables_in
 from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
+from fa4gen.config.load import LoadedConfig, load_config
 from fa4gen.config.set_file import read_set
 from fa4gen.errors import ConfigError
 from fa4gen.tune.family import family_called
@@ -25,8 +27,8 @@ LAYER = {"n": 4096, "k": 14336, "batch": 1}
 PROBLEMS = ["16x4096x14336", "64x4096x14336", "512x4096x14336", "4104x4104x4104"]
 
 
-def records_of(*problems: str) -> list[Any]:
-    base = load_config(find_configs([BASE])[0])
+def records_of(*problems: str, base: LoadedConfig | None = None) -> list[Any]:
+    base = base or load_config(find_configs([BASE])[0])
     parsed = [GEMM.parse_problem(problem) for problem in problems]
     tasks = tasks_for(base, parsed, TuneOptions(candidates=2, measuring="never"), {})
     return [done.result.record for _, done in inline(run_problem, tasks)]
@@ -97,48 +99,86 @@ def test_parts_between_problems_name_another_kernel(tmp_path: Path) -> None:
     assert kernels.choose("333x4096x14336") == part.kernel != region.kernel
 
 
-def test_new_tiles_are_configs_beside_it(table: Path) -> None:
-    written = sorted(path.name for path in table.parent.iterdir())
-    assert f"{BASE}_128x128_evict.yaml" in written
-    config = load_config(table.parent / f"{BASE}_128x128_evict.yaml").config
+def test_new_tiles_are_configs_in_it(table: Path) -> None:
+    assert list(table.parent.iterdir()) == [table]
+    tile = table / f"{BASE}_128x128_evict"
+    config = load_config(tile).config
     assert (config.name, config.BM, config.BN) == (f"{BASE}_128x128_evict", 128, 128)  # type: ignore[union-attr]
-    assert [path.name for path in find_configs([table.parent])] == [
-        name for name in written if not name.endswith(".tuning.yaml")
-    ]
+    assert tile in find_configs([table])
+    assert find_configs([tile]) == [tile]
+    assert set(find_configs([table])) < set(read_set(table).configs)
+
+
+def test_the_tables_of_a_chip_stand_in_one_file(
+    tmp_path: Path, records: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, file = load_config(find_configs([BASE])[0]), tmp_path / "chip.yaml"
+    other = load_config(find_configs(["gemm_bf16_residual_sm90"])[0])
+    write_table(make_table(other, records_of("16x4096x14336", base=other), file), force=False)
+    files = make_table(base, records, file)
+    write_table(files, force=False)
+    assert files.table == file / f"{BASE}.tuning.yaml"
+    assert tables_in(file) == [file / "gemm_bf16_residual_sm90.tuning.yaml", files.table]
+    kernels = open_set(files.table)
+    assert [kernels.choose(problem) for problem in PROBLEMS] == [one.winner for one in records]
+    again = make_table(base, records[:1], file)
+    write_table(again, force=False)
+    assert len(find_configs([file])) < len(files.tiles)  # tiles that no table names are gone
+    assert len(tables_in(file)) == 2
+    assert main(["check", str(file)]) == 0
+    assert "2 files: 2 current" in capsys.readouterr().out
+
+
+def test_a_table_or_tile_that_is_not_in_the_file(table: Path, tmp_path: Path) -> None:
+    chip = tmp_path / "chip.yaml"
+    chip.write_text(f"tables:\n  {BASE}:\n    kernels: [{BASE}]\n")
+    with pytest.raises(ConfigError, match="no table called gone is in this file"):
+        read_set(chip / "gone.tuning.yaml")
+    with pytest.raises(ConfigError, match=f"Did you mean .*{BASE}_128x128_evict"):
+        find_configs([table / f"{BASE}_128x129_evict"])
+    chip.write_text(f"tables:\n  {BASE}:\n    kernels: [{BASE}]\n    regoins: []\n")
+    with pytest.raises(ConfigError, match=r"chip.yaml:4:14: unknown key regoins"):
+        read_set(chip / f"{BASE}.tuning.yaml")
+
+
+def test_a_wrong_key_of_a_tile_has_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "x.tuning.yaml"
+    keys = "kernel: gemm, arch: sm_90a, dtype: bf16"
+    file.write_text(f"kernels: [t]\nregions: []\ntiles:\n  t: {{{keys}, BMM: 64}}\n")
+    with pytest.raises(ConfigError, match=r"x.tuning.yaml:4:48: unknown key BMM"):
+        load_config(file / "t")
 
 
 def test_check_knows_the_table(
     table: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(table.parent)
-    assert main(["render", "."]) == 0
+    assert main(["render", table.name]) == 0
     assert main(["check", "."]) == 0
     assert main(["check", table.name]) == 0
     assert "1 file: 1 current" in capsys.readouterr().out
-    tile = table.parent / f"{BASE}_128x128_evict.yaml"
-    tile.write_text(tile.read_text().replace("BN: 128", "BN: 112"))
-    assert main(["render", "."]) == 0
-    capsys.readouterr()
+    line = f"  {BASE}_128x128_evict: {{"
+    text = table.read_text()
+    table.write_text(text.replace(line, f"{line}num_stages: 2, "))
     assert main(["check", "."]) == 3
     out = capsys.readouterr().out
     assert f"changed since tuning: {BASE}_128x128" in out
     assert f"fa4gen tune {BASE} --problem 16x4096x14336 --problem" in out
-    tile.unlink()
+    table.write_text(text.replace(line, "  gone: {"))
     assert main(["check", table.name]) == 2
-    assert "128x128_evict.yaml: no such file" in capsys.readouterr().err
+    assert "128x128_evict: no such file" in capsys.readouterr().err
 
 
-def test_a_config_that_was_edited_is_not_overwritten(table: Path, records: list[Any]) -> None:
+def test_a_tile_that_was_edited_is_not_overwritten(table: Path, records: list[Any]) -> None:
     base = load_config(find_configs([BASE])[0])
-    tile = table.parent / f"{BASE}_128x128_evict.yaml"
-    text = tile.read_text()
-    tile.write_text(text + "num_stages: 2\n")
+    text, line = table.read_text(), f"  {BASE}_128x128_evict: {{"
+    table.write_text(text.replace(line, f"{line}num_stages: 2, "))
     files = make_table(base, records, table.parent)
     with pytest.raises(ConfigError, match="not what tuning would write"):
         write_table(files, force=False)
     assert check_table(table).verdict == "stale"
     write_table(files, force=True)
-    assert tile.read_text() == text
+    assert text.partition("regions:")[2] == table.read_text().partition("regions:")[2]
     assert check_table(table).verdict == "current"
 
 
@@ -158,8 +198,6 @@ def test_a_config_of_ones_own_is_named_by_its_path(tmp_path: Path) -> None:
 
 
 def test_results_of_two_chips_make_no_table(records: list[Any], tmp_path: Path) -> None:
-    from dataclasses import replace
-
     base = load_config(find_configs([BASE])[0])
     mixed = [records[0], replace(records[1], chip="NVIDIA H100 80GB HBM3")]
     with pytest.raises(ConfigError, match="different kinds: NVIDIA H100"):

@@ -32,7 +32,7 @@ TABLES = ("gemm_bf16_sm90", "gemm_bf16_residual_sm90", "d128_causal_bf16", "d192
 
 
 def table_path(name, chip=H200):
-    return data_root("configs") / "tuned" / chip / f"{name}.tuning.yaml"
+    return data_root("configs") / "tuned" / f"{chip}.yaml" / f"{name}.tuning.yaml"
 
 
 @lru_cache(maxsize=1)
