@@ -28,7 +28,12 @@ def candidates(config: AttentionConfig) -> Iterator[Changes]:
         yield {"BN": block}
         for chunks in (tuning.num_pv_chunks_in_flight - 1, 0) if block == tuning.BN else ():
             yield {"BN": block, "num_pv_chunks_in_flight": chunks}
-        yield {"BN": block, **least}
+        if not tuning.narrows_first:
+            yield {"BN": block, **least}
+        elif block < tuning.BN:
+            yield {"BN": block + CHUNK_KEYS, **least}
+    if tuning.narrows_first:
+        yield {"BN": MIN_BLOCK, **least}
     for block in (tuning.BN, *FEW_KEYS):
         fewer: Changes = {"num_consumer_warpgroups": FEWER_WARPGROUPS, "BN": block}
         yield {**fewer, **_least(FEWER_WARPGROUPS)}

@@ -251,6 +251,8 @@ def _makespan(
         waves = -(-ctas // resident)
         step = 1 / 3 if tile.mixed_heights and waves > 1 else 1.0
         return max(longest, -(-(ctas / resident) // step) * step * longest)
+    if tile.dynamic and ctas <= resident:  # all begin at once
+        return longest
     if tile.dynamic:
         return max(longest, even + costs.tail * shortest)
     units = times[::2] if tile.is_shared else times
