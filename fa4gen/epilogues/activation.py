@@ -121,6 +121,10 @@ class _Text(CudaText):
 class _Arrays(RealArrays):
     """Minimum and maximum take the other operand for NaN, as the kernel's do."""
 
+    def real(self, value: float) -> Any:
+        """Return a float as an array: CuPy's functions take no number of NumPy's."""
+        return self.xp.asarray(value, self.dtype)
+
     def real_minimum(self, left: Any, right: Any) -> Any:
         """Return the smaller one."""
         return self.xp.fmin(left, right)
