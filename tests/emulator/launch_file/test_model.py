@@ -186,7 +186,7 @@ def test_runs_start_alike_and_the_first_one_is_saved(tmp_path) -> None:
     )
     np.save(tmp_path / "right.npy", 2 * np.arange(32))
     launch = prepare(file, tmp_path)
-    wanted = expectations(launch, tmp_path, {}, None)
+    wanted = expectations(launch, tmp_path, {})
     runs = list(run_launch(Program(kernel(DOUBLE)), launch, wanted))
     assert [(run.report.seed, run.report.schedule) for run in runs] == [
         (4, "lazy"), (4, "eager"), (5, "lazy"), (5, "eager"),
@@ -202,7 +202,7 @@ def test_half_an_output_is_never_left(tmp_path) -> None:
         "block: 32\narguments:\n- {name: x, make: arange, shape: [32], dtype: int32, output: x.npy}"
     )
     launch = prepare(file, tmp_path)
-    (run,) = run_launch(Program(kernel(DOUBLE)), launch, expectations(launch, tmp_path, {}, None))
+    (run,) = run_launch(Program(kernel(DOUBLE)), launch, expectations(launch, tmp_path, {}))
     (tmp_path / "x.npy").write_bytes(b"before")
     files = output_files(launch, tmp_path, force=True)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
