@@ -35,13 +35,11 @@ def abi_section() -> str:
     from fa4gen.masks import MASKS
     from fa4gen.render.environment import open_templates
     from fa4gen.scores import SCORES
-    from fa4gen.vendoring.features import every_feature
 
     names = {
         "prefix": "acme",
         "PREFIX": "ACME",
         "kernels": (),
-        "has": every_feature(),
         "regions": (),
         "masks": MASKS,
         "scores": SCORES,

@@ -39,7 +39,7 @@ class VendorGroup(LazyGroup):
 
 
 def today(args: Sequence[str]) -> list[str] | None:
-    """Return the arguments of today for those of the version before; None for today's."""
+    """Return the arguments of today for those of the version before; None for any others."""
     if args and (args[0] in COMMANDS or args[0] in ("-h", "--help")):
         return None
     for number, word in enumerate(args):
@@ -51,8 +51,9 @@ def today(args: Sequence[str]) -> list[str] | None:
             if not folder and rest and not rest[0].startswith("-"):
                 folder = [rest.pop(0)]
             return [action, *folder, *args[:number], *rest]
-    named = any(not word.startswith("-") for word in args)
-    return ["add", *args] if named else ["update", *args]
+    if any(word.partition("=")[0] == "--into" for word in args):
+        return ["add", *args]
+    return None if any(not word.startswith("-") for word in args) else ["update", *args]
 
 
 @click.group(name="vendor", cls=VendorGroup, lazy_commands=COMMANDS)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.config.declared import MOST_TENSORS
+from fa4gen.designs.registry import FAMILIES
 from fa4gen.epilogues import RESIDUALS
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.render.manifest import sha256
 from fa4gen.render.render import GENERATOR
-from fa4gen.runtime.arguments import TABLES
+from fa4gen.runtime.arguments import DESCALES, TABLES
 from fa4gen.scores import SCORES
 from fa4gen.vendoring.cubins import cubin_path, cubin_text
 from fa4gen.vendoring.expression_c import HELPERS, helpers_of
-from fa4gen.vendoring.features import features_of
 from fa4gen.vendoring.kernel_facts import kernel_facts
 from fa4gen.vendoring.launcher_facts import ARRAYS
 from fa4gen.vendoring.model import VendoredKernel
@@ -76,12 +77,15 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "masks": MASKS,
         "scores": SCORES,
         "residuals": RESIDUALS,
-        "has": features_of(facts),
+        "families": tuple(FAMILIES),
+        "own_families": tuple(name for name in FAMILIES if any(f.family == name for f in facts)),
+        "most_tensors": MOST_TENSORS,
         "table": request.table,
         "regions": region_facts(request.table, facts),
         "region_extents": EXTENTS,
         "most_extents": MOST_EXTENTS,
         "small_arrays": ARRAYS,
+        "descale_names": DESCALES,
         "table_names": TABLES,
         "condition_helpers": {
             name: HELPERS[name]

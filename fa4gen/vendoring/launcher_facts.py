@@ -48,11 +48,6 @@ class MapFacts:
     l2_promotion: int = 3
     """CUtensorMapL2promotion."""
 
-    @property
-    def has_stepped_places(self) -> bool:
-        """Whether the box has several panels of a sequence: no dimension is left for heads."""
-        return self.dims[2] == "panel" and self.dims[4] == "wrap"
-
 
 @dataclass(frozen=True)
 class LauncherFacts:
@@ -140,11 +135,6 @@ class LauncherFacts:
     """Of "m" and "n" those that C has, beside its batch."""
     activation: str = "NULL"
     """A C string, or NULL."""
-
-    @property
-    def all_parameters(self) -> tuple[str, ...]:
-        """Those of the kernel and of the launch before it."""
-        return self.parameters + self.list_parameters
 
     @property
     def other_keys(self) -> bool:

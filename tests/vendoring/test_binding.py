@@ -14,7 +14,6 @@ from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.scores import SCORES
 from fa4gen.vendoring import binding
-from fa4gen.vendoring.features import every_feature
 from fa4gen.vendoring.host_build import compile_c, find_c_compiler
 from tests.vendoring.statuses import ARGUMENTS, DRIVER_ERROR, REASONS, describe_status
 
@@ -33,7 +32,6 @@ def seen(tmp_path_factory):
             prefix="abc",
             PREFIX="ABC",
             kernels=(),
-            has=every_feature(),
             regions=(),
             masks=MASKS,
             scores=SCORES,

@@ -30,6 +30,11 @@ def test_a_call_of_today_stays_as_it_is(words: list[str]) -> None:
     assert today(words) is None
 
 
+def test_a_wrong_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["vendor", "chek", "attn"]) == 2
+    assert "there is no command 'chek'. Did you mean 'check'?" in capsys.readouterr().err
+
+
 @pytest.mark.compile
 def test_old_calls_work_and_say_what_to_write(
     vendored: Vendored, capsys: pytest.CaptureFixture[str]

@@ -35,6 +35,7 @@ WIDE = GemmCase("wide", 70, 136, 16)
 TALL = GemmCase("tall", 300, 40, 16)
 
 LAUNCHER = "src/launcher.c"
+SIZED = "size = get_size(kernel, args);\n  "
 PLANNED = "plan_attention(kernel, &size, device.multiprocessors, &schedule);"
 ATTENTION = "/* ---- A call of an attention kernel"
 PRODUCTS_OF = "/* ---- A call of a matrix product"
@@ -402,16 +403,16 @@ MUTANTS = (
     ),
     attention(
         "tiles for the rows of one head",
-        PLANNED,
-        f"size.query_rows /= 4; {PLANNED} size.query_rows *= 4;",
+        SIZED + PLANNED,
+        f"{SIZED}size.query_rows /= 4; {PLANNED} size.query_rows *= 4;",
         TILES_OF_FOUR,
         "unwritten",
         kernel="heads",
     ),
     attention(
         "tiles for every fourth of the tiles' heads",
-        PLANNED,
-        f"size.query_heads /= 4; {PLANNED} size.query_heads *= 4;",
+        SIZED + PLANNED,
+        f"{SIZED}size.query_heads /= 4; {PLANNED} size.query_heads *= 4;",
         TILES_OF_FOUR,
         "unwritten",
         kernel="heads",
