@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -141,8 +142,12 @@ def _load_and_plan(
     loaded = load_config(path, settings)
     config = loaded.config
     choice = FIRST if recorded is None else recorded.choice(config)
+    if choice.keys:
+        with suppress(ConfigError):  # a version of other limits may have recorded it
+            return loaded, build_plan(config, choice.keys), choice
+        choice = FIRST
     try:
-        return loaded, build_plan(config, choice.keys), choice
+        return loaded, build_plan(config), choice
     except ConfigError as error:
         raise locate(error, loaded) from error
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from fa4gen.errors import ConfigError, TemplateError
 from fa4gen.render.batch import render_configs
+from fa4gen.render.choice import FIRST, ChoiceRecord, choice_of
+from fa4gen.render.records import Records
 
 BASE = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 64\n"
 
@@ -75,3 +78,20 @@ def test_worker_processes_give_the_same_result(
     config("k3.yaml", BASE + "unknown: 1\n")
     with pytest.raises(ConfigError, match="unknown"):
         render_configs(paths, templates, jobs=2)
+
+
+class Recorded(Records):
+    """Records that have the same candidate for each config."""
+
+    def choice(self, config: object) -> ChoiceRecord:
+        return ChoiceRecord({"BN": 256}, "nvrtc 13.0.88")
+
+
+def test_a_recorded_candidate_that_no_longer_fits_gives_way_to_the_first(config) -> None:
+    path = config("wide.yaml", BASE.replace("64", "256"))
+    with pytest.raises(ConfigError):
+        render_configs([config("pinned.yaml", path.read_text() + "BN: 256\n")])
+    (done,) = render_configs([path], recorded=Recorded())
+    assert choice_of(json.loads(done.kernel.files["wide.json"])) == FIRST
+    (first,) = render_configs([path])
+    assert first.kernel.files == done.kernel.files
