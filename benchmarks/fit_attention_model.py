@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -28,9 +29,17 @@ from fa4gen.tune.model.fitting import search, squared_error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+if str(Path(__file__).parent) not in sys.path:
+    sys.path.append(str(Path(__file__).parent))
+
+from measured import rows as rows_of
+
 FIGURES = Path(__file__).with_name("attention_model_h200.json")
-DOCS = Path(__file__).parents[1] / "docs"
-TUNED = tuple(DOCS / f"tune_h200_{name}.jsonl" for name in ("attention", "drawn", "drawn_again"))
+RESULTS = Path(__file__).with_name("results")
+TUNED = tuple(
+    RESULTS / f"tuned_{name}_h200.jsonl"
+    for name in ("attention", "random_attention", "random_attention_second_seed")
+)
 EXTENTS = ("batch", "heads", "key_heads", "rows", "keys")
 LIMITS = {
     "ghz": (1.4, 1.9),
@@ -61,8 +70,7 @@ def read_records() -> list[Record]:
 def read_tuned(path: Path) -> list[Record]:
     """Return what tuning measured in its rounds."""
     found: list[Record] = []
-    for line in path.read_text().splitlines():
-        record = json.loads(line)
+    for record in rows_of(path):
         timed = [kernel for kernel in record["kernels"] if kernel["rounds_us"]]
         kernels = [
             {"tile": _tile(one["name"], json.dumps(one.get("config"))), "us": median(us)}

@@ -14,6 +14,7 @@ import argparse
 import json
 import math
 import random
+import sys
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,16 +32,23 @@ from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+if str(Path(__file__).parent) not in sys.path:
+    sys.path.append(str(Path(__file__).parent))
+
+from measured import document
+from measured import rows as rows_of
+
 HERE = Path(__file__).parent
+RESULTS = HERE / "results"
 FIGURES = HERE / "gemm_model_h200.json"
-SHAPES = HERE.parent / "docs" / "bench_h200_shapes.json"
+SHAPES = RESULTS / "product_shapes_h200.jsonl"
 DRAWN_BEFORE = HERE / "gemm_model_drawn_h200.json"
-TUNED = HERE.parent / "docs" / "tune_h200_gemm.jsonl"
-TUNED_RESIDUAL = HERE.parent / "docs" / "tune_h200_residual.jsonl"
-TUNED_FP8 = HERE.parent / "docs" / "tune_h200_fp8.jsonl"
-DRAWN = HERE.parent / "docs" / "tune_h200_drawn_products.jsonl"
+TUNED = RESULTS / "tuned_products_h200.jsonl"
+TUNED_RESIDUAL = RESULTS / "tuned_products_residual_h200.jsonl"
+TUNED_FP8 = RESULTS / "tuned_products_fp8_h200.jsonl"
+DRAWN = RESULTS / "tuned_random_products_h200.jsonl"
 KINDS = ("earlier runs", "no residual", "residual", "drawn", "fp8")
-UNSEEN = HERE.parent / "docs" / "tune_h200_drawn_unseen.jsonl"
+UNSEEN = RESULTS / "tuned_random_products_not_fitted_h200.jsonl"
 LATER = (TUNED, TUNED_RESIDUAL, UNSEEN)
 """Of other runs, never fitted."""
 ONCE = 1.5
@@ -84,7 +92,7 @@ def read_records() -> list[Measured]:
     found = _read_figures(FIGURES, "earlier runs") + _read_figures(DRAWN_BEFORE, "drawn")
     found += [replace(one, kind="drawn") for one in read_tuned(DRAWN)]
     found += [replace(one, kind="fp8") for one in read_tuned(TUNED_FP8)]
-    data = json.loads(SHAPES.read_text())
+    data = document(SHAPES)
     tiles_of: dict[tuple[str, str], GemmTile] = {}
     rows: dict[tuple[Any, ...], list[tuple[GemmTile, float]]] = defaultdict(list)
     for row in data["rows"]:
@@ -116,8 +124,7 @@ def _read_figures(path: Path, kind: str) -> list[Measured]:
 def read_tuned(path: Path = TUNED) -> list[Measured]:
     """Return what tuning measured in its rounds."""
     found = []
-    for line in path.read_text().splitlines():
-        record = json.loads(line)
+    for record in rows_of(path):
         extents = {name: record["extents"][name] for name in ("m", "n", "k", "batch")}
         timed = _trusted([one for one in record["kernels"] if one["rounds_us"]])
         tiles = tuple(_tile(one["config"]) for one in timed)

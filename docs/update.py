@@ -5,12 +5,13 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
 * ``role`` in README.md, from a generated kernel,
 * ``keys`` in docs/configuration.md, from the config schema,
 * ``commands`` in docs/commands.md, from the command line,
-* ``attention``, ``depth 512``, ``ffpa`` and ``gemm`` in docs/benchmarks.md, from JSON files in
-  docs/ that `fa4gen bench` wrote; the pictures docs/bench_h200*.svg are drawn from the same files,
-* ``shapes`` and ``single shapes`` in docs/gemm.md, from docs/bench_h200_shapes.json,
+* ``attention``, ``depth 512``, ``ffpa`` and ``gemm`` in docs/benchmarks.md, from what `fa4gen
+  bench` wrote (benchmarks/results, as all that was measured); the pictures in docs/ are drawn from
+  the same files,
+* ``shapes`` and ``single shapes`` in docs/gemm.md, from product_shapes_h200.jsonl,
 * ``tuned products``, ``tuned product list``, ``tuned attention``, ``tuned drawn``, ``tuned drawn
   again``, ``tuned drawn heads``, ``drawn products``, ``drawn products again``, ``products beside``
-  and ``drawn later`` in docs/tuning.md, from docs/tune_h200_*.jsonl,
+  and ``drawn later`` in docs/tuning.md, from tuned_*.jsonl,
 * ``agreement`` in docs/tuning.md, from the cost model and what benchmarks/fit_gemm_model.py reads,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
 * ``abi``, ``launcher figures`` and ``launch figures`` in docs/vendoring.md, from the template of
@@ -29,20 +30,24 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import bench_parts  # beside this file, as the next eight
-import model_parts
-import name_parts
-import readme_parts
-import set_parts
-import shape_parts
-import tune_parts
-import vendoring_parts
-from tables import table
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
+for _folder in ("docs", "benchmarks", "benchmarks/reports"):  # where the modules below are
+    if str(ROOT / _folder) not in sys.path:
+        sys.path.append(str(ROOT / _folder))
+
+import bench_parts  # noqa: E402
+import model_parts  # noqa: E402
+import name_parts  # noqa: E402
+import readme_parts  # noqa: E402
+import set_parts  # noqa: E402
+import shape_parts  # noqa: E402
+import tune_parts  # noqa: E402
+import vendoring_parts  # noqa: E402
+from tables import table  # noqa: E402
+
 _NUMBERS = {"integer": "whole number", "number": "number"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import re
 import shlex
 import shutil
@@ -64,6 +63,7 @@ def command_lines() -> list[Any]:
 sys.path.append(str(ROOT / "docs"))  # as when docs/update.py is run
 update: Any = importlib.import_module("update")
 bench_parts: Any = importlib.import_module("bench_parts")
+measured: Any = importlib.import_module("measured")
 name_parts: Any = importlib.import_module("name_parts")
 readme_parts: Any = importlib.import_module("readme_parts")
 
@@ -313,8 +313,9 @@ def test_figures_come_from_the_results_of_bench(tmp_path) -> None:
         "configs": [config, {"name": "failed", "sizes": [], "geometric_means": {}}],
     }
     path = tmp_path / bench_parts.ATTENTION
-    path.parent.mkdir()
-    path.write_text(json.dumps(data))
+    path.parent.mkdir(parents=True)
+    lines = measured.lines_of(data, chip="", date="", commit="")
+    path.write_text(measured.text_of(lines))
     section = bench_parts.attention(tmp_path)
     assert "NVIDIA H200, 2026-11-21" in section
     assert "| `k` | 601 (1.01) | 1.014 |" in section

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,15 @@ from fa4gen.bench.report import results_data
 from fa4gen.bench.run import BenchOptions
 from tests.bench.test_gemm_report import make_result, make_size
 
-sys.path.append(str(Path(__file__).parents[2] / "docs"))  # as when docs/update.py is run
+for folder in ("benchmarks", "benchmarks/reports"):  # as when docs/update.py is run
+    sys.path.append(str(Path(__file__).parents[2] / folder))
 bench_parts: Any = importlib.import_module("bench_parts")
+measured: Any = importlib.import_module("measured")
 
 
 def test_figures_come_from_the_results_of_bench(tmp_path) -> None:
     path = tmp_path / bench_parts.GEMM
-    path.parent.mkdir()
+    path.parent.mkdir(parents=True)
     assert bench_parts.gemm(tmp_path) == ""
     big = "8192x28672x8192"
     results = [
@@ -36,7 +37,7 @@ def test_figures_come_from_the_results_of_bench(tmp_path) -> None:
     document = results_data(
         results, options, date="2026-11-21T08:00:00+00:00", gpu=gpu, versions={"fa4gen": "0.1.0"}
     )
-    path.write_text(json.dumps(document))
+    path.write_text(measured.text_of(measured.lines_of(document, chip="", date="", commit="")))
     section = bench_parts.gemm(tmp_path)
     assert "NVIDIA H200, 2026-11-21." in section
     assert "`torch.addmm(c, a, b, beta=0.5, out=out)`" in section

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
-import json
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -30,7 +31,10 @@ from fa4gen.errors import ConfigError
 if TYPE_CHECKING:
     from fa4gen.bench.results import ConfigResult
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+RESULTS = BENCHMARKS / "results"
+sys.path.append(str(BENCHMARKS))
+measured: Any = importlib.import_module("measured")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -119,9 +123,9 @@ def test_without_peers_speeds_are_drawn(make_result, make_size) -> None:
     assert tips(picture) == ["depth 128, 1k: 200 TFLOP/s", "depth 128, 2k: 400 TFLOP/s"]
 
 
-@pytest.mark.parametrize("name", ["bench_h200", "bench_h200_depth512", "bench_h200_gemm"])
+@pytest.mark.parametrize("name", ["attention_h200", "attention_depth512_h200", "products_h200"])
 def test_all_is_inside_the_picture(name) -> None:
-    data = json.loads((DOCS / f"{name}.json").read_text())
+    data = measured.document(RESULTS / f"{name}.jsonl")
     picture = drawn(data)
     width, height = float(picture.attrib["width"]), float(picture.attrib["height"])
     lines = heights(picture)

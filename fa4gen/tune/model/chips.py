@@ -65,7 +65,7 @@ class GemmCosts:
     """The same where they share both operands."""
     grid_rate: float = 0.85
     """How fast these read from L2, beside CTAs that share one operand. Both were fitted apart, to
-    the 264 such kernels of docs/tune_h200_products_beside.jsonl: their scatter is 5 %."""
+    the 264 such kernels of tuned_products_shared_operands_h200.jsonl: their scatter is 5 %."""
     epilogue: float = 55.94
     """Bytes per ns of the last tile's sums that one multiprocessor stores."""
     turns: float = 0.8716
@@ -136,7 +136,7 @@ class AttentionCosts:
     stream: float = 4.43
     """TB/s of keys and values that kernels with shares of the keys read."""
     stream_start: float = 14.2
-    """us that their launches take beside that. Both by docs/bench_h200_decode.json."""
+    """us that their launches take beside that. Both by decode_h200.jsonl."""
 
 
 @dataclass(frozen=True)

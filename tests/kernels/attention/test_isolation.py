@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fa4gen.config.find import find_configs, shipped_configs
+from fa4gen.config.find import find_configs, shipped_configs, shipped_name
 from fa4gen.verify.build import build_kernel
 from fa4gen.verify.gpu import GpuBackend
 from tests.kernels.attention.sequences import INFINITY, NAN, assert_isolated
@@ -21,7 +21,7 @@ WORDS = {"ragged", "paged16", "paged64", "lengths"}
 NAMES = sorted(
     path.stem
     for path in shipped_configs()
-    if path.parent.name == "sm_90a"
+    if shipped_name(path).startswith("attention/sm_90a/")
     and WORDS & {*path.stem.split("_")}
     and "decode" not in path.stem
 )

@@ -14,7 +14,7 @@ from fa4gen.designs.build import build_plan
 from fa4gen.tune.family import family_called
 from fa4gen.tune.model.chips import H200
 
-MEASURED = Path(__file__).parents[3] / "docs" / "bench_h200_decode.json"
+MEASURED = Path(__file__).parents[3] / "benchmarks/results/decode_h200.jsonl"
 ATTENTION = family_called("attention")
 
 
@@ -26,7 +26,10 @@ def predicted(problem: str, **keys: Any) -> Any:
 
 def test_agrees_with_measurements() -> None:
     ratios = []
-    for row in json.loads(MEASURED.read_text(encoding="utf-8"))["results"]:
+    for line in map(json.loads, MEASURED.read_text(encoding="utf-8").splitlines()):
+        row = line["details"]
+        if line["at"] != ["results"]:
+            continue
         word = f"{row['batch']}x{row['heads']}/{row['key_heads']}x{row['rows']}x{row['keys']}"
         keys = row["batch"] * row["key_heads"] * row["keys"]
         us = keys * 2 * row["depth"] * 2 / row["fa4gen"] / 1e3

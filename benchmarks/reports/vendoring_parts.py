@@ -1,0 +1,129 @@
+"""Parts of docs/vendoring.md: the interface, and what was measured of the launcher.
+
+``docs/update.py`` puts them there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from measured import document
+from tables import link
+
+FILES = (
+    Path("benchmarks/results/launcher_attention_h200.jsonl"),
+    Path("benchmarks/results/launcher_products_h200.jsonl"),
+)
+"""From the root."""
+HEADER = "| config | kernel time, ratio | `fa4gen.load` | prepared | C | prepared | driver alone |"
+RULE = "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+VENDORED = "vendored"
+LAUNCH_FILE = Path("benchmarks/results/launch_host_time_h200.jsonl")
+LAUNCHES = {
+    "a kernel that does nothing": "a kernel that does nothing, cuLaunchKernelEx, CUkernel",
+    "ours by the driver": "our kernel, cuLaunchKernelEx, CUkernel",
+    "unprepared": "our kernel, C launcher, unprepared",
+    "prepared": "our kernel, C launcher, prepared",
+    "graph": "our kernel, C launcher, prepared, graph",
+}
+"""Columns, and the ways that launch_host_time.py measures."""
+ON_THE_GPU = ("one tile", "many tiles")
+
+
+def abi_section() -> str:
+    """Return the launcher's header, from the meaning of a status to the prepared launches."""
+    from fa4gen.epilogues import RESIDUALS
+    from fa4gen.masks import MASKS
+    from fa4gen.render.environment import open_templates
+    from fa4gen.scores import SCORES
+
+    names = {
+        "prefix": "acme",
+        "PREFIX": "ACME",
+        "kernels": (),
+        "regions": (),
+        "masks": MASKS,
+        "scores": SCORES,
+        "residuals": RESIDUALS,
+        "generator": "fa4gen",
+    }
+    text = open_templates().environment().get_template("vendored/launcher.h.j2").render(names)
+    begin, end = text.index("/* A status is 0"), text.index("/* ---- One function a kernel")
+    return f"```c\n{text[begin:end].rstrip()}\n```"
+
+
+def launcher_section(root: Path) -> str:
+    """Return the text; empty while one of the files is not there."""
+    paths = [root / file for file in FILES]
+    if not all(path.is_file() for path in paths):
+        return ""
+    documents = [document(path) for path in paths]
+    gpu, date = documents[0]["gpu"], documents[0]["date"][:10]
+    rows = [_row(config) for document in documents for config in document["configs"]]
+    links = " and ".join(link(file) for file in FILES)
+    return "\n".join(
+        [
+            f"{gpu['name']}, driver {gpu['driver']}, {date}. Kernel time: the median time through "
+            "`fa4gen.load` over that through the C launcher, geometric mean of "
+            f"{_sizes(documents)}. The other columns are microseconds that one launch takes in "
+            "the calling thread, on a problem of one tile; the last is `cuLaunchKernel` with "
+            "the same parameters, a lower bound for every launcher.",
+            "",
+            HEADER,
+            RULE,
+            *rows,
+            "",
+            f"From {links}; to measure again: `fa4gen bench CONFIG... --vendored --no-peers --json "
+            "FILE.json`.",
+        ]
+    )
+
+
+def launch_section(root: Path) -> str:
+    """Return the table of what one launch costs host and GPU."""
+    launches = document(root / LAUNCH_FILE)
+    return "\n".join(
+        [
+            f"{launches['device']}, {launches['rounds']} rounds of {launches['calls']} launches, "
+            "medians in microseconds:",
+            "",
+            *_launch_table(launches["results"]),
+            "",
+            "The same in an earlier run, on a machine whose cores were busy with other work:",
+            "",
+            *_launch_table(launches["busy_cores"]),
+            "",
+            f"From {link(LAUNCH_FILE)}; to measure again: "
+            "`python benchmarks/launch_host_time.py CONFIG... --rounds 100 --json FILE.json`.",
+        ]
+    )
+
+
+def _launch_table(results: list[dict[str, Any]]) -> list[str]:
+    """Return the lines: a row for each config."""
+    taken: dict[str, dict[str, float]] = {}
+    for one in results:
+        taken.setdefault(Path(one["config"]).stem, {})[one["way"]] = one["us"]
+    rows = []
+    for name, us in taken.items():
+        cells = [f"{us[way]:.2f}" for way in LAUNCHES.values()]
+        for size in ON_THE_GPU:
+            graph, without = (us[f"GPU time, {size}, prepared{by}"] for by in (", graph", ""))
+            cells.append(f"{graph:.2f} / {without:.2f}")
+        rows.append(f"| `{name}` | {' | '.join(cells)} |")
+    columns = [*LAUNCHES, *(f"GPU time, {size}, graph / without" for size in ON_THE_GPU)]
+    return [f"| config | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns), *rows]
+
+
+def _row(config: dict[str, Any]) -> str:
+    host = config["host_us"]
+    cells = [f"{config['geometric_means'][VENDORED]:.3f}"]
+    names = ("python", "python_prepared", "vendored", "vendored_prepared", "driver")
+    cells += [f"{host[name]:.2f}" for name in names]
+    return f"| `{config['name']}` | {' | '.join(cells)} |"
+
+
+def _sizes(documents: list[dict[str, Any]]) -> str:
+    count = len(documents[0]["configs"][0]["sizes"])
+    return f"{count} sizes" if count > 1 else "one size"
