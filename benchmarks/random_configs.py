@@ -41,7 +41,6 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from fa4gen.config.load import config_schema, load_mapping  # noqa: E402
-from fa4gen.config.schema import architectures, family  # noqa: E402
 from fa4gen.designs.build import build_plan  # noqa: E402
 from fa4gen.designs.registry import DESIGNS, Design, design_for  # noqa: E402
 from fa4gen.errors import ConfigError  # noqa: E402
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.config.schema import Config
+    from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.designs.common.refusal import Fault
     from fa4gen.toolchain.choose import Chosen
 
@@ -69,11 +68,6 @@ TRIES = 3
 PORTION = 16
 """Configs whose kernels are compiled by the same processes."""
 BAD = ("stuck", "crash")
-WITH_DESIGN: Mapping[str, Keys] = {
-    "attention_latent": {"value_depth": 512, "pack_heads": True},
-    "attention_latent_sm100": {"value_depth": 512, "pack_heads": True, "cta_group": 2},
-}
-"""Keys without which a design accepts no config, beside those that select it."""
 
 
 # ---- drawing
@@ -228,16 +222,15 @@ def fitting(design: Design, keys: Keys) -> bool:
     return True
 
 
-def faults_of(design: Design) -> Callable[[Config], Sequence[Fault]]:
+def faults_of(design: Design) -> Callable[[KernelConfig], Sequence[Fault]]:
     """Return the function that finds what in a config of ``design`` cannot work."""
     module = sys.modules[design.planner.load().__module__]
-    find_faults: Callable[[Config], Sequence[Fault]] = module.find_faults
+    find_faults: Callable[[KernelConfig], Sequence[Fault]] = module.find_faults
     return find_faults
 
 
 def draw_config(
     design: Design,
-    model: type[Config],
     arch: str,
     rng: random.Random,
     name: str,
@@ -247,9 +240,9 @@ def draw_config(
 
     It has the keys ``having``, of those that there are.
     """
+    model = next(one for archs, one in design.configs.items() if arch in archs).load()
     schema = config_schema()["$defs"][model.__name__]
-    fixed = {"kernel": family(model), "name": name, "arch": arch, **design.where}
-    fixed |= WITH_DESIGN.get(design.name, {})
+    fixed = {"kernel": design.family.name, "name": name, "arch": arch}
     wanted = (key for key in schema["properties"] if key in having)
     required = [
         key
@@ -278,23 +271,19 @@ def draw_config(
     return keys
 
 
-def places(only: str = "*") -> list[tuple[Design, type[Config], str]]:
+def places(only: str = "*") -> list[tuple[Design, str]]:
     """Return each design with each of its architectures; ``only``: a glob of design names."""
     return [
-        (design, model, arch)
-        for design in DESIGNS
-        for model in (place.load() for place in design.configs)
-        for arch in architectures(model)
-        if fnmatch(design.name, only)
+        (design, arch) for design in DESIGNS for arch in design.archs if fnmatch(design.name, only)
     ]
 
 
 def draw_numbered(seed: int, number: int, only: str = "*", having: Sequence[str] = ()) -> Keys:
     """Return config number ``number`` of ``seed``: one that is accepted, or crashes."""
-    design, model, arch = places(only)[number % len(places(only))]
+    design, arch = places(only)[number % len(places(only))]
     rng = random.Random(f"{seed}/{design.name}/{arch}/{number}")
     try:
-        return draw_config(design, model, arch, rng, f"random_{seed}_{number}", having)
+        return draw_config(design, arch, rng, f"random_{seed}_{number}", having)
     except PlanCrashError as error:
         keys: Keys = error.args[0]
         return keys

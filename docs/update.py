@@ -33,6 +33,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fa4gen.designs.registry import ConfigModel
+
 ROOT = Path(__file__).resolve().parent.parent
 for _folder in ("docs", "benchmarks", "benchmarks/reports"):  # where the modules below are
     if str(ROOT / _folder) not in sys.path:
@@ -54,32 +56,47 @@ _NUMBERS = {"integer": "whole number", "number": "number"}
 def key_table() -> str:
     """Return the tables of config keys: allowed values, default, meaning.
 
-    For each kernel family first the keys that are the same for every architecture, then those of
-    each.
+    For each kernel family first the keys that are the same for every design, then those of each.
     """
-    from fa4gen.config.editor_schema import editor_schema, models
+    from fa4gen.config.editor_schema import editor_schema
+    from fa4gen.designs.registry import FAMILIES, MODELS
 
     schema = editor_schema()
-    families: dict[str, list[dict[str, _KeyRow]]] = {}
-    for model in models(schema):
-        rows = _key_rows(model, schema)
-        families.setdefault(rows["kernel"].values, []).append(rows)
     return "\n\n".join(
-        part for name, tables in families.items() for part in _family_tables(name, tables)
+        part
+        for family in FAMILIES.values()
+        for part in _family_tables(
+            f"### `kernel: {family.name}`",
+            {
+                _model_words(model): _key_rows(schema["$defs"][model.load().__name__], schema)
+                for model in MODELS
+                if model.design.family is family
+            },
+        )
     )
 
 
-def _family_tables(name: str, tables: list[dict[str, _KeyRow]]) -> list[str]:
-    """Return headings and tables of one family; ``tables`` has the rows of each architecture."""
-    title = f"### `kernel: {name.strip('`')}`"
-    archs = [rows["arch"].values for rows in tables]
-    for rows in tables:  # one key, of which each architecture has its own values
+def _model_words(model: ConfigModel) -> str:
+    """Return the architectures of a model, and what else asks for its design."""
+    depths, packed = model.values("depth") or (), model.values("pack_heads")
+    words = [f"`{arch}`" for arch in model.archs]
+    words += [f"`depth: {depths[0]}`"] if len(depths) == 1 else []
+    return ", ".join([*words, *(["`pack_heads: true`"] if packed == (True,) else [])])
+
+
+def _family_tables(title: str, tables: dict[str, dict[str, _KeyRow]]) -> list[str]:
+    """Return headings and tables of one family; ``tables``: the rows of each design."""
+    archs = dict.fromkeys(
+        arch for rows in tables.values() for arch in rows["arch"].values.split(", ")
+    )
+    for rows in tables.values():  # one key, of which each design has its own values
         rows["arch"] = rows["arch"]._replace(values=", ".join(archs))
-    common = [row for row in tables[0].values() if all(row in rows.values() for rows in tables)]
-    parts = [f"{title}, every architecture", table(_KeyRow._fields, common)]
-    for arch, rows in zip(archs, tables, strict=True):
+    first, *others = tables.values()
+    common = [row for row in first.values() if all(row in rows.values() for rows in others)]
+    parts = [f"{title}, every design", table(_KeyRow._fields, common)]
+    for words, rows in tables.items():
         own = [row for row in rows.values() if row not in common]
-        parts += [f"{title} for {arch}", table(_KeyRow._fields, own)]
+        parts += [f"{title} for {words}", table(_KeyRow._fields, own)]
     return parts
 
 
@@ -122,7 +139,7 @@ def bug_classes_table() -> str:
 
 def _default(node: dict[str, Any]) -> str:
     if "default" not in node:
-        return "the file's stem"
+        return "fixed" if node.get("description", "").startswith("Fixed: ") else "the file's stem"
     value = node["default"]
     return "none given" if value is None else f"`{_yaml(value)}`"
 

@@ -95,11 +95,11 @@ def test_what_follows_from_the_code_is_current(file) -> None:
     assert text == current_texts()[file], "run: python docs/update.py"
 
 
-KEY_TABLES = re.compile(r"^### `kernel: (\w+)`(, every architecture| for (.*))$", re.MULTILINE)
+KEY_TABLES = re.compile(r"^### `kernel: (\w+)`(, every design| for (.*))$", re.MULTILINE)
 
 
 def test_every_key_is_in_the_tables() -> None:
-    from fa4gen.config.schema import MODELS, architectures, family
+    from fa4gen.designs.registry import MODELS
 
     _, *parts = KEY_TABLES.split(update.key_table())
     tables = {
@@ -107,15 +107,17 @@ def test_every_key_is_in_the_tables() -> None:
         for kernel, _, archs, rows in zip(*(parts[i::4] for i in range(4)), strict=True)
     }
     assert len(tables) == len(MODELS) + 2
-    for model in MODELS:
-        shared = tables[family(model), None]
-        assert {"kernel", "name", "arch"} <= set(shared)
-        own = tables[family(model), ", ".join(f"`{arch}`" for arch in architectures(model))]
-        assert own == [key for key in model.model_fields if key not in shared]
+    for row in MODELS:
+        model = row.load()
+        shared = set(tables[row.design.family.name, None])
+        assert {"kernel", "name"} <= shared
+        own = {*model.model_fields, *(row.key for row in model.FIXED)} - shared
+        found = [set(keys) for (kernel, words), keys in tables.items() if words]
+        assert own in found, row.place.name
 
 
-def test_the_tables_of_a_family_begin_with_what_all_its_architectures_share() -> None:
-    attention, gemm = update.key_table().split(", every architecture\n")[1:]
+def test_the_tables_of_a_family_begin_with_what_all_its_designs_share() -> None:
+    attention, gemm = update.key_table().split(", every design\n")[1:]
     assert "`sm_90a`, `sm_100a`, `sm_103a` | required" in attention.partition("###")[0]
     assert "| `mask` |" in attention.partition("###")[0]
     assert "| `activation` |" in gemm.partition("###")[0]

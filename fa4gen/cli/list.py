@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.config.schema import Config
+    from fa4gen.designs.common.kernel_config import KernelConfig
 
 
 @click.command(name="list")
@@ -91,8 +91,8 @@ def _data(loaded: LoadedConfig) -> dict[str, Any]:
     return {"name": _name(loaded), "path": str(loaded.path), "config": loaded.config.data()}
 
 
-def _cell(config: Config, key: str) -> str:
-    from fa4gen.config.expectations import shown
+def _cell(config: KernelConfig, key: str) -> str:
+    from fa4gen.yaml_words import shown
 
     value = config.data()[key]
     if value is None:
@@ -102,9 +102,9 @@ def _cell(config: Config, key: str) -> str:
     return shown(value).removeprefix("{").removesuffix("}")
 
 
-def _tuned(config: Config, columns: Sequence[str]) -> str:
+def _tuned(config: KernelConfig, columns: Sequence[str]) -> str:
     """Return the other keys that do not have their default: "cta_group: 2, lse: false"."""
-    from fa4gen.config.expectations import shown
+    from fa4gen.yaml_words import shown
 
     given = config.data(only_changed=True)
     others = [key for key in given if key not in ("name", *columns)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fa4gen.config.expectations import Expectations, listing, shown
+from fa4gen.config.expectations import Expectations
+from fa4gen.designs.registry import DECIDING_IN_ARCH, USUAL
+from fa4gen.yaml_words import listing, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,7 +52,24 @@ class Elsewhere:
             accepted = expected.accepted(path, value)
             if accepted is not None:
                 archs.setdefault(shown(accepted), []).append(arch)
-        return [f"{word} is possible with arch {listing(there)}." for word, there in archs.items()]
+        words = [f"{word} is possible with arch {listing(there)}." for word, there in archs.items()]
+        return words or self._possible_here(path, value)
+
+    def _possible_here(self, path: KeyPath, value: Any) -> list[str]:
+        """Return sentences on keys of which another value, with the same architecture, goes."""
+        words = []
+        for key in DECIDING_IN_ARCH:
+            given = self._data.get(key, USUAL.get(key))
+            there = [
+                shown(other)
+                for other in dict.fromkeys(Expectations(self._schema, self._data).values((key,)))
+                if other != given
+                and Expectations(self._schema, {**self._data, key: other}).accepted(path, value)
+                is not None
+            ]
+            if there and path != (key,):
+                words.append(f"{shown(value)} is possible with {key}: {listing(there)}.")
+        return words
 
     def _other_archs(self, data: Mapping[str, Any]) -> Iterator[tuple[str, Expectations]]:
         if data.get("arch") in self._archs:

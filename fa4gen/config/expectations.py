@@ -6,13 +6,14 @@ really accepted.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.config.yaml_scalars import meaning_of
+from fa4gen.designs.registry import DECIDING_IN_ARCH, narrowed
+from fa4gen.yaml_scalars import meaning_of
+from fa4gen.yaml_words import listing, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from fa4gen.config.yaml_positions import KeyPath
 
@@ -20,14 +21,11 @@ JsonSchema = dict[str, Any]
 
 MOST_LISTED = 8
 """Up to so many allowed numbers are listed one by one; more are given as a range."""
-MOST_SHOWN = 60
-"""Characters of a wrong value that a message repeats."""
 SIMILARITY = 0.5
 """How much alike two words are (difflib's ratio) before one is suggested for the other."""
 
 _LARGEST = 2**1000
 """Whole numbers beyond have no float to measure the distance with."""
-_DISCRIMINATORS = ("kernel", "arch")
 _PATTERNS = {
     r"^[a-z][a-z0-9_]*$": "a name of lower-case letters, digits and _ that begins with a letter",
     r"[^A-Za-z0-9_]": "a condition such as 'key <= query'",
@@ -59,6 +57,11 @@ class Expectations:
         """Return the one value allowed at ``path``, or "" where there is a choice."""
         values = self.values(path)
         return shown(values[0]) if len(values) == 1 and len(self._branches(path)) == 1 else ""
+
+    def reason(self, path: KeyPath) -> str:
+        """Return why one value is allowed at ``path``, or "" where there is a choice."""
+        described = self._branches(path)[0].get("description", "") if self.example(path) else ""
+        return f" {described}" if described else ""
 
     def values(self, path: KeyPath) -> list[Any]:
         """Return the values at ``path`` that can be listed one by one."""
@@ -107,7 +110,7 @@ class Expectations:
 
     def _branches(self, path: KeyPath) -> list[JsonSchema]:
         """Return the alternatives at ``path``, references and unions resolved, each once."""
-        branches = self._alternatives(self._schema, self._data)
+        branches = self._alternatives(self._schema, self._deciding(path))
         value = self._data
         for part in path:
             value = _child(value, part)
@@ -121,6 +124,12 @@ class Expectations:
             branches = [leaf for i, leaf in enumerate(leaves) if leaf not in leaves[:i]]
         return branches
 
+    def _deciding(self, path: KeyPath) -> Any:
+        """Return the data by which to tell what is allowed at ``path``, whatever is there."""
+        if not path or path[0] not in DECIDING_IN_ARCH or not isinstance(self._data, dict):
+            return self._data
+        return {key: value for key, value in self._data.items() if key != path[0]}
+
     def _alternatives(self, node: JsonSchema, value: Any) -> list[JsonSchema]:
         if "$ref" in node:
             return self._alternatives(self._definitions[node["$ref"].rpartition("/")[2]], value)
@@ -128,9 +137,8 @@ class Expectations:
         if not union:
             return [node]
         leaves = [leaf for branch in union for leaf in self._alternatives(branch, value)]
-        # Kernel family and architecture choose the model: keep to what was written.
-        fits = [_fit(leaf, value) for leaf in leaves]
-        return [leaf for leaf, fit in zip(leaves, fits, strict=True) if fit == max(fits)]
+        # Some keys choose the model: keep to what was written.
+        return list(narrowed(leaves, value, _values_of)) if isinstance(value, dict) else leaves
 
 
 def similar(word: str, candidates: Iterable[str]) -> list[str]:
@@ -151,31 +159,6 @@ def similar(word: str, candidates: Iterable[str]) -> list[str]:
     return [by_folded[match] for match in near]
 
 
-def listing(words: Sequence[str], last: str = "or") -> str:
-    """Return "a", "a or b", "a, b or c"."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
-
-
-def shown(value: Any) -> str:
-    """Return ``value`` as it would be written in YAML, shortened when long."""
-    if isinstance(value, str):
-        plain = value and meaning_of(value).value == value and value == value.strip()
-        text = value if plain and value.isprintable() else json.dumps(value, ensure_ascii=False)
-    elif isinstance(value, dict):
-        text = "{" + ", ".join(f"{key}: {shown(item)}" for key, item in value.items()) + "}"
-    elif isinstance(value, (list, tuple)):
-        text = "[" + ", ".join(shown(item) for item in value) + "]"
-    elif value is None:
-        text = "null"
-    elif isinstance(value, bool):
-        text = str(value).lower()
-    else:
-        text = str(value)
-    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
-
-
 def _child(value: Any, part: str | int) -> Any:
     try:
         return value[part]
@@ -189,13 +172,10 @@ def _completed(start: str, words: Iterable[str]) -> str | None:
     return longer[0] if len(longer) == 1 else None
 
 
-def _fit(branch: JsonSchema, value: Any) -> int:
-    """Return how many of the keys that choose a model have a value that ``branch`` allows."""
-    if not isinstance(value, dict):
-        return 0
-    properties = branch.get("properties", {})
-    given = [key for key in _DISCRIMINATORS if key in value and key in properties]
-    return sum(value[key] in _listed_values(properties[key]) for key in given)
+def _values_of(branch: JsonSchema, key: str) -> list[Any] | None:
+    """Return the values that ``branch`` lists for ``key``, if it has the key."""
+    node = branch.get("properties", {}).get(key)
+    return None if node is None else _listed_values(node)
 
 
 def _listed_values(branch: JsonSchema) -> list[Any]:

@@ -7,12 +7,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fa4gen.config.expectations import listing, similar
+from fa4gen.config.expectations import similar
 from fa4gen.config.file_kinds import refuse_path
 from fa4gen.config.paths import shown_path
 from fa4gen.config.text import missing_file
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.resources import data_root
+from fa4gen.yaml_words import listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,22 +9,24 @@ from fa4gen.config.layers import EXTENDS
 
 if TYPE_CHECKING:
     from fa4gen.config.expectations import JsonSchema
-    from fa4gen.config.schema import Model
+    from fa4gen.strict import Strict
 
 
 @functools.cache
 def config_schema() -> JsonSchema:
-    """Return the JSON Schema of configs as the models say it: ``name`` is required there.
+    """Return the JSON Schema of configs as the designs' models say it: ``name`` is required there.
 
     The same object every time: not to be changed.
     """
-    from fa4gen.config.schema import MODELS, family
+    from fa4gen.designs.registry import MODELS
     from fa4gen.strict.json_schema import union_schema
 
-    families: dict[str, list[Model]] = {family(model): [] for model in MODELS}
+    families: dict[str, dict[str, list[type[Strict]]]] = {}
     for model in MODELS:
-        families[family(model)].append(model)
-    return union_schema(list(families.values()), "kernel", "arch")
+        models = families.setdefault(model.design.family.name, {})
+        for arch in model.archs:
+            models.setdefault(arch, []).append(model.load())
+    return union_schema(families, "kernel", "arch")
 
 
 @functools.cache

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fa4gen.config.layers import Layers
-    from fa4gen.config.schema import Config
     from fa4gen.config.settings import Setting
+    from fa4gen.designs.common.kernel_config import KernelConfig
 
 __all__ = [
     "LoadedConfig",
@@ -41,7 +41,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 class LoadedConfig:
     """A valid config and the places of its keys in the file that it came from."""
 
-    config: Config
+    config: KernelConfig
     path: Path
     """The file as it was named; for a config that came from no file, a name for messages."""
     text: str
@@ -103,7 +103,7 @@ def load_mapping(data: Mapping[str, Any], name: str, path: Path | None = None) -
     return LoadedConfig(config, path or Path(name), text, {})
 
 
-def config_from_data(data: Mapping[str, Any], name: str, file: str = "") -> Config:
+def config_from_data(data: Mapping[str, Any], name: str, file: str = "") -> KernelConfig:
     """Validate plain data without positions; see ``load_mapping``. Raises ConfigError."""
     return validate_document(Document(dict(data), {}, {}, (), frozenset()), file, name)
 
@@ -127,13 +127,13 @@ def _located(problem: Problem, loaded: LoadedConfig) -> Problem:
     return relocated(placed, loaded.origins)
 
 
-def validate_document(document: Document, file: str, default_name: str) -> Config:
+def validate_document(document: Document, file: str, default_name: str) -> KernelConfig:
     """Return the config in ``document``; ``default_name`` is its name where it has none.
 
     ``file`` is what messages call the document. Raises ConfigError with the problems of the
     document and of its content, from top to bottom.
     """
-    from fa4gen.config.schema import models_of
+    from fa4gen.designs.registry import models_of
     from fa4gen.strict import ModelError
 
     data = document.value
@@ -150,7 +150,7 @@ def validate_document(document: Document, file: str, default_name: str) -> Confi
     faults = []
     for model in models_of(data):
         try:
-            config = model.model_validate(data)
+            config: KernelConfig = model.load().model_validate(data)
         except ModelError as error:
             faults.append(error.faults)
     if is_device_name(str(data["name"])):

@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from fa4gen.config.elsewhere import Elsewhere
-from fa4gen.config.expectations import Expectations, listing, shown, similar
+from fa4gen.config.expectations import Expectations, similar
 from fa4gen.config.synonyms import key_for, line_for, value_for
 from fa4gen.config.yaml_positions import dotted
 from fa4gen.errors import Problem
+from fa4gen.yaml_words import listing, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +58,8 @@ def explain_faults(
             problem = _missing_key(path, expected, document, file)
         elif fault.kind == "rule":
             problem = _broken_rule(path, fault, document, file)
+        elif fault.kind == "fixed":
+            problem = _another_value(path, fault, document, file)
         else:
             problem = _wrong_value(path, expected, others, document, file)
         problems.append(problem)
@@ -170,7 +173,12 @@ def _missing_key(path: KeyPath, expected: Expectations, document: Document, file
     line, column = place_of(path[:-1], document.places, value=False) if path[:-1] else (1, 1)
     only = expected.example(path)
     words = expected.words(path)
-    remedy = f"Add {path[-1]}: {only}" if only else f"Add {path[-1]}: it can be {words}."
+    because = expected.reason(path).removesuffix(".")
+    remedy = (
+        f"Add {path[-1]}: {only}{'.' * bool(because)}{because}"
+        if only
+        else f"Add {path[-1]}: it can be {words}."
+    )
     return Problem(
         f"the key {path[-1]} is missing{where}", remedy, file, line, column, dotted(path)
     )
@@ -203,6 +211,7 @@ def _wrong_value(
             remedies.append(f"The nearest are {listing(near, 'and')}.")
         if expected.accepted(path, value) is None:
             remedies += others.possible(path, value)
+        remedies += [words] if (words := expected.reason(path).strip()) and len(path) == 1 else []
     if note := document.notes.get(path):
         remedies.append(note)
     return Problem(
@@ -213,6 +222,12 @@ def _wrong_value(
         column,
         dotted(path),
     )
+
+
+def _another_value(path: KeyPath, fault: Fault, document: Document, file: str) -> Problem:
+    """Return the problem of a key that has one value, or none, beside the other keys."""
+    line, column = place_of(path, document.places, value=True)
+    return Problem(fault.message, fault.remedy, file, line, column, dotted(path))
 
 
 def _broken_rule(path: KeyPath, fault: Fault, document: Document, file: str) -> Problem:

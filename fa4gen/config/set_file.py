@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.entries import TABLE_END, entry_of, read_table, tiles_in
-from fa4gen.config.expectations import shown, similar
+from fa4gen.config.expectations import similar
 from fa4gen.config.find import SET_SUFFIXES, TABLE_SUFFIXES, find_configs
 from fa4gen.config.paths import shown_path
 from fa4gen.config.text import read_text
 from fa4gen.config.yaml_positions import read_document
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.yaml_words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

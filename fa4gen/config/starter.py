@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.config.expectations import Expectations, shown
+from fa4gen.config.expectations import Expectations
 from fa4gen.config.json_schema import config_schema
-from fa4gen.config.schema import models_of
+from fa4gen.designs.registry import models_of
 from fa4gen.strict.json_schema import model_schema
+from fa4gen.yaml_words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,8 @@ def starter_text(data: Mapping[str, Any], file: str) -> str:
 
     Keys that ``data`` does not give follow as comments, with their defaults.
     """
-    (model,) = models_of(data)
+    (found,) = models_of(data)
+    model = found.load()
     properties = model_schema(model)["properties"]
     parts = [_INTRODUCTION.format(file=file)]
     for key, field in model.model_fields.items():

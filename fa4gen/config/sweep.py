@@ -26,18 +26,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.config.expectations import shown
 from fa4gen.config.layers import relocated
 from fa4gen.config.load import validate_document
 from fa4gen.config.paths import shown_path
-from fa4gen.config.schema import models_of
 from fa4gen.config.sweep_file import SweepBase, SweepFile, below, position_in, read_sweep
 from fa4gen.config.sweep_matrix import Combination, include, matches, product
 from fa4gen.config.sweep_names import case_names
 from fa4gen.config.text import read_text
 from fa4gen.config.yaml_positions import Document, KeyPath, read_document
+from fa4gen.designs.registry import validated
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.strict import ModelError
+from fa4gen.yaml_words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -183,7 +183,7 @@ def _schema_problems(
 ) -> list[Problem]:
     """Return why the schema refuses ``config``, each placed where the value was written."""
     try:
-        models_of(config)[0].model_validate(config)
+        validated(config)
     except ModelError:
         pass  # and now once more with places
     else:

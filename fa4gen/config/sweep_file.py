@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.config.expectations import Expectations, shown, similar
+from fa4gen.config.expectations import Expectations, similar
 from fa4gen.config.find import find_configs
 from fa4gen.config.layers import Origin, read_layers
 from fa4gen.config.load import config_schema
@@ -14,6 +14,7 @@ from fa4gen.config.paths import shown_path
 from fa4gen.config.sweep_matrix import same
 from fa4gen.config.yaml_positions import Document, KeyPath, Place, dotted
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.yaml_words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

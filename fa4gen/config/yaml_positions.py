@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 from yaml.reader import ReaderError
 
-from fa4gen.config.yaml_scalars import Meaning, meaning_of
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.yaml_scalars import Meaning, meaning_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,14 +12,14 @@ from fa4gen.designs.registry import design_for
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fa4gen.config.schema import Config
     from fa4gen.designs.common.candidates import Changes
+    from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.designs.common.plans import Plan
 
 COMPILED = "the first candidate that compiled clean"
 
 
-def build_plan(config: Config, chosen: Mapping[str, object] | None = None) -> Plan:
+def build_plan(config: KernelConfig, chosen: Mapping[str, object] | None = None) -> Plan:
     """Return everything that follows from ``config``.
 
     ``chosen``: values for keys that it leaves to the plan, of a candidate that a compiler took;
@@ -38,7 +38,7 @@ def build_plan(config: Config, chosen: Mapping[str, object] | None = None) -> Pl
     return replace(plan, choices=choices)
 
 
-def candidates_of(config: Config) -> Iterator[Changes]:
+def candidates_of(config: KernelConfig) -> Iterator[Changes]:
     """Yield what to try where ``config`` leaves keys to the plan: first its own tables."""
     seen: list[Changes] = [{}]
     yield {}
@@ -49,6 +49,6 @@ def candidates_of(config: Config) -> Iterator[Changes]:
             yield changes
 
 
-def relaxations_of(config: Config) -> tuple[list[Changes], ...]:
+def relaxations_of(config: KernelConfig) -> tuple[list[Changes], ...]:
     """Return changes of ``config`` after which a compiler may take it: see ``relaxations``."""
     return relaxations(config, design_for(config).tuned_keys)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from fa4gen.config.schema import Config
-    from fa4gen.designs.common.candidates import Changes
+    from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.designs.common.kernel_model import KernelPlan
-    from fa4gen.designs.common.refusal import Fault
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Design:
     name: str
     """That of its folder, beside this file."""
     family: Family
-    configs: tuple[Place, ...]
-    """The config models: one, but for a design that serves several architectures."""
+    configs: Mapping[tuple[str, ...], Place]
+    """By architectures, the model of its configs, a KernelConfig."""
     plan: Place
     """The class of the plan."""
     planner: Place
@@ -72,13 +72,15 @@ class Design:
     """Root template of the kernel's source."""
     tiles: Place
     """An object: what tune tries of it (tune's ``Tiles``)."""
-    where: Mapping[str, object] = field(default_factory=dict)
-    """Config keys with the values that ask for this design, not for the one after it."""
+    where: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    """By key of ``DECIDING``, the values that ask for this design of a family's."""
 
     @property
-    def candidates(self) -> Callable[[Config], Iterator[Changes]]:
+    def candidates(self) -> Callable[[KernelConfig], Iterator[dict[str, object]]]:
         """What is tried of keys that a config leaves to the plan, in order."""
-        found: Callable[[Config], Iterator[Changes]] = self._of_candidates("candidates")
+        found: Callable[[KernelConfig], Iterator[dict[str, object]]] = self._of_candidates(
+            "candidates"
+        )
         return found
 
     @property
@@ -90,14 +92,34 @@ class Design:
     def _of_candidates(self, attribute: str) -> Any:
         return Place(f"{__package__}.{self.name}.candidates:{attribute}").load()
 
-    def fits(self, config: Config) -> bool:
-        """Whether ``config`` asks for this design; a design above it goes first."""
-        given = (getattr(config, key) == value for key, value in self.where.items())
-        return self.takes(type(config)) and all(given)
+    @property
+    def archs(self) -> tuple[str, ...]:
+        """The architectures that it has kernels for."""
+        return tuple(arch for archs in self.configs for arch in archs)
 
-    def takes(self, model: type) -> bool:
-        """Whether its configs are of ``model``, or some of them."""
-        return any(place.has(model) for place in self.configs)
+    def is_of(self, config: KernelConfig) -> bool:
+        """Whether ``config`` is one of its configs."""
+        return any(place.has(type(config)) for place in self.configs.values())
+
+
+@dataclass(frozen=True)
+class ConfigModel:
+    """A model of configs: a design's, for some of its architectures."""
+
+    design: Design
+    archs: tuple[str, ...]
+    place: Place
+
+    def values(self, key: str) -> tuple[object, ...] | None:
+        """Return the values that ``key`` has in its configs; None where it decides nothing."""
+        if key == "kernel":
+            return (self.design.family.name,)
+        return self.archs if key == "arch" else self.design.where.get(key)
+
+    def load(self) -> type[KernelConfig]:
+        """Import the class."""
+        model: type[KernelConfig] = self.place.load()
+        return model
 
 
 ATTENTION = Family(
@@ -118,83 +140,97 @@ GEMM = Family(
     vendor=Place("fa4gen.vendoring.gemm:GEMM"),
     tune=Place("fa4gen.tune.gemm_family:GEMM"),
 )
-HOPPER_ATTENTION = Place("fa4gen.config.schema:AttentionConfig")
-BLACKWELL_ATTENTION = Place("fa4gen.config.schema:BlackwellAttentionConfig")
-HOPPER_GEMM = Place("fa4gen.config.gemm:HopperGemmConfig")
-BLACKWELL_GEMM = Place("fa4gen.config.gemm:BlackwellGemmConfig")
+HOPPER = ("sm_90a",)
+BLACKWELL = ("sm_100a", "sm_103a")
+PREFILL_DEPTHS = (64, 96, 128, 192, 256)
+PAIR_DEPTH = 512
+LATENT_DEPTH = 576
 DESIGNS = (
-    Design(
-        name="attention_latent",
-        family=ATTENTION,
-        configs=(HOPPER_ATTENTION,),
-        plan=Place("fa4gen.designs.attention_latent.model:LatentAttentionPlan"),
-        planner=Place("fa4gen.designs.attention_latent.plan:plan_attention_latent"),
-        template="attention_latent/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
-        where={"depth": 576},
-    ),
-    Design(
-        name="attention_latent_sm100",
-        family=ATTENTION,
-        configs=(BLACKWELL_ATTENTION,),
-        plan=Place("fa4gen.designs.attention_latent_sm100.model:LatentPairPlan"),
-        planner=Place("fa4gen.designs.attention_latent_sm100.plan:plan_attention_latent_sm100"),
-        template="attention_latent_sm100/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
-        where={"depth": 576},
-    ),
-    Design(
-        name="attention_decode",
-        family=ATTENTION,
-        configs=(HOPPER_ATTENTION, BLACKWELL_ATTENTION),
-        plan=Place("fa4gen.designs.attention_decode.model:DecodeAttentionPlan"),
-        planner=Place("fa4gen.designs.attention_decode.plan:plan_attention_decode"),
-        template="attention_decode/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
-        where={"pack_heads": True},
-    ),
-    Design(
-        name="attention_sm90_depth512",
-        family=ATTENTION,
-        configs=(HOPPER_ATTENTION,),
-        plan=Place("fa4gen.designs.attention_sm90_depth512.model:HopperPairAttentionPlan"),
-        planner=Place("fa4gen.designs.attention_sm90_depth512.plan:plan_attention_sm90_depth512"),
-        template="attention_sm90_depth512/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:HOPPER_ATTENTION_ORDERS"),
-        where={"depth": 512},
-    ),
     Design(
         name="attention_sm90",
         family=ATTENTION,
-        configs=(HOPPER_ATTENTION,),
+        configs={HOPPER: Place("fa4gen.designs.attention_sm90.config:HopperAttentionConfig")},
         plan=Place("fa4gen.designs.attention_sm90.model:HopperAttentionPlan"),
         planner=Place("fa4gen.designs.attention_sm90.plan:plan_attention_sm90"),
         template="attention_sm90/kernel.cu.j2",
         tiles=Place("fa4gen.tune.tiles:HOPPER_ATTENTION"),
-    ),
-    Design(
-        name="attention_sm100_depth512",
-        family=ATTENTION,
-        configs=(BLACKWELL_ATTENTION,),
-        plan=Place("fa4gen.designs.attention_sm100_depth512.model:Depth512Config"),
-        planner=Place("fa4gen.designs.attention_sm100_depth512.plan:plan_attention_sm100_depth512"),
-        template="attention_sm100_depth512/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
-        where={"depth": 512},
+        where={"depth": PREFILL_DEPTHS, "pack_heads": (False,)},
     ),
     Design(
         name="attention_sm100",
         family=ATTENTION,
-        configs=(BLACKWELL_ATTENTION,),
+        configs={
+            BLACKWELL: Place("fa4gen.designs.attention_sm100.config:BlackwellAttentionConfig")
+        },
         plan=Place("fa4gen.designs.attention_sm100.model:FA4Config"),
         planner=Place("fa4gen.designs.attention_sm100.plan:plan_attention_sm100"),
         template="attention_sm100/kernel.cu.j2",
         tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        where={"depth": PREFILL_DEPTHS, "pack_heads": (False,)},
+    ),
+    Design(
+        name="attention_sm90_depth512",
+        family=ATTENTION,
+        configs={
+            HOPPER: Place("fa4gen.designs.attention_sm90_depth512.config:HopperPairAttentionConfig")
+        },
+        plan=Place("fa4gen.designs.attention_sm90_depth512.model:HopperPairAttentionPlan"),
+        planner=Place("fa4gen.designs.attention_sm90_depth512.plan:plan_attention_sm90_depth512"),
+        template="attention_sm90_depth512/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:HOPPER_ATTENTION_ORDERS"),
+        where={"depth": (PAIR_DEPTH,), "pack_heads": (False,)},
+    ),
+    Design(
+        name="attention_sm100_depth512",
+        family=ATTENTION,
+        configs={
+            BLACKWELL: Place(
+                "fa4gen.designs.attention_sm100_depth512.config:BlackwellPairAttentionConfig"
+            )
+        },
+        plan=Place("fa4gen.designs.attention_sm100_depth512.model:Depth512Config"),
+        planner=Place("fa4gen.designs.attention_sm100_depth512.plan:plan_attention_sm100_depth512"),
+        template="attention_sm100_depth512/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        where={"depth": (PAIR_DEPTH,), "pack_heads": (False,)},
+    ),
+    Design(
+        name="attention_latent",
+        family=ATTENTION,
+        configs={HOPPER: Place("fa4gen.designs.attention_latent.config:LatentConfig")},
+        plan=Place("fa4gen.designs.attention_latent.model:LatentAttentionPlan"),
+        planner=Place("fa4gen.designs.attention_latent.plan:plan_attention_latent"),
+        template="attention_latent/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        where={"depth": (LATENT_DEPTH,), "pack_heads": (True,)},
+    ),
+    Design(
+        name="attention_latent_sm100",
+        family=ATTENTION,
+        configs={BLACKWELL: Place("fa4gen.designs.attention_latent_sm100.config:LatentPairConfig")},
+        plan=Place("fa4gen.designs.attention_latent_sm100.model:LatentPairPlan"),
+        planner=Place("fa4gen.designs.attention_latent_sm100.plan:plan_attention_latent_sm100"),
+        template="attention_latent_sm100/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        where={"depth": (LATENT_DEPTH,), "pack_heads": (True,)},
+    ),
+    Design(
+        name="attention_decode",
+        family=ATTENTION,
+        configs={
+            HOPPER: Place("fa4gen.designs.attention_decode.config:HopperDecodeConfig"),
+            BLACKWELL: Place("fa4gen.designs.attention_decode.config:BlackwellDecodeConfig"),
+        },
+        plan=Place("fa4gen.designs.attention_decode.model:DecodeAttentionPlan"),
+        planner=Place("fa4gen.designs.attention_decode.plan:plan_attention_decode"),
+        template="attention_decode/kernel.cu.j2",
+        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        where={"depth": (*PREFILL_DEPTHS, PAIR_DEPTH), "pack_heads": (True,)},
     ),
     Design(
         name="gemm_sm90",
         family=GEMM,
-        configs=(HOPPER_GEMM,),
+        configs={HOPPER: Place("fa4gen.designs.gemm_sm90.config:HopperGemmConfig")},
         plan=Place("fa4gen.designs.gemm_sm90.model:HopperGemmPlan"),
         planner=Place("fa4gen.designs.gemm_sm90.plan:plan_gemm_sm90"),
         template="gemm_sm90/kernel.cu.j2",
@@ -203,31 +239,77 @@ DESIGNS = (
     Design(
         name="gemm_sm100",
         family=GEMM,
-        configs=(BLACKWELL_GEMM,),
+        configs={BLACKWELL: Place("fa4gen.designs.gemm_sm100.config:BlackwellGemmConfig")},
         plan=Place("fa4gen.designs.gemm_sm100.model:BlackwellGemmPlan"),
         planner=Place("fa4gen.designs.gemm_sm100.plan:plan_gemm_sm100"),
         template="gemm_sm100/kernel.cu.j2",
         tiles=Place("fa4gen.tune.tiles:BLACKWELL_GEMM"),
     ),
 )
-"""Every design; of those with the same config model, the one with a ``where`` goes first."""
+"""Every design, a family's after one another."""
 FAMILIES: Mapping[str, Family] = {design.family.name: design.family for design in DESIGNS}
 """Every family by its name, in the order of lists and tables."""
+MODELS = tuple(
+    ConfigModel(design, archs, place)
+    for design in DESIGNS
+    for archs, place in design.configs.items()
+)
+"""Every model of configs."""
+DECIDING = ("kernel", "arch", "depth", "pack_heads")
+"""The keys that decide on the design, each among the designs that those before it leave."""
+DECIDING_IN_ARCH = DECIDING[2:]
+"""Those of them that choose among the designs of a family on an architecture."""
+USUAL: Mapping[str, object] = {"pack_heads": False}
+"""Values that keys of ``DECIDING`` have when not given."""
 
 
-def design_for(config: Config) -> Design:
-    """Return the design that ``config`` asks for."""
-    return next(design for design in DESIGNS if design.fits(config))
+def narrowed(
+    choices: Sequence[T],
+    data: Mapping[str, object],
+    values: Callable[[T, str], Collection[object] | None],
+) -> Sequence[T]:
+    """Return those of ``choices`` that the deciding keys of ``data`` leave.
 
-
-def faults_of(config: Config) -> Sequence[Fault]:
-    """Return everything in ``config`` that cannot work, as the design that it asks for finds it.
-
-    What a planner refuses by where a fix may make a config another design's.
+    ``values`` of a choice and a key: what the key may be, None where the choice has no such key. A
+    kernel family or architecture that is none of them leaves all; the keys after them count only
+    as far as each before them has decided.
     """
-    module = design_for(config).planner.name.partition(":")[0]
-    faults: Sequence[Fault] = Place(f"{module}:find_faults").load()(config)
-    return faults
+    decided = True
+    for key in DECIDING:
+        of_family = key not in DECIDING_IN_ARCH
+        known = {index: found for index, one in enumerate(choices) if (found := values(one, key))}
+        if not known or not (decided or of_family):
+            continue
+        given = data.get(key, USUAL.get(key))
+        named = [choices[index] for index, found in known.items() if _is_among(given, found)]
+        decided = decided and bool(named)
+        choices = named or choices
+    return choices
+
+
+def _is_among(value: object, values: Collection[object]) -> bool:
+    return any(type(value) is type(one) and value == one for one in values)
+
+
+def models_of(data: Mapping[str, object]) -> Sequence[ConfigModel]:
+    """Return the models that a config of ``data`` may be meant for: one, where all is valid."""
+    return narrowed(MODELS, data, ConfigModel.values)
+
+
+def validated(data: Mapping[str, object]) -> KernelConfig:
+    """Return the config of ``data`` as the first model that it may be meant for reads it.
+
+    ModelError.
+    """
+    return models_of(data)[0].load().model_validate(data)
+
+
+def design_for(config: KernelConfig) -> Design:
+    """Return the design that ``config`` is of; KeyError for a model of no row."""
+    for design in DESIGNS:
+        if design.is_of(config):
+            return design
+    raise KeyError(type(config).__name__)
 
 
 def design_of(plan: KernelPlan) -> Design:

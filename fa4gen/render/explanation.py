@@ -63,7 +63,7 @@ def _values(plan: Plan, loaded: LoadedConfig) -> Section:
     choices = {choice.key: choice for choice in plan.choices}
     written = loaded.config.data()
     own = f"{shown_path(loaded.path)}:"
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for key in dict.fromkeys([*written, *choices]):
         if key in _NOT_TUNED:
             continue
@@ -74,6 +74,11 @@ def _values(plan: Plan, loaded: LoadedConfig) -> Section:
         else:
             value, source, reason = written[key], "config" if place else "default", ""
         rows.append((key, _text(value), source, place, reason))
+    rows += [
+        (row.key, _text(row.decided[0]), "fixed", "", row.because)
+        for row in loaded.config.FIXED
+        if row.decided and row.key not in (*written, *choices)
+    ]
     columns = ("key", "value", "chosen by", "line", "why")
     return Section("Values", (), columns, tuple(rows), right=("line",))
 

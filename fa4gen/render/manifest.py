@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from fa4gen.config.schema import Config
+    from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.designs.common.plans import Plan
 
 SCHEMA_VERSION = 1
@@ -32,9 +32,6 @@ RENDERED = "rendered"
 HASHES = "hashes.json"
 """The file in an output folder that keeps hashes of kernels without files: see ``hashes``."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-LATER = {"tile_heads": 1}
-"""Keys that came after kernels without them had been shipped, with their defaults: these are left
-out, so that the hashes of such configs stay."""
 
 
 def sha256(data: str | bytes) -> str:
@@ -59,7 +56,7 @@ def folder_of(kernel: _Named) -> str:
     return f"{kernel.arch}/{kernel.name}"
 
 
-def config_sha256(config: Config) -> str:
+def config_sha256(config: KernelConfig) -> str:
     """Return the hash of the validated config as compact JSON with sorted keys.
 
     Comments, key order and spelled-out defaults do not change it; the manifest holds the hashed
@@ -68,10 +65,12 @@ def config_sha256(config: Config) -> str:
     return canonical_sha256(config_data(config))
 
 
-def config_data(config: Config) -> dict[str, Any]:
-    """Return the validated config as JSON data, in the schema's order; see LATER."""
-    data = config.data()
-    return {key: data[key] for key in data if key not in LATER or data[key] != LATER[key]}
+def config_data(config: KernelConfig) -> dict[str, Any]:
+    """Return the keys of the validated config that have another value than their default.
+
+    JSON data in the model's order: keys that models get later change no hash.
+    """
+    return config.data(only_changed=True)
 
 
 def plan_data(plan: Plan) -> dict[str, Any]:
@@ -83,7 +82,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
 
 def manifest_text(
     plan: Plan,
-    config: Config,
+    config: KernelConfig,
     generator: str,
     templates: Mapping[str, str],
     files: Mapping[str, str],

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from fa4gen.config.schema import Config
+    from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.render.hashes import KernelHashes
     from fa4gen.render.render import RenderedKernel
 
@@ -31,7 +31,7 @@ class Records:
         """Return the records of output folders. Raises ConfigError for unreadable hashes."""
         return cls({folder: _hashes_in(folder) for folder in dict.fromkeys(folders)})
 
-    def choice(self, config: Config) -> ChoiceRecord:
+    def choice(self, config: KernelConfig) -> ChoiceRecord:
         """Return the candidate recorded for ``config``; FIRST for none, or another config's."""
         wanted = config_sha256(config)
         found = (

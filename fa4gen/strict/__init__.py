@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fa4gen.strict.kinds import Fault, Field, KeyPath, Read
+from fa4gen.strict.kinds import Fault, Field, FixedKey, KeyPath, Read
 from fa4gen.strict.model import ModelError, ModelField, Strict, rule
 
 __all__ = [
     "Auto",
     "Fault",
     "Field",
+    "FixedKey",
     "KeyPath",
     "ModelError",
     "ModelField",

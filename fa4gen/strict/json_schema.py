@@ -14,13 +14,13 @@ from fa4gen.strict.kinds import (
     Field,
     Kind,
     Listing,
-    Mapping,
     Scalar,
 )
+from fa4gen.strict.kinds import Mapping as Keys
 from fa4gen.strict.model import Strict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 Node = dict[str, Any]
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", NoneType: "null"}
@@ -43,36 +43,37 @@ def model_schema(model: type[Strict]) -> Node:
     return {**({"$defs": dict(sorted(definitions.items()))} if definitions else {}), **own}
 
 
-def union_schema(families: Sequence[Sequence[type[Strict]]], outer: str, inner: str) -> Node:
+def union_schema(
+    families: Mapping[str, Mapping[str, Sequence[type[Strict]]]], outer: str, inner: str
+) -> Node:
     """Return the schema of any model of ``families``.
 
-    The value of the key ``outer`` chooses the family, that of ``inner`` the model.
+    The value of the key ``outer`` chooses the family, that of ``inner`` the models in it; of
+    several, other keys choose.
     """
     definitions: dict[str, Node] = {}
     branches: dict[str, Node] = {}
-    for models in families:
-        references = {model: _reference(model, definitions) for model in models}
-        node = _discriminated(
-            inner,
-            {
-                word: references[model]["$ref"]
-                for model in models
-                for word in get_args(model.model_fields[inner].annotation)
-            },
-            list(references.values()),
-        )
-        (name,) = get_args(models[0].model_fields[outer].annotation)
-        branches[name] = node
+    for family, models in families.items():
+        references = {
+            model: _reference(model, definitions)
+            for several in models.values()
+            for model in several
+        }
+        word_of = {
+            word: references[several[0]]["$ref"]
+            for word, several in models.items()
+            if len(several) == 1
+        }
+        node: Node = {"oneOf": list(references.values())}
+        if len(word_of) == len(models):
+            mapping = dict(sorted(word_of.items()))
+            node = {"discriminator": {"mapping": mapping, "propertyName": inner}, **node}
+        branches[family] = node
     return {
         "$defs": dict(sorted(definitions.items())),
         "discriminator": {"mapping": dict(sorted(branches.items())), "propertyName": outer},
         "oneOf": list(branches.values()),
     }
-
-
-def _discriminated(key: str, mapping: dict[str, Any], branches: list[Node]) -> Node:
-    found = {"mapping": dict(sorted(mapping.items())), "propertyName": key}
-    return {"discriminator": found, "oneOf": branches}
 
 
 def _reference(model: type[Strict], definitions: dict[str, Node]) -> Node:
@@ -99,6 +100,8 @@ def _object(model: type[Strict], definitions: dict[str, Node]) -> Node:
             default = field.get_default()
             node["default"] = list(default) if isinstance(default, tuple) else default
         properties[key] = dict(sorted(node.items()))
+    for row in model.FIXED:
+        properties[row.key] = {"description": f"Fixed: {row.because}.", "enum": list(row.values)}
     found["properties"] = properties
     required = [key for key, field in model.model_fields.items() if field.is_required()]
     if required:
@@ -128,7 +131,7 @@ def _schema(kind: Kind, definitions: dict[str, Node]) -> Node:
             return {"items": _schema(item, definitions), "type": "array"}
         case ByName(item=item):
             return {"additionalProperties": _schema(item, definitions), "type": "object"}
-        case Mapping(model=model):
+        case Keys(model=model):
             return _reference(cast("type[Strict]", model), definitions)
         case Converted(kind=inner):
             return _schema(inner, definitions)

@@ -46,12 +46,15 @@ class Fault(NamedTuple):
     """What is wrong at one place of a document."""
 
     path: KeyPath
-    kind: Literal["unknown", "missing", "value", "rule"]
-    """A key that is not known, one that is missing, a value of the wrong kind, a broken rule."""
+    kind: Literal["unknown", "missing", "value", "fixed", "rule"]
+    """A key that is not known, one that is missing, a value of the wrong kind, another value than
+    the one of a fixed key, a broken rule."""
     message: str = ""
-    """Of a rule."""
+    """The sentence of a rule or a fixed key."""
     character: int | None = None
     """Of a text, where the fault is at one of its characters."""
+    remedy: str = ""
+    """What to do about a fixed key."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,6 +93,30 @@ class Field:
 def _python_pattern(pattern: str) -> str:
     """Return ``pattern`` for Python, whose $ also matches before a last line end."""
     return rf"{pattern[:-1]}\Z" if pattern.endswith("$") else pattern
+
+
+@dataclass(frozen=True)
+class FixedKey:
+    """A key that a model has no field for, as one value follows from the rest, which may be given.
+
+    Related models have the key: a document may move from one to the other without losing it.
+    """
+
+    key: str
+    values: tuple[bool | float | str, ...]
+    """Values that a document may give, the one to offer in front."""
+    because: str
+
+    def takes(self, value: object) -> bool:
+        """Whether a document may give ``value``."""
+        if type(value) is int:
+            return any(type(one) in (int, float) and value == one for one in self.values)
+        return any(type(value) is type(one) and value == one for one in self.values)
+
+    @property
+    def decided(self) -> tuple[bool | float | str, ...]:
+        """The values that are not auto."""
+        return tuple(value for value in self.values if value != "auto")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,14 +17,15 @@ from typing import (
     get_type_hints,
 )
 
-from fa4gen.strict.kinds import Fault, KeyPath, Kind, Named, kind_of
+from fa4gen.strict.kinds import Fault, FixedKey, KeyPath, Kind, Named, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Rule = TypeVar("Rule", bound=Callable[[Any], None])
 
 _REQUIRED = object()
+_NONE_FIXED: tuple[FixedKey, ...] = ()
 
 
 class ModelError(ValueError):
@@ -94,6 +95,11 @@ class Strict:
 
     __slots__ = ("__dict__", "_given")
 
+    WHAT = ""
+    """The model in messages about its fixed keys."""
+    FIXED = _NONE_FIXED
+    """Keys without a field of their own."""
+
     model_fields = _Fields()
     _fields: ClassVar[dict[str, ModelField]]
     _rules: ClassVar[tuple[Callable[[Any], None], ...]] = ()
@@ -142,8 +148,10 @@ class Strict:
                 faults.append(Fault((*path, name), "missing"))
             else:
                 values[name] = field.get_default()
-        faults += (Fault((*path, key), "unknown") for key in data if key not in fields)
-        object.__setattr__(self, "_given", frozenset(data))
+        others = [key for key in data if key not in fields]
+        if others:
+            faults += self._refused(others, data, path)
+        object.__setattr__(self, "_given", frozenset(data).difference(others))
         if len(faults) > before:
             return
         try:
@@ -152,6 +160,23 @@ class Strict:
         except ValueError as error:
             character = getattr(error, "character", None)
             faults.append(Fault(path, "rule", str(error), character))
+
+    @classmethod
+    def _refused(
+        cls, keys: Iterable[str], data: Mapping[Any, Any], path: KeyPath
+    ) -> Iterator[Fault]:
+        """Yield a fault for each of ``keys``, which have no field, but for fixed values."""
+        fixed = {row.key: row for row in cls.FIXED}
+        for key in keys:
+            row = fixed.get(key)
+            if row is None:
+                yield Fault((*path, key), "unknown")
+            elif not row.takes(data[key]):
+                words = " or ".join(map(_word, row.decided))
+                needs = f"needs {key}: {words}" if words else f"has no {key}"
+                message = f"{cls.WHAT} {needs}, got {_word(data[key])}: {row.because}"
+                remedy = f"Set {key}: {_word(row.values[0])}, or remove it."
+                yield Fault((*path, key), "fixed", message, remedy=remedy)
 
     @property
     def model_fields_set(self) -> frozenset[str]:
@@ -200,3 +225,9 @@ class Strict:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).model_validate, (self.data(only_given=True),)
+
+
+def _word(value: object) -> str:
+    from fa4gen.yaml_words import shown  # for messages alone
+
+    return shown(value)

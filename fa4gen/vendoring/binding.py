@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
-from fa4gen.config.declared import MOST_TENSORS
+from fa4gen.designs.common.declared import MOST_TENSORS
 from fa4gen.masks import mask_numbers
 from fa4gen.scores import score_numbers
 

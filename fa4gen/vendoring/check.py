@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from fa4gen.config.load import config_from_data
 from fa4gen.config.paths import shown_path
-from fa4gen.errors import NotCurrentError, Problem
+from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.manifest import config_data, sha256
 from fa4gen.vendoring.assemble import text_files
 from fa4gen.vendoring.changes import UNKNOWN, unified_diff
 from fa4gen.vendoring.cubins import recorded_sources
 from fa4gen.vendoring.from_lock import locked_choices, locked_configs, locked_request
 from fa4gen.vendoring.kernels import render_kernels
-from fa4gen.vendoring.lock import LOCK_NAME, Lock, proof_sha256, read_lock
+from fa4gen.vendoring.lock import LOCK_NAME, Lock, LockedKernel, proof_sha256, read_lock
 from fa4gen.vendoring.on_disk import foreign_files, is_free, links_in, read_file
 from fa4gen.version import __version__
 
@@ -215,7 +216,7 @@ def _differences(
     found += [
         f"the config of {name} changed"
         for name, item in wanted.items()
-        if name in held and held[name].config != config_data(item.config)
+        if name in held and _config_today(held[name]) != config_data(item.config)
     ]
     return tuple(found)
 
@@ -227,3 +228,11 @@ def _unasked(lock: Lock, asked: tuple[Request, Sequence[LoadedConfig]] | None) -
     wanted = {*request.adapters, *(item.config.name for item in loaded)}
     held = [*(kernel.name for kernel in lock.kernels), *lock.adapters]
     return tuple(name for name in held if name not in wanted)
+
+
+def _config_today(kernel: LockedKernel) -> dict[str, Any] | None:
+    """Return a locked config as this version locks it; None where it is not possible any more."""
+    try:
+        return config_data(config_from_data(kernel.config, kernel.name))
+    except ConfigError:
+        return None

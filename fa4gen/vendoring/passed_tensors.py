@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.config.declared import MOST_TENSORS
+from fa4gen.designs.common.declared import MOST_TENSORS
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.runtime.declared_arguments import ALIGNMENTS
 

@@ -16,10 +16,12 @@ import pytest
 from fa4gen.cli.main import main
 from fa4gen.config.load import load_config
 from fa4gen.config.project import find_project
-from fa4gen.config.schema import MODELS, architectures, family
+from fa4gen.designs.registry import DESIGNS
 from fa4gen.strict.json_schema import model_schema
 
-KINDS = [(family(model), arch) for model in MODELS for arch in architectures(model)]
+KINDS = list(
+    dict.fromkeys((design.family.name, arch) for design in DESIGNS for arch in design.archs)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +84,8 @@ def test_every_key_is_there_with_its_default(kernel: str, arch: str) -> None:
     assert "Values: attention or gemm.\nkernel: " in text.replace("# ", "")
     assert "Values: sm_90a, sm_100a or sm_103a.\narch: " in text.replace("# ", "")
     described = text.replace("# ", "").replace("\n", " ")
-    for key, node in model_schema(type(config))["properties"].items():
+    properties = model_schema(type(config))["properties"]
+    for key, node in ((key, properties[key]) for key in type(config).model_fields):
         assert key == "name" or node["description"] in described, key
 
 
@@ -122,7 +125,7 @@ def test_no_file_is_overwritten_without_force(capsys: pytest.CaptureFixture[str]
     ("arguments", "message"),
     [
         (["--arch", "sm_90"], "--arch sm_90 (my_kernel.yaml): arch: sm_90 is not possible"),
-        (["--set", "depth=512"], "depth"),
+        (["--set", "depth=512"], "the key cta_group is missing\n  Add cta_group: 2. At depth 512"),
         (["--set", "dtype=fp8_e4m3"], "--set dtype=fp8_e4m3 (my_kernel.yaml): dtype: "),
         (["--set", "num_kv_stages=16"], "--set num_kv_stages=16 (my_kernel.yaml): "),
         (

@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fa4gen.config.load import config_from_data, load_config, load_mapping, locate
-from fa4gen.config.schema import MODELS, BlackwellAttentionConfig, BlackwellGemmConfig
+from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
+from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
+from fa4gen.designs.registry import MODELS
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ HEAD = "kernel: attention\narch: sm_90a\ndtype: bf16\n"
 VALID = HEAD + "depth: 128\n"
 BLACKWELL = VALID.replace("sm_90a", "sm_100a")
 BLACKWELL_GEMM = "kernel: gemm\narch: sm_100a\ndtype: bf16\n"
-FIELDS = list(dict.fromkeys(key for model in MODELS for key in model.model_fields))
+FIELDS = list(dict.fromkeys(key for model in MODELS for key in model.load().model_fields))
 
 
 def test_a_config_without_a_name_is_called_like_its_file(here: Path) -> None:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
-from fa4gen.config.gemm import BlackwellGemmConfig, GemmKeys, HopperGemmConfig
-from fa4gen.config.schema import (
-    MODELS,
-    AttentionConfig,
-    BlackwellAttentionConfig,
-    Config,
-    architectures,
-    family,
-    models_of,
-)
+from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
+from fa4gen.designs.common.gemm_config import GemmKeys
+from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
+from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
+from fa4gen.designs.registry import DESIGNS, models_of, validated
 from fa4gen.masks import Causal, Chunked, NoMask, SlidingWindow
 from fa4gen.masks.mask import MAX_REACH, Mask
 from fa4gen.masks.sliding_window import SlidingWindowValue, WindowExtent
@@ -31,14 +26,14 @@ MINIMAL: dict[str, Any] = {
 INT32_MAX = 2**31 - 1
 
 
-def config_with(**keys: object) -> AttentionConfig:
-    return AttentionConfig.model_validate({**MINIMAL, **keys})
+def config_with(**keys: object) -> Any:
+    return validated({**MINIMAL, **keys})
 
 
 def test_all_but_five_keys_have_defaults() -> None:
     config = config_with()
     assert config.model_fields_set == set(MINIMAL)
-    required = {n for n, field in AttentionConfig.model_fields.items() if field.is_required()}
+    required = {n for n, field in HopperAttentionConfig.model_fields.items() if field.is_required()}
     assert required == set(MINIMAL)
     assert (config.mask, config.lse, config.cta_group, config.BN) == ("none", True, 1, "auto")
 
@@ -100,7 +95,6 @@ def test_all_but_five_keys_have_defaults() -> None:
         ("registers", {"producer": 32, "consumer": 264}),
         ("kv_dtype", "fp16"),
         ("stages", 2),
-        ("kernel", "gemm"),
     ],
 )
 def test_what_is_not_allowed(key: str, value: object) -> None:
@@ -125,7 +119,6 @@ def test_what_is_not_allowed(key: str, value: object) -> None:
         ("name", "a" * 100),
         ("name", "z_9"),
         ("mask", {"sliding_window": MAX_REACH}),
-        ("kv_dtype", "auto"),
     ],
 )
 def test_what_is_just_allowed(key: str, value: object) -> None:
@@ -136,19 +129,18 @@ def test_what_is_just_allowed(key: str, value: object) -> None:
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
 def test_keys_of_packed_heads_need_packed_heads(arch: str) -> None:
     keys = {**MINIMAL, "arch": arch, "packed_rows": 8, "split_keys": {"keys": 64}}
-    [model] = models_of(keys)
-    with pytest.raises(
-        ModelError,
-        match="packed_rows and split_keys: for kernels with pack_heads: true alone, but "
-        "pack_heads is false; set pack_heads: true or drop packed_rows and split_keys",
-    ):
-        model.model_validate(keys)
-    assert model.model_validate({**keys, "pack_heads": True})
+    with pytest.raises(ModelError) as caught:
+        validated(keys)
+    assert [fault.message for fault in caught.value.faults] == [
+        f"pack_heads: false has no {key}, got {value}: kernels with pack_heads: true alone read it"
+        for key, value in (("packed_rows", "8"), ("split_keys", "{keys: 64}"))
+    ]
+    assert validated({**keys, "pack_heads": True})
 
 
 def test_a_config_is_a_value() -> None:
     config = config_with(mask={"sliding_window": 5}, registers={"producer": 32, "consumer": 160})
-    again = AttentionConfig.model_validate(config.data())
+    again = validated(config.data())
     assert again == config
     assert hash(again) == hash(config)
     with pytest.raises(AttributeError, match="cannot be changed"):
@@ -158,16 +150,17 @@ def test_a_config_is_a_value() -> None:
 def test_keys_of_fp8_need_packed_heads() -> None:
     assert config_with(kv_dtype="fp8_e4m3", pack_heads=True).resolved_kv_dtype == "fp8_e4m3"
     assert config_with(pack_heads=True).resolved_kv_dtype == config_with().dtype
-    with pytest.raises(ModelError, match=r"kv_dtype: for kernels with pack_heads: true alone"):
+    with pytest.raises(ModelError, match=r"pack_heads: false has no kv_dtype"):
         config_with(kv_dtype="fp8_e4m3")
 
 
 def test_values_as_deep_as_512_need_keys_as_deep() -> None:
     assert config_with(depth=192, value_depth=128).resolved_value_depth == 128
-    assert config_with(depth=512, value_depth=512).resolved_value_depth == 512
+    pair = config_with(depth=512, value_depth=512, cta_group=2)
+    assert pair.resolved_value_depth == 512
     with pytest.raises(ModelError) as caught:
         config_with(depth=256, value_depth=512)
-    assert "value_depth: 512 is for depth 512" in str(caught.value)
+    assert [fault.path for fault in caught.value.faults] == [("value_depth",)]
 
 
 def test_tile_rows_and_warpgroups_must_agree() -> None:
@@ -208,34 +201,44 @@ def test_the_widest_window_leaves_32_bits_for_as_many_rows() -> None:
     assert -rows - MAX_REACH - block >= -INT32_MAX
 
 
-def test_the_models_are_those_of_the_union_each_with_a_family_and_architectures() -> None:
-    assert get_args(Config) == MODELS
-    assert [(family(model), architectures(model)) for model in MODELS] == [
-        ("attention", ("sm_90a",)),
-        ("attention", ("sm_100a", "sm_103a")),
-        ("gemm", ("sm_90a",)),
-        ("gemm", ("sm_100a", "sm_103a")),
-    ]
+HOPPER = ["attention_sm90", "attention_sm90_depth512", "attention_latent", "attention_decode"]
+BLACKWELL = [
+    "attention_sm100", "attention_sm100_depth512", "attention_latent_sm100", "attention_decode"
+]  # fmt: skip
+EVERY = [design.name for design in DESIGNS]
 
 
 @pytest.mark.parametrize(
-    ("data", "models"),
+    ("data", "designs"),
     [
-        ({"kernel": "attention", "arch": "sm_90a"}, [AttentionConfig]),
-        ({"kernel": "attention", "arch": "sm_103a", "BK": 64}, [BlackwellAttentionConfig]),
-        ({"kernel": "gemm", "arch": "sm_90a", "depth": 64}, [HopperGemmConfig]),
-        ({"kernel": "gemm", "arch": "sm_100a"}, [BlackwellGemmConfig]),
-        ({"kernel": "gemm"}, [HopperGemmConfig, BlackwellGemmConfig]),
-        ({"kernel": "gemm", "arch": "sm_90"}, [HopperGemmConfig, BlackwellGemmConfig]),
-        ({"arch": "sm_90a"}, [AttentionConfig, HopperGemmConfig]),
-        ({"kernel": "gem", "arch": "sm_103a"}, [BlackwellAttentionConfig, BlackwellGemmConfig]),
-        ({"kernel": ["gemm"], "arch": {}}, list(MODELS)),
-        ({"arch": "sm_90"}, list(MODELS)),
-        ({}, list(MODELS)),
+        ({"kernel": "attention", "arch": "sm_90a", "depth": 64}, ["attention_sm90"]),
+        ({"kernel": "attention", "arch": "sm_103a", "depth": 512}, ["attention_sm100_depth512"]),
+        ({"kernel": "attention", "arch": "sm_90a", "depth": 576}, ["attention_latent"]),
+        (
+            {"kernel": "attention", "arch": "sm_90a", "depth": 512, "pack_heads": True},
+            ["attention_decode"],
+        ),
+        (
+            {"kernel": "attention", "arch": "sm_90a", "depth": 512, "pack_heads": 1},
+            ["attention_sm90_depth512", "attention_decode"],
+        ),
+        ({"kernel": "attention", "arch": "sm_90a"}, HOPPER),
+        ({"kernel": "attention", "arch": "sm_90a", "depth": 100, "pack_heads": True}, HOPPER),
+        ({"kernel": "attention", "arch": "sm_103a", "BK": 64}, BLACKWELL),
+        ({"kernel": "gemm", "arch": "sm_90a", "depth": 64}, ["gemm_sm90"]),
+        ({"kernel": "gemm", "arch": "sm_100a"}, ["gemm_sm100"]),
+        ({"kernel": "gemm"}, ["gemm_sm90", "gemm_sm100"]),
+        ({"kernel": "gemm", "arch": "sm_90"}, ["gemm_sm90", "gemm_sm100"]),
+        ({"arch": "sm_90a", "depth": 512}, [*HOPPER, "gemm_sm90"]),
+        ({"kernel": "gem", "arch": "sm_103a"}, [*BLACKWELL, "gemm_sm100"]),
+        ({"kernel": ["gemm"], "arch": {}}, EVERY),
+        ({"arch": "sm_90"}, EVERY),
+        ({}, EVERY),
     ],
 )
-def test_family_and_architecture_tell_the_model(data: dict[str, Any], models: list[type]) -> None:
-    assert list(models_of(data)) == models
+def test_four_keys_tell_the_design(data: dict[str, Any], designs: list[str]) -> None:
+    found = (model.design.name for model in models_of(data))
+    assert list(dict.fromkeys(found)) == designs
 
 
 GEMM: dict[str, Any] = {"kernel": "gemm", "name": "any", "arch": "sm_90a", "dtype": "bf16"}
@@ -243,9 +246,9 @@ GEMM: dict[str, Any] = {"kernel": "gemm", "name": "any", "arch": "sm_90a", "dtyp
 
 def gemm_with(arch: str = "sm_90a", /, **keys: object) -> GemmKeys:
     config = {**GEMM, "arch": arch, **keys}
-    [model] = models_of(config)
-    assert issubclass(model, GemmKeys)
-    return model.model_validate(config)
+    made = validated(config)
+    assert isinstance(made, GemmKeys)
+    return made
 
 
 @pytest.mark.parametrize("model", [HopperGemmConfig, BlackwellGemmConfig])
@@ -336,14 +339,13 @@ def test_an_activation_is_kept_on_one_line() -> None:
     assert gemm_with(activation=" max(x,\n 0) ").activation == "max(x, 0)"
 
 
-def blackwell_with(**keys: object) -> BlackwellAttentionConfig:
-    return BlackwellAttentionConfig.model_validate({**MINIMAL, "arch": "sm_100a", **keys})
+def blackwell_with(**keys: object) -> Any:
+    return validated({**MINIMAL, "arch": "sm_100a", **keys})
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("arch", "sm_90a"),
         ("dtype", "fp8"),
         ("dtype", "e4m3"),
         ("depth", 500),
@@ -406,7 +408,7 @@ def test_depth_and_type_of_the_output_follow_the_input() -> None:
 @pytest.mark.parametrize("shape", [["batch", "rows"], ["query_heads", "keys"]])
 def test_pages_without_a_size_are_refused_whatever_tensors_are_declared(shape: list[str]) -> None:
     with pytest.raises(ModelError, match="keys: paged needs page_size"):
-        AttentionConfig.model_validate(
+        validated(
             {
                 **MINIMAL,
                 "keys": "paged",

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import validated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fa4gen.designs.common.attention_config import AttentionKeys
     from fa4gen.designs.common.attention_model import AttentionPlan
 
 Keys = dict[str, object]
@@ -63,25 +65,25 @@ _tiles: st.SearchStrategy[Keys] = st.integers(1, 3).flatmap(
     )
 )
 _ANY_CONFIG = st.builds(
-    lambda keys, tile: AttentionConfig.model_validate({**BASE, **keys, **tile}),
+    lambda keys, tile: validated({**BASE, **keys, **tile}),
     st.fixed_dictionaries(_REQUIRED, optional=_OPTIONAL),
     _tiles,
 )
 
 
 @pytest.fixture(scope="session")
-def any_config() -> st.SearchStrategy[AttentionConfig]:
+def any_config() -> st.SearchStrategy[AttentionKeys]:
     """Every config that the schema accepts can come of it; about half cannot work."""
     return _ANY_CONFIG
 
 
 @pytest.fixture(scope="session")
-def config_of() -> Callable[..., AttentionConfig]:
+def config_of() -> Callable[..., AttentionKeys]:
     """config_of(BN=64) is a valid config of depth 128, bf16, with these keys."""
-    return lambda **keys: AttentionConfig.model_validate({**BASE, **keys})
+    return lambda **keys: load_mapping({**BASE, **keys}, "any").config
 
 
 @pytest.fixture(scope="session")
-def plan_of(config_of: Callable[..., AttentionConfig]) -> Callable[..., AttentionPlan]:
+def plan_of(config_of: Callable[..., AttentionKeys]) -> Callable[..., AttentionPlan]:
     """plan_of(BN=64) is the plan of ``config_of(BN=64)``."""
     return lambda **keys: build_plan(config_of(**keys))

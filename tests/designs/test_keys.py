@@ -14,14 +14,13 @@ from fa4gen.designs.registry import DESIGNS, design_for
 from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render
-from fa4gen.strict.kinds import Choice, Converted, Either, Mapping, Scalar
+from tests.designs.values import some_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.common.plans import Plan
-    from fa4gen.strict.kinds import Kind
 
     Built = tuple[Plan, LoadedConfig]
 
@@ -31,41 +30,19 @@ ATTENTION: Keys = {"kernel": "attention", "dtype": "bf16", "depth": 128}
 LATENT: Keys = {"depth": 576, "value_depth": 512, "pack_heads": True}
 GEMM: Keys = {"kernel": "gemm", "dtype": "bf16"}
 BASES: dict[str, Keys] = {
+    "attention_sm90": {**ATTENTION, "arch": "sm_90a"},
+    "attention_sm100": {**ATTENTION, "arch": "sm_100a"},
+    "attention_sm90_depth512": {**ATTENTION, "arch": "sm_90a", "depth": 512, "cta_group": 2},
+    "attention_sm100_depth512": {**ATTENTION, "arch": "sm_100a", "depth": 512, "cta_group": 2},
     "attention_latent": {**ATTENTION, "arch": "sm_90a", **LATENT},
     "attention_latent_sm100": {**ATTENTION, "arch": "sm_100a", **LATENT, "cta_group": 2},
     "attention_decode": {**ATTENTION, "arch": "sm_90a", "pack_heads": True},
-    "attention_sm90_depth512": {**ATTENTION, "arch": "sm_90a", "depth": 512, "cta_group": 2},
-    "attention_sm90": {**ATTENTION, "arch": "sm_90a"},
-    "attention_sm100_depth512": {**ATTENTION, "arch": "sm_100a", "depth": 512, "cta_group": 2},
-    "attention_sm100": {**ATTENTION, "arch": "sm_100a"},
     "gemm_sm90": {**GEMM, "arch": "sm_90a"},
     "gemm_sm100": {**GEMM, "arch": "sm_100a"},
 }
 WITHOUT_EFFECT = {("gemm_sm100", "num_epi_stages")}
 """Without a residual: a sweep may vary both, and the plan says that there are 0 slots."""
 TEMPLATES = open_templates()
-
-
-def some_values(kind: Kind) -> list[Any]:
-    """A few values of a key, the smallest and the largest of a number."""
-    match kind:
-        case Choice(values=values):
-            return list(values)
-        case Scalar(type=python) if python is bool:
-            return [False, True]
-        case Scalar(type=python, limits=limits) if python in (int, float) and limits.le:
-            step = limits.multiple_of or 1
-            low, high = -(-(limits.ge or 0) // step) * step, limits.le // step * step
-            return list(dict.fromkeys(map(python, (low, low + step, low + 2 * step, high))))
-        case Either(kinds=kinds):
-            return [value for one in kinds for value in some_values(one)]
-        case Converted(kind=inner):
-            return some_values(inner)
-        case Mapping(model=model):
-            parts = {key: some_values(field.kind) for key, field in model.model_fields.items()}
-            rows = zip(*parts.values(), strict=True)
-            return [dict(zip(parts, row, strict=True)) for row in rows]
-    return []
 
 
 def built(keys: Keys, design: str) -> Built | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
 import fa4gen
 from fa4gen.config.find import find_configs
-from fa4gen.config.schema import MODELS, architectures, family
 from fa4gen.designs import registry
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.plans import Plan
@@ -21,7 +21,7 @@ from tests.shipped import loaded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.registry import Design, Family
+    from fa4gen.designs.registry import ConfigModel, Design, Family
 
 PACKAGE = Path(fa4gen.__file__).parent
 DOCS = PACKAGE.parent / "docs"
@@ -31,9 +31,8 @@ IDS = [design.name for design in registry.DESIGNS]
 
 @pytest.mark.parametrize("design", registry.DESIGNS, ids=IDS)
 def test_a_row_leads_somewhere(design: Design) -> None:
-    plan, configs = design.plan.load(), [place.load() for place in design.configs]
+    plan = design.plan.load()
     assert design.plan.has(plan)
-    assert configs
     assert design.planner.load().__annotations__["return"] == plan.__name__
     assert open_templates().source(design.template).text
     assert (PACKAGE / "designs" / design.name / "plan.py").is_file()
@@ -41,10 +40,7 @@ def test_a_row_leads_somewhere(design: Design) -> None:
 
     members = {name for name in vars(Tiles) if not name.startswith("_")}
     assert [name for name in members if not hasattr(design.tiles.load(), name)] == []
-    for config in configs:
-        assert design.takes(config)
-        assert family(config) == design.family.name
-        assert set(design.where) <= set(config.model_fields)
+    assert set(design.where) <= set(registry.DECIDING_IN_ARCH)
 
 
 @pytest.mark.parametrize("row", registry.FAMILIES.values(), ids=list(registry.FAMILIES))
@@ -77,12 +73,31 @@ def test_every_folder_and_every_plan_has_one_row() -> None:
     assert len({design.plan for design in registry.DESIGNS}) == len(registry.DESIGNS)
 
 
-def test_every_config_model_has_a_row_for_all_its_configs() -> None:
-    for model in MODELS:
-        rows = [design for design in registry.DESIGNS if design.takes(model)]
-        assert rows, model
-        assert [bool(row.where) for row in rows] == [True] * (len(rows) - 1) + [False]
-        assert architectures(model)
+MODEL_IDS = [f"{model.design.name}-{model.archs[0]}" for model in registry.MODELS]
+
+
+@pytest.mark.parametrize("row", registry.MODELS, ids=MODEL_IDS)
+def test_a_model_takes_the_values_that_decide_on_it(row: ConfigModel) -> None:
+    keys = [key for key in registry.DECIDING if row.values(key)]
+    for key in registry.DECIDING:
+        field = row.load().model_fields.get(key)
+        assert row.values(key) == (None if field is None else get_args(field.annotation)), key
+    for values in product(*(row.values(key) or () for key in keys)):
+        assert registry.models_of(dict(zip(keys, values, strict=True))) == [row]
+
+
+@pytest.mark.parametrize("row", registry.MODELS, ids=MODEL_IDS)
+def test_a_model_has_each_key_of_its_siblings_or_says_why_not(row: ConfigModel) -> None:
+    model = row.load()
+    siblings = [
+        other.load()
+        for other in registry.MODELS
+        if other.design.family is row.design.family and other.archs == row.archs
+    ]
+    keys = {key for other in siblings for key in other.model_fields}
+    assert sorted(fixed.key for fixed in model.FIXED) == sorted(keys - set(model.model_fields))
+    assert all(fixed.values and fixed.because for fixed in model.FIXED)
+    assert bool(model.FIXED) == bool(model.WHAT)
 
 
 def test_shipped_configs_use_every_design() -> None:
@@ -95,7 +110,7 @@ def test_shipped_configs_use_every_design() -> None:
         assert registry.family_of(plan).name == plan.kernel == config.kernel
 
 
-TYPES = {model.__name__ for model in MODELS} | {
+TYPES = {model.load().__name__ for model in registry.MODELS} | {
     cls.__name__
     for design in registry.DESIGNS
     for cls in design.plan.load().__mro__

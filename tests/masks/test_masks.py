@@ -71,10 +71,10 @@ def test_a_recorded_mask_is_read_again(mask) -> None:
 
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
 def test_words_name_the_mask(value) -> None:
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.registry import validated
 
     keys = {"kernel": "attention", "name": "x", "arch": "sm_90a", "dtype": "bf16", "depth": 64}
-    mask = AttentionConfig.model_validate({**keys, "mask": value}).resolved_mask
+    mask = validated({**keys, "mask": value}).resolved_mask
     assert mask_of("none") == NoMask()
     for number in mask.numbers().values():
         assert str(number) in mask.words

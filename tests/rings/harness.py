@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from ml_dtypes import bfloat16
 
-from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import validated
 from fa4gen.emulator import Limits, Program, Report, TensorMap
 from fa4gen.render.environment import open_templates
 from fa4gen.render.instructions import FAMILIES
@@ -59,9 +59,11 @@ class Variant:
 def render(file: str, cta_group: int = 1, **tables: Any) -> str:
     """The source of a kernel file over the shipped templates."""
     plan = build_plan(
-        BlackwellAttentionConfig(
-            kernel="attention", name="pipelines", arch=ARCH, dtype="bf16", depth=128,
-            cta_group=cta_group,
+        validated(
+            {
+            "kernel": "attention", "name": "pipelines", "arch": ARCH, "dtype": "bf16", "depth": 128,
+            "cta_group": cta_group,
+            }
         )
     )  # fmt: skip
     assert plan.shared[0].alignment == 1024

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
-from fa4gen.config.schema import BlackwellAttentionConfig
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import validated
 from fa4gen.emulator import Program, Report, TensorMap
 from fa4gen.errors import CompileError
 from fa4gen.render.environment import open_templates
@@ -79,8 +79,15 @@ LOGGED = {
 
 
 def source() -> str:
-    config = BlackwellAttentionConfig(
-        kernel="attention", name="pipelines", arch=ARCH, dtype="bf16", depth=512, cta_group=2
+    config = validated(
+        {
+            "kernel": "attention",
+            "name": "pipelines",
+            "arch": ARCH,
+            "dtype": "bf16",
+            "depth": 512,
+            "cta_group": 2,
+        }
     )
     template = open_templates(FOLDER).environment().get_template("depth512.cu.j2")
     return template.render(

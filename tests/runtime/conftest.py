@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import validated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def make_plan(**keys: Any) -> AttentionPlan:
     config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
     config |= {"depth": 128, **keys}
-    kind = AttentionConfig if config["arch"] == "sm_90a" else BlackwellAttentionConfig
-    return build_plan(kind(**config))
+    return build_plan(validated(config))
 
 
 @pytest.fixture(name="make_plan")

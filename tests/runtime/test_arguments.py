@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import (
     Arguments,
@@ -25,7 +25,7 @@ GAP = 1 << 32
 
 def make_plan(**keys):
     config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(AttentionConfig(**{**config, "depth": 128, **keys}))
+    return build_plan(validated({**config, "depth": 128, **keys}))
 
 
 PLAN = make_plan()

@@ -7,8 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import AttentionKernel, scalar_values
@@ -19,7 +19,7 @@ from fa4gen.runtime.tensor_view import TensorView
 
 def plan_of(**keys):
     config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(AttentionConfig(**{**config, "depth": 64, **keys}))
+    return build_plan(validated({**config, "depth": 64, **keys}))
 
 
 def checked_arguments(plan):

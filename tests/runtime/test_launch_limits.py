@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.device import DeviceInfo
 from fa4gen.runtime.launch_limits import check_count, check_device
@@ -13,7 +13,7 @@ from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from tests.vendoring.launcher.shipped import shipped_plans
 
 PLAN = build_plan(
-    AttentionConfig.model_validate(
+    validated(
         {"kernel": "attention", "name": "test", "arch": "sm_90a", "dtype": "bf16", "depth": 128}
     )
 )

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.model import Parameter
+from fa4gen.designs.registry import validated
 from fa4gen.runtime.parameters import SLOT_ALIGNMENT, pack, to_bytes
 
 MAP = bytes(range(128))
@@ -69,9 +69,11 @@ def test_integers_come_back(small, large):
 @pytest.mark.parametrize("softcap", [None, 30.0])
 def test_every_parameter_type_of_the_plans_is_known(epilogue, softcap):
     plan = build_plan(
-        AttentionConfig(
-            kernel="attention", name="probe", arch="sm_90a", dtype="bf16", depth=128,
-            epilogue=epilogue, softcap=softcap, overlap_epilogue=False,
+        validated(
+            {
+            "kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16", "depth": 128,
+            "epilogue": epilogue, "softcap": softcap, "overlap_epilogue": False,
+            }
         )
     )  # fmt: skip
     sizes = {"TensorMap": 128, "*": 8, "int32": 4, "int64": 8, "float": 4}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.tensor_maps import END_ROW
+from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import AttentionKernel, scalar_values
@@ -24,7 +24,7 @@ GAP = 1 << 32
 
 def plan_of(**keys: Any) -> Any:
     config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(AttentionConfig(**{**config, "depth": 128, "batching": "ragged", **keys}))
+    return build_plan(validated({**config, "depth": 128, "batching": "ragged", **keys}))
 
 
 PLAN = plan_of()
@@ -113,7 +113,7 @@ def test_wrong_arguments_are_refused(changes: dict[str, Any], says: str) -> None
 @pytest.mark.parametrize("offsets", ["of 5 sequences", "none"])
 def test_scales_are_of_each_sequence_and_key_head(offsets: str) -> None:
     keys = {"kernel": "attention", "name": "probe", "arch": "sm_100a", "dtype": "fp8_e4m3"}
-    plan = build_plan(BlackwellAttentionConfig(**{**keys, "depth": 128, "batching": "ragged"}))  # type: ignore[arg-type]
+    plan = build_plan(validated({**keys, "depth": 128, "batching": "ragged"}))
     scale = array((5, 2), 9, "float32", 4)
     fp8: dict[str, Any] = {}
     for i, (name, rows, heads) in enumerate((("query", 100, 8), ("key", 70, 2), ("value", 70, 2))):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import validated
 from fa4gen.runtime.schedule import (
     FULL_TILE_COST,
     GROUP_L2_BYTES,
@@ -29,9 +29,12 @@ from fa4gen.runtime.schedule import (
 
 def plan_of(depth, mask, cta_group, scheduler):
     return build_plan(
-        AttentionConfig(
-            kernel="attention", name="probe", arch="sm_90a", dtype="bf16", depth=depth,
-            mask=mask, cta_group=cta_group, scheduler=scheduler, num_kv_stages=1,
+        validated(
+            {
+            "kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16",
+            "depth": depth, "mask": mask, "cta_group": cta_group, "scheduler": scheduler,
+            "num_kv_stages": 1,
+            }
         )
     )  # fmt: skip
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import AttentionConfig
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError, MissingCapabilityError
 from fa4gen.runtime.device import device_count, load_cupy, load_driver
 from fa4gen.runtime.tensor_map import describe, encode
@@ -18,7 +18,7 @@ from fa4gen.runtime.tensor_view import TensorView
 
 def plan_of(**keys):
     config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(AttentionConfig(**{**config, "depth": 128, **keys}))
+    return build_plan(validated({**config, "depth": 128, **keys}))
 
 
 PLANS = [

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import validated
 from fa4gen.verify.precision import Precision
 from fa4gen.verify.rounding import from_bits, round_to, to_bits
 
@@ -214,8 +214,7 @@ class NumpyBackend:
 def make_plan(**keys: Any) -> AttentionPlan:
     config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
     config |= {"depth": 64, **keys}
-    kind = AttentionConfig if config["arch"] == "sm_90a" else BlackwellAttentionConfig
-    return build_plan(kind(**config))
+    return build_plan(validated(config))
 
 
 @pytest.fixture(name="make_plan")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_decode.config import DecodeConfig
     from fa4gen.designs.common.candidates import Changes
 
 KEYS = ("packed_rows",)
 
 
-def candidates(config: AttentionConfig) -> Iterator[Changes]:
+def candidates(config: DecodeConfig) -> Iterator[Changes]:
     """Yield what to try, in order."""
     del config
     yield from ()

@@ -14,16 +14,16 @@ from fa4gen.designs.attention_decode.tables import (
     decode_tensor_maps,
     summarise,
 )
-from fa4gen.designs.attention_decode.values import DIVISIONS, decide
+from fa4gen.designs.attention_decode.values import decide
 from fa4gen.designs.common.assemble import Tables, assemble
 from fa4gen.designs.common.decode_model import MOST_CTAS, MOST_SEQUENCES
 from fa4gen.designs.common.decode_parameters import decode_parameters
 from fa4gen.designs.common.float32 import as_float32_constant
 from fa4gen.designs.common.refusal import refuse_faults
-from fa4gen.designs.registry import faults_of
 
 if TYPE_CHECKING:
-    from fa4gen.designs.attention_decode.values import DecodeConfig, Values
+    from fa4gen.designs.attention_decode.config import DecodeConfig
+    from fa4gen.designs.attention_decode.values import Values
     from fa4gen.designs.common.refusal import Fault
 
 
@@ -32,7 +32,7 @@ def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:
 
     Raises ConfigError with the reason and suggested fixes for what cannot work.
     """
-    refuse_faults(config, faults_of)
+    refuse_faults(config)
     values, choices = decide(config, most_stages)
     return assemble(
         DecodeAttentionPlan,
@@ -40,6 +40,7 @@ def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:
         choices,
         _tables(values),
         named_barriers=_named_barriers(config),
+        cta_group=1,
         scheduler="static",
         epilogue="direct",
         mixed_tile_heights=False,
@@ -76,4 +77,4 @@ def _tables(values: Values) -> Tables:
 def find_faults(config: DecodeConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
-    return [*broken_rules(config), *(exceeded_limits(values) if config.depth in DIVISIONS else ())]
+    return [*broken_rules(config), *exceeded_limits(values)]

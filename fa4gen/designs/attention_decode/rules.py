@@ -1,11 +1,10 @@
-"""What a config may say of a decode kernel: many keys of other designs have no meaning here."""
+"""What a config may not ask of a decode kernel, and suggested fixes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_decode.values import (
-    DIVISIONS,
     FP8_DIVISIONS,
     MMA_ROWS,
     WIDE_DIVISIONS,
@@ -13,27 +12,24 @@ from fa4gen.designs.attention_decode.values import (
 )
 from fa4gen.designs.common.decode_model import WGMMA_ROWS
 from fa4gen.designs.common.decode_rules import (
-    DECODE_KEYS,
+    other_output,
     refused_expressions,
     unpacked,
     unsupported_batching,
 )
-from fa4gen.designs.common.fixed_keys import other_values
 from fa4gen.designs.common.refusal import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.attention_decode.values import DecodeConfig
+    from fa4gen.designs.attention_decode.config import DecodeConfig
 
 
 def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
-    """Yield every key with a value that does not go with packed heads."""
-    fixed = [rule for rule in DECODE_KEYS if rule.key in type(config).model_fields]
-    yield from other_values(config, "pack_heads: true", fixed)
+    """Yield what the config asks for that does not go with packed heads."""
     yield from _element_types(config)
     yield from _scales(config)
-    if config.depth in DIVISIONS and config.split_keys != "auto":
+    if config.split_keys != "auto":
         division = division_of(config)
         block, keys = division.parts * division.keys, config.split_keys.keys
         if keys % block:
@@ -91,15 +87,6 @@ def _scales(config: DecodeConfig) -> Iterator[Fault]:
 
 
 def _element_types(config: DecodeConfig) -> Iterator[Fault]:
-    if config.dtype == "fp8_e4m3":
-        yield Fault(
-            kind="fp8 of packed heads",
-            message="dtype: fp8_e4m3 with pack_heads is not supported yet: mma.sync multiplies "
-            "bf16 or fp16",
-            keys=("dtype", "pack_heads"),
-            remedies=([{"dtype": "bf16"}], [unpacked(config)]),
-        )
-        return
     unscaled = {"kv_dtype": "auto", **({} if config.kv_scale == "auto" else {"kv_scale": "auto"})}
     if config.resolved_kv_dtype != config.dtype and config.packed_rows == WGMMA_ROWS:
         yield Fault(
@@ -120,12 +107,4 @@ def _element_types(config: DecodeConfig) -> Iterator[Fault]:
             keys=("kv_dtype", "depth"),
             remedies=([{"kv_dtype": "auto"}],),
         )
-    out = getattr(config, "out_dtype", "auto")
-    if out not in ("auto", config.dtype):
-        yield Fault(
-            kind="output of packed heads",
-            message=f"out_dtype: {out} with pack_heads is not supported yet: the output is "
-            f"{config.dtype}, as the query",
-            keys=("out_dtype", "pack_heads"),
-            remedies=([{"out_dtype": "auto"}], [unpacked(config)]),
-        )
+    yield from other_output(config, getattr(config, "out_dtype", "auto"))

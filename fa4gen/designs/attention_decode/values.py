@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
+from fa4gen.designs.attention_decode.config import DecodeConfig
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.decode_model import FLOAT_BYTES, WARP, WGMMA_ROWS
 from fa4gen.designs.common.decode_parameters import note_shares
@@ -36,9 +36,6 @@ MAX_STAGES: Final = 16
 """The schema's limit on Hopper; no more fit on any."""
 RESCALE_THRESHOLD: Final = 8.0
 """In powers of two."""
-
-
-DecodeConfig = AttentionConfig | BlackwellAttentionConfig
 
 
 @dataclass(frozen=True)
@@ -215,6 +212,10 @@ def decide(
     """
     log = ChoiceLog(config)
     take_keys(config, log)
+    log.take("kv_dtype", config.kv_dtype, config.dtype, "as dtype")
+    if config.resolved_kv_dtype != config.dtype:
+        reason = "each sequence has a scale for every key head"
+        log.take("kv_scale", config.kv_scale, config.resolved_kv_scale, reason)
     rows = log.take(
         "packed_rows",
         config.packed_rows,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_latent.config import LatentConfig
     from fa4gen.designs.common.candidates import Changes
 
 KEYS = ()
 
 
-def candidates(config: AttentionConfig) -> Iterator[Changes]:
+def candidates(config: LatentConfig) -> Iterator[Changes]:
     """Yield what to try, in order."""
     del config
     yield from ()

@@ -17,20 +17,19 @@ from fa4gen.designs.common.assemble import Tables, assemble
 from fa4gen.designs.common.latent import latent_parameters, latent_tensor_maps
 from fa4gen.designs.common.latent_values import latent_fields
 from fa4gen.designs.common.refusal import refuse_faults
-from fa4gen.designs.registry import faults_of
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_latent.config import LatentConfig
     from fa4gen.designs.attention_latent.values import LatentValues
     from fa4gen.designs.common.refusal import Fault
 
 
-def plan_attention_latent(config: AttentionConfig) -> LatentAttentionPlan:
+def plan_attention_latent(config: LatentConfig) -> LatentAttentionPlan:
     """Plan latent attention for sm_90a.
 
     Raises ConfigError with the reason and suggested fixes for what cannot work.
     """
-    refuse_faults(config, faults_of)
+    refuse_faults(config)
     values, choices = decide(config)
     registers = values.registers
     of_line = config.has_tile_lengths or not values.split_blocks
@@ -41,6 +40,7 @@ def plan_attention_latent(config: AttentionConfig) -> LatentAttentionPlan:
         choices,
         _tables(values),
         named_barriers=(("consumer_barrier", 1), (second, 2), ("scores_barrier", 3)),
+        cta_group=1,
         **latent_fields(values),
         producer_registers=registers.producer,
         consumer_registers=registers.consumer,
@@ -63,6 +63,6 @@ def _tables(values: LatentValues) -> Tables:
     )
 
 
-def find_faults(config: AttentionConfig) -> list[Fault]:
+def find_faults(config: LatentConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work."""
     return list(broken_rules(config))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_latent.config import LatentConfig
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.decode_model import WGMMA_ROWS
 from fa4gen.designs.common.decode_parameters import note_shares
@@ -29,7 +29,7 @@ PART_PANELS: Final = 2
 
 
 @dataclass(frozen=True)
-class LatentValues(LatentBlocks[AttentionConfig]):
+class LatentValues(LatentBlocks[LatentConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
     packed_rows: int
@@ -100,15 +100,12 @@ class LatentValues(LatentBlocks[AttentionConfig]):
         return BLOCK_KEYS * self.element_bytes // 4
 
 
-def decide(config: AttentionConfig) -> tuple[LatentValues, tuple[Choice, ...]]:
+def decide(config: LatentConfig) -> tuple[LatentValues, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here."""
     log = ChoiceLog(config)
     take_keys(config, log)
-    rows = log.take("packed_rows", config.packed_rows, WGMMA_ROWS, "the rows of a wgmma")
-    values = LatentValues(config, STAGES, config.rescale_threshold, rows)
+    values = LatentValues(config, STAGES, config.rescale_threshold, WGMMA_ROWS)
     log.note("BM", values.BM, "derived", "packed_rows")
     log.note("BN", values.BN, "derived", "blocks are the warpgroups' in turn")
-    reason = f"a block of {values.block_bytes} bytes for each warpgroup"
-    stages = log.take("num_kv_stages", config.num_kv_stages, STAGES, reason)
     note_shares(config, log)
-    return LatentValues(config, stages, config.rescale_threshold, rows), log.rows
+    return values, log.rows

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.attention_latent_sm100.config import LatentPairConfig
     from fa4gen.designs.common.candidates import Changes
 
 KEYS = ()
 
 
-def candidates(config: BlackwellAttentionConfig) -> Iterator[Changes]:
+def candidates(config: LatentPairConfig) -> Iterator[Changes]:
     """Yield what to try, in order."""
     del config
     yield from ()

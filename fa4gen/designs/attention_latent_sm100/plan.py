@@ -15,22 +15,21 @@ from fa4gen.designs.common.latent import latent_parameters, latent_tensor_maps
 from fa4gen.designs.common.latent_values import latent_fields
 from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.common.tensor_memory import allocated_columns
-from fa4gen.designs.registry import faults_of
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.attention_latent_sm100.config import LatentPairConfig
     from fa4gen.designs.common.refusal import Fault
 
 NAMED_BARRIERS = (("consumer_barrier", 1), ("exchange_barrier", 2), ("line_barrier", 3))
 """Ids of the hardware's barriers; 0 is __syncthreads. The last one where there are lengths."""
 
 
-def plan_attention_latent_sm100(config: BlackwellAttentionConfig) -> LatentPairPlan:
+def plan_attention_latent_sm100(config: LatentPairConfig) -> LatentPairPlan:
     """Plan latent attention for sm_100a or sm_103a.
 
     Raises ConfigError with the reason and suggested fixes for what cannot work.
     """
-    refuse_faults(config, faults_of)
+    refuse_faults(config)
     values, choices = decide(config)
     tensor_memory = tensor_memory_regions(values)
     tables = Tables(
@@ -58,6 +57,6 @@ def plan_attention_latent_sm100(config: BlackwellAttentionConfig) -> LatentPairP
     )
 
 
-def find_faults(config: BlackwellAttentionConfig) -> list[Fault]:
+def find_faults(config: LatentPairConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work."""
     return list(broken_rules(config))

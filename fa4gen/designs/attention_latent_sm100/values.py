@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.attention_latent_sm100.config import LatentPairConfig
 from fa4gen.designs.common.blackwell_values import take_rescale_threshold
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.decode_parameters import note_shares
@@ -27,7 +27,7 @@ ISSUING_WARPS: Final = 3
 
 
 @dataclass(frozen=True)
-class LatentPairValues(LatentBlocks[BlackwellAttentionConfig]):
+class LatentPairValues(LatentBlocks[LatentPairConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
     @property
@@ -91,17 +91,13 @@ class LatentPairValues(LatentBlocks[BlackwellAttentionConfig]):
         return 32
 
 
-def decide(config: BlackwellAttentionConfig) -> tuple[LatentPairValues, tuple[Choice, ...]]:
+def decide(config: LatentPairConfig) -> tuple[LatentPairValues, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here."""
     log = ChoiceLog(config)
     take_keys(config, log)
-    because = "a product of 128 rows over a pair of CTAs"
-    log.take("packed_rows", config.packed_rows, PAIR_ROWS, because)
+    log.note("packed_rows", PAIR_ROWS, "derived", "a product of 128 rows over a pair of CTAs")
     log.note("BM", PAIR_ROWS, "derived", "packed_rows")
     log.note("BN", BLOCK_KEYS, "derived", "two blocks fit shared memory beside the query")
     values = LatentPairValues(config, STAGES, take_rescale_threshold(config, log))
-    reason = f"a block takes {values.key_bytes} + {values.value_bytes} bytes of each CTA"
-    log.take("num_kv_stages", config.num_kv_stages, STAGES, reason)
-    log.take("num_qk_stages", config.num_qk_stages, PARTS, "keys of the next block but one follow")
     note_shares(config, log, "pair")
     return values, log.rows

@@ -9,7 +9,7 @@ from fa4gen.designs.attention_sm100.values import TILE_ROWS, fma_share, preferre
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
     from fa4gen.designs.common.candidates import Changes
 
 KEYS = ("BN", "exp2_fma_share", "registers", "BM")

@@ -23,7 +23,7 @@ from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.common.tensor_memory import allocated_columns
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
     from fa4gen.designs.attention_sm100.values import Values
     from fa4gen.designs.common.refusal import Fault
 
@@ -37,7 +37,7 @@ def plan_attention_sm100(config: BlackwellAttentionConfig) -> FA4Config:
 
     Raises ConfigError with the arithmetic and suggested fixes for what cannot work.
     """
-    refuse_faults(config, find_faults)
+    refuse_faults(config)
     values, choices = decide(config, ROOM)
     tensor_memory = tensor_memory_regions(values)
     return assemble(

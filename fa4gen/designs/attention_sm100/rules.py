@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
-from fa4gen.designs.attention_sm100.values import KEY_STEP, TILE_ROWS, are_parts_of, panel_columns
+from fa4gen.designs.attention_sm100.values import KEY_STEP, are_parts_of, panel_columns
 from fa4gen.designs.common.limits import range_of_fp8
 from fa4gen.designs.common.refusal import Changes, Fault
 
@@ -17,25 +17,12 @@ if TYPE_CHECKING:
 
 def broken_rules(values: Values) -> Iterator[Fault]:
     """Yield what the config asks for that does not go together."""
-    yield from _rows(values)
     yield from _parts_of_depth(values)
     yield from _parts_of_keys(values)
     yield from _fused_ring(values)
     yield from _staging(values)
     yield from _pair(values)
     yield from range_of_fp8(values)
-
-
-def _rows(values: Values) -> Iterator[Fault]:
-    if values.config.BM == TILE_ROWS // 2:
-        yield Fault(
-            kind="rows of a query tile",
-            message=f"BM: {TILE_ROWS // 2} query rows a CTA are for depth 512; at depth "
-            f"{values.depth} a query tile has {TILE_ROWS} rows",
-            keys=("BM",),
-            remedies=([{"BM": TILE_ROWS}], [{"BM": "auto"}]),
-            last_resort=back_to_auto(values.config),
-        )
 
 
 def _parts_of_depth(values: Values) -> Iterator[Fault]:

@@ -9,7 +9,7 @@ from fa4gen.designs.common import limits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
     from fa4gen.designs.common.refusal import Changes
 
 DECIDED_TOGETHER = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
 from fa4gen.designs.common.blackwell_attention import OUT_BYTES
 from fa4gen.designs.common.blackwell_values import (
     BlackwellAttentionValues,
@@ -18,7 +19,6 @@ from fa4gen.designs.common.values import take_keys, take_out_dtype
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.config.schema import BlackwellAttentionConfig
     from fa4gen.designs.common.model import Choice
     from fa4gen.designs.common.values import Scheduler
 
@@ -42,7 +42,7 @@ WIDE_QUERIES = RoleSplit(184, 64, 80)
 
 
 @dataclass(frozen=True)
-class Values(BlackwellAttentionValues):
+class Values(BlackwellAttentionValues[BlackwellAttentionConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
     num_qo: int
@@ -51,6 +51,11 @@ class Values(BlackwellAttentionValues):
     num_qk_stages: int
     num_pv_stages: int
     output_staging: OutputStaging
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two CTAs work together."""
+        return self.config.cta_group == 2
 
     @property
     def depth(self) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
     from fa4gen.designs.common.candidates import Changes
 
 KEYS = ("registers", "exp2_fma_share")
@@ -19,7 +19,7 @@ SPLITS = (
 """After the plan's own: more for the softmax, or fewer, with which ptxas loads less far ahead."""
 
 
-def candidates(config: BlackwellAttentionConfig) -> Iterator[Changes]:
+def candidates(config: BlackwellPairAttentionConfig) -> Iterator[Changes]:
     """Yield what to try, in order."""
     del config
     for registers in SPLITS:

@@ -33,19 +33,19 @@ from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.common.tensor_memory import allocated_columns
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
     from fa4gen.designs.common.refusal import Fault
 
 NAMED_BARRIERS = (("exchange_barrier", 1), ("epilogue_barrier", 2))
 """Ids of the hardware's barriers; 0 is __syncthreads."""
 
 
-def plan_attention_sm100_depth512(config: BlackwellAttentionConfig) -> Depth512Config:
+def plan_attention_sm100_depth512(config: BlackwellPairAttentionConfig) -> Depth512Config:
     """Plan attention forward at depth 512 for sm_100a or sm_103a.
 
     Raises ConfigError with the arithmetic and suggested fixes for what cannot work.
     """
-    refuse_faults(config, find_faults)
+    refuse_faults(config)
     values, choices = decide(config, most_stages)
     tensor_memory = tensor_memory_regions()
     tables = Tables(
@@ -82,7 +82,7 @@ def plan_attention_sm100_depth512(config: BlackwellAttentionConfig) -> Depth512C
     )
 
 
-def find_faults(config: BlackwellAttentionConfig) -> list[Fault]:
+def find_faults(config: BlackwellPairAttentionConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
     return list(faults(values))

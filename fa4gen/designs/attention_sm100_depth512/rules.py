@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100_depth512.memory import attention_regions
 from fa4gen.designs.attention_sm100_depth512.values import (
-    FIXED,
     MAX_STAGES,
     NUM_THREADS,
     PART,
-    REASONS,
     ROW_REGISTERS,
 )
 from fa4gen.designs.common import limits
@@ -25,22 +23,9 @@ if TYPE_CHECKING:
 
 def faults(values: Values) -> Iterator[Fault]:
     """Yield what the config asks for that cannot work."""
-    yield from _geometry(values)
     yield from _stages(values)
     yield from _registers(values)
     yield from limits.range_of_fp8(values)
-
-
-def _geometry(values: Values) -> Iterator[Fault]:
-    for key, value in FIXED.items():
-        asked = getattr(values.config, key)
-        if asked not in ("auto", value):
-            yield Fault(
-                kind=f"geometry: {key}",
-                message=f"{key}: at depth 512 it is {value}, got {asked}: {REASONS[key]}",
-                keys=(key,),
-                remedies=([{key: value}],),
-            )
 
 
 def _stages(values: Values) -> Iterator[Fault]:

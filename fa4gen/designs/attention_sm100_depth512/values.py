@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
 from fa4gen.designs.common.blackwell_attention import OUT_BYTES
 from fa4gen.designs.common.blackwell_values import (
     BlackwellAttentionValues,
@@ -18,7 +19,6 @@ from fa4gen.designs.common.values import take_keys, take_out_dtype
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.config.schema import BlackwellAttentionConfig
     from fa4gen.designs.common.model import Choice
 
 DEPTH = 512
@@ -34,32 +34,10 @@ ROW_REGISTERS = 2
 SPLIT = RoleSplit(216, 128, 64)
 MAX_STAGES = 11
 """One warp initialises 10 + 2 * stages barriers, each lane one of them."""
-FIXED: dict[str, object] = {
-    "cta_group": 2,
-    "value_depth": DEPTH,
-    "BM": CTA_ROWS,
-    "BN": BLOCK_KEYS,
-    "kv_ring": "fused",
-    "num_qk_stages": DEPTH // PART,
-    "num_pv_stages": BLOCK_KEYS // PART,
-    "output_staging": "query",
-}
-"""What the geometry leaves no choice for, and why in ``REASONS``."""
-REASONS = {
-    "cta_group": "an output of 64 x 512 float32 fills half of tensor memory: a pair shares the "
-    "keys",
-    "value_depth": "the two halves of the output have 256 columns each",
-    "BM": "each CTA has half of the rows of a product of 128",
-    "BN": "two buffers of scores for 256 keys fill the other half of tensor memory",
-    "kv_ring": "parts of keys and values have one size",
-    "num_qk_stages": "a slot holds 128 columns of 128 keys",
-    "num_pv_stages": "a slot holds 128 columns of 128 keys",
-    "output_staging": "shared memory has no room beside queries, P and slots",
-}
 
 
 @dataclass(frozen=True)
-class Values(BlackwellAttentionValues):
+class Values(BlackwellAttentionValues[BlackwellPairAttentionConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
     @property
@@ -90,13 +68,11 @@ class Values(BlackwellAttentionValues):
 
 
 def decide(
-    config: BlackwellAttentionConfig, most_stages: Callable[[Values], int]
+    config: BlackwellPairAttentionConfig, most_stages: Callable[[Values], int]
 ) -> tuple[Values, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here."""
     log = ChoiceLog(config)
     take_keys(config, log)
-    for key, value in FIXED.items():
-        log.take(key, getattr(config, key), value, REASONS[key])
     take_out_dtype(config, log)
     values = Values(
         config=config,

@@ -11,7 +11,7 @@ from fa4gen.designs.common.roles import split_keys
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
     from fa4gen.designs.common.candidates import Changes
 
 KEYS = ("BN", "num_consumer_warpgroups", "num_pv_chunks_in_flight", "overlap_epilogue", "registers")
@@ -20,7 +20,7 @@ FEW_KEYS = (64, 32, 16)
 """Of a block of fewer warpgroups: tried where nothing of the measured number compiles clean."""
 
 
-def candidates(config: AttentionConfig) -> Iterator[Changes]:
+def candidates(config: HopperAttentionConfig) -> Iterator[Changes]:
     """Yield what to try, in order."""
     tuning = tuning_of(config)
     least = _least(tuning.num_consumer_warpgroups)

@@ -24,17 +24,17 @@ from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.designs.common.values import hopper_attention_fields
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
     from fa4gen.designs.attention_sm90.values import Values
     from fa4gen.designs.common.refusal import Fault
 
 
-def plan_attention_sm90(config: AttentionConfig) -> HopperAttentionPlan:
+def plan_attention_sm90(config: HopperAttentionConfig) -> HopperAttentionPlan:
     """Plan attention forward for sm_90a.
 
     Raises ConfigError with the arithmetic and suggested fixes for what cannot work.
     """
-    refuse_faults(config, find_faults)
+    refuse_faults(config)
     values, choices = decide(config, most_stages)
     plan = assemble(
         HopperAttentionPlan,
@@ -65,7 +65,7 @@ def _tables(values: Values) -> Tables:
     )
 
 
-def find_faults(config: AttentionConfig) -> list[Fault]:
+def find_faults(config: HopperAttentionConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
     return [*broken_rules(values), *exceeded_limits(values)]

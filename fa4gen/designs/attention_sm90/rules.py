@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MAX_BLOCK, WARPGROUP_ROWS
-from fa4gen.designs.common.fixed_keys import yaml_word
 from fa4gen.designs.common.limits import turns_of_one
 from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.yaml_words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
     from fa4gen.designs.attention_sm90.values import Values
 
 
@@ -41,7 +41,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
         yield from _broken_chunk_rules(values, config.num_pv_chunks_in_flight)
 
 
-def with_warpgroups(config: AttentionConfig, warpgroups: int) -> Changes:
+def with_warpgroups(config: HopperAttentionConfig, warpgroups: int) -> Changes:
     """Return the changes that make it so many consumer warpgroups, by the keys that are given."""
     changes = {}
     if config.BM != "auto":
@@ -69,7 +69,7 @@ def _tiles_of_several_heads(values: Values) -> Iterator[Fault]:
     keys = tuple(key for key, has in asked.items() if has)
     if not keys:
         return
-    words = ", ".join(f"{key}: {yaml_word(getattr(config, key))}" for key in keys)
+    words = ", ".join(f"{key}: {shown(getattr(config, key))}" for key in keys)
     yield Fault(
         kind="tiles of several heads",
         message=f"tile_heads: {config.tile_heads} is for dense batches, masks by the ends of what "

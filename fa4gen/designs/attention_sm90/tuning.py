@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
 """Depth 192 with values of 128 columns, whatever the mask: the output of depth 128."""
 
 
-def tuning_of(config: AttentionConfig) -> Tuning:
+def tuning_of(config: HopperAttentionConfig) -> Tuning:
     """Return the measured values for the depth and mask of ``config``."""
     mask, depths = config.resolved_mask, (config.depth, config.resolved_value_depth)
     depth = max(depths)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 from fa4gen.designs.attention_sm90.tuning import Tuning, tuning_of
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.hardware import ARCHITECTURES
@@ -36,7 +36,7 @@ LARGER_LOADERS = {2: RegisterSplit(40, 232), 3: RegisterSplit(56, 152)}
 
 
 @dataclass(frozen=True)
-class Values(DesignValues[AttentionConfig]):
+class Values(DesignValues[HopperAttentionConfig]):
     """A config with every ``auto`` decided, and the sizes that follow directly."""
 
     BN: int
@@ -48,6 +48,11 @@ class Values(DesignValues[AttentionConfig]):
     epilogue: Epilogue
     scheduler: Scheduler
     registers: RegisterSplit
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two CTAs work together."""
+        return self.config.cta_group == 2
 
     @property
     def BM(self) -> int:  # noqa: N802
@@ -108,7 +113,7 @@ class Values(DesignValues[AttentionConfig]):
 
 
 def decide(
-    config: AttentionConfig, most_stages: Callable[[Values], int]
+    config: HopperAttentionConfig, most_stages: Callable[[Values], int]
 ) -> tuple[Values, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here.
 
@@ -158,7 +163,7 @@ def decide(
     return replace(values, num_kv_stages=stages), log.rows
 
 
-def _free_registers(config: AttentionConfig, registers: RegisterSplit, block: int) -> int:
+def _free_registers(config: HopperAttentionConfig, registers: RegisterSplit, block: int) -> int:
     """Return the registers left after output, scores of ``block`` keys and row state.
 
     Less than nothing where they do not fit: the least that a consumer needs, whatever it computes.
@@ -167,7 +172,7 @@ def _free_registers(config: AttentionConfig, registers: RegisterSplit, block: in
     return most - config.resolved_value_depth // 2 - block // 2 - ROW_REGISTERS
 
 
-def _overlaps_epilogue(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> bool:
+def _overlaps_epilogue(config: HopperAttentionConfig, tuning: Tuning, log: ChoiceLog) -> bool:
     """Return whether the next tile's first Q.K goes before this tile's output."""
     reason, default = "measured for this depth", tuning.overlap_epilogue
     if config.epilogue == "tma_store":
@@ -175,7 +180,7 @@ def _overlaps_epilogue(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) 
     return log.take("overlap_epilogue", config.overlap_epilogue, default, reason)
 
 
-def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
+def _warpgroups(config: HopperAttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
     """Consumer warpgroups; they and BM fix each other."""
     if config.BM != "auto":
         log.note("BM", config.BM, "config")
@@ -196,21 +201,21 @@ def _warpgroups(config: AttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
     return warpgroups
 
 
-def _registers(config: AttentionConfig, warpgroups: int) -> RegisterSplit:
+def _registers(config: HopperAttentionConfig, warpgroups: int) -> RegisterSplit:
     if config.registers == "auto":
         larger = warpgroups == 2 and _has_busy_loader(config)
         return LARGER_LOADERS[warpgroups] if larger else default_registers(warpgroups)
     return RegisterSplit(config.registers.producer, config.registers.consumer)
 
 
-def _has_busy_loader(config: AttentionConfig) -> bool:
+def _has_busy_loader(config: HopperAttentionConfig) -> bool:
     """Whether the loader multicasts, keeps its place in an order of windows, or reads lists."""
     static_window = config.scheduler == "static" and config.resolved_mask.FIRST is not None
     return config.cta_group == 2 or static_window or config.lists_blocks
 
 
 def _block(
-    config: AttentionConfig,
+    config: HopperAttentionConfig,
     tuning: Tuning,
     registers: RegisterSplit,
     free: Callable[[int], int],
@@ -230,7 +235,7 @@ def _block(
 
 
 def _chunks_in_flight(
-    config: AttentionConfig, tuning: Tuning, free: int, block: int, log: ChoiceLog
+    config: HopperAttentionConfig, tuning: Tuning, free: int, block: int, log: ChoiceLog
 ) -> int:
     if config.overlap:
         fit = max(0, free) // PROBABILITY_REGISTERS
@@ -242,7 +247,7 @@ def _chunks_in_flight(
     return taken if config.overlap else 0
 
 
-def _scheduler(config: AttentionConfig, log: ChoiceLog) -> Scheduler:
+def _scheduler(config: HopperAttentionConfig, log: ChoiceLog) -> Scheduler:
     if config.cta_group == 1:
         return log.take(
             "scheduler", config.scheduler, "dynamic", "tiles go to whichever CTA is free"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_sm90_depth512.config import HopperPairAttentionConfig
     from fa4gen.designs.common.candidates import Changes
 
 KEYS = ("scheduler", "registers")
@@ -17,7 +17,7 @@ SPLITS: tuple[Changes, ...] = (
 )
 
 
-def candidates(config: AttentionConfig) -> Iterator[Changes]:
+def candidates(config: HopperPairAttentionConfig) -> Iterator[Changes]:
     """Yield what to try, in order."""
     del config
     yield from SPLITS

@@ -8,7 +8,6 @@ from fa4gen.designs.attention_sm90_depth512.barriers import pair_barriers
 from fa4gen.designs.attention_sm90_depth512.limits import exceeded_limits
 from fa4gen.designs.attention_sm90_depth512.memory import pair_regions
 from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
-from fa4gen.designs.attention_sm90_depth512.rules import broken_rules
 from fa4gen.designs.attention_sm90_depth512.tables import (
     pair_parameters,
     pair_roles,
@@ -32,16 +31,16 @@ from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.designs.common.values import hopper_attention_fields
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_sm90_depth512.config import HopperPairAttentionConfig
     from fa4gen.designs.common.refusal import Fault
 
 
-def plan_attention_sm90_depth512(config: AttentionConfig) -> HopperPairAttentionPlan:
+def plan_attention_sm90_depth512(config: HopperPairAttentionConfig) -> HopperPairAttentionPlan:
     """Plan attention forward at depth 512 for sm_90a.
 
     Raises ConfigError with the reason and suggested fixes for what cannot work.
     """
-    refuse_faults(config, find_faults)
+    refuse_faults(config)
     values, choices = decide(config)
     tables = Tables(
         summary=summarise(values),
@@ -73,7 +72,7 @@ def plan_attention_sm90_depth512(config: AttentionConfig) -> HopperPairAttention
     )
 
 
-def find_faults(config: AttentionConfig) -> list[Fault]:
+def find_faults(config: HopperPairAttentionConfig) -> list[Fault]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config)
-    return [*broken_rules(config), *exceeded_limits(values)]
+    return list(exceeded_limits(values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90_depth512.config import HopperPairAttentionConfig
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.roles import RegisterSplit
 from fa4gen.designs.common.values import DesignValues, take_keys
@@ -37,7 +37,7 @@ REGISTERS: Final = RegisterSplit(40, 232)
 
 
 @dataclass(frozen=True)
-class Values(DesignValues[AttentionConfig]):
+class Values(DesignValues[HopperPairAttentionConfig]):
     """A config with every ``auto`` decided."""
 
     scheduler: Scheduler
@@ -71,41 +71,10 @@ class Values(DesignValues[AttentionConfig]):
         return WARPGROUP_ROWS * 4
 
 
-def decide(config: AttentionConfig) -> tuple[Values, tuple[Choice, ...]]:
+def decide(config: HopperPairAttentionConfig) -> tuple[Values, tuple[Choice, ...]]:
     """Return a value for every key, and who decided it; nothing is refused here."""
     log = ChoiceLog(config)
     take_keys(config, log)
-    log.take(
-        "num_consumer_warpgroups",
-        config.num_consumer_warpgroups,
-        CONSUMER_WARPGROUPS,
-        "an output of 64 x 256 takes 128 registers, scores and probabilities 48 more",
-    )
-    log.take("BM", config.BM, TILE_ROWS, "64 * num_consumer_warpgroups, the same rows in both CTAs")
-    log.take("BN", config.BN, BLOCK_KEYS, "each CTA of the pair computes the scores of 64 keys")
-    log.take(
-        "num_kv_stages",
-        config.num_kv_stages,
-        RING_SLOTS,
-        "a block's keys are 8 panels and its values 8 chunks: one trip round the ring each",
-    )
-    log.take("overlap", config.overlap, True, "")
-    log.take(
-        "num_pv_chunks_in_flight",
-        config.num_pv_chunks_in_flight,
-        0,
-        "all of P.V is complete before the next Q.K",
-    )
-    log.take(
-        "ping_pong", config.ping_pong, False, "the warpgroups keep step through the ring they share"
-    )
-    log.take(
-        "overlap_epilogue",
-        config.overlap_epilogue,
-        True,
-        "the output is written under the next tile's Q.K",
-    )
-    log.take("epilogue", config.epilogue, "direct", "16-byte stores from registers need no staging")
     paged = config.resolved_keys == "paged"
     scheduler: Scheduler = log.take(
         "scheduler",

@@ -14,7 +14,7 @@ from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fa4gen.config.schema import Config
+    from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.designs.common.model import (
         Barrier,
         Choice,
@@ -90,7 +90,7 @@ def persistent_grid(*, pairs: bool) -> str:
 class _Known:
     """What every plan has, by field."""
 
-    def __init__(self, config: Config, tables: Tables, choices: tuple[Choice, ...]) -> None:
+    def __init__(self, config: KernelConfig, tables: Tables, choices: tuple[Choice, ...]) -> None:
         first = next(region.offset for region in tables.regions if region.name == "barriers")
         self.arch = config.arch  # values have its limits under this name
         self.entry_point = f"fa4gen_{config.name}"

@@ -10,7 +10,7 @@ from fa4gen.designs.common.score_text import GIVEN, given
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fa4gen.config.schema import AttentionKeys
+    from fa4gen.designs.common.attention_config import AttentionKeys
     from fa4gen.key_sources import Table
 
 MAP_TYPE = "const __grid_constant__ TensorMap"

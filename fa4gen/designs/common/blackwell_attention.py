@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fa4gen.designs.common.attention_parameters import attention_parameters, out_map, out_pointer
 from fa4gen.designs.common.barriers import TILE_SLOTS, barrier_row, tile_rows
@@ -10,7 +10,7 @@ from fa4gen.designs.common.model import SharedRegion
 from fa4gen.designs.common.shared_memory import tile_bytes, tile_lengths
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import AttentionKeys
+    from fa4gen.designs.common.attention_config import AttentionKeys
     from fa4gen.designs.common.blackwell_values import BlackwellAttentionValues
     from fa4gen.designs.common.model import Barrier, Parameter
 
@@ -19,7 +19,7 @@ OUT_BYTES = 2
 SCALES_HOLD = "What the softmax sends to the correction: a factor for each row, then 1 / sum"
 
 
-def kernel_parameters(values: BlackwellAttentionValues) -> tuple[Parameter, ...]:
+def kernel_parameters(values: BlackwellAttentionValues[Any]) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order."""
     return attention_parameters(
         values.config,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.common.attention_config import BlackwellKeys, BlackwellPrefillKeys
 from fa4gen.designs.common.attention_parameters import tile_list_plan
 from fa4gen.designs.common.float32 import as_float32_constant
 from fa4gen.designs.common.values import E4M3_LARGEST_LOG2, DesignValues, Scheduler
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.choices import ChoiceLog
+
+B = TypeVar("B", bound=BlackwellPrefillKeys)
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class RoleSplit:
 
 
 @dataclass(frozen=True)
-class BlackwellAttentionValues(DesignValues[BlackwellAttentionConfig]):
+class BlackwellAttentionValues(DesignValues[B]):
     """What both designs of attention with tensor memory decide."""
 
     num_kv_stages: int
@@ -47,7 +49,7 @@ class BlackwellAttentionValues(DesignValues[BlackwellAttentionConfig]):
         return self.config.dtype == "fp8_e4m3"
 
 
-def blackwell_fields(values: BlackwellAttentionValues, *, tile_rows: int) -> dict[str, object]:
+def blackwell_fields(values: BlackwellAttentionValues[Any], *, tile_rows: int) -> dict[str, object]:
     """Return fields that every plan of attention with tensor memory has alike.
 
     ``tile_rows``: query rows that a cluster works on at once.
@@ -63,7 +65,7 @@ def blackwell_fields(values: BlackwellAttentionValues, *, tile_rows: int) -> dic
     }
 
 
-def take_rescale_threshold(config: BlackwellAttentionConfig, log: ChoiceLog) -> float:
+def take_rescale_threshold(config: BlackwellKeys, log: ChoiceLog) -> float:
     """Decide by how much a maximum may grow before the output is rescaled."""
     fp8 = config.dtype == "fp8_e4m3"
     reason = "fp8 has no range to spare" if fp8 else (
@@ -74,7 +76,7 @@ def take_rescale_threshold(config: BlackwellAttentionConfig, log: ChoiceLog) -> 
 
 
 def take_role_registers(
-    config: BlackwellAttentionConfig, default: RoleSplit, reason: str, log: ChoiceLog
+    config: BlackwellPrefillKeys, default: RoleSplit, reason: str, log: ChoiceLog
 ) -> RoleSplit:
     """Decide on the registers of softmax, correction and other warps."""
     given = config.registers

@@ -6,16 +6,15 @@ to be fastest first; the first that compiles clean is taken (``toolchain.choose`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
+from fa4gen.designs.registry import validated
 from fa4gen.strict import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fa4gen.strict import Strict
-
-C = TypeVar("C", bound="Strict")
+    from fa4gen.designs.common.kernel_config import KernelConfig
 
 Changes = dict[str, object]
 """Config keys with values, as they would be written in YAML."""
@@ -38,18 +37,18 @@ FEATURES: tuple[Changes, ...] = (
 """What else may make room when no tile does, and computes something else: offered, never taken."""
 
 
-def left_to_plan(config: Strict, changes: Mapping[str, object]) -> Changes:
+def left_to_plan(config: KernelConfig, changes: Mapping[str, object]) -> Changes:
     """Return ``changes`` without the keys that ``config`` sets."""
     return {key: value for key, value in changes.items() if getattr(config, key, None) == "auto"}
 
 
-def given_keys(config: Strict, keys: Iterable[str]) -> tuple[str, ...]:
+def given_keys(config: KernelConfig, keys: Iterable[str]) -> tuple[str, ...]:
     """Return those of ``keys`` that ``config`` gives a value other than auto."""
     given = config.model_fields_set
     return tuple(key for key in keys if key in given and getattr(config, key) != "auto")
 
 
-def relaxations(config: Strict, keys: Iterable[str]) -> tuple[list[Changes], ...]:
+def relaxations(config: KernelConfig, keys: Iterable[str]) -> tuple[list[Changes], ...]:
     """Return kinds of changes after which more may fit; a later kind changes more.
 
     ``keys``: those that candidates give values. First each that the config gives is left to the
@@ -67,12 +66,15 @@ def relaxations(config: Strict, keys: Iterable[str]) -> tuple[list[Changes], ...
     )
 
 
-def changed(config: C, changes: Mapping[str, object]) -> C:
-    """Return ``config`` as it would be with ``changes`` written into it; ModelError."""
-    return type(config).model_validate({**config.data(only_given=True), **changes})
+def changed(config: KernelConfig, changes: Mapping[str, object]) -> KernelConfig:
+    """Return ``config`` as it would be with ``changes`` written into it; ModelError.
+
+    It may be another design's then.
+    """
+    return validated({**config.data(only_given=True), **changes})
 
 
-def is_valid(config: Strict, changes: Mapping[str, object]) -> bool:
+def is_valid(config: KernelConfig, changes: Mapping[str, object]) -> bool:
     """Whether ``changes`` set only keys that are auto, to values that the model allows."""
     if left_to_plan(config, changes) != dict(changes):
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from fa4gen.designs.common.model import Choice, ChoiceSource
 
 if TYPE_CHECKING:
-    from fa4gen.strict import Strict
+    from fa4gen.designs.common.kernel_config import KernelConfig
 
 T = TypeVar("T")
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 class ChoiceLog:
     """Takes values from a config or their defaults, and remembers who decided."""
 
-    def __init__(self, config: Strict) -> None:
+    def __init__(self, config: KernelConfig) -> None:
         self._written = config.model_fields_set
         self._rows: list[Choice] = []
 

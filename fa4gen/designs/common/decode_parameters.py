@@ -17,17 +17,15 @@ from fa4gen.designs.common.model import Parameter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
+    from fa4gen.designs.common.attention_config import PackedKeys
     from fa4gen.designs.common.choices import ChoiceLog
-
-    DecodeConfig = AttentionConfig | BlackwellAttentionConfig
 
 PROMOTION: Final = 128
 """Bytes that L2 fetches together. Measured: with 256 it fetches rows of the next head too where a
 row has 128 bytes, and is 4 % slower where it has 256."""
 
 
-def decode_parameters(config: DecodeConfig, *, has_splits: bool) -> tuple[Parameter, ...]:
+def decode_parameters(config: PackedKeys, *, has_splits: bool) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; ``has_splits``: of a fixed number of keys."""
     rows = [
         Parameter("key_map", MAP_TYPE, "key (batch, rows, heads, depth), any strides"),
@@ -77,7 +75,7 @@ def decode_parameters(config: DecodeConfig, *, has_splits: bool) -> tuple[Parame
     return tuple(rows)
 
 
-def lines_of_features(config: DecodeConfig) -> Iterator[str]:
+def lines_of_features(config: PackedKeys) -> Iterator[str]:
     """Yield a line for what not every kernel has: a score function, lengths."""
     if config.resolved_score.words:
         yield config.resolved_score.words
@@ -85,7 +83,7 @@ def lines_of_features(config: DecodeConfig) -> Iterator[str]:
         yield f"batching {config.batching}; keys {config.resolved_keys}"
 
 
-def split_words(config: DecodeConfig, unit_keys: int) -> str:
+def split_words(config: PackedKeys, unit_keys: int) -> str:
     """Return how CTAs share keys, in units of so many, and who combines their results."""
     if config.split_keys != "auto":
         return f"{config.split_keys.keys} keys each, combined by the last CTA of a tile"
@@ -95,7 +93,7 @@ def split_words(config: DecodeConfig, unit_keys: int) -> str:
     )
 
 
-def note_shares(config: DecodeConfig, log: ChoiceLog, who: str = "CTA") -> None:
+def note_shares(config: PackedKeys, log: ChoiceLog, who: str = "CTA") -> None:
     """Record how the keys are shared, and what follows from that; ``who`` takes a share."""
     split = config.split_keys
     if split == "auto":

@@ -4,48 +4,65 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.config.schema import PACKED_HEADS_KEYS
-from fa4gen.designs.common.fixed_keys import FixedKey
+from fa4gen.designs.common.candidates import given_keys
+from fa4gen.designs.common.listed import SHARES
 from fa4gen.designs.common.refusal import Fault
+from fa4gen.strict import FixedKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
+    from fa4gen.designs.common.attention_config import PackedKeys
     from fa4gen.designs.common.refusal import Changes
 
-    DecodeConfig = AttentionConfig | BlackwellAttentionConfig
-
-DECODE_KEYS = (
-    FixedKey("cta_group", (1,), "CTAs share keys through partial results, not by multicast"),
+PACKED_HEADS_KEYS = ("packed_rows", "split_keys", "kv_dtype", "kv_scale")
+"""Keys that only kernels with packed heads read."""
+PACKED_FIXED = (
     FixedKey("BM", ("auto",), "the rows of a tile are packed_rows"),
-    FixedKey("BN", ("auto",), "a block is as many keys as the warps take at once"),
+    FixedKey("scheduler", ("auto", "static"), "every CTA has an even share of all blocks"),
+    FixedKey("registers", ("auto",), "all threads have as many"),
+    FixedKey("blocks", ("walked",), SHARES),
+)
+"""Keys of all prefill kernels, in designs with packed heads."""
+HOPPER_PACKED_FIXED = (
     FixedKey(
         "num_consumer_warpgroups", ("auto",), "warps compute on keys of their own, by mma.sync"
     ),
+    FixedKey("tile_heads", (1,), "a tile has the rows of all heads of a key head anyway"),
     FixedKey("overlap", (True,), "the warps overlap each other"),
     FixedKey("num_pv_chunks_in_flight", ("auto", 0), "mma.sync is synchronous"),
     FixedKey("ping_pong", ("auto", False), "the warps run freely"),
     FixedKey("overlap_epilogue", ("auto", False), "only loads run on from tile to tile"),
     FixedKey("epilogue", ("auto", "direct"), "the rows of a tile are few, and of several heads"),
-    FixedKey("scheduler", ("auto", "static"), "every CTA has an even share of all blocks"),
-    FixedKey("registers", ("auto",), "all threads have as many"),
-    FixedKey("kv_ring", ("auto", "fused"), "keys and values take turns in one ring"),
-    FixedKey("num_qk_stages", ("auto", 1), "a block of keys arrives whole"),
-    FixedKey("num_pv_stages", ("auto", 1), "probabilities stay in the registers of a warp"),
-    FixedKey("output_staging", ("auto",), "the output goes straight to memory"),
-    FixedKey("exp2_fma_share", ("auto", 0), "few rows have few exponentials: ex2 computes all"),
 )
-"""Of Hopper's and Blackwell's keys."""
+"""Keys of Hopper's prefill kernels."""
+BLACKWELL_PACKED_FIXED = (
+    FixedKey("output_staging", ("auto",), "the output goes straight to memory"),
+    FixedKey("exp2_fma_share", ("auto", 0.0), "few rows have few exponentials: ex2 computes all"),
+)
+"""Keys of Blackwell's prefill kernels."""
+UNSCALED = FixedKey("kv_scale", ("auto",), "keys and values of 16 bits have no scales")
 
 
-def unsupported_features(config: DecodeConfig) -> Iterator[Fault]:
+def unsupported_features(config: PackedKeys) -> Iterator[Fault]:
     """Yield what a decode kernel does not compute yet that knows of no row its head."""
     yield from unsupported_batching(config)
     yield from refused_expressions(config, "pack_heads", "pack_heads", unpacked(config))
 
 
-def unsupported_batching(config: DecodeConfig) -> Iterator[Fault]:
+def other_output(config: PackedKeys, out_dtype: str) -> Iterator[Fault]:
+    """Yield a fault for an output of another type than the query's."""
+    if out_dtype not in ("auto", config.dtype):
+        yield Fault(
+            kind="output of packed heads",
+            message=f"out_dtype: {out_dtype} with pack_heads is not supported yet: the output is "
+            f"{config.dtype}, as the query",
+            keys=("out_dtype", "pack_heads"),
+            remedies=([{"out_dtype": "auto"}], [unpacked(config)]),
+        )
+
+
+def unsupported_batching(config: PackedKeys) -> Iterator[Fault]:
     """Yield what no decode kernel computes yet."""
     if config.batching != "dense":
         yield Fault(
@@ -61,7 +78,7 @@ def unsupported_batching(config: DecodeConfig) -> Iterator[Fault]:
 
 
 def refused_expressions(
-    config: DecodeConfig, key: str, words: str, changes: Changes
+    config: PackedKeys, key: str, words: str, changes: Changes
 ) -> Iterator[Fault]:
     """Yield a fault where a kernel would have to know head and position of each row.
 
@@ -86,7 +103,7 @@ def refused_expressions(
         )
 
 
-def _without_expressions(config: DecodeConfig) -> Iterator[Changes]:
+def _without_expressions(config: PackedKeys) -> Iterator[Changes]:
     """Yield changes that leave out the score, what mask and score read, or all of it."""
     for mask in ({}, {"mask": "causal"}):
         for score in ({}, {"score": None}) if config.score is not None else ({},):
@@ -100,7 +117,7 @@ def _ends_alone() -> Iterator[list[Changes]]:
         yield [{"mask": name}, {"mask": name, "parameters": None}]
 
 
-def unpacked(config: DecodeConfig) -> Changes:
+def unpacked(config: PackedKeys) -> Changes:
     """Return the changes that make it another design's: without keys that only this one reads."""
-    given = [key for key in PACKED_HEADS_KEYS if getattr(config, key) != "auto"]
+    given = given_keys(config, PACKED_HEADS_KEYS)
     return {"pack_heads": False, **dict.fromkeys(given, "auto")}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.model import Parameter
 
 if TYPE_CHECKING:
-    from fa4gen.config.gemm import GemmKeys
+    from fa4gen.designs.common.gemm_config import GemmKeys
 
 MAP_TYPE = "const __grid_constant__ TensorMap"
 

@@ -11,7 +11,7 @@ from fa4gen.designs.common.float32 import as_float32_constant
 from fa4gen.designs.common.values import PANEL_BYTES, C, DesignValues
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
+    from fa4gen.designs.common.attention_config import AttentionKeys
 
 BLOCK_KEYS: Final = 64
 
@@ -79,7 +79,7 @@ def latent_fields(values: LatentBlocks[Any]) -> dict[str, object]:
     }
 
 
-def first_line(config: AttentionConfig | BlackwellAttentionConfig) -> str:
+def first_line(config: AttentionKeys) -> str:
     """Return types, depth and mask in words."""
     return (
         f"{config.dtype}, sums in float32; depth {config.depth}, of which the first "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fa4gen.designs.common.candidates import given_keys
 from fa4gen.designs.common.refusal import Changes, Fault
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.blackwell_values import BlackwellAttentionValues
     from fa4gen.designs.common.hardware import Architecture
+    from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.designs.common.roles import RegisterSplit
-    from fa4gen.strict import Strict
 
 
 def exceeded(fault: Fault, needed: int, available: int) -> Iterator[Fault]:
@@ -58,7 +58,7 @@ def shared_memory(
     )
 
 
-def back_to_auto(config: Strict, keys: Sequence[str]) -> Iterator[Changes]:
+def back_to_auto(config: KernelConfig, keys: Sequence[str]) -> Iterator[Changes]:
     """Yield changes that leave some of ``keys`` to the plan, fewest first, then all of them."""
     given = given_keys(config, keys)
     for number in range(1, len(given) + 1):
@@ -66,7 +66,7 @@ def back_to_auto(config: Strict, keys: Sequence[str]) -> Iterator[Changes]:
             yield dict.fromkeys(several, "auto")
 
 
-def each_to_auto(config: Strict, keys: Sequence[str]) -> tuple[list[Changes], ...]:
+def each_to_auto(config: KernelConfig, keys: Sequence[str]) -> tuple[list[Changes], ...]:
     """Return a way for each of ``keys`` that the config gives: a compiled candidate decides it."""
     return tuple([{key: "auto"}] for key in given_keys(config, keys))
 
@@ -163,7 +163,7 @@ def wgmma_width(
     yield from exceeded(Fault(kind, message, keys, remedies, last_resort), needed, entry)
 
 
-def range_of_fp8(values: BlackwellAttentionValues) -> Iterator[Fault]:
+def range_of_fp8(values: BlackwellAttentionValues[Any]) -> Iterator[Fault]:
     """Yield a fault for probabilities that fp8 cannot hold."""
     most = math.floor(E4M3_LARGEST_LOG2)
     if values.element_bytes == 1 and values.rescale_threshold > E4M3_LARGEST_LOG2:
@@ -177,7 +177,7 @@ def range_of_fp8(values: BlackwellAttentionValues) -> Iterator[Fault]:
 
 
 def role_registers(
-    values: BlackwellAttentionValues,
+    values: BlackwellAttentionValues[Any],
     softmax_warpgroups: int,
     available: int,
     remedies: tuple[Iterable[Changes], ...],

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.candidates import changed
+from fa4gen.designs.registry import Place, design_for
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.strict import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from fa4gen.strict import Strict
-
-C = TypeVar("C", bound="Strict")
+    from fa4gen.designs.common.kernel_config import KernelConfig
 
 _NO_CONFIG = "changes after which a rule of the model is broken"
 
@@ -46,8 +45,25 @@ class Fault:
     """Tried only when no remedy works; then each remedy together with those of what it brings."""
 
 
-def refuse_faults(config: C, find_faults: Callable[[C], Sequence[Fault]]) -> None:
-    """Raise ConfigError with all that ``find_faults`` finds in ``config``, if anything."""
+def faults_of(config: KernelConfig) -> Sequence[Fault]:
+    """Return everything in ``config`` that cannot work, as its design finds it.
+
+    Planners refuse by this function: a fix may make a config another design's.
+    """
+    module = design_for(config).planner.name.partition(":")[0]
+    faults: Sequence[Fault] = Place(f"{module}:find_faults").load()(config)
+    return faults
+
+
+def refuse_faults(
+    config: KernelConfig,
+    find_faults: Callable[[KernelConfig], Sequence[Fault]] = faults_of,
+    changed: Callable[[KernelConfig, Changes], KernelConfig] = changed,
+) -> None:
+    """Raise ConfigError with all that ``find_faults`` finds in ``config``, if anything.
+
+    ``changed`` returns a config with changes written into it, or raises ModelError.
+    """
     faults = find_faults(config)
     if not faults:
         return
@@ -76,14 +92,18 @@ def refuse_faults(config: C, find_faults: Callable[[C], Sequence[Fault]]) -> Non
     def problem(fault: Fault) -> Problem:
         offers = [changes for way in fault.remedies for changes in best(fault, way)]
         offers = offers or best(fault, fault.last_resort)
-        offers = offers or best(fault, _in_steps(config, fault.kind, kinds, find_faults))
+        offers = offers or best(fault, _in_steps(config, fault.kind, kinds, find_faults, changed))
         return Problem(fault.message, in_words(offers), key=_key(config, fault))
 
     raise ConfigError(*map(problem, faults))
 
 
 def _in_steps(
-    config: C, kind: str, known: set[str], find_faults: Callable[[C], Sequence[Fault]]
+    config: KernelConfig,
+    kind: str,
+    known: set[str],
+    find_faults: Callable[[KernelConfig], Sequence[Fault]],
+    changed: Callable[[KernelConfig, Changes], KernelConfig],
 ) -> Iterator[Changes]:
     """Yield remedies of the fault ``kind`` together with remedies of the faults that they bring.
 
@@ -105,7 +125,7 @@ def _in_steps(
 
 def in_words(offers: Sequence[Changes]) -> str:
     """Return "Set BN: 64; or num_kv_stages: 2 and BN: 80."."""
-    from fa4gen.config.expectations import listing, shown
+    from fa4gen.yaml_words import listing, shown
 
     if not offers:
         return ""
@@ -116,7 +136,7 @@ def in_words(offers: Sequence[Changes]) -> str:
     return f"Set {'; or '.join(words)}."
 
 
-def _key(config: Strict, fault: Fault) -> str:
+def _key(config: KernelConfig, fault: Fault) -> str:
     """Return the first key of the fault that the config gives a value."""
     written = (key for key in fault.keys if key in config.model_fields_set)
     return next((key for key in written if getattr(config, key) != "auto"), fault.keys[0])

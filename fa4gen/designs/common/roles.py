@@ -10,7 +10,7 @@ from fa4gen.designs.common.model import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.common.attention_config import AttentionKeys
     from fa4gen.designs.common.hardware import Architecture
 
 WARPGROUP = 128
@@ -105,7 +105,7 @@ def consumer_roles(
     ]
 
 
-def loader_role(split: RegisterSplit, config: AttentionConfig) -> Role:
+def loader_role(split: RegisterSplit, config: AttentionKeys) -> Role:
     """Return the producer warpgroup of an attention kernel: the loader."""
     loader = "warp" if config.resolved_keys == "paged" else "thread"
     return Role(

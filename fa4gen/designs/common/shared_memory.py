@@ -11,7 +11,7 @@ from fa4gen.designs.common.model import BARRIER_BYTES, SharedRegion
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fa4gen.config.schema import AttentionKeys
+    from fa4gen.designs.common.attention_config import AttentionKeys
     from fa4gen.designs.common.model import Barrier
     from fa4gen.designs.common.values import DesignValues
 

@@ -20,7 +20,7 @@ from fa4gen.designs.common.model import Swizzle, TensorMapPlan
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from fa4gen.config.schema import AttentionKeys
+    from fa4gen.designs.common.attention_config import AttentionKeys
 
 Tensor = Literal["query", "key", "value", "out"]
 SWIZZLES: dict[int, Swizzle] = {128: 128, 64: 64, 32: 32}

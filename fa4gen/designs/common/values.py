@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from fa4gen.config.gemm import BlackwellGemmConfig, HopperGemmConfig
-from fa4gen.config.schema import AttentionConfig, BlackwellAttentionConfig
 from fa4gen.designs.common.attention_parameters import tile_list_plan
 from fa4gen.designs.common.float32 import as_float32_constant
+from fa4gen.designs.common.gemm_config import GemmKeys
 from fa4gen.designs.common.hardware import ARCHITECTURES, Architecture
+from fa4gen.designs.common.kernel_config import KernelConfig
 
 if TYPE_CHECKING:
+    from fa4gen.designs.common.attention_config import AttentionKeys, BlackwellKeys, HopperKeys
     from fa4gen.designs.common.choices import ChoiceLog
     from fa4gen.designs.common.roles import RegisterSplit
 
 Scheduler = Literal["static", "dynamic"]
-C = TypeVar(
-    "C",
-    bound=AttentionConfig | BlackwellAttentionConfig | HopperGemmConfig | BlackwellGemmConfig,
-)
-G = TypeVar("G", bound=HopperGemmConfig | BlackwellGemmConfig)
+C = TypeVar("C", bound=KernelConfig)
+G = TypeVar("G", bound=GemmKeys)
 
 ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp32": 4}
 PANEL_BYTES = 128
@@ -30,7 +28,7 @@ MMA_K_BYTES = 32
 """Elements along the reduced extent of one matrix instruction, in bytes."""
 E4M3_LARGEST_LOG2 = math.log2(448)
 MAX_KV_STAGES = 32
-"""The schema's limit on Blackwell."""
+"""The most that a config of Blackwell may ask for."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,6 @@ class DesignValues(Generic[C]):
         return ARCHITECTURES[self.config.arch]
 
     @property
-    def is_pair(self) -> bool:
-        """Whether two CTAs work together."""
-        return self.config.cta_group == 2
-
-    @property
     def element_bytes(self) -> int:
         """Bytes of an element of the inputs."""
         return ELEMENT_BYTES[self.config.dtype]
@@ -61,13 +54,13 @@ class DesignValues(Generic[C]):
 
 
 def hopper_attention_fields(
-    values: DesignValues[AttentionConfig], registers: RegisterSplit, *, tile_rows: int
+    values: DesignValues[Any], registers: RegisterSplit, *, tile_rows: int
 ) -> dict[str, object]:
     """Return fields that every plan of attention by wgmma has alike.
 
     ``tile_rows``: query rows that a cluster works on at once.
     """
-    config = values.config
+    config: HopperKeys = values.config
     return {
         "tile_list": tile_list_plan(config, tile_rows),
         "out_dtype": config.dtype,
@@ -80,17 +73,12 @@ def hopper_attention_fields(
     }
 
 
-def take_keys(config: AttentionConfig | BlackwellAttentionConfig, log: ChoiceLog) -> None:
-    """Record where keys and values are, and their type where it may differ from the query's."""
+def take_keys(config: AttentionKeys, log: ChoiceLog) -> None:
+    """Record where keys and values are."""
     log.take("keys", config.keys, config.batching, "as batching")
-    if config.pack_heads:
-        log.take("kv_dtype", config.kv_dtype, config.dtype, "as dtype")
-        if config.resolved_kv_dtype != config.dtype:
-            reason = "each sequence has a scale for every key head"
-            log.take("kv_scale", config.kv_scale, config.resolved_kv_scale, reason)
 
 
-def take_out_dtype(config: BlackwellAttentionConfig | G, log: ChoiceLog) -> None:
+def take_out_dtype(config: BlackwellKeys | GemmKeys, log: ChoiceLog) -> None:
     """Record the element type of the output."""
     resolved = config.resolved_out_dtype
     reason = "as dtype" if resolved == config.dtype else "fp8 inputs have a 16-bit output"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.gemm import BlackwellGemmConfig
     from fa4gen.designs.common.candidates import Changes
+    from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
 
 KEYS = ("num_out_stages", "BN", "cta_group", "num_epi_stages")
 WIDTHS = (128, 64)

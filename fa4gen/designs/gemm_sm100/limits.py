@@ -13,8 +13,8 @@ from fa4gen.designs.gemm_sm100.tensor_memory import columns_needed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.gemm import BlackwellGemmConfig
     from fa4gen.designs.common.refusal import Changes
+    from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
     from fa4gen.designs.gemm_sm100.values import Values
 
 DECIDED_TOGETHER = (

@@ -18,8 +18,8 @@ from fa4gen.designs.gemm_sm100.tensor_memory import tensor_memory_regions
 from fa4gen.designs.gemm_sm100.values import decide
 
 if TYPE_CHECKING:
-    from fa4gen.config.gemm import BlackwellGemmConfig
     from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
     from fa4gen.designs.gemm_sm100.values import Values
 
 EPILOGUE_BARRIER = 1
@@ -31,7 +31,7 @@ def plan_gemm_sm100(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
 
     Raises ConfigError with the arithmetic and suggested fixes for what cannot work.
     """
-    refuse_faults(config, find_faults)
+    refuse_faults(config)
     values, choices = decide(config, most_stages)
     tensor_memory = tensor_memory_regions(values)
     return assemble(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fa4gen.config.gemm import BlackwellGemmConfig
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.gemm_model import accumulator_layout
 from fa4gen.designs.common.gemm_values import GemmValues
 from fa4gen.designs.common.shared_memory import align_up
 from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
+from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.config.gemm import HopperGemmConfig
     from fa4gen.designs.common.candidates import Changes
+    from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
 
 KEYS = ("BN", "BM", "num_consumer_warpgroups", "registers", "num_epi_stages")
 SPLITS: tuple[Changes, ...] = (

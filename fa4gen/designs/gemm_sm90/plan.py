@@ -17,8 +17,8 @@ from fa4gen.designs.gemm_sm90.tables import gemm_roles, gemm_tensor_maps, summar
 from fa4gen.designs.gemm_sm90.values import decide
 
 if TYPE_CHECKING:
-    from fa4gen.config.gemm import HopperGemmConfig
     from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
     from fa4gen.designs.gemm_sm90.values import Values
 
 COUNTS = {4: "four", 8: "eight"}
@@ -30,7 +30,7 @@ def plan_gemm_sm90(config: HopperGemmConfig) -> HopperGemmPlan:
 
     Raises ConfigError with the arithmetic and suggested fixes for what cannot work.
     """
-    refuse_faults(config, find_faults)
+    refuse_faults(config)
     values, choices = decide(config, most_stages)
     return assemble(
         HopperGemmPlan,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.config.gemm import HopperGemmConfig
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.gemm_values import GemmValues
 from fa4gen.designs.common.roles import WARPGROUP, RegisterSplit
 from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
+from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -70,7 +70,7 @@ def test_what_has_a_scale_is_said_by_parameters_and_choices(plan_of: PlanOf) -> 
         ),
         (
             {"depth": 576, "value_depth": 512, "pack_heads": True, "kv_scale": "page"},
-            "depth: 576 needs kv_scale: auto, got page",
+            "depth: 576 has no kv_scale, got page",
             ("kv_scale: auto",),
         ),
     ],

@@ -94,12 +94,12 @@ def test_more_rows_than_a_tile_has_are_several() -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"value_depth": "auto"}, "it needs value_depth: 512 and pack_heads: true"),
-        ({"pack_heads": False}, "it needs value_depth: 512 and pack_heads: true"),
-        ({"cta_group": 1}, "depth: 576 needs cta_group: 2, got 1"),
-        ({"dtype": "fp8_e4m3"}, "depth: 576 needs dtype: bf16 or fp16, got fp8_e4m3"),
-        ({"kv_dtype": "fp8_e4m3"}, "depth: 576 needs kv_dtype: bf16, got fp8_e4m3"),
-        ({"packed_rows": 16}, "depth: 576 needs packed_rows: auto, got 16"),
+        ({"value_depth": "auto"}, "value_depth: auto is not possible; it must be 512"),
+        ({"pack_heads": False}, "pack_heads: false is not possible; it must be true"),
+        ({"cta_group": 1}, "cta_group: 1 is not possible; it must be 2"),
+        ({"dtype": "fp8_e4m3"}, "dtype: fp8_e4m3 is not possible; it must be bf16 or fp16"),
+        ({"kv_dtype": "fp8_e4m3"}, "depth: 576 has no kv_dtype, got fp8_e4m3"),
+        ({"packed_rows": 16}, "depth: 576 has no packed_rows, got 16"),
         ({"num_kv_stages": 3}, "depth: 576 needs num_kv_stages: 2, got 3"),
         ({"num_qk_stages": 2}, "depth: 576 needs num_qk_stages: 3, got 2"),
         ({"BN": 128}, "depth: 576 needs BN: 64, got 128"),

@@ -13,7 +13,7 @@ from fa4gen.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
     from fa4gen.designs.common.candidates import Changes
 
     ConfigOf = Callable[..., BlackwellAttentionConfig]

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.plan import find_faults
 from fa4gen.designs.attention_sm100.suggested_fixes import DECIDED_TOGETHER, back_to_auto
 from fa4gen.designs.build import build_plan
@@ -132,12 +132,6 @@ def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
             "shared memory: 65536 for queries + 0 for outputs + 6 * (32768) for stages of keys and "
             "values + 2368 for barriers, scales and alignment = 264512 bytes, 232448 available",
             "Set num_kv_stages: 5; or BN: 96; or BM: 128.",
-        ),
-        (
-            {"BM": 64},
-            "BM",
-            "BM: 64 query rows a CTA are for depth 512; at depth 128 a query tile has 128 rows",
-            "Set BM: 128; or BM: auto.",
         ),
         (
             {"registers": {"softmax": 200, "correction": 80, "other": 48}},

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.memory import (
     attention_regions,
     most_stages,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.attention_sm100.values import RoleSplit
 from fa4gen.designs.build import build_plan

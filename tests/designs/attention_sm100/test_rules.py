@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError

@@ -12,9 +12,9 @@ from fa4gen.designs.build import build_plan, candidates_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.config.schema import BlackwellAttentionConfig
+    from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
 
-    ConfigOf = Callable[..., BlackwellAttentionConfig]
+    ConfigOf = Callable[..., BlackwellPairAttentionConfig]
 
 GIVEN: dict[str, object] = {
     "registers": {"softmax": 216, "correction": 96, "other": 48},

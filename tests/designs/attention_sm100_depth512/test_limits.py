@@ -10,20 +10,20 @@ import yaml
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.config.load import load_mapping
+from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
 from fa4gen.designs.attention_sm100_depth512.plan import find_faults
-from fa4gen.designs.attention_sm100_depth512.values import FIXED, REASONS
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.refusal import changed
 from fa4gen.errors import ConfigError, Problem
 
-Strategy = st.SearchStrategy[BlackwellAttentionConfig]
-ConfigOf = Callable[..., BlackwellAttentionConfig]
+Strategy = st.SearchStrategy[BlackwellPairAttentionConfig]
+ConfigOf = Callable[..., BlackwellPairAttentionConfig]
 
 PAIR = re.compile(r"(\w+): (\{[^}]*\}|[\w.]+)")
 
 
-def problems_of(config: BlackwellAttentionConfig) -> tuple[Problem, ...]:
+def problems_of(config: BlackwellPairAttentionConfig) -> tuple[Problem, ...]:
     try:
         build_plan(config)
     except ConfigError as error:
@@ -80,47 +80,14 @@ def test_what_is_left_to_the_plan_always_works(free_config: Strategy, data: st.D
     assert find_faults(data.draw(free_config)) == []
 
 
-OTHER_VALUES: dict[str, tuple[object, ...]] = {
-    "cta_group": (1,),
-    "value_depth": (64, 96, 128, 192, 256),
-    "BM": (128, 256),
-    "BN": (32, 64, 128, 224),
-    "kv_ring": ("separate",),
-    "num_qk_stages": (1, 2, 3, 5, 8),
-    "num_pv_stages": (1, 3, 4, 8),
-    "output_staging": ("own",),
-}
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [(key, value) for key in OTHER_VALUES for value in OTHER_VALUES[key]]
-)
-def test_the_geometry_is_fixed(config_of: ConfigOf, key: str, value: object) -> None:
-    config = config_of(**{key: value})
-    [problem] = problems_of(config)
-    assert problem.key == key
-    assert problem.message == (
-        f"{key}: at depth 512 it is {FIXED[key]}, got {value}: {REASONS[key]}"
-    )
-    assert problem.remedy == f"Set {key}: {FIXED[key]}."
-    [offer] = offers(problem)
-    assert problems_of(changed(config, offer)) == ()
-
-
-def test_every_fixed_key_is_tested() -> None:
-    assert set(OTHER_VALUES) == set(FIXED) == set(REASONS)
-
-
-def test_spelling_out_what_is_fixed_changes_nothing(config_of: ConfigOf) -> None:
-    spelled, plain = build_plan(config_of(**FIXED)), build_plan(config_of())
-    assert (spelled.shared, spelled.barriers) == (plain.shared, plain.barriers)
-
-
 def test_a_single_cta_is_refused_by_default(config_of: ConfigOf) -> None:
     keys = config_of().data(only_given=True)
     del keys["cta_group"]
-    [problem] = problems_of(BlackwellAttentionConfig.model_validate(keys))
-    assert (problem.key, problem.remedy) == ("cta_group", "Set cta_group: 2.")
+    with pytest.raises(ConfigError) as caught:
+        load_mapping(keys, "any")
+    [problem] = caught.value.problems
+    assert problem.message == "the key cta_group is missing"
+    assert problem.remedy.startswith("Add cta_group: 2. At depth 512 ")
 
 
 @pytest.mark.parametrize(
@@ -203,5 +170,9 @@ def test_what_a_compiler_decides_is_accepted(config_of: ConfigOf, keys: dict[str
 
 
 def test_all_broken_rules_come_at_once(config_of: ConfigOf) -> None:
-    problems = problems_of(config_of(cta_group=1, BN=128, num_kv_stages=12, dtype="fp8_e4m3"))
-    assert [problem.key for problem in problems] == ["cta_group", "BN", "num_kv_stages"]
+    with pytest.raises(ConfigError) as caught:
+        config_of(cta_group=1, BN=128, num_qk_stages=12, dtype="fp8_e4m3")
+    keys = {problem.key for problem in caught.value.problems}
+    assert keys == {"cta_group", "BN", "num_qk_stages"}
+    problems = problems_of(config_of(num_kv_stages=12, rescale_threshold=9.0, dtype="fp8_e4m3"))
+    assert [problem.key for problem in problems] == ["num_kv_stages", "rescale_threshold"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import BlackwellAttentionConfig
+from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
 from fa4gen.designs.attention_sm100_depth512.memory import (
     attention_regions,
     most_stages,
@@ -23,7 +23,7 @@ from fa4gen.designs.common.values import MAX_KV_STAGES
 from fa4gen.strict.json_schema import model_schema
 
 PlanOf = Callable[..., Depth512Config]
-ConfigOf = Callable[..., BlackwellAttentionConfig]
+ConfigOf = Callable[..., BlackwellPairAttentionConfig]
 
 STAGES = {"bf16": 4, "fp16": 4, "fp8_e4m3": 11}
 
@@ -49,7 +49,7 @@ def test_stages_of_a_dtype(plan_of: PlanOf, dtype: str, scheduler: str) -> None:
 
 @given(st.data())
 def test_no_more_stages_than_the_most_fit(
-    any_config: st.SearchStrategy[BlackwellAttentionConfig], data: st.DataObject
+    any_config: st.SearchStrategy[BlackwellPairAttentionConfig], data: st.DataObject
 ) -> None:
     values, _ = decide(data.draw(any_config), most_stages)
     most = most_stages(values)
@@ -67,7 +67,7 @@ def test_lanes_of_a_warp_bound_the_stages_where_memory_does_not(config_of: Confi
 
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:
-    stages = model_schema(BlackwellAttentionConfig)["properties"]["num_kv_stages"]["anyOf"]
+    stages = model_schema(BlackwellPairAttentionConfig)["properties"]["num_kv_stages"]["anyOf"]
     assert max(branch.get("maximum", 0) for branch in stages) == MAX_KV_STAGES
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from fa4gen.errors import ConfigError
-
 DENSE = ("column", "row", "panel", "head", "batch")
 CLIPPED = ("column", "row", "head", "place", "wrap")
 
@@ -52,11 +50,3 @@ def test_a_box_is_of_one_page_and_of_one_part(plan_of: Any, page_size: int) -> N
     assert plan.box_rows == plan.tensor_map("value").box[1] == min(page_size, 128)
     boxes = 128 // plan.box_rows * (128 // plan.panel_columns)
     assert boxes <= 32  # a lane each
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("value_depth", 128), ("output_staging", "own"), ("cta_group", 1)]
-)
-def test_the_geometry_is_that_of_dense_batches(plan_of: Any, key: str, value: object) -> None:
-    with pytest.raises(ConfigError, match=f"{key}: at depth 512 it is"):
-        plan_of(batching="ragged", **{key: value})

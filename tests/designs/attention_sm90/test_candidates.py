@@ -15,9 +15,9 @@ from fa4gen.designs.common.candidates import changed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.config.schema import AttentionConfig
+    from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 
-    ConfigOf = Callable[..., AttentionConfig]
+    ConfigOf = Callable[..., HopperAttentionConfig]
 
 
 def test_the_first_is_the_tuned_one_and_blocks_get_narrower(config_of: ConfigOf) -> None:

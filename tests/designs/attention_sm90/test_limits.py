@@ -10,19 +10,19 @@ import yaml
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 from fa4gen.designs.attention_sm90.plan import find_faults
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.refusal import changed
 from fa4gen.errors import ConfigError, Problem
 
-Strategy = st.SearchStrategy[AttentionConfig]
-ConfigOf = Callable[..., AttentionConfig]
+Strategy = st.SearchStrategy[HopperAttentionConfig]
+ConfigOf = Callable[..., HopperAttentionConfig]
 
 PAIR = re.compile(r"(\w+): (\{[^}]*\}|\w+)")
 
 
-def problems_of(config: AttentionConfig) -> tuple[Problem, ...]:
+def problems_of(config: HopperAttentionConfig) -> tuple[Problem, ...]:
     try:
         build_plan(config)
     except ConfigError as error:
@@ -39,7 +39,7 @@ def offers(problem: Problem) -> list[dict[str, object]]:
     ]
 
 
-def check_offers(config: AttentionConfig) -> bool:
+def check_offers(config: HopperAttentionConfig) -> bool:
     """Every offer removes its problem and brings no other; whether there are problems."""
     problems = problems_of(config)
     faults = find_faults(config)
@@ -47,7 +47,7 @@ def check_offers(config: AttentionConfig) -> bool:
     assert len(kinds) == len(faults) == len(problems)
     for problem, fault in zip(problems, faults, strict=True):
         assert problem.message == fault.message
-        assert problem.key in AttentionConfig.model_fields
+        assert problem.key in HopperAttentionConfig.model_fields
         assert problem.key in config.model_fields_set
         for offer in offers(problem):
             assert offer

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 from fa4gen.designs.attention_sm90.memory import (
     MAX_STAGES,
     attention_regions,
@@ -29,7 +29,7 @@ def bytes_of(values: Values, stages: int) -> int:
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_no_more_stages_than_the_most_fit(
-    any_config: st.SearchStrategy[AttentionConfig], data: st.DataObject
+    any_config: st.SearchStrategy[HopperAttentionConfig], data: st.DataObject
 ) -> None:
     values, _ = decide(data.draw(any_config), most_stages)
     most = most_stages(values)
@@ -38,7 +38,7 @@ def test_no_more_stages_than_the_most_fit(
 
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:
-    stages = model_schema(AttentionConfig)["properties"]["num_kv_stages"]["anyOf"]
+    stages = model_schema(HopperAttentionConfig)["properties"]["num_kv_stages"]["anyOf"]
     assert max(branch.get("maximum", 0) for branch in stages) == MAX_STAGES
 
 

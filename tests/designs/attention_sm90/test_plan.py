@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.attention_model import AttentionPlan
 from fa4gen.designs.common.hardware import ARCHITECTURES
@@ -18,15 +18,17 @@ from fa4gen.designs.common.roles import RegisterSplit
 from fa4gen.errors import ConfigError
 from fa4gen.render.manifest import config_data
 
-Strategy = st.SearchStrategy[AttentionConfig]
+Strategy = st.SearchStrategy[HopperAttentionConfig]
 PlanOf = Callable[..., AttentionPlan]
 
-Invariant = Callable[[AttentionConfig, AttentionPlan], None]
+Invariant = Callable[[HopperAttentionConfig, AttentionPlan], None]
 
 INVARIANTS: list[Invariant] = []
 OF_PACKED_HEADS = {"kv_dtype", "kv_scale", "packed_rows", "split_keys"}
 AUTO_KEYS = {
-    name for name, field in AttentionConfig.model_fields.items() if "auto" in str(field.annotation)
+    name
+    for name, field in HopperAttentionConfig.model_fields.items()
+    if "auto" in str(field.annotation)
 } - OF_PACKED_HEADS
 
 
@@ -50,7 +52,7 @@ def test_every_plan_keeps_the_invariants(any_config: Strategy, data: st.DataObje
 
 @invariant
 def regions_lie_in_order_apart_and_aligned_inside_the_limit(
-    _config: AttentionConfig, plan: AttentionPlan
+    _config: HopperAttentionConfig, plan: AttentionPlan
 ) -> None:
     for region in plan.shared:
         assert region.offset % region.alignment == 0
@@ -67,7 +69,9 @@ def regions_lie_in_order_apart_and_aligned_inside_the_limit(
 
 
 @invariant
-def panels_of_a_block_start_swizzle_patterns(_config: AttentionConfig, plan: AttentionPlan) -> None:
+def panels_of_a_block_start_swizzle_patterns(
+    _config: HopperAttentionConfig, plan: AttentionPlan
+) -> None:
     row_bytes = plan.panel_columns * plan.element_bytes
     pattern = 8 * row_bytes  # eight rows, after which the swizzle repeats
     assert 64 * row_bytes % pattern == 0
@@ -76,7 +80,9 @@ def panels_of_a_block_start_swizzle_patterns(_config: AttentionConfig, plan: Att
 
 
 @invariant
-def barriers_lie_apart_inside_their_region(_config: AttentionConfig, plan: AttentionPlan) -> None:
+def barriers_lie_apart_inside_their_region(
+    _config: HopperAttentionConfig, plan: AttentionPlan
+) -> None:
     region = plan.region("barriers")
     taken = [
         range(row.offset + 8 * slot, row.offset + 8 * slot + 8)
@@ -90,7 +96,7 @@ def barriers_lie_apart_inside_their_region(_config: AttentionConfig, plan: Atten
 
 
 @invariant
-def arrivals_are_those_of_the_roles(_config: AttentionConfig, plan: AttentionPlan) -> None:
+def arrivals_are_those_of_the_roles(_config: HopperAttentionConfig, plan: AttentionPlan) -> None:
     consumer_warps = sum(role.num_warps for role in plan.roles if role.name.startswith("consume"))
     tiles_are_shared = plan.cta_group == 2 and plan.scheduler == "dynamic"
     arrivals = {row.name: row.arrivals for row in plan.barriers}
@@ -111,7 +117,7 @@ def arrivals_are_those_of_the_roles(_config: AttentionConfig, plan: AttentionPla
 
 @invariant
 def bytes_on_a_barrier_are_those_of_the_boxes(
-    _config: AttentionConfig, plan: AttentionPlan
+    _config: HopperAttentionConfig, plan: AttentionPlan
 ) -> None:
     for tensor_map in plan.tensor_maps:
         if tensor_map.tensor == "out":
@@ -133,7 +139,7 @@ def bytes_on_a_barrier_are_those_of_the_boxes(
 
 
 @invariant
-def tensor_maps_can_be_encoded(_config: AttentionConfig, plan: AttentionPlan) -> None:
+def tensor_maps_can_be_encoded(_config: HopperAttentionConfig, plan: AttentionPlan) -> None:
     parameters = {parameter.name: parameter.c_type for parameter in plan.parameters}
     for tensor_map in plan.tensor_maps:
         assert tensor_map.box[0] * plan.element_bytes == tensor_map.swizzle
@@ -148,7 +154,7 @@ def tensor_maps_can_be_encoded(_config: AttentionConfig, plan: AttentionPlan) ->
 
 
 @invariant
-def registers_fit_the_register_file(_config: AttentionConfig, plan: AttentionPlan) -> None:
+def registers_fit_the_register_file(_config: HopperAttentionConfig, plan: AttentionPlan) -> None:
     arch = ARCHITECTURES[plan.arch]
     assert sum(role.num_threads for role in plan.roles) == plan.launch.threads <= 1024
     assert sum(role.num_threads * role.registers for role in plan.roles) <= arch.registers
@@ -163,7 +169,7 @@ def registers_fit_the_register_file(_config: AttentionConfig, plan: AttentionPla
 
 
 @invariant
-def named_barriers_exist_and_differ(_config: AttentionConfig, plan: AttentionPlan) -> None:
+def named_barriers_exist_and_differ(_config: HopperAttentionConfig, plan: AttentionPlan) -> None:
     ids = [
         first + warpgroup
         for _, first in plan.named_barriers
@@ -177,7 +183,7 @@ def named_barriers_exist_and_differ(_config: AttentionConfig, plan: AttentionPla
 
 
 @invariant
-def every_auto_is_accounted_for(config: AttentionConfig, plan: AttentionPlan) -> None:
+def every_auto_is_accounted_for(config: HopperAttentionConfig, plan: AttentionPlan) -> None:
     choices = {choice.key: choice for choice in plan.choices}
     assert len(choices) == len(plan.choices)
     assert set(choices) >= AUTO_KEYS
@@ -201,7 +207,7 @@ def test_there_are_keys_that_accept_auto() -> None:
 
 
 @invariant
-def parameters_have_names_of_their_own(_config: AttentionConfig, plan: AttentionPlan) -> None:
+def parameters_have_names_of_their_own(_config: HopperAttentionConfig, plan: AttentionPlan) -> None:
     names = [parameter.name for parameter in plan.parameters]
     assert len(set(names)) == len(names)
     assert ("out_map" in names) != ("out" in names)
@@ -211,8 +217,8 @@ def parameters_have_names_of_their_own(_config: AttentionConfig, plan: Attention
 
 
 @invariant
-def a_plan_is_a_value(config: AttentionConfig, plan: AttentionPlan) -> None:
-    again = build_plan(AttentionConfig.model_validate(config.data(only_given=True)))
+def a_plan_is_a_value(config: HopperAttentionConfig, plan: AttentionPlan) -> None:
+    again = build_plan(HopperAttentionConfig.model_validate(config.data(only_given=True)))
     assert again == plan
     assert hash(again) == hash(plan)
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -221,14 +227,14 @@ def a_plan_is_a_value(config: AttentionConfig, plan: AttentionPlan) -> None:
 
 @invariant
 def what_spells_out_the_choices_gives_the_same_kernel(
-    config: AttentionConfig, plan: AttentionPlan
+    config: HopperAttentionConfig, plan: AttentionPlan
 ) -> None:
     spelled = {choice.key: choice.value for choice in plan.choices}
     spelled["registers"] = {
         "producer": plan.producer_registers,
         "consumer": plan.consumer_registers,
     }
-    again = build_plan(AttentionConfig.model_validate({**config.data(), **spelled}))
+    again = build_plan(HopperAttentionConfig.model_validate({**config.data(), **spelled}))
     assert dataclasses.replace(again, choices=()) == dataclasses.replace(plan, choices=())
 
 

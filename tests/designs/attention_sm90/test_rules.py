@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.attention_model import AttentionPlan
 from fa4gen.errors import ConfigError
 
-ConfigOf = Callable[..., AttentionConfig]
+ConfigOf = Callable[..., HopperAttentionConfig]
 PlanOf = Callable[..., AttentionPlan]
 
 

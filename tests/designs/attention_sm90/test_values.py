@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from fa4gen.config.schema import AttentionConfig
+from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 from fa4gen.designs.attention_sm90.tuning import tuning_of
 from fa4gen.designs.common.attention_model import AttentionPlan
 from fa4gen.designs.common.model import Choice
 
-ConfigOf = Callable[..., AttentionConfig]
+ConfigOf = Callable[..., HopperAttentionConfig]
 PlanOf = Callable[..., AttentionPlan]
 MASKS = ("none", "causal", {"sliding_window": 1024})
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fa4gen.designs.common.refusal import Changes, Fault, changed, refuse_faults
+from fa4gen.designs.common.refusal import Changes, Fault, refuse_faults
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.strict import Strict, rule
 
@@ -20,6 +20,10 @@ class Box(Strict):
 
 class WideBox(Box):
     width: int = 7
+
+
+def changed(box: Any, changes: Changes) -> Any:
+    return type(box).model_validate({**box.data(only_given=True), **changes})
 
 
 def faults_of(
@@ -41,12 +45,12 @@ def faults_of(
 
 def refused(box: Box, find: Callable[[Box], list[Fault]]) -> tuple[Problem, ...]:
     with pytest.raises(ConfigError) as caught:
-        refuse_faults(box, find)
+        refuse_faults(box, find, changed)
     return caught.value.problems
 
 
 def test_what_has_no_fault_passes() -> None:
-    refuse_faults(Box(width=5), faults_of())
+    refuse_faults(Box(width=5), faults_of(), changed)
 
 
 def test_only_what_works_is_offered() -> None:

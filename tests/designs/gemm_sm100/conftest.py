@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import strategies as st
 
-from fa4gen.config.gemm import BlackwellGemmConfig
+from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
 from fa4gen.designs.gemm_sm100.plan import plan_gemm_sm100
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.gemm import BlackwellGemmConfig
 from fa4gen.designs.common.refusal import changed
+from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
 from fa4gen.designs.gemm_sm100.plan import find_faults, plan_gemm_sm100
 from fa4gen.errors import ConfigError, Problem
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.gemm import BlackwellGemmConfig
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
 from fa4gen.designs.gemm_sm100.memory import (
     MAX_STAGES,
     gemm_regions,

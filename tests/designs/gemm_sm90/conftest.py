@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import strategies as st
 
-from fa4gen.config.gemm import HopperGemmConfig
+from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

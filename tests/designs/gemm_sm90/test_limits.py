@@ -10,9 +10,9 @@ import yaml
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.gemm import HopperGemmConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.refusal import changed
+from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
 from fa4gen.designs.gemm_sm90.plan import find_faults
 from fa4gen.errors import ConfigError, Problem
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.gemm import HopperGemmConfig
+from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
 from fa4gen.designs.gemm_sm90.plan import plan_gemm_sm90
 from fa4gen.errors import ConfigError
 

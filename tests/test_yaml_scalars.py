@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.config.yaml_scalars import meaning_of
+from fa4gen.yaml_scalars import meaning_of
 
 
 @pytest.mark.parametrize(

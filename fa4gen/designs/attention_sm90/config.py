@@ -1,0 +1,62 @@
+"""The keys of attention forward on Hopper."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fa4gen.designs.common.attention_config import (
+    PREFILL_FIXED,
+    HopperPrefillKeys,
+    ListedKeys,
+)
+from fa4gen.strict import Auto, Field, rule
+
+
+class HopperAttentionConfig(ListedKeys, HopperPrefillKeys):
+    """Attention forward on Hopper (sm_90a)."""
+
+    WHAT = "pack_heads: false"
+    FIXED = PREFILL_FIXED
+
+    depth: Literal[64, 96, 128, 192, 256]
+    """Head dimension of query and key."""
+    value_depth: Literal[64, 96, 128, 192, 256] | Auto = "auto"
+    """Head dimension of value and output; as depth when not given."""
+    cta_group: Literal[1, 2] = 1
+    """2: a cluster pair works on neighbouring query tiles and shares K and V by multicast."""
+    BM: Annotated[int, Field(ge=64, le=192, multiple_of=64)] | Auto = "auto"
+    """Query rows of a tile: 64 for each consumer warpgroup."""
+    BN: Annotated[int, Field(ge=16, le=256, multiple_of=16)] | Auto = "auto"
+    """Keys of a K/V block."""
+    num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
+    """Warpgroups that compute, each on 64 query rows."""
+    tile_heads: Literal[1, 2, 4, 8] = 1
+    """Query heads of a key head whose rows share a tile: for few rows, fewer of them left empty."""
+    num_kv_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
+    """Slots of the ring of K blocks, and of the ring of V blocks."""
+    overlap: bool = True
+    """Issue P.V in chunks of 16 keys during the exponentials, and the next Q.K before they end."""
+    num_pv_chunks_in_flight: Annotated[int, Field(ge=0, le=16)] | Auto = "auto"
+    """P.V chunks that may still run when the next Q.K is issued (only with overlap)."""
+    ping_pong: bool | Auto = "auto"
+    """Consumer warpgroups take turns to issue their matrix products (needs two of them)."""
+    overlap_epilogue: bool | Auto = "auto"
+    """Issue the next tile's first Q.K before this tile's output is written."""
+    epilogue: Literal["auto", "direct", "tma_store"] = "auto"
+    """Write the output straight from registers, or through shared memory by TMA."""
+
+    @property
+    def resolved_value_depth(self) -> int:
+        """Columns of value and output."""
+        return self.depth if self.value_depth == "auto" else self.value_depth
+
+    @rule
+    def _tile_matches_warpgroups(self) -> None:
+        if isinstance(self.BM, int) and isinstance(self.num_consumer_warpgroups, int):
+            rows = 64 * self.num_consumer_warpgroups
+            if rows != self.BM:
+                raise ValueError(
+                    f"BM is {self.BM}, but num_consumer_warpgroups: "
+                    f"{self.num_consumer_warpgroups} makes 64 * {self.num_consumer_warpgroups} = "
+                    f"{rows} rows; drop one of the two keys"
+                )

@@ -1,0 +1,67 @@
+"""The keys that configs of all matrix products have.
+
+D = activation(alpha * A . B + beta * C), with A (m, k), B (k, n), C and D (m, n), all optionally
+with a batch in front. alpha and beta are arguments of the call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from fa4gen.designs.common.kernel_config import KernelConfig
+from fa4gen.epilogues import ResidualValue, residual_of
+from fa4gen.strict import Auto, Field, Read
+
+if TYPE_CHECKING:
+    from fa4gen.epilogues import Residual
+
+
+def _tidied(activation: str) -> str:
+    from fa4gen.epilogues.activation import parse_activation  # not for configs without one
+
+    return parse_activation(activation).text
+
+
+Expression = Annotated[
+    str,
+    Field(min_length=1, max_length=200),
+    Read(_tidied),
+]
+
+
+class GemmKeys(KernelConfig):
+    """Keys of every config of a matrix product, for all architectures."""
+
+    kernel: Literal["gemm"]
+    """Kernel family."""
+    dtype: Literal["bf16", "fp16", "fp8_e4m3"]
+    """Element type of A and B. Sums are kept in float32."""
+    out_dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
+    """Element type of C and of the output: as dtype when not given, and bf16 for fp8."""
+    a_major: Literal["k", "m"] = "k"
+    """The extent of A that is contiguous in memory."""
+    b_major: Literal["k", "n"] = "k"
+    """The extent of B that is contiguous in memory; k for the weights of a linear layer."""
+    residual: ResidualValue = "none"
+    activation: Expression | None = None
+    """Applied to x = alpha * A . B + beta * C: an expression over x, such as max(x, 0)."""
+    BN: Annotated[int, Field(ge=16, le=256, multiple_of=16)] | Auto = "auto"
+    """Columns of a tile of the output; multiples of 64 where B has n contiguous."""
+    BK: Literal[64, 128, 256] | Auto = "auto"
+    """Elements along k in one stage: 128 or 256 bytes of them."""
+    num_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
+    """Slots of the ring of A and B."""
+    num_epi_stages: Annotated[int, Field(ge=1, le=4)] | Auto = "auto"
+    """Slots of the ring in which the residual waits for the epilogue; see also num_out_stages."""
+
+    @property
+    def c(self) -> Residual:
+        """What C is."""
+        return residual_of(self.residual)
+
+    @property
+    def resolved_out_dtype(self) -> str:
+        """Element type of C and of the output."""
+        if self.out_dtype != "auto":
+            return self.out_dtype
+        return "bf16" if self.dtype == "fp8_e4m3" else self.dtype

@@ -1,0 +1,38 @@
+"""The keys of a matrix product on Hopper."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fa4gen.designs.common.gemm_config import GemmKeys
+from fa4gen.designs.common.kernel_config import RegisterBudget
+from fa4gen.strict import Auto, Field
+
+
+class HopperGemmConfig(GemmKeys):
+    """Matrix product with a fused residual on Hopper (sm_90a)."""
+
+    arch: Literal["sm_90a"]
+    """Architecture that the kernel is written for."""
+    cta_group: Literal[1, 2, 4, 8] | Auto = "auto"
+    """2, 4: CTAs of neighbouring row tiles share B by multicast; with swap_operands, A. 8: both."""
+    share: Literal["auto", "a", "b", "both"] = "auto"
+    """What a cluster shares: b down a column of tiles, a along a row, or both: two rows of them."""
+    BM: Annotated[int, Field(ge=16, le=256, multiple_of=8)] | Auto = "auto"
+    """Rows of a CTA's tile of the output: 64, 128, 192, 256; multiples of 8 with swap_operands."""
+    swap_operands: bool = False
+    """For few rows of A: they are the columns of wgmma, and the columns of B are its rows."""
+    split_k: Literal[1, 2] = 1
+    """2: a cluster of two CTAs divides k of a tile; one of them adds what the other sends to it."""
+    evict_first: Literal["auto", "none", "b", "both"] = "auto"
+    """Operands whose lines leave L2 first: weights (B) that few row tiles read, or both."""
+    short_ends: bool = False
+    """The first loads of a CTA and its last stores wait for less: for a tile or two a CTA."""
+    output_in_ring: bool = False
+    """The output passes through the slots of A and B, free by then: for a large tile a CTA."""
+    num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
+    """Warpgroups that multiply: each on its rows of the tile, or in turn with ping_pong."""
+    ping_pong: bool | Auto = "auto"
+    """Two consumer warpgroups work on a tile each, one multiplies while the other stores."""
+    registers: RegisterBudget | Auto = "auto"
+    """Registers per thread of the producer warpgroup and of each consumer warpgroup."""
