@@ -10,10 +10,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from fa4gen.config.expectations import listing, similar
+from fa4gen.config.expectations import similar
 from fa4gen.config.paths import shown_path
 from fa4gen.config.text import read_text
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.yaml_words import listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -101,7 +101,8 @@ def _object(model: type[Strict], definitions: dict[str, Node]) -> Node:
             node["default"] = list(default) if isinstance(default, tuple) else default
         properties[key] = dict(sorted(node.items()))
     for row in model.FIXED:
-        properties[row.key] = {"description": f"Fixed: {row.because}.", "enum": list(row.values)}
+        allowed = {"const": row.values[0]} if len(row.values) == 1 else {"enum": list(row.values)}
+        properties[row.key] = {"description": f"Fixed: {row.because}.", **allowed}
     found["properties"] = properties
     required = [key for key, field in model.model_fields.items() if field.is_required()]
     if required:

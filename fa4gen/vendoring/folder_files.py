@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.config.declared import MOST_TENSORS
+from fa4gen.designs.common.declared import MOST_TENSORS
 from fa4gen.designs.registry import FAMILIES
 from fa4gen.epilogues import RESIDUALS
 from fa4gen.masks import MASKS

@@ -19,8 +19,7 @@ from fa4gen.designs.registry import DESIGNS, Design, design_for
 from fa4gen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fa4gen.config.schema import Config
-
+    from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.errors import Problem
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks/random_configs.py"
@@ -47,7 +46,7 @@ HIDDEN: list[dict[str, Any]] = [
 """Configs for which a problem had no offer, or one after which others came."""
 
 
-def problems_of(config: Config) -> tuple[Problem, ...]:
+def problems_of(config: KernelConfig) -> tuple[Problem, ...]:
     try:
         build_plan(config)
     except ConfigError as error:
@@ -62,7 +61,7 @@ def first_offer(problem: Problem) -> dict[str, Any]:
     return {key: yaml.safe_load(value) for key, value in PAIR.findall(words)}
 
 
-def follow(config: Config) -> int:
+def follow(config: KernelConfig) -> int:
     """Follow the first offer of the first problem till none is left; how many there were."""
     number = len(problems_of(config))
     for _ in range(number):

@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 94577f730f9f6d61a97680330ec8a2a3e2db43e7591236b21b32a79a879c8e02
+// Config sha256 5705715f43566becfdf719440b92a7482bd2ad43af8310204b7b8d5d15ff1935
 // Change the config, not this file, and render it again:
 //   fa4gen render depth512_causal_bf16
 

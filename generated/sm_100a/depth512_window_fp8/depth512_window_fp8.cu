@@ -38,7 +38,7 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
-// Config sha256 d97731bd125118c78e13224304c35e3badb5a7a6b161f420fb65a97c130bfeb2
+// Config sha256 83b87cd93c92d477aec7b2dd410da30f38df7f69d4f85775cf7f0fd90f3510f2
 // Change the config, not this file, and render it again:
 //   fa4gen render depth512_window_fp8
 

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 00364e93a4eba5510c394ca4d640fb7cb2f1e12450e19f6c9aa55b7581022b44
+// Config sha256 3506e68cb47e90758e06c02a51204fdb20a7b03f712e1f0f58d9f7dea8d9aa96
 // Change the config, not this file, and render it again:
 //   fa4gen render fa4_d128_causal_bf16
 

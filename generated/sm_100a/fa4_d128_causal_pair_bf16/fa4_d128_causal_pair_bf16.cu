@@ -40,7 +40,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 a3d6369c7d24836dcf354db908c12d86302b90c541d1dd0cf9829f73ef210774
+// Config sha256 8d9bbff172b094596f65d362f78e9ce19ea7756e3bca6ec3f95d930e0e866214
 // Change the config, not this file, and render it again:
 //   fa4gen render fa4_d128_causal_pair_bf16
 

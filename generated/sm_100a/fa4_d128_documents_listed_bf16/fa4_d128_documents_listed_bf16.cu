@@ -41,7 +41,7 @@
 //   384 to 415  probabilities of query tile 0: 128 x 64 bf16
 //   416 to 447  probabilities of query tile 1: 128 x 64 bf16
 //
-// Config sha256 e8228e7caedd919ba0c648ce6beb186dd85b060c71c832884d73d451bac69957
+// Config sha256 3e6fb711ca890cf2e4a7c20cc477a2daa0c59236605949fa8eb7d7f8be8b2ac2
 // Change the config, not this file, and render it again:
 //   fa4gen render fa4_d128_documents_listed_bf16
 

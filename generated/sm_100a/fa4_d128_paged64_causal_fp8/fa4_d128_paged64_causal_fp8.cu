@@ -40,7 +40,7 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
-// Config sha256 5500c18db32e4df9bf3a4002550cffcba4710b59abd08599c518939b2767a099
+// Config sha256 fc170b688c81a97a7d838f16e0e27bc836e20f8c19a221167add6b87f74bdfe6
 // Change the config, not this file, and render it again:
 //   fa4gen render fa4_d128_paged64_causal_fp8
 

@@ -17,7 +17,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   8  a slot may be overwritten
 //
-// Config sha256 2aac5c609d78046415aefb9575d36ffc7343385195f27c02edd108ee96950fca
+// Config sha256 7ee15592b5a8f2e9a0a34592071af0cbbe652ba42110fe5bf443d974bba3ad1f
 // Change the config, not this file, and render it again:
 //   fa4gen render fa4_decode_d128_kv_fp8_bf16
 

@@ -32,7 +32,7 @@
 //   256 to 287  scores of even blocks: 64 x 64 float32, as two halves of 32
 //   288 to 319  scores of odd blocks: 64 x 64 float32, as two halves of 32
 //
-// Config sha256 08cd91af19df2458425f416472cc8cb9d22ddf7534f68271ed8ed98a969fded6
+// Config sha256 c37ee9083ecc1f8b87e1b6e2612351e0f23f6a20bba23350fdae5376daab91b2
 // Change the config, not this file, and render it again:
 //   fa4gen render fa4_decode_mla_bf16
 

@@ -22,7 +22,7 @@
 //     0 to 255  accumulator 0: 128 x 256 float32
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
-// Config sha256 f85064a9a33281cfba6cdbd84571a41930db5440ad12fbbe405917117aeff21b
+// Config sha256 aac37e6f4e69bf75100a2696f42ba3f13e8173f18b5404a439f1abdaee2f5837
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16
 

@@ -32,7 +32,7 @@
 //     0 to 255  accumulator 0: 128 x 256 float32
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
-// Config sha256 84cdc27cfe04880205f67df2bbb2f653531a9da3d8f4e46634a45582c60a6b8d
+// Config sha256 ff86cc25211937bf6a117855fea8b9bd3c0c1483d4de7ce4af610bef668d9647
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_pair_dynamic
 

@@ -37,7 +37,7 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
-// Config sha256 e0d521bac87d4dbf4d3ffe50b803b2fc0b17ff055e31891013e4ea3c782992b6
+// Config sha256 94a9086bd9f823e98c2785e2197485a1d95f94a439b50702186495de21c0984e
 // Change the config, not this file, and render it again:
 //   fa4gen render fa4_d128_causal_bf16_sm103
 

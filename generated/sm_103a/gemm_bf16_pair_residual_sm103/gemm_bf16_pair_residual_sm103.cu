@@ -28,7 +28,7 @@
 //     0 to 255  accumulator 0: 128 x 256 float32
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
-// Config sha256 9e3e5fab35b55bc76d415aca5b375304d6c2e4321ed978a1bcf04451c1fddd77
+// Config sha256 910870610ea3fce9dac193fc58f9372c98f3bfc999bffa1d9968cf6d9780e635
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_pair_residual_sm103
 

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 2622385855a7e2bfd5bb302937214ed895f2a04729f2ab590a369d97229173cb
+// Config sha256 9667c960f8034c0cbc0a7131b59ca7132fc69d2707de2a458bf5f8300716405c
 // Change the config, not this file, and render it again:
 //   fa4gen render d128_alibi_causal_bf16
 

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0143abf4358274804702bb854a60071014d88cc7fcde080d489263851fc2c062
+// Config sha256 cfd5f38a8075c91137e235473a0c73f6d73c1bbf279e48ea1c6cc13cb483ab86
 // Change the config, not this file, and render it again:
 //   fa4gen render d128_causal_bf16
 

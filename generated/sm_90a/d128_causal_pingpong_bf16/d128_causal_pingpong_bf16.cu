@@ -22,7 +22,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 1def75a407ed43960bdc4de6f24ac1c451c46c8f278cf034555b93fbc0707804
+// Config sha256 f1f62c927d1d9f636c8f4db9adddfb937de06af3839cd9da38e6bb891deb25db
 // Change the config, not this file, and render it again:
 //   fa4gen render d128_causal_pingpong_bf16
 

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 5bfd0ee2bafdad1435239c592807672e005b592335bdb8c72192fd9177eeb200
+// Config sha256 176b965d42a1971a6c6842a22b14acb3d785591747bd5b6e0b54e4c3b63fd89c
 // Change the config, not this file, and render it again:
 //   fa4gen render d128_causal_tma_store_fp16
 

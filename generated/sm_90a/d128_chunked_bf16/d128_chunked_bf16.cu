@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 2594ca474877c91a89c30c3b303270e172807e5208829fe8419b3d819ae70e54
+// Config sha256 b77830a26d094184b0c6f6182ef6cfd752e16796813f8e62ba77a859df9cb193
 // Change the config, not this file, and render it again:
 //   fa4gen render d128_chunked_bf16
 

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 474ecb8f1bbfa3a9394ae2635e66740b4845470e1e1e8f066931d5621577d267
+// Config sha256 f693b410315586550d21b86208024854d211de98116d133977299fd7fc606192
 // Change the config, not this file, and render it again:
 //   fa4gen render d128_documents_listed_bf16
 

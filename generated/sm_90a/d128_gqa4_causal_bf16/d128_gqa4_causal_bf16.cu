@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 f2bba3da7844e478fdae83cc4a0f247a951cde23c87921d9a24c3afce9269d8e
+// Config sha256 ac0c4eb7a579eea0ac61fd8fc92d1c060e3b3b46540dcd2d905a322c30d504a2
 // Change the config, not this file, and render it again:
 //   fa4gen render d128_gqa4_causal_bf16
 

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 fd7115722c692ff7cb57484fcf0e04f87e513f6833f6aa2fdcafe4d52fe876b0
+// Config sha256 c7957835c8fafe47bac1614830dd50ffe2cc5de6cba73810640731f49c327d3b
 // Change the config, not this file, and render it again:
 //   fa4gen render d128_lengths_causal_bf16
 

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  17  the tile has been read
 //
-// Config sha256 03c6801658c3235670fb3c2f1cfc8f7f66af8e68ed30ee1b39f41842d8220925
+// Config sha256 b41756d990333b6cdc77234e1ec48dd181174bb871fc0a5f79529f784383864a
 // Change the config, not this file, and render it again:
 //   fa4gen render d128_paged64_prefill_bf16
 

@@ -24,7 +24,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0f29439deaff58005899df8a922a56ea2e72968dfbb63354b82a1bd77da5a613
+// Config sha256 4701776070cfe9b5e9a7caba74073ae9b2b80a323e349c1367e3bd2c2a5e6ffa
 // Change the config, not this file, and render it again:
 //   fa4gen render d192_128_ragged_causal_bf16
 

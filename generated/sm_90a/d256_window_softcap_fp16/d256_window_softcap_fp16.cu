@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   8  the tile has been read
 //
-// Config sha256 c9a4af3b24ae3669cdce4cfdefb165b9a650578b24881b7ed8e7b0e941f49ec3
+// Config sha256 71c3b10e4a3c51deca8d3ec76af529c2e4f1db8593b1886c8e1c975a0e76b6fc
 // Change the config, not this file, and render it again:
 //   fa4gen render d256_window_softcap_fp16
 

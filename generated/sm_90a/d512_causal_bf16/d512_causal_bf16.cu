@@ -28,7 +28,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
-// Config sha256 f9453e48e8db055171c5e0cbd87f48436e1a739ed4f130d9884b9280df049671
+// Config sha256 4d6e498382b735ca0e7946310bd8a0db7fd5ec16d1072da0fb414a99ea8640dd
 // Change the config, not this file, and render it again:
 //   fa4gen render d512_causal_bf16
 

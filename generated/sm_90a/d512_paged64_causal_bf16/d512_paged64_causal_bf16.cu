@@ -29,7 +29,7 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x   8  the tile has been read
 //
-// Config sha256 f7d96ab85f10ee014b8c8ba62cd5a6c341f89a6e48bf8ee8fab4213852aeb1ef
+// Config sha256 43b96828f592c15f2f5e4f6d43c21ccfb5ce93f463b0dcda8d65941b68bdcbc3
 // Change the config, not this file, and render it again:
 //   fa4gen render d512_paged64_causal_bf16
 

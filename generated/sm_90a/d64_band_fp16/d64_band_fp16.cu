@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 5d40119ca2088a807023a0f9abd3ed6259595cea2d5e14fa266cb1400dfd3993
+// Config sha256 5ad9b0a9fe80f1c1e127e57dcff8eb8bb91ab9020c90dc107898b2f15adf511b
 // Change the config, not this file, and render it again:
 //   fa4gen render d64_band_fp16
 

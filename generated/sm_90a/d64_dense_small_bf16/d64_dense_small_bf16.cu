@@ -21,7 +21,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x   4  the tile has been read
 //
-// Config sha256 3ee3d0f301f97a2c0ac9482810cb158567384a1f1e308f97ba9ef6964346dd82
+// Config sha256 78883781aae62aeae30055115781110693d7b92ca411d7eaaea20e3e78dce4a5
 // Change the config, not this file, and render it again:
 //   fa4gen render d64_dense_small_bf16
 

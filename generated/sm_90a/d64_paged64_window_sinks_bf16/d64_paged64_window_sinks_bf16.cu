@@ -25,7 +25,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 0b9192add86e248f8aeb8d4197092a87e4b977a9c8f0303dd727ebe3d0b2491f
+// Config sha256 c52da5cb329b9cc9ea2424f9f37cca66bb4850b2508e14eb42a94e638b5f3fe8
 // Change the config, not this file, and render it again:
 //   fa4gen render d64_paged64_window_sinks_bf16
 

@@ -23,7 +23,7 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
-// Config sha256 7a54077eff0a36629fb7a06ab66ed880a46710406a82658fe0b101dda9951706
+// Config sha256 f4ca91e9cf1db97037e9e4a2fba16f8c3288b75d57f408015bea3adf1db818ca
 // Change the config, not this file, and render it again:
 //   fa4gen render d96_causal_plain_bf16
 

@@ -17,7 +17,7 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   8  a slot may be overwritten
 //
-// Config sha256 61028ab6dfac2768d7930def726a50cab08b6445469aa8120c49202eb2bb0aba
+// Config sha256 cb6e49d8f1022894e0395550cd868e055f9f009674549bff0a013f70080721b9
 // Change the config, not this file, and render it again:
 //   fa4gen render decode_d128_bf16
 

@@ -20,7 +20,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 933327dc734e39c6085d38403c6224750fa5a6b439ce800dfcf59e5ccfe63f11
+// Config sha256 9675f667c11289fc2a1234cc17cb29da016e9e3ff15d4b881e4954a10ec35b7c
 // Change the config, not this file, and render it again:
 //   fa4gen render decode_d128_paged64_kv_fp8_page_bf16
 

@@ -17,7 +17,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 2571b81bbca0a7335eace916808e5df942cce0e19d9fc5513e04cb37d769bae4
+// Config sha256 39491f4f0f1daf8888ddc3bb6c2f748ca9d403a69a3e119b08915225a769d20e
 // Change the config, not this file, and render it again:
 //   fa4gen render decode_d128_splits_bf16
 

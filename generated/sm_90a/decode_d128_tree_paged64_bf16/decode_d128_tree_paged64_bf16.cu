@@ -20,7 +20,7 @@
 //   kv_full   5 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  5 x   8  a slot may be overwritten
 //
-// Config sha256 02f516388cd3531da2d529f96c4addc05915005f62f63a806b87da5830000963
+// Config sha256 4f198f914b85656964740a327f88cc9dfb85bb288c1bf6cd1e6f9a7c275554d8
 // Change the config, not this file, and render it again:
 //   fa4gen render decode_d128_tree_paged64_bf16
 

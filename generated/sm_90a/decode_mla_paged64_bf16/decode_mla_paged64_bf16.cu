@@ -24,7 +24,7 @@
 //   tail_empty          2 x   8  these columns of a slot may be overwritten
 //   probabilities_full  2 x   4  the probabilities of its block, and maxima, are in shared memory
 //
-// Config sha256 d90995c0e83ca62f632f4540c5dae8cfc3adda9b2931c3a4fbf22a639e7723fc
+// Config sha256 81341650723841dc1d01202286746608d745f8ef111b6438c22cd10a6de2246f
 // Change the config, not this file, and render it again:
 //   fa4gen render decode_mla_paged64_bf16
 

@@ -25,7 +25,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 00bc0c7879c5be70e3bb27cbb5c6955f39f99542a87b2a85926920a62ccf02a4
+// Config sha256 4ae30f2122aa3817a9627327d583a776686a338079db6d44b99b021f949c0bf5
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_bias_gelu_sm90
 

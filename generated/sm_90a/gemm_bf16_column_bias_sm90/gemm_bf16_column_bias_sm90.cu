@@ -24,7 +24,7 @@
 //   epi1_ready    3 x   1  the residual has landed, and the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 2e7a165e866f66d89daca291626381fa2a860a4d67c06a66ccf40007908883a8
+// Config sha256 90bfe61a960b5a79c69a2a5a920c5044742a0a20d306bedf0a579c020548551b
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_column_bias_sm90
 

@@ -21,7 +21,7 @@
 //   sums_full     1 x   1  the sums over the peer's part of k have arrived
 //   sums_empty    1 x   4  the sums of the next tile that the peer writes may be sent
 //
-// Config sha256 4096004019d9b247891bcfc871db7928877d0a18a94e71dfea0cd7ff0beb1ce8
+// Config sha256 439f811fe8d0d0c18a0cf5d07f53948d040263a7b6dfb98cf28548089d9075db
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_m16_split_sm90
 

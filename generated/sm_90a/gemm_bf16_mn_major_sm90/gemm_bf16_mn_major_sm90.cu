@@ -23,7 +23,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 437799f573fecfd2287b80e54b9a3d12c9739ce0f27e30576f72ca6ffdd17edc
+// Config sha256 9f7bf2b331ac716cb0981c8e45b149285d82a17f36a37f016dea0965a47b668d
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_mn_major_sm90
 

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 219dbb60bdc5d7779881dac303561900d6fb7a4e1441258a3564156af7d056c3
+// Config sha256 233ee8902692f2b91b6e11b8a9f7fa993d35e17ef4d15b5a9c4bb6d28509f144
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_pair_residual_sm90
 

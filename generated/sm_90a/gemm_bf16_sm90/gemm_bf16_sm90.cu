@@ -21,7 +21,7 @@
 //   epi1_ready    3 x   1  the output's slot is free
 //   epi1_written  3 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 61378e82e76f73d7970d01be2abb1bdebce26e98566cdf1700ba6a58cb4db63f
+// Config sha256 d0a65a232c531531281b5bef27bc68043571cc78de098262091f4a440ea4d03a
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_bf16_sm90
 

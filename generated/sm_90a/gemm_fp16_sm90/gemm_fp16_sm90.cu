@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 2688e79087a4cd0580b7cee310129cae3756f3babd449f7c5519bb6e8e5d9dcb
+// Config sha256 1baef4707897480eabf944044a3a764eea532e9d3862fd397472c01e44faca69
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_fp16_sm90
 

@@ -24,7 +24,7 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
-// Config sha256 17e840128650e6bd0aabd8dddbff1a1bf40be7d32e44741fb61b618a4785f96e
+// Config sha256 ef1f1710411da91d0dc11ade2535b5b8f1bdc5261ee4567683b2b7923a911a19
 // Change the config, not this file, and render it again:
 //   fa4gen render gemm_fp8_residual_sm90
 
