@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "render": {"designs", "config", *AXES},
     "toolchain": {"render", "designs", "config", *AXES},
     "runtime": {"designs", "config", *AXES},
+    "scales": {"runtime"},
     "emulator": set(),
     "vendoring": {
         "verify", "emulator", "toolchain", "runtime", "render", "designs", "config",
@@ -222,7 +223,7 @@ def is_numeric(path: Path) -> bool:
     """Whether a module works on arrays of numbers."""
     place = path.relative_to(PACKAGE)
     is_single = place.as_posix() == "tune/model/attention.py"
-    return is_single or place.parts[0] in ("verify", "emulator")
+    return is_single or place.parts[0] in ("verify", "emulator", "scales")
 
 
 def test_heavy_packages_are_imported_only_where_numbers_are_worked_on() -> None:

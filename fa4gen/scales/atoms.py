@@ -1,0 +1,78 @@
+"""The order in which Blackwell's tensor cores read scales of one byte.
+
+Scales of 128 rows and 4 consecutive blocks of k are an atom of 512 bytes, 32 lines of 16: row r is
+in line r % 32, and its four scales are the four bytes from 4 * (r // 32) on. ``tcgen05.cp`` copies
+a line to a lane of tensor memory.
+
+    line 0:   rows 0, 32, 64, 96, four scales of each
+    line 1:   rows 1, 33, 65, 97
+    ...
+    line 31:  rows 31, 63, 95, 127
+
+Atoms follow each other along k, then along the rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.errors import ArgumentError, Problem
+from fa4gen.scales.backends import backend_of
+
+if TYPE_CHECKING:
+    from fa4gen.scales.backends import Backend
+
+LINES, GROUPS, BYTES = 32, 4, 4
+ATOM_ROWS, ATOM_COLUMNS = LINES * GROUPS, BYTES
+
+
+def arrange(scales: Any) -> Any:
+    """Return scales (..., rows, blocks of k), uint8, in the order of the hardware.
+
+    The result is (..., rows / 128, blocks / 4, 32, 4, 4), contiguous, with both rounded up; scales
+    of rows and blocks beyond the ends are 0.
+    """
+    backend = backend_of(scales)
+    xp, plain = backend.xp, _bytes(backend, scales)
+    rows, columns = plain.shape[-2:]
+    widths = [(0, 0)] * (plain.ndim - 2) + [(0, -rows % ATOM_ROWS), (0, -columns % ATOM_COLUMNS)]
+    padded = xp.pad(plain, widths)
+    lead = padded.shape[:-2]
+    shape = (*lead, padded.shape[-2] // ATOM_ROWS, GROUPS, LINES, -1, BYTES)
+    parts = padded.reshape(shape)
+    n = len(lead)
+    order = (*range(n), n, n + 3, n + 2, n + 1, n + 4)
+    return backend.back(xp.ascontiguousarray(parts.transpose(order)))
+
+
+def restore(arranged: Any, rows: int, blocks: int) -> Any:
+    """Return scales (..., rows, blocks) from those that ``arrange`` gave.
+
+    Raises ArgumentError for another shape than that of so many rows and blocks.
+    """
+    backend = backend_of(arranged)
+    atoms = _bytes(backend, arranged, 5)
+    expected = (-(-rows // ATOM_ROWS), -(-blocks // ATOM_COLUMNS), LINES, GROUPS, BYTES)
+    if atoms.shape[-5:] != expected:
+        raise ArgumentError(
+            Problem(
+                f"arranged: expected (..., {', '.join(map(str, expected))}) for {rows} rows and "
+                f"{blocks} blocks of k, got {tuple(atoms.shape)}"
+            )
+        )
+    n = atoms.ndim - 5
+    plain = atoms.transpose((*range(n), n, n + 3, n + 2, n + 1, n + 4))
+    shape = (*atoms.shape[:-5], expected[0] * ATOM_ROWS, expected[1] * ATOM_COLUMNS)
+    return backend.back(backend.xp.ascontiguousarray(plain.reshape(shape)[..., :rows, :blocks]))
+
+
+def _bytes(backend: Backend, array: Any, axes: int = 2) -> Any:
+    found = backend.array(array)
+    if found.dtype != np.uint8 or found.ndim < axes:
+        shape = "(..., rows, blocks of k)" if axes == 2 else "(..., 32, 4, 4) atoms"
+        raise ArgumentError(
+            Problem(f"scales: expected uint8 {shape}, got {found.dtype} {tuple(found.shape)}")
+        )
+    return found
