@@ -1,4 +1,4 @@
-"""What goes wrong before or during an emulation through no fault of the emulator."""
+"""Errors of the caller, before or during an emulation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST = 1000  # characters of a message: names of C++ templates are long, too
 
 
 class EmulatorError(Exception):
-    """A message for the user: what is wrong, where, and what was expected."""
+    """An error for the user: its cause, its place, and the expectation."""
 
 
 class PtxSyntaxError(EmulatorError):
@@ -28,7 +28,7 @@ class PtxSyntaxError(EmulatorError):
 class UnsupportedError(EmulatorError):
     """An instruction or a modifier that the emulator does not model.
 
-    The emulator never guesses: what it does not know ends the launch before it starts.
+    The emulator never guesses: an unknown instruction ends the launch before it starts.
     """
 
     def __init__(self, instruction: Instruction, reason: str = "") -> None:
@@ -39,9 +39,9 @@ class UnsupportedError(EmulatorError):
 
 
 class LaunchError(EmulatorError):
-    """What a launch was asked for does not fit the entry, the chip or this machine.
+    """A launch whose arguments or options do not fit the entry, the chip or this machine.
 
-    ``key`` is the argument or the launch file's key that it is about, if it is one.
+    ``key`` is the argument or the launch file's key at fault, if any.
     """
 
     def __init__(self, message: str, key: str = "", remedy: str = "") -> None:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a launch was asked for; see Program.launch."""
+    """The arguments of a launch; see Program.launch."""
 
     entry: str
     grid: int | Sequence[int]
@@ -81,8 +81,8 @@ class _Request:
 class Program:
     """A PTX module, ready to be launched.
 
-    Raises PtxSyntaxError where the text is not PTX. What an entry uses and the emulator does not
-    model raises UnsupportedError at its launch, before anything runs.
+    Raises PtxSyntaxError where the text is not PTX. An entry with instructions that the emulator
+    does not model raises UnsupportedError at its launch, before anything runs.
     """
 
     def __init__(self, ptx: str) -> None:
@@ -154,7 +154,7 @@ class Program:
         limits    where a kernel that spins is given up
         resident_clusters  how many run side by side at first; more start when those all wait
         pending_writes  arrays among the arguments that the grid before writes, as this one is a
-                  programmatic dependent launch: not to be touched before griddepcontrol.wait
+                  programmatic dependent launch: accesses before griddepcontrol.wait are errors
         progress  called now and then with (CTAs finished, CTAs in all)
 
         Raises LaunchError for arguments that do not fit, UnsupportedError for instructions that are

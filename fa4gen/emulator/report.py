@@ -1,4 +1,4 @@
-"""The result of a launch: findings and the verdict drawn from them."""
+"""The result of a launch: its findings and their verdict."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction, SourceLine
 
 Text: TypeAlias = "str | Callable[[], str]"
-"""A message, or what makes one: it is called for the first finding of a group only."""
+"""A message, or a function that makes one, called for the first finding of a group only."""
 
 
 class Severity(Enum):
-    """What a finding means for the kernel.
+    """The meaning of a finding for the kernel.
 
     ERROR       a result or a hang can go wrong on hardware; proved by this very run
     ISA         against the letter of the PTX ISA, but ordered by known behaviour of the hardware
@@ -51,9 +51,9 @@ class Finding:
     kind      a stable word such as ``race`` or ``deadlock``
     message   that of the first of the group
     where     its source line (``kernel.cu:120``) or PTX line; ``line`` is the PTX line
-    who       the role or the threads of the first
+    who       the role or the threads of the first finding
     count     how often it was seen, ``ctas`` in how many CTAs
-    earlier   the PTX line of the other instruction, 0 where there is none
+    earlier   the PTX line of the other instruction, or 0
     source    the source line with the places where it was inlined, None where it is not known
     """
 
@@ -82,7 +82,7 @@ class Report:
 
     ``instructions`` counts executed thread-instructions; ``elapsed`` is in seconds;
     ``model_cycles`` is the length of the launch in the cost model, or None without a timeline.
-    ``coverage`` says what the launch exercised.
+    ``coverage`` has the parts of the kernel that the launch exercised.
     """
 
     verdict: Verdict
@@ -96,7 +96,7 @@ class Report:
     coverage: Coverage = field(default_factory=Coverage)
 
     def strict(self) -> Report:
-        """The same report with errors for all that is against the letter of the PTX ISA."""
+        """The report with errors in place of findings against the letter of the PTX ISA."""
         findings = tuple(
             replace(one, severity=Severity.ERROR) if one.severity is Severity.ISA else one
             for one in self.findings
@@ -104,7 +104,7 @@ class Report:
         return replace(self, verdict=verdict_of(findings), findings=worst_first(findings))
 
     def totals(self) -> dict[Severity, tuple[int, int]]:
-        """Of each severity there is: how many findings, and how often they were seen in all."""
+        """For each severity: the number of findings, and how often they were seen in all."""
         return {
             severity: (len(counts), sum(counts))
             for severity in _WORST_FIRST
@@ -162,8 +162,8 @@ class FindingLog:
     ) -> None:
         """Note a finding.
 
-        site, earlier  the instruction, and the other one that it is at odds with, if there are
-        who            the threads, for people
+        site, earlier  the instruction, and the other one that it conflicts with, if there are
+        who            the threads, in words
         cta            the number of the CTA
         apart          keeps findings of one kind and place apart, such as waiting threads
         """

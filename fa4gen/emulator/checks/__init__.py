@@ -1,1 +1,1 @@
-"""The checks: what values do not show."""
+"""The checks for errors that results need not show, such as races and missing fences."""

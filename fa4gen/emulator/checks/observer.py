@@ -1,4 +1,4 @@
-"""The observer that keeps vector clocks and shadow memory and reports what they show."""
+"""The observer that keeps vector clocks and shadow memory and reports the errors found in them."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class RaceObserver(Observer):
                 self.previous.operation(threads, op)
 
     def _continues(self, state: ClusterState, op: AsyncOp, before: AsyncOp) -> None:
-        """Of an operation that continues the one before only what it reads is new."""
+        """Report the reads of an operation that continues the one before: its writes are known."""
         op.slot, op.epoch, op.clock = before.slot, before.epoch, before.clock
         if self.work is not None:
             self.work.issued(op)

@@ -1,4 +1,4 @@
-"""Which checks run."""
+"""The choice of checks to run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CheckOptions:
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """What ``parse`` accepts in a list."""
+        """The names that ``parse`` accepts in a list."""
         return tuple(field.name for field in fields(CheckOptions))
 
     @staticmethod
@@ -62,7 +62,7 @@ class CheckOptions:
     def parse(value: bool | Iterable[str] | CheckOptions) -> CheckOptions:
         """True: all; False: none; names: only those, ``tcgen05_fences=acqrel`` with a level.
 
-        A name may be written with hyphens. Raises LaunchError for what is no check.
+        A name may be written with hyphens. Raises LaunchError for an unknown check.
         """
         if isinstance(value, CheckOptions):
             return value

@@ -1,4 +1,4 @@
-"""From what the caller asks for to the observer that does it."""
+"""The observer for the checks that a caller chooses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def make_observer(
     checks: bool | Iterable[str] | CheckOptions,
     outputs: Sequence[Output] = (),
 ) -> Observer:
-    """An observer with the checks asked for; one that looks away if there are none.
+    """Return an observer with the chosen checks; one that ignores all events if there are none.
 
-    ``outputs`` are to be written, whole.
+    Every byte of ``outputs`` has to be written.
     """
     options = CheckOptions.parse(checks)
     if not options.any():

@@ -1,4 +1,4 @@
-"""Who did what where, in small numbers that shadow memory can hold, and the words for reports."""
+"""Sites of accesses as small numbers that shadow memory can hold, and their words for reports."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _STRONG = frozenset(("relaxed", "acquire", "release", "acq_rel", "volatile", "mm
 class Site:
     """An access of a static instruction.
 
-    ``issuer`` is the thread of an asynchronous operation, "" for generic accesses, whose thread
-    the shadow memory knows.
+    ``issuer`` is the thread of an asynchronous operation, "" for generic accesses: shadow memory
+    has their thread.
     """
 
     what: str
@@ -30,7 +30,7 @@ class Site:
     issuer: str
     atomic: bool
     reach: int
-    """Whose accesses it is atomic with: see ``reach_of``."""
+    """The threads with whose accesses it is atomic: see ``reach_of``."""
 
 
 def reach_of(site: Instruction) -> int:
@@ -50,7 +50,7 @@ def is_reduction(op: AsyncOp) -> bool:
 
 
 class Sites:
-    """Numbers for sites; 0 is no site."""
+    """Numbers for sites; 0 stands for none."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -78,7 +78,7 @@ class Sites:
         return number
 
     def get(self, number: int) -> Site:
-        """What a number stands for."""
+        """The site of a number."""
         site = self._known[number]
         assert site is not None
         return site

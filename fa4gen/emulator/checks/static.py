@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def report_static(machine: Machine, function: Function) -> None:
-    """Record what is wrong with the use of wgmma registers, whatever the schedule."""
+    """Record errors in the use of wgmma registers that no schedule avoids."""
     from fa4gen.emulator.ptx.flow.wgmma_registers import find_flights
 
     flights = find_flights(function)

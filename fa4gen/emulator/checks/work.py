@@ -22,7 +22,7 @@ _NAMED: Final = 4  # clusters in a message
 
 
 class _Written:
-    """Which bytes of an output have been written, from ``start`` on."""
+    """The bytes of an output that have been written, from ``start`` on."""
 
     def __init__(self, output: Output) -> None:
         self.output = output
@@ -74,7 +74,7 @@ class WorkChecks:
         """Whether a response has not been read."""
         return bool(self._unread)
 
-    # ---- what happens
+    # ---- events
 
     def read(self, cta: Cta, low: int, high: int) -> None:
         """Somebody reads shared memory from ``low`` to ``high``."""
@@ -114,7 +114,7 @@ class WorkChecks:
     # ---- the end
 
     def ends(self) -> None:
-        """All threads have left: report what was never done."""
+        """All threads have left: report outputs not written and work not finished."""
         machine = self._machine
         lost = [op for op in self._unread.values() if op.notes.get(CANCELLED) is not None]
         for op in lost:

@@ -1,1 +1,1 @@
-"""What a launch exercised of a kernel: the counts, and their words for a report."""
+"""Coverage: the parts of a kernel that a launch exercised, as counts and in words."""

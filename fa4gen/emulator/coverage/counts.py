@@ -1,9 +1,9 @@
-"""What a launch exercised of a kernel, and what it did not.
+"""The parts of a kernel that a launch exercised, and those that it did not.
 
 A clean verdict says nothing about code that did not run, or a ring that was not used again.
 
 Coverages of runs of one kernel merge with ``a | b``. The merge takes the larger count and the union
-of what was seen, so order and repetition of runs make no difference.
+of observations, so order and repetition of runs make no difference.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class BarrierCoverage:
 
     ``offset`` is that of shared memory, ``name`` what findings call it.
 
-    The counts are those of the CTA, and of merged runs of the run, that saw most. A wait that parks
-    passes in the end, unless it gives up; so ``passed`` counts it too.
+    The counts are the largest of any CTA, and of any run after a merge. A wait that parks passes in
+    the end, unless it gives up; so ``passed`` counts it too.
     """
 
     offset: int
@@ -108,9 +108,9 @@ class BranchCoverage:
 
 @dataclass(frozen=True, slots=True)
 class VoteCoverage:
-    """A branch that follows from a vote of the warp: lazy work, which is done or left out.
+    """A branch that follows from a vote of the warp: work is done or skipped by it.
 
-    taken    warps that went to do what the vote decides on
+    taken    warps that did the work that the vote decides on
     skipped  warps whose vote had failed
     """
 
@@ -166,7 +166,7 @@ class Unrun:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What launches of one kernel exercised.
+    """The coverage of launches of one kernel.
 
     barriers      in the order of shared memory
     branches      in the order of the PTX, then the choices of sizes in that order
@@ -177,7 +177,7 @@ class Coverage:
     votes         branches on a vote of the warp, in the order of the PTX
     uses          rings by name, with what single CTAs did
 
-    Of merged runs counts are those of the run that has most.
+    A merge takes the counts of the run with most.
     """
 
     kernel: str = ""
@@ -222,11 +222,11 @@ class Coverage:
 
     @property
     def instructions(self) -> int:
-        """How many instructions can run."""
+        """The number of instructions that can run."""
         return len(self.lines)
 
     def use_of(self, ring: str) -> RingUse | None:
-        """What single CTAs did with a ring; None where none had it."""
+        """The use of a ring by single CTAs; None where none used it."""
         return next((one for one in self.uses if one.name == ring), None)
 
     def one_sided(self) -> tuple[BranchCoverage, ...]:

@@ -43,7 +43,7 @@ class Points:
 class Vote:
     """A branch at the end of ``step`` that tests the predicate ``outcome`` of a vote.
 
-    ``flips``: lanes branch when the vote failed, and do what it is about when they do not branch.
+    ``flips``: lanes branch when the vote failed, and do the work when they do not branch.
     """
 
     step: int

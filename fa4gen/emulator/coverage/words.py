@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from fa4gen.emulator.coverage.counts import BranchCoverage, Coverage
 
 SHOWN: Final = 6
-"""Names and lines of a kind that the text gives; JSON has all."""
+"""The number of names and lines of a kind that the text has; JSON has all."""
 
 
 def coverage_lines(coverage: Coverage) -> Iterator[str]:
-    """The figures in a line, then what was not exercised, a line for each kind of it."""
+    """The figures in a line, then a line for each kind of point that was not exercised."""
     rings = coverage.rings()
     behind = [one for one in rings if one.phases < WRAPPED_TWICE]
     ran = coverage.instructions - len(coverage.unrun)

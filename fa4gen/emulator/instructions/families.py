@@ -1,4 +1,4 @@
-"""The modules of instructions, and what they translate."""
+"""The modules of instructions, with the opcodes that each translates."""
 
 from __future__ import annotations
 

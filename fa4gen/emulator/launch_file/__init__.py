@@ -1,1 +1,1 @@
-"""Launch files: how a kernel is to be launched, and with what, as YAML."""
+"""Launch files: YAML with a kernel's launch, its arguments and their data."""

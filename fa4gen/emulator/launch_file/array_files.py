@@ -26,9 +26,9 @@ SHORT_NAMES: Final = {
     "e2m1": "float4_e2m1fn",
 }
 BEGINNING: Final = b"\x93NUMPY"
-"""Of a .npy file."""
+"""The first bytes of a .npy file."""
 COPIES: Final = 3
-"""Of each array at a time: as it is described, of the run, in the emulated memory."""
+"""The copies of each array at a time: as described, of the run, in the emulated memory."""
 _TYPE_NAME: Final = re.compile(r"[<=|]?[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -97,7 +97,7 @@ def numpy_type(name: str, key: str) -> np.dtype[Any]:
 
 
 def file_bytes(path: Path, key: str) -> int:
-    """The size of a file; LaunchFileError for what is no file, such as a folder or a pipe."""
+    """The size of a file; LaunchFileError for anything else, such as a folder or a pipe."""
     try:
         if path.is_file():
             return path.stat().st_size
@@ -113,7 +113,7 @@ def bytes_needed(one: ArrayFile | MadeArray, folder: Path) -> tuple[int, str]:
     """Bytes that a launch needs for an array, and the key that says so. Raises LaunchFileError."""
     if isinstance(one, ArrayFile):
         return COPIES * file_bytes(folder / one.array, "array"), "array"
-    drawn = 8  # numbers are drawn as such of 8 bytes
+    drawn = 8  # numbers are drawn in types of 8 bytes
     return math.prod(one.shape) * (
         COPIES * numpy_type(one.dtype, "dtype").itemsize + drawn
     ), "shape"

@@ -42,7 +42,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class LaunchArrays:
-    """What a launch starts from. Every run gets copies, so that all runs start alike."""
+    """The initial arrays of a launch. Every run gets copies, so that all runs start alike."""
 
     file: LaunchFile
     arrays: dict[str, NDArray[Any]]
@@ -69,7 +69,7 @@ class LaunchArrays:
         }
 
     def _named(self, name: str, one: ArrayFile | MadeArray) -> bool:
-        """Whether the file gives an array its name, which the parameter's would be otherwise."""
+        """Whether the file names an array that would have the parameter's name otherwise."""
         return name in self.file.arrays or one.name is not None
 
     def arguments(self) -> tuple[list[Any], dict[str, NDArray[Any]], list[Memory]]:
@@ -116,7 +116,7 @@ class LaunchArrays:
 
 
 def prepare(file: LaunchFile, folder: Path) -> LaunchArrays:
-    """Make and read all arrays; ``folder`` is what paths in the file are relative to.
+    """Make and read all arrays; paths in the file are relative to ``folder``.
 
     Raises LaunchFileError for names, types and files that do not fit, with all of them.
     """
@@ -155,7 +155,7 @@ def prepare(file: LaunchFile, folder: Path) -> LaunchArrays:
     if problems:
         raise LaunchFileError(*problems)
     prepared = LaunchArrays(file, arrays, described, places, raw)
-    prepared.arguments()  # what a tensor map refuses is reported before anything runs
+    prepared.arguments()  # errors of a tensor map are reported before anything runs
     return prepared
 
 

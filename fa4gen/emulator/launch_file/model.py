@@ -1,6 +1,6 @@
-"""Launch files: the YAML that says how a kernel is to be launched, and with what.
+"""Launch files: the YAML that defines the launch of a kernel, with its arguments.
 
-Everything that a file can get wrong is a LaunchFileError that names the key and what it expects.
+Every error in a file is a LaunchFileError that names the key and the values expected there.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _offsets(value: Any) -> Any:
 
 
 def bytes_of(value: Any) -> Any:
-    """The number of bytes that a text with a unit names; what is no text is as it was.
+    """The number of bytes in a text with a unit; anything but text is returned unchanged.
 
     Raises ValueError.
     """
@@ -136,18 +136,18 @@ MapsAt = Annotated[dict[Natural, MapArgument], Offsets]
 
 class _Array(_Part):
     name: str | None = None
-    """What tensor maps, ``use`` and the command line call the array."""
+    """The array's name in tensor maps, ``use`` and on the command line."""
     dtype: str | None = None
     output: str | None = None
-    """File (.npy) for what the first run leaves in the array."""
+    """File (.npy) for the array's contents after the first run."""
     expect: str | None = None
-    """File (.npy) with what every run has to leave in the array."""
+    """File (.npy) with the contents that every run has to leave in the array."""
     partial: bool = False
     """The kernel need not write every element of an array with ``output`` or ``expect``."""
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Allowed difference from ``expect``, absolute and relative to it."""
     address: Natural | None = None
-    """Where the array begins in the emulated global memory, for raw bytes that point there."""
+    """The array's address in the emulated global memory, for raw bytes that point to it."""
     pointers: Pointers = {}
     """Words of 8 bytes in the array that are addresses: ``NAME`` or ``NAME + BYTES`` by offset."""
     tensor_maps: MapsAt = {}
@@ -224,7 +224,7 @@ class ZerosArgument(_Part):
 
 
 def _kind(value: Any) -> str | None:
-    """The key that says what an argument is."""
+    """The key that determines an argument's kind."""
     keys = value if isinstance(value, dict) else ()
     return next((kind for kind in ARGUMENT_KINDS if kind in keys), None)
 
@@ -266,7 +266,7 @@ class NamesSection(_Part):
     base_align: Positive = 1
 
     def names(self) -> Names:
-        """As the emulator wants them."""
+        """The names in the emulator's form."""
         return Names(
             shared=tuple(
                 NamedRange(name, start, stop, *slot)
@@ -289,9 +289,9 @@ class LaunchFile(_Part):
     arrays: dict[str, Arrays] = {}
     """Arrays that no parameter points to, for tensor maps and pointers."""
     variables: dict[str, Arrays] = {}
-    """What global variables of the module hold, by their name."""
+    """Contents of the module's global variables, by name."""
     seeds: Positive | Annotated[list[Natural], Field(min_length=1)] = 1
-    """That many seeds from 0 on, or these."""
+    """This number of seeds from 0 on, or these."""
     schedules: Annotated[list[Schedule], Field(min_length=1)] = ["uniform"]
     checks: bool | list[str] = True
     max_steps: Positive | None = None
@@ -337,7 +337,7 @@ class LaunchFile(_Part):
         return ((seed, schedule) for seed in seeds for schedule in self.schedules)
 
     def limits(self) -> Limits:
-        """Where a run is stopped."""
+        """The limits of a run."""
         steps = Limits().steps if self.max_steps is None else self.max_steps
         return Limits(steps=steps, memory=self.max_memory)
 

@@ -1,4 +1,4 @@
-"""Files that a launch file names for what its first run leaves in arrays."""
+"""Files named in a launch file for the contents of arrays after its first run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fa4gen.emulator.launch_file.run import Run
 def output_files(launch: LaunchArrays, folder: Path, *, force: bool = False) -> dict[str, Path]:
     """Return the file of each array with an ``output``, below ``folder``.
 
-    Raises LaunchFileError for a file elsewhere, links followed, and for one that exists and is no
-    .npy file, unless ``force`` says that it may be replaced.
+    Raises LaunchFileError for a file elsewhere, links followed, and for one that exists and is not
+    a .npy file, unless ``force`` allows to replace it.
     """
     root = folder.resolve()
     files = {}

@@ -1,4 +1,4 @@
-"""What is wrong with a launch file, and where."""
+"""Errors in a launch file, with their positions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LaunchProblem:
 
 
 class LaunchFileError(EmulatorError):
-    """A launch file, or what it refers to, that cannot work."""
+    """A launch file, or a file that it refers to, with an error."""
 
     def __init__(self, *problems: LaunchProblem) -> None:
         super().__init__("; ".join(map(str, problems)))
@@ -65,9 +65,9 @@ def launch_problems(
     places: Places,
     known_keys: Callable[[Sequence[str | int]], Sequence[str]],
 ) -> list[LaunchProblem]:
-    """Say what a model refused, by key, in the words of the file.
+    """Return the refusals of a model, by key, in the words of the file.
 
-    ``known_keys`` gives the keys that may stand beside one of pydantic's.
+    ``known_keys`` returns the keys that are allowed next to one of pydantic's.
     """
     expected: dict[tuple[str | int, ...], list[str]] = {}
     said: dict[tuple[str | int, ...], str] = {}
@@ -115,7 +115,7 @@ def with_places(problems: Sequence[LaunchProblem], places: Places) -> list[Launc
 
 
 def _path(loc: Sequence[str | int], data: Any) -> tuple[str | int, ...]:
-    """The keys on the way, without what pydantic adds: alternatives, kinds of a value."""
+    """The keys on the way, without those that pydantic adds: alternatives, kinds of a value."""
     path: list[str | int] = []
     here = data
     for index, part in enumerate(loc):
@@ -158,7 +158,7 @@ def _key(path: Sequence[str | int]) -> str:
 
 
 def _place(path: Sequence[str | int], places: Places) -> tuple[int, int]:
-    """Line and column of the value at ``path``, or of what would hold it."""
+    """Line and column of the value at ``path``, or of the mapping that would hold it."""
     here: tuple[str | int, ...] = ()
     for part in path:
         # keys are text, also those that count bytes

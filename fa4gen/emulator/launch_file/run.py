@@ -1,4 +1,4 @@
-"""Runs a kernel as a launch file says, and compares what it leaves with what it should."""
+"""Runs of a kernel by its launch file, and comparisons of its arrays with expected ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fa4gen.emulator.report import Report, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What an array has to hold; ``tolerance`` is absolute, and relative to the value."""
+    """The expected contents of an array; ``tolerance`` is absolute, and relative to the value."""
 
     array: str
     values: NDArray[Any]
@@ -38,7 +38,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How an array compares: elements beyond the tolerance, and the worst of all.
+    """The comparison of an array: elements beyond the tolerance, and the largest error.
 
     ``largest_error`` is the largest difference, ``at`` its index; None where a NaN stands for a
     number or the other way round.
@@ -60,7 +60,7 @@ class Comparison:
 class Run:
     """One launch: the emulator's report, comparisons, and the arrays afterwards.
 
-    ``strict`` runs pass only with a clean verdict, others also with findings that are no errors.
+    ``strict`` runs pass only with a clean verdict, others also with findings below errors.
     """
 
     report: Report
@@ -78,7 +78,7 @@ class Run:
 def expectations(
     launch: LaunchArrays, folder: Path, more: Mapping[str, Path]
 ) -> tuple[Expectation, ...]:
-    """Read what the launch file expects and what ``more`` adds, by name of the array.
+    """Read the expectations of the launch file and those of ``more``, by name of the array.
 
     Raises LaunchFileError.
     """

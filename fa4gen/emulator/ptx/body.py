@@ -41,7 +41,7 @@ _COMPONENTS: Final = ("xyzw", "rgba")
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a function's braces hold."""
+    """The contents of a function's braces."""
 
     instructions: tuple[Instruction, ...]
     registers: dict[RegisterClass, int]
@@ -51,7 +51,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class _Jump:
-    """An instruction whose labels may come later."""
+    """An instruction whose labels may follow later."""
 
     index: int
     scope: Scope
@@ -79,9 +79,9 @@ class BodyReader:
         self._registers: dict[RegisterClass, int] = {"p": 0, "h": 0, "r": 0, "d": 0, "q": 0}
         self._variables: list[Variable] = []
         self._labels: dict[str, int] = {}
-        # How many blocks have a label of a name.
+        # The number of blocks that have a label of a name.
         self._label_names: Counter[str] = Counter()
-        # Results held in registers: what to store before the function returns.
+        # Results held in registers, to be stored before the function returns.
         self._results: list[tuple[Variable, Register]] = []
 
     def read(self, parameters: tuple[Parameter, ...], results: tuple[Parameter, ...]) -> Body:

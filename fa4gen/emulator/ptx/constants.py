@@ -105,7 +105,7 @@ def _signed(tokens: Tokens, sign: str, value: Immediate) -> Immediate:
 
 
 def _wrapped(value: int) -> Immediate:
-    """A result in 64 bits; beyond what these hold, signed or not, it wraps to a signed one."""
+    """A result in 64 bits; a larger one, signed or not, wraps to a signed one."""
     if not -(1 << 63) <= value < 1 << 64:
         value = ((value + (1 << 63)) & _ALL) - (1 << 63)
     return Immediate("int", value)

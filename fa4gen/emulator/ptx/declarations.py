@@ -58,7 +58,7 @@ def register_class(element: str) -> RegisterClass:
 
 
 def registers(tokens: Tokens) -> Iterator[RegisterDeclaration]:
-    """Read what follows ``.reg``, the semicolon included."""
+    """Read the rest after ``.reg``, the semicolon included."""
     length = _VECTOR_LENGTHS.get(tokens.peek(), 1)
     if length > 1:
         tokens.next()
@@ -82,7 +82,7 @@ def registers(tokens: Tokens) -> Iterator[RegisterDeclaration]:
 def variables(
     tokens: Tokens, space: Space, extern: bool, symbols: Container[str]
 ) -> Iterator[Variable]:
-    """Read what follows ``.global`` and the like, the semicolon included."""
+    """Read the rest after ``.global`` and the like, the semicolon included."""
     kind = _type(tokens)
     while True:
         yield _variable(tokens, kind, space, extern, symbols)
@@ -125,7 +125,7 @@ def _type(tokens: Tokens) -> _Type:
             align = tokens.natural("an alignment")
             if align == 0 or align & (align - 1):
                 raise tokens.error(f"alignment {align} is not a power of two")
-            # After .ptr it is the alignment of what the parameter points to.
+            # After .ptr it is the alignment of the memory that the parameter points to.
             kind.align = kind.align if pointer else align
         elif token in _VECTOR_LENGTHS:
             tokens.next()

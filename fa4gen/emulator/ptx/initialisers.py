@@ -39,7 +39,7 @@ class Initialiser:
         self._value = self._read()
 
     def length(self) -> int:
-        """How many elements the outermost braces hold."""
+        """The number of elements in the outermost braces."""
         return len(self._value) if isinstance(self._value, list) else 1
 
     def layout(

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
     from fa4gen.emulator.ptx.syntax import Module
 
-# Functions of the driver that end the kernel, and those that print: nothing reads what they print.
+# Functions of the driver that end the kernel, and those that print: their output is not read.
 _TRAPS: Final = frozenset({"__assertfail", "__assert_fail", "__trap", "abort"})
 _PRINTS: Final = frozenset({"vprintf"})
 MAX_INSTRUCTIONS: Final = 1_000_000
-"""Of an entry with all calls inlined: calls of calls multiply."""
+"""The number of instructions of an entry with all calls inlined: calls of calls multiply."""
 MAX_COPIES: Final = 20_000
 """Calls that are inlined."""
 MAX_CALLS: Final = 100
@@ -60,7 +60,7 @@ def flatten(module: Module, entry: str) -> Function:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """One copy of a function's body: where its registers start, what its variables became."""
+    """One copy of a function's body: its first registers, and the copies of its variables."""
 
     function: Function
     first: dict[RegisterClass, int]
@@ -238,7 +238,7 @@ class _Inliner:
     def _bind(
         self, call: Instruction, formal: Variable, actual: Operand, frame: _Frame, inner: _Frame
     ) -> Operand | None:
-        """Make the caller's variable the formal one; what is no variable gets one, and is given."""
+        """Bind the formal variable to the caller's; for another operand make one and return it."""
         place = self._operand(actual, frame)
         if not isinstance(place, Symbol):
             self._adopt(formal, inner)

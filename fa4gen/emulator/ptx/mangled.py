@@ -1,4 +1,4 @@
-"""C++ names in reports: what ``_ZN1a4kernIiEEvPT_`` is called, without arguments, not too long."""
+"""C++ names in reports: the name in ``_ZN1a4kernIiEEvPT_``, without arguments, not too long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 _LONGEST: Final = 80
 """Characters of a name that are shown."""
 _ENDING: Final = 20
-"""Of those, from its end where it is cut."""
+"""The characters from the end of a long name that are kept."""
 _MOST: Final = 20_000
 """Characters of a mangled name that is read at all."""
 
@@ -38,9 +38,9 @@ def shown_name(name: str) -> str:
 
 
 class _Reader:
-    """Reads a mangled name (Itanium C++ ABI); ValueError or IndexError for what it does not know.
+    """Reads a mangled name (Itanium C++ ABI); ValueError or IndexError for unknown forms.
 
-    Types and arguments are passed over: only where they end matters.
+    Types and arguments are skipped: only their ends matter.
     """
 
     def __init__(self, text: str) -> None:
@@ -139,7 +139,7 @@ class _Reader:
         self._at += length
         return "(anonymous)" if word.startswith("_GLOBAL__N") else word
 
-    # ---- what is passed over
+    # ---- skipped parts
 
     def _arguments(self) -> None:
         while not self._accept("E"):

@@ -1,7 +1,7 @@
 """PTX text to a Module.
 
-The parser fails closed: what it does not know is an error that names the line, what stands there
-and what was expected, never a guess.
+The parser fails closed: an unknown form is an error that names the line, the text and the
+expectation, never a guess.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ TARGETS: Final = frozenset(
     for number in numbers
     for suffix in suffixes
 )
-"""What ``.target`` may name."""
+"""The values of ``.target``."""
 
 
 def parse_module(text: str) -> Module:
-    """Parse PTX as a compiler or a person wrote it; PtxSyntaxError says what does not fit."""
+    """Parse PTX of a compiler or a person; PtxSyntaxError describes the first error."""
     return _ModuleReader(text).read()
 
 

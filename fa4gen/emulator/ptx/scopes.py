@@ -1,4 +1,4 @@
-"""What names mean: registers, variables and labels of nested blocks, and special registers."""
+"""Meanings of names: registers, variables and labels of nested blocks, and special registers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MODELLED: Final = frozenset(
 
 
 class Scope:
-    """A block with its own names; what it does not know its parent may."""
+    """A block with its own names; its parent has the others."""
 
     __slots__ = ("_declared", "_known", "_parent", "_ranges", "labels", "tables")
 
@@ -53,7 +53,7 @@ class Scope:
         self._declared: dict[str, Register | Symbol | Vector] = {}
         # Ranges such as %r<5>, by prefix: class, index of the first, how many.
         self._ranges: dict[str, tuple[RegisterClass, int, int]] = {}
-        # Names found so far, here or further out: lookups are what the parser does most.
+        # Names found so far, here or further out: the parser spends most of its time on lookups.
         self._known: dict[str, Named] = {}
         self.labels: dict[str, int] = {}
         self.tables: dict[str, tuple[str, ...]] = {}
@@ -75,7 +75,7 @@ class Scope:
         return all(self._ranged(name) is None for name in self._declared)
 
     def find(self, name: str) -> Named | None:
-        """Look up what a name means here, innermost block first."""
+        """Look a name up, innermost block first."""
         found = self._known.get(name)
         if found is None:
             found = self._search(name)
@@ -93,7 +93,7 @@ class Scope:
         return None
 
     def table(self, name: str) -> tuple[Scope, tuple[str, ...]] | None:
-        """Find a ``.branchtargets`` list and the block whose labels it names."""
+        """Find a ``.branchtargets`` list and the block with the labels that it names."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.tables:

@@ -50,8 +50,8 @@ class Variable:
 
     ``size`` is in bytes; ``initial`` holds the initialiser or None; an ``extern`` shared variable
     of size 0 starts where dynamic shared memory starts. ``relocations`` are byte offsets into
-    ``initial`` where the address of another variable belongs (``generic(x)`` when flagged).
-    The bytes there already hold what is to be added to the address.
+    ``initial`` where the address of another variable belongs (``generic(x)`` when flagged). The
+    bytes there already hold the number to add to the address.
     """
 
     name: str
@@ -141,16 +141,16 @@ Operand: TypeAlias = (
 
 
 _INNER_CALLS: Final = 3
-"""Of the places where code was inlined, those next to it that are shown; the last one is, too."""
+"""The most places of inlining that are shown next to the inlined code; the last one is, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """Where ``.loc`` says an instruction comes from.
+    """The source position of an instruction, from ``.loc``.
 
     ``call`` is the place ``inlined_at`` which the code was inlined, "" for code of its own;
-    ``calls`` are that and those around it, out to the kernel. ``path`` is the whole path of the
-    file.
+    ``calls`` are that place and those around it, out to the kernel. ``path`` is the whole path of
+    the file.
     """
 
     file: str
@@ -164,7 +164,7 @@ class SourceLine:
 
     @property
     def inlined(self) -> str:
-        """Where it was inlined, from the inside to the outside, in words; "" for no place."""
+        """Places where it was inlined, from the inside to the outside, in words; "" for none."""
         if not self.calls:
             return ""
         inner, last = self.calls[:_INNER_CALLS], self.calls[-1]
@@ -198,17 +198,17 @@ class Instruction:
 
     @property
     def inlined(self) -> str:
-        """Where the source line was inlined, in words; see SourceLine."""
+        """The places where the source line was inlined, in words; see SourceLine."""
         return self.source.inlined if self.source else ""
 
     @property
     def position(self) -> str:
-        """Where it comes from, then where that was inlined, out to the kernel, in words."""
+        """The source position and the places where it was inlined, out to the kernel, in words."""
         return f"{self.where}{self.inlined}"
 
     @property
     def place(self) -> str:
-        """What copies of one statement share: an unrolled loop has the same place many times."""
+        """The common place of copies of one statement: an unrolled loop has it many times."""
         if self.source is None:
             return f"PTX line {self.line}"
         return f"{self.source} {self.source.call}" if self.source.call else str(self.source)

@@ -73,13 +73,13 @@ class Tokens:
                 raise self.error("a comment begins with /* and does not end")
 
     def deeper(self) -> None:
-        """Note that what follows is inside one more bracket, brace or sign."""
+        """Note that the next tokens are inside one more bracket, brace or sign."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self.error(f"more than {MAX_DEPTH} brackets, braces or signs inside each other")
 
     def back(self) -> None:
-        """Note the end of what ``deeper`` began."""
+        """Note the end of a level that ``deeper`` began."""
         self._depth -= 1
 
     def line(self) -> int:
@@ -111,7 +111,7 @@ class Tokens:
         self.position += 1
 
     def word(self, what: str) -> str:
-        """Take a name; ``what`` says of what, for the message."""
+        """Take a name; ``what`` says for the message what is named."""
         token = self.texts[self.position]
         if not is_word(token):
             raise self.unexpected(what)
@@ -143,5 +143,5 @@ class Tokens:
         return PtxSyntaxError(message, self.line())
 
     def unexpected(self, expected: str) -> PtxSyntaxError:
-        """Make an error that names the next token and what should be there."""
+        """Make an error that names the next token and the expected one."""
         return self.error(f"expected {expected}, found {_found(self.texts[self.position])}")

@@ -28,7 +28,7 @@ _FILL: Final = re.compile(r"^FILL\((\w+),", re.MULTILINE)
 
 
 class NoCompilerError(EmulatorError):
-    """There is no C compiler on this machine."""
+    """An error for a machine without a C compiler."""
 
 
 def find_compiler() -> str:

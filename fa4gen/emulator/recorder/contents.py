@@ -1,4 +1,4 @@
-"""What a module has, as the driver reports it: kernels with their parameters, global variables."""
+"""The contents of a module, as the driver reports them: kernels, parameters, global variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fa4gen.emulator.ptx.syntax import Function, Module, Variable
 from fa4gen.emulator.state.layout import align_up
 
-_REGISTERS = 168  # what a compiler may give a thread is not known from PTX
+_REGISTERS = 168  # the resources that a compiler may give a thread are not known from PTX
 _FEW_REGISTERS = 32
 
 
@@ -37,7 +37,7 @@ def global_variables(module: Module) -> tuple[Variable, ...]:
 
 
 def initial_bytes(variable: Variable, addresses: dict[str, int]) -> bytes:
-    """What a variable holds when the module was loaded; ``addresses`` of all variables by name."""
+    """A variable's initial bytes in a loaded module; ``addresses`` has all variables by name."""
     raw = bytearray((variable.initial or b"").ljust(variable.size, b"\0"))
     for offset, name, _ in variable.relocations:
         (added,) = struct.unpack_from("<Q", raw, offset)

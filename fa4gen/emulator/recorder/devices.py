@@ -1,4 +1,4 @@
-"""What the stand-in says about the device: attributes that an H100 gave, changed for others."""
+"""The attributes of the stand-in's device: those of an H100, changed for other chips."""
 
 from __future__ import annotations
 

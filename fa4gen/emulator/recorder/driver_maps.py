@@ -63,7 +63,7 @@ def encode(
     """The map that the driver makes; numbers are those of the driver's enumerations.
 
     ``dims`` and ``box`` in elements, ``strides`` in bytes from dimension 1 on; with ``corners`` an
-    im2col map, whose box is channels and pixels. Raises MapError for what the driver refuses with
+    im2col map, whose box is channels and pixels. Raises MapError where the driver returns
     CUDA_ERROR_INVALID_VALUE.
     """
     rank = len(dims)

@@ -21,7 +21,7 @@ _ROW: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch as the program asked for it: sizes in CTAs and threads, parameters as bytes."""
+    """A recorded launch: sizes in CTAs and threads, parameters as bytes."""
 
     number: int
     ptx: str
@@ -35,7 +35,8 @@ class Launch:
     memory: tuple[Memory, ...]
     variables: Mapping[str, Memory]
     pending: tuple[tuple[int, int], ...] = ()
-    """Of a programmatic dependent launch: addresses (half open) that the launch before wrote."""
+    """For a programmatic dependent launch: half-open address ranges that the previous launch
+    wrote."""
 
     def pending_parts(self) -> Iterator[tuple[Memory, int, int]]:
         """Yield the parts of memory that are ``pending``: first and last byte, half open."""
@@ -53,7 +54,7 @@ class Launch:
 
 @dataclass(slots=True)
 class Folders:
-    """Writes launches below ``root``; what several have in common is one file on the disk."""
+    """Writes launches below ``root``; parts that several share are one file on the disk."""
 
     root: Path
     _known: dict[str, Path] = field(default_factory=dict)

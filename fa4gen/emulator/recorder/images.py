@@ -1,4 +1,4 @@
-"""The PTX in what a program gives the driver to load: text, a fat binary, or a cubin."""
+"""The PTX in an image that a program gives the driver to load: text, a fat binary, or a cubin."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _lz4(packed: bytes) -> bytes:
         at += 2
         if distance == 0:
             break
-        for _ in range(length(token & 15) + 4):  # what is copied may overlap what is written
+        for _ in range(length(token & 15) + 4):  # the source of a copy may overlap its destination
             out.append(out[-distance])
     return bytes(out)
 

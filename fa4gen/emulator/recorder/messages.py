@@ -8,12 +8,13 @@ from enum import IntEnum
 from typing import Final
 
 HEAD: Final = struct.Struct("<QI")
-"""Before a request: bytes after this, and what is asked. Before an answer: its bytes."""
+"""The head of a request: number of bytes after it, and the request's kind; of an answer: its
+bytes."""
 ANSWER_HEAD: Final = struct.Struct("<Q")
 
 
 class Request(IntEnum):
-    """What the stand-in asks; ``recorder.h`` has the same numbers."""
+    """A request of the stand-in; ``recorder.h`` has the same numbers."""
 
     HELLO = 1
     MODULE = 2
@@ -24,7 +25,7 @@ class Request(IntEnum):
 
 
 class Result(IntEnum):
-    """The driver's results that the recorder gives."""
+    """The results of the driver that the recorder returns."""
 
     SUCCESS = 0
     INVALID_VALUE = 1

@@ -27,11 +27,11 @@ VARIABLE = "FA4GEN_RECORDER"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to record.
+    """The options of a recording.
 
     arch       the device to stand for: sm_90a, sm_100a or sm_103a
     ptx        files of PTX, or folders that will hold some, for images with machine code only
-    execute    whether launches are run when they are asked for, so that results are there
+    execute    whether launches are run when the program launches them, so that it has results
     record     whether each is written as a folder
     checks, seed, schedule  as for Program.launch
     memory     bytes of device memory
@@ -60,7 +60,7 @@ class Recorded:
 
 @dataclass(slots=True)
 class Recorder:
-    """What was recorded so far, in the order of the launches."""
+    """The launches recorded so far, in their order."""
 
     folders: Folders
     options: Options
@@ -145,7 +145,7 @@ class Recorder:
                 checks=self.options.checks,
                 limits=Limits(memory=self.options.max_memory),
             )
-        # what the program holds is not kept alive with the launch
+        # memory of the program is not kept alive with the launch
         kept = Recorded(replace(launch, memory=(), variables={}, ptx=""), folder, report)
         with self._lock:
             self.launches.append(kept)
@@ -165,7 +165,7 @@ def recording(
     """Record the programs that are run with ``environment()`` into folders below ``root``.
 
     ``cache`` is where the compiled stand-in is kept. ``on_launch`` is called after each launch.
-    Raises NoCompilerError where there is no C compiler.
+    Raises NoCompilerError on a machine without a C compiler.
     """
     options = options or Options()
     library = build_driver(cache)

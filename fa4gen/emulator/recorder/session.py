@@ -64,10 +64,10 @@ class Session:
     _noted: set[str] = field(default_factory=set)
     _window: mmap.mmap | None = None
     _written: tuple[tuple[int, int], ...] = ()
-    """What the launch before changed, as addresses, if the next one may start before its end."""
+    """Address ranges that the launch before changed, if the next one may start before its end."""
 
     def answer(self, kind: int, data: bytes) -> bytes:
-        """The answer to a request: a result of the driver's, and what belongs to it."""
+        """The answer to a request: a result of the driver's, and the data that belong to it."""
         reader = Reader(data)
         handlers = {
             Request.HELLO: self._hello,
@@ -247,7 +247,7 @@ class Session:
         return np.frombuffer(self._window, np.uint8, size, address - FIXED_BASE)
 
     def _budget(self) -> Budget:
-        """What this process may use; pages of the shared memory that it has read do not count."""
+        """The memory that this process may use; shared pages that it has read do not count."""
         if self._window is not None:
             self._window.madvise(mmap.MADV_DONTNEED)  # they stay in the file
         return default_budget() if self.max_memory is None else Budget(self.max_memory)
@@ -262,10 +262,10 @@ def _triple(reader: Reader) -> tuple[int, int, int]:
 
 
 def _later(report: Report | None, launch: Launch) -> Result:
-    """What the next call that waits for the kernel gives: an error only if it was cut short."""
+    """The result of the next call that waits for the kernel: an error only if it was cut short."""
     if report is None:
         return Result.SUCCESS
-    # what clusterlaunchcontrol cancelled is not to run
+    # clusters that clusterlaunchcontrol cancelled are not to run
     cancelled = report.coverage.cancelled * prod(launch.cluster)
     if report.ctas + cancelled == prod(launch.grid):
         return Result.SUCCESS
@@ -274,5 +274,5 @@ def _later(report: Report | None, launch: Launch) -> Result:
 
 
 def complain(message: str) -> None:
-    """Say something to whoever runs the program."""
+    """Print a message for the user of the program."""
     print(f"fa4gen record: {message}", file=sys.stderr, flush=True)

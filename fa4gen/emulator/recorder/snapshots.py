@@ -1,7 +1,7 @@
-"""Device memory as a launch sees it: a copy, of which only what the launch changed goes back.
+"""Device memory for a launch: a copy, of which only the changed bytes are written back.
 
-A launch is asked for by one thread of the program; others may copy to device memory meanwhile.
-Were whole allocations written back at its end, what they copied would be gone.
+One thread of the program launches; others may copy to device memory meanwhile. Were whole
+allocations written back at the end, those copies would be lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fa4gen.emulator.state.budget import Budget
 from fa4gen.emulator.state.global_arrays import copy_array
 from fa4gen.emulator.state.relocations import Memory
 
-# Bytes: allocators of programs hand out multiples of so many.
+# Bytes: allocators of programs return multiples of this.
 _APART: Final = 256
 # Bytes that are compared at once.
 _STRETCH: Final = 1 << 20
@@ -30,8 +30,8 @@ class Snapshot:
     """Bytes of the memory that the program shares, and the copy of them that a launch changes.
 
     window  the shared bytes
-    memory  what the launch gets
-    before  what it got, as it was
+    memory  the copy that the launch gets
+    before  the copy's contents before the launch
     """
 
     window: NDArray[np.uint8]
@@ -39,7 +39,7 @@ class Snapshot:
     before: NDArray[np.uint8]
 
     def put_back(self) -> list[tuple[int, int]]:
-        """Write what the launch changed to the window; returns where: addresses, half open.
+        """Write the launch's changes to the window; return their half-open address ranges.
 
         Bytes between two changes that are less than ``_APART`` apart count as changed (some were
         written with the value that they had), but are not written.
@@ -68,7 +68,7 @@ def take(window: NDArray[np.uint8], address: int, name: str, budget: Budget) -> 
 
 
 def _copied(array: NDArray[np.uint8], budget: Budget) -> NDArray[np.uint8]:
-    """A copy, whose zeros need no memory."""
+    """A copy in which zeros take no memory."""
     made = np.zeros_like(array)
     for start in range(0, len(array), _COPIED):
         part = slice(start, start + _COPIED)

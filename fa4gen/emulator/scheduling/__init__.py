@@ -1,1 +1,1 @@
-"""Who runs next, and when a launch has ended."""
+"""The scheduler: the order in which lanes run, and the end of a launch."""

@@ -1,4 +1,4 @@
-"""Which lanes of a warp are all at an instruction that they execute together."""
+"""Warps whose lanes have all reached an instruction that they execute together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fa4gen.emulator.state.registers import WARP_LANES
 def complete_lanes(
     wg: Warpgroup, lanes: Lanes, members: object | None
 ) -> tuple[Lanes | None, Lanes | None]:
-    """Split lanes into those whose partners are all there and the rest.
+    """Split lanes into those whose partners have all arrived, and the rest.
 
     ``members`` holds the membermask of each lane (or one for all); None stands for the whole warp.
     Lanes that have left are not waited for.

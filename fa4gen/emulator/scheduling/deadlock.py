@@ -1,4 +1,4 @@
-"""The report of a deadlock: who waits, for what, and what is missing."""
+"""The report of a deadlock: the waiting threads, their barriers, and the missing arrivals."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Standstill:
     """A launch in which no thread can go on.
 
-    ``parked`` threads wait for something; those of ``joining`` stand at a step whose instruction
-    the rest of their warp has not reached.
+    ``parked`` threads wait for something; those of ``joining`` are at a step that the rest of their
+    warp has not reached.
     """
 
     machine: Machine
@@ -90,7 +90,7 @@ def _rest_waits(at: Standstill, wg: Warpgroup, step: Step, lanes: Lanes) -> bool
 
 
 def _elsewhere(at: Standstill, wg: Warpgroup) -> str:
-    """Where the other lanes of a warpgroup are."""
+    """The steps where the other lanes of a warpgroup are."""
     places = [
         f"wait at {end.text} ({end.position})"
         for parked in at.parked

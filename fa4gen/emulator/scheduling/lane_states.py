@@ -15,7 +15,7 @@ from fa4gen.emulator.translate.outcome import Wait
 if TYPE_CHECKING:
     from fa4gen.emulator.timeline.timeline import Timeline
 
-# How often the lanes that are furthest behind come first, so that they catch up with the others.
+# How often the lanes furthest behind come first, so that they catch up with the others.
 _CATCH_UP: Final = 0.875
 # How often the priorities of the schedule "priority" change.
 _CHANGE: Final = 0.02
@@ -31,7 +31,7 @@ class Parked:
 
 
 class LaneStates:
-    """All lanes of the resident CTAs, by what they wait for.
+    """All lanes of the resident CTAs, by the key that they wait for.
 
     ``ready`` lanes may run; ``joint`` ones are at an instruction that the rest of their warp has
     yet to reach; ``parked`` ones wait under a key. Starved ones may run when no others are ready.
@@ -85,7 +85,7 @@ class LaneStates:
         places[step] = lanes if known is None else known.join(lanes)
 
     def take(self) -> tuple[Warpgroup, int, Lanes]:
-        """Choose who runs next, by the policy and the seed."""
+        """Choose the next lanes, by the policy and the seed."""
         wg = self._choose()
         places = self.ready[wg]
         if len(places) == 1:
@@ -139,12 +139,12 @@ class LaneStates:
             starved.hold(step, lanes)
 
     def starve_others(self) -> None:
-        """Let the starved lanes go on as the others do, which may poll for what they do."""
+        """Let the starved lanes run as the others do, which may poll for their results."""
         if self._starved is not None:
             self._starve(list(self._priority))
 
     def _starve(self, warpgroups: list[Warpgroup]) -> None:
-        """Choose who is starved from now on, in one of ``warpgroups``."""
+        """Choose the lanes to starve from now on, in one of ``warpgroups``."""
         self.feed()
         self._starved = Starved.choose(self._policy, warpgroups, self._random)
 

@@ -1,4 +1,4 @@
-"""What a caller may say of the schedule: its policy, and where a launch is stopped."""
+"""The caller's choices for the schedule: its policy, and the limits that stop a launch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SCHEDULES: Final = ("uniform", "priority", "starve", "eager", "lazy", "starve_wa
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a launch is stopped: steps in all, steps without any visible effect, memory.
+    """The limits of a launch: steps in all, steps without any visible effect, memory.
 
-    ``memory`` is in bytes, of the whole process; None is what it uses at the launch's beginning
-    and half of what the machine then has free.
+    ``memory`` is in bytes, of the whole process; None is its use at the launch's beginning plus
+    half of the memory that the machine then has free.
     """
 
     steps: int = 200_000_000
@@ -29,9 +29,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Looks now and then at a launch of so many ``ctas``; ``progress`` is called with (done, all).
+    """Watches a launch of ``ctas`` CTAs; ``progress`` is called with (done, all).
 
-    What stops the launch is a finding in ``log``.
+    The reason for stopping a launch is a finding in ``log``.
     """
 
     limits: Limits

@@ -1,4 +1,4 @@
-"""Which clusters of the grid are on the chip."""
+"""The clusters of the grid that are on the chip."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Residents:
         return bool(self.clusters)
 
     def wants_more(self) -> bool:
-        """Whether fewer run than were asked for, and there are more."""
+        """Whether fewer clusters run than requested, and more are left."""
         self.alive()
         return self._next < self._count and len(self.clusters) < self._wanted
 
     def can_start(self) -> bool:
-        """Whether another cluster could run beside those that do."""
+        """Whether another cluster could run with the running ones."""
         return self._next < self._count and len(self.clusters) < MAX_RESIDENT
 
     def start(self) -> Cluster:

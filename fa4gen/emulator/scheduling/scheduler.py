@@ -1,4 +1,4 @@
-"""Who runs next: a cooperative, seeded scheduler of lanes, and the end of a launch.
+"""The scheduler: cooperative and seeded, over lanes, until the end of a launch.
 
 Lanes of a warpgroup that are at the same step run together. Which warpgroup, which step and
 whether an asynchronous operation takes effect first is the seed's choice, within the policy.
@@ -78,7 +78,7 @@ class Scheduler:
         self._sides = machine.tally.sides
         self._readers: dict[int, Callable[[Warpgroup], object]] = {}
 
-    # ---- what the machine asks
+    # ---- calls of the machine
 
     def wake(self, key: Hashable) -> None:
         """Lanes that wait for ``key`` execute their instruction again."""
@@ -93,7 +93,7 @@ class Scheduler:
         return self.residents.cancel()
 
     def _parked(self) -> list[Parked]:
-        """Everyone who waits, for a report."""
+        """All waiting lanes, for a report."""
         return [one for group in self.lanes.parked.values() for one in group]
 
     def _joining(self) -> list[tuple[Warpgroup, Step, Lanes]]:
@@ -149,7 +149,7 @@ class Scheduler:
         raise Stop("deadlock")
 
     def _unblock_pollers(self) -> None:
-        """Threads may be polling memory: let what they poll for happen."""
+        """Let operations happen that threads may be polling memory for."""
         if len(self.machine.engine):
             self.machine.engine.complete_random()
         elif self.residents.can_start():
@@ -206,7 +206,7 @@ class Scheduler:
 
     def _run_one(self) -> None:
         wg, step, lanes = self.lanes.take()
-        # with a timeline whoever is furthest behind comes next, after every step
+        # with a timeline the lanes furthest behind come next, after every step
         for _ in range(_STRETCH if self._timeline is None else 1):
             follow = self._execute(wg, step, lanes)
             if follow < 0:
@@ -271,7 +271,7 @@ class Scheduler:
             timeline.ran(wg, lanes)
 
     def _finish(self, wg: Warpgroup, lanes: Lanes, index: int) -> int:
-        """Carry out what ends a step."""
+        """Carry out the effects at the end of a step."""
         step = self.code.steps[index]
         end = step.end
         if end is None:
@@ -325,7 +325,7 @@ class Scheduler:
         return -1
 
     def _meet(self, wg: Warpgroup, step: Step, lanes: Lanes) -> tuple[Lanes | None, Lanes | None]:
-        """Join lanes with those already at a joint instruction: (who may go, who waits on)."""
+        """Join lanes with those already at a joint instruction: (lanes that go, ones that wait)."""
         lanes = self.lanes.join(wg, step.index, lanes)
         if lanes.level(wg) >= step.joint:
             return lanes, None

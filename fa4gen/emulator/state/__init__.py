@@ -1,1 +1,1 @@
-"""What a launch is made of: memories, barriers, registers, clusters, arguments."""
+"""The state of a launch: memories, barriers, registers, clusters, arguments."""

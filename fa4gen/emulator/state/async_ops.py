@@ -30,7 +30,7 @@ class GlobalRange:
 
 
 class Operation(Protocol):
-    """What the engine needs to know of an operation."""
+    """The part of an operation that the engine needs."""
 
     done: bool
 

@@ -1,7 +1,7 @@
-"""What groups of instructions, checks and timeline keep with a warpgroup, a CTA or a cluster.
+"""Data that groups of instructions, checks and timeline keep with a warpgroup, CTA or cluster.
 
-The classes of the machine need not know of it: a key with a type stands beside the code that uses
-it, and each object has one value for it, made when it is first asked for.
+The classes of the machine need not know of it: a key with a type is defined next to the code that
+uses it, and each object has one value for it, made at the first use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Attached(Generic[OwnerT, ValueT]):
-    """A value that every owner has; ``make`` gives its first one."""
+    """A value that every owner has; ``make`` returns its first one."""
 
     __slots__ = ("_make",)
 
@@ -39,7 +39,7 @@ class Attached(Generic[OwnerT, ValueT]):
         return value
 
     def known(self, owner: OwnerT) -> ValueT | None:
-        """The owner's value, None if it was not asked for yet."""
+        """The owner's value, None before its first use."""
         return owner.state.get(self)
 
     def set(self, owner: OwnerT, value: ValueT) -> None:

@@ -1,4 +1,4 @@
-"""How much memory a launch may use, on this machine, and what the process uses now."""
+"""The memory that a launch may use, on this machine, and the use of the process now."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from fa4gen.emulator.errors import OutOfMemoryError
 
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_UNKNOWN: Final = 4 << 30  # what is taken to be free where the machine does not say
+_UNKNOWN: Final = 4 << 30  # the memory taken to be free on a machine that does not report it
 REMEDY: Final = "Make the launch smaller, or allow more with max_memory."
 
 
@@ -22,7 +22,7 @@ class Budget:
     limit: int
 
     def need(self, size: int, what: str, key: str = "") -> None:
-        """Raise OutOfMemoryError where ``size`` more bytes, for ``what``, would be too many."""
+        """Raise OutOfMemoryError where ``size`` more bytes, for ``what``, exceed the limit."""
         if process_bytes() + size > self.limit:
             raise OutOfMemoryError(
                 f"{what}: {shown_bytes(size)} more than the process uses now would be above its "
@@ -32,7 +32,7 @@ class Budget:
             )
 
     def exceeded(self) -> str:
-        """What the process uses beyond the limit, for a message; empty if it does not."""
+        """The process's use of memory beyond the limit, for a message; empty if within it."""
         used = process_bytes()
         if used <= self.limit:
             return ""
@@ -40,7 +40,7 @@ class Budget:
 
 
 def default_budget() -> Budget:
-    """What the process uses now, and half of what the machine has free."""
+    """The present use of the process, plus half of the free memory of the machine."""
     return Budget(process_bytes() + _free_bytes() // 2)
 
 
@@ -68,7 +68,7 @@ def shown_bytes(size: int) -> str:
 
 
 def _free_bytes() -> int:
-    """What can be had without swapping, here and in the container."""
+    """The memory available without swapping, here and in the container."""
     found = [size for size in (_in_meminfo(), *_in_containers()) if size is not None]
     if found:
         return max(min(found), 0)
@@ -87,7 +87,7 @@ def _in_meminfo() -> int | None:
 
 
 def _in_containers() -> list[int | None]:
-    """Limits of control groups, of either version, less what is in use."""
+    """Limits of control groups, of either version, less their use."""
     root = Path("/sys/fs/cgroup")
     pairs = (
         (root / "memory.max", root / "memory.current"),

@@ -1,4 +1,4 @@
-"""What a tensor map says, and the rules that it must obey; ``map_bits`` has the bits.
+"""The fields of a tensor map, and the rules that they must obey; ``map_bits`` has the bits.
 
 Dimension 0 is the contiguous one, as in PTX and in cuTensorMapEncodeTiled.
 """
@@ -47,7 +47,7 @@ class ElementType:
         return self.packed or 8 * self.size
 
 
-# by the number that tensormap.replace gives it
+# by the number in tensormap.replace
 ELEMENTS: Final[dict[int, ElementType]] = {
     0: ElementType("u8", 1, np.uint8),
     1: ElementType("u16", 2, np.uint16),
@@ -145,7 +145,7 @@ def check_map(
     nan_fill: bool,
     corners: Corners | None = None,
 ) -> None:
-    """Raise MapError for what cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col refuse.
+    """Raise MapError where cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col refuses.
 
     Lists start with dimension 0; ``strides`` has an entry per dimension, the first one unused. With
     ``corners`` the box is channels and pixels.

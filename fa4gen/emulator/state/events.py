@@ -69,7 +69,7 @@ class Events(Generic[WarpgroupT, CtaT, ClusterT, OperationT, BarrierT, TensorRan
         """Threads access the shared memory of ``cta``: their own CTA or a peer of the cluster.
 
         ``values`` are the bytes that a write is about to store, uint8, shape (accesses, size), and
-        are reported before: threads that store what is there already do no harm.
+        are reported before: threads that store the bytes already there do no harm.
         """
 
     def global_access(

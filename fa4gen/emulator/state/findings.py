@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from fa4gen.emulator.state.registers import Mask, Registers
 
 
-class Stop(Exception):  # noqa: N818 (it is no error of the program)
+class Stop(Exception):  # noqa: N818 (not an error of the program)
     """The launch cannot go on; the finding that says why has been recorded."""
 
 
 class Findings:
-    """What was found wrong so far, in ``log``."""
+    """The findings so far, in ``log``."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -81,7 +81,7 @@ class Findings:
 
 
 class Threads:
-    """Threads in words that are found only where somebody reads them; see ``Findings.who``."""
+    """Threads in words that are made only for a reader; see ``Findings.who``."""
 
     __slots__ = ("_findings", "_mask", "_registers")
 

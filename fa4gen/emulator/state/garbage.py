@@ -1,4 +1,4 @@
-"""When Python looks for garbage in cycles: after a launch, and seldom during one.
+"""The times at which Python collects garbage: after a launch, and seldom during one.
 
 A launch makes many objects that point to each other, and all of it is garbage at its end. Left to
 itself, Python searches everything in the process again and again meanwhile.

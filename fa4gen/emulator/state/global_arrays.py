@@ -44,9 +44,9 @@ class GlobalArrays:
     """Collects the arrays of a launch, places them, and copies them in and back."""
 
     addresses: dict[int, int] = field(default_factory=dict)
-    """Where each array begins, by ``id``."""
+    """The address of each array, by ``id``."""
     _arrays: dict[int, tuple[NDArray[Any], list[str]]] = field(default_factory=dict)
-    """Each array with what it is called, by ``id``."""
+    """Each array with its name, by ``id``."""
     _owners: dict[int, Memory] = field(default_factory=dict)
     _copies: list[tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=list)
     _written: list[tuple[NDArray[Any], NDArray[Any], int, bytes]] = field(default_factory=list)
@@ -112,9 +112,9 @@ class GlobalArrays:
                 self._written.append((place, old, start + offset, raw))
 
     def span(self, array: NDArray[Any]) -> tuple[int, int]:
-        """Where an array of the launch, or a part of one, is in global memory: half open.
+        """The half-open address range of an array of the launch, or of a part of one.
 
-        Raises LaunchError for one that is not among them.
+        Raises LaunchError for any other array.
         """
         if not array.size:
             return 0, 0
@@ -211,8 +211,8 @@ def _place(group: Sequence[_Span], memory: GlobalMemory, addresses: dict[int, in
         start = starts.pop()
         memory.reserve_at(start, size, names, writable=writable, elements=elements)
     else:
-        # an allocation starts on a wide boundary, as the GPU's allocator gives it; what is
-        # inside one keeps its distance from there
+        # an allocation starts on a wide boundary, as the GPU's allocator does; an array inside one
+        # keeps its distance from the start
         lead = (low - _allocation(group[0].array)) % _ALLOCATION_ALIGN
         room = size + lead
         start = memory.reserve(room, names, writable=writable, elements=elements + lead) + lead

@@ -51,7 +51,7 @@ class Lanes:
         return Lanes(self.array(wg) & ~other)
 
     def level(self, wg: Registers) -> int:
-        """How complete the set is; remembered until a lane of the warpgroup leaves."""
+        """The completeness of the set; remembered until a lane of the warpgroup leaves."""
         if self.mask is None:
             return WARPGROUP
         if self._level < 0 or self._births != wg.deaths:
@@ -66,7 +66,7 @@ class Lanes:
 
 
 def by_warp(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which warps have a lane in the mask."""
+    """Whether each warp has a lane in the mask."""
     if len(mask) % WARP_LANES:
         mask = np.pad(mask, (0, -len(mask) % WARP_LANES))
     result: NDArray[np.bool_] = np.logical_or.reduce(mask.reshape(-1, WARP_LANES), axis=1)

@@ -1,4 +1,4 @@
-"""Where the variables of a module and an entry live."""
+"""The addresses of the variables of a module and an entry."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Layout:
                 at += variable.size
         extern = [variable for variable in variables if variable.extern]
         if extern:
-            # as the driver does: dynamic shared memory starts on the widest alignment asked for
+            # as the driver does: dynamic shared memory starts on the widest required alignment
             at = align_up(at, max(16, *(variable.align for variable in extern)))
             for variable in extern:
                 self._addresses[id(variable)] = at

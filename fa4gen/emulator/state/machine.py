@@ -1,7 +1,7 @@
-"""The machine: CTAs, clusters, and what the instruction families may ask of it.
+"""The machine: CTAs, clusters, and their methods for the instruction families.
 
-What these classes know of each other goes in a circle, so they share this file; what they can do
-alone is in the files below it.
+These classes refer to each other in a circle, so they share this file; independent parts are in the
+files below it.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class AsyncOp:
     site      the instruction
     run       moves the data; called once
     finish    signals completion; called once, after run
-    after     operations that have to run before this one
-    reads/writes  what is touched in shared and global memory, through the async proxy
-    tensor_reads/tensor_writes  what is touched in tensor memory
+    after     the operations that have to run before this one
+    reads/writes  accesses to shared and global memory, through the async proxy
+    tensor_reads/tensor_writes  accesses to tensor memory
     unit      which functional unit it occupies in the cost model: ``tma``, ``tensor``, ``other``
     cycles    how long it occupies the unit in the cost model
     continues  the operation of the same thread just before, nothing in between, whose target it
@@ -186,7 +186,7 @@ class Warpgroup(Registers):
         # of guarded instructions: whether a lane has executed it, for the coverage
         self.held = cta.machine.tally.held
         self.state: State = {}
-        # what families put off to the end of a straight run of instructions
+        # work that families put off to the end of a straight run of instructions
         self.deferred: list[Callable[[], None]] = []
 
 
@@ -229,12 +229,12 @@ class Cta:
         return any(wg.alive for wg in self.warpgroups)
 
     def name_of(self, offset: int) -> str:
-        """What a byte of shared memory is called, or its offset, and whose it is."""
+        """The name of a byte of shared memory, or its offset, and its CTA."""
         name = self.place_of(offset)
         return name if len(self.cluster.ctas) == 1 else f"{name} of rank {self.rank}"
 
     def place_of(self, offset: int) -> str:
-        """What a byte of shared memory is called in every CTA, or its offset."""
+        """The name of a byte of shared memory in every CTA, or its offset."""
         machine = self.machine
         name = machine.names.of_offset(offset, machine.dynamic_start)
         if name is None:
@@ -318,7 +318,7 @@ class Machine(Findings):
         self.effects += 1
 
     def wake(self, barrier: Mbarrier) -> None:
-        """A phase has completed: whoever waits on the barrier looks again."""
+        """A phase has completed: lanes that wait on the barrier test it again."""
         self.progress()
         self.scheduler.wake(id(barrier))
 

@@ -1,4 +1,4 @@
-"""The 128 bytes of a tensor map: where the driver and ``tensormap.replace`` put each field.
+"""The 128 bytes of a tensor map, with the place of each field for driver and ``tensormap.replace``.
 
 The layout is documented nowhere. It was found by giving cuTensorMapEncodeTiled every parameter
 bit by bit (driver 580, an H100) and by running every ``tensormap.replace`` on that GPU: both agree.
@@ -8,10 +8,10 @@ the atomicity of swizzles, which Hopper lacks, is known from there alone.
 As 32-bit words: 0 and 1 the address; 2 the flags below; 3 to 6 strides of dimensions 1 to 4 in
 units of 16 bytes, the four highest bits of each in word 7; 8 to 12 extents less one; 13 element
 strides less one, three bits each, and in its highest byte the box of dimension 0 less one; 14 the
-other box sizes less one, a byte each. What the driver notes further back does not steer copies: 16
-the bytes of a box, 18 the alignment in shared memory that the swizzle asks for. A map of zeros of
-which every field was replaced has zeros there, and works; so does one of CuTe DSL, whose host code
-writes the first 64 bytes itself and leaves the others as they are.
+other box sizes less one, a byte each. Later words of the driver do not steer copies: 16 the bytes
+of a box, 18 the alignment in shared memory that the swizzle asks for. A map of zeros of which every
+field was replaced has zeros there, and works; so does one of CuTe DSL, whose host code writes the
+first 64 bytes itself and leaves the others as they are.
 
 Bit 0 of word 2 marks im2col maps: channels less one are in the highest byte of word 13, pixels less
 one in word 15, and the corners, two's complement, in word 14. Which corner and which dimension come
@@ -21,7 +21,8 @@ read only where every order gives the same.
 
 Two bits of word 2 change nothing here. Bit 1 is set in maps of CuTe DSL, which Hopper takes like
 others. Bit 21 is set by drivers for Blackwell and by CuTe DSL for tensors of 128 KiB and more; for
-smaller ones CUTLASS and Triton clear what drivers up to 13.1 set, for it makes copies fail there.
+smaller ones CUTLASS and Triton clear the bit that drivers up to 13.1 set, for it makes copies fail
+there.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ _SMALL_ELEMENTS: Final = {13: 11, 14: 12, 15: 13}
 
 
 class MapError(ValueError):
-    """What is wrong with a tensor map."""
+    """An error in a tensor map."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def pack(fields: MapFields, element_bits: int) -> bytes:
 
 
 def unpack(raw: bytes) -> MapFields:
-    """Read a map. Raises MapError for bits whose meaning is not known."""
+    """Read a map. Raises MapError for unknown bits."""
     words = _WORDS.unpack(raw)
     flags = words[2]
     pixels = bool(flags & _IM2COL)
@@ -164,7 +165,7 @@ def unpack(raw: bytes) -> MapFields:
 
 
 def _put_pixels(words: NDArray[np.uint32], fields: MapFields) -> None:
-    """Write what only im2col maps have."""
+    """Write the fields of im2col maps alone."""
     bits = CORNER_BITS[len(fields.dims)]
     _put(words, 2, 0, 1, _IM2COL)
     replace(words, "box_dim", 0, fields.box[0])

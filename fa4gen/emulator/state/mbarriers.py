@@ -1,4 +1,4 @@
-"""mbarrier objects: what PTX keeps in eight bytes of shared memory (PTX ISA, "mbarrier")."""
+"""mbarrier objects: their state, eight bytes of shared memory in PTX (PTX ISA, "mbarrier")."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Phases:
     """The counts of one barrier.
 
     ``expected`` arrivals a phase, ``pending`` ones of this phase, and ``transactions``: bytes still
-    to come, negative when they came before they were expected. ``clock``
-    belongs to the checks. ``last`` says who arrived last, once it is made a string. ``passes``
-    counts waits that passed, ``parks`` those that had to wait.
+    to come, negative when they came before they were expected. ``clock`` belongs to the checks.
+    ``last`` names the last arrival, once it is made a string. ``passes`` counts waits that passed,
+    ``parks`` those that had to wait.
     """
 
     offset: int
@@ -50,7 +50,7 @@ class Phases:
         self._settle()
 
     def drop(self, count: int, who: object) -> None:
-        """Arrive and expect so many fewer from the next phase on."""
+        """Arrive, and expect ``count`` fewer arrivals from the next phase on."""
         self.expected -= count
         self.arrive(count, who)
 

@@ -64,7 +64,7 @@ class GlobalMemory:
         self.budget: Budget | None = None
 
     def copy(self) -> GlobalMemory:
-        """The same regions, for another launch; not yet sealed."""
+        """Copy the regions, for another launch; the copy is not yet sealed."""
         other = GlobalMemory()
         other.regions = list(self.regions)
         other._starts = list(self._starts)
@@ -122,7 +122,7 @@ class GlobalMemory:
         self._next = max(self._next, stop + _GUARD)
 
     def seal(self) -> None:
-        """Allocate the bytes, zeroed, keeping what was there. OutOfMemoryError for too many."""
+        """Allocate the bytes, zeroed, keeping earlier contents. OutOfMemoryError for too many."""
         size = self._next - GLOBAL_BASE + _GUARD
         used = sum(region.stop - region.start for region in self.regions)
         what = f"global memory of {shown_bytes(used)} in {len(self.regions)} arrays and variables"
@@ -148,7 +148,7 @@ class GlobalMemory:
         return None
 
     def valid(self, addresses: NDArray[np.uint64], size: int) -> NDArray[np.bool_]:
-        """Which accesses of ``size`` bytes lie whole inside one region (shape as addresses)."""
+        """The accesses of ``size`` bytes that are whole inside one region (shape as addresses)."""
         low, high = int(addresses.min()), int(addresses.max())
         region = self.region(low)
         if region is not None and high + size <= region.stop:

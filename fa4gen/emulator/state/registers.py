@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import RegisterClass
 
 Mask: TypeAlias = "NDArray[np.bool_] | None"
-"""Which lanes of a warpgroup take part; None says all of them (and none of them has left)."""
+"""The lanes of a warpgroup that take part; None means all of them (and none of them has left)."""
 
 Row: TypeAlias = NDArray[Any]
 Rows: TypeAlias = "Mapping[int, Row]"
 
 UNWRITTEN = 0x7FFF_FFFF_FFFF_FFFF
-"""What registers hold before they are written, its upper bits the narrow ones: no number in any of
-the formats, and a large integer, so that a result that depends on it shows."""
+"""The bits of unwritten registers, the upper ones for narrow registers: NaN in every format, and a
+large integer, so that a result that depends on them shows."""
 WARPGROUP_LANES = 128
 WARP_LANES = 32
 
@@ -36,7 +36,7 @@ def as_row(value: Any, lanes: int) -> Row:
 
 @lru_cache(maxsize=512)
 def lane_mask(lanes: int, lane: int) -> NDArray[np.bool_]:
-    """One lane of so many; not to be written."""
+    """The mask of one lane of a warpgroup; not to be written."""
     mask = np.zeros(lanes, np.bool_)
     mask[lane] = True
     mask.flags.writeable = False

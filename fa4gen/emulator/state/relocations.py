@@ -25,12 +25,12 @@ POINTER_BYTES: Final = 8
 class Memory:
     """An array of global memory that is more than an argument: raw bytes, at an address.
 
-    pointers  by offset in bytes into ``array``: what the 8-byte word there points to, an array (or
+    pointers  by offset in bytes into ``array``: the target of the 8-byte word there, an array (or
               Memory), or a pair of it and an offset in bytes. The array is C-contiguous then.
               A word that the kernel did not change holds its old value again after the launch
-    maps      likewise tensor maps of 128 bytes; the address of each is a multiple of 64
-    address   where the array begins in global memory, if that matters: at least FIXED_BASE
-    name      what findings call the array
+    maps      by offset, tensor maps of 128 bytes; the address of each is a multiple of 64
+    address   the array's address in global memory, if that matters: at least FIXED_BASE
+    name      the array's name in findings
     """
 
     array: NDArray[Any]
@@ -54,7 +54,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a pointer points to: bytes from the beginning of an array."""
+    """The target of a pointer: bytes from the beginning of an array."""
 
     array: NDArray[Any]
     offset: int
@@ -62,7 +62,7 @@ class Target:
 
 
 def target(value: Any, what: str) -> Target:
-    """Read the value of ``pointers``; ``what`` says which one for messages."""
+    """Read the value of ``pointers``; ``what`` names the pointer in messages."""
     offset: Any = 0
     if isinstance(value, tuple) and len(value) == 2:
         value, offset = value
@@ -113,7 +113,7 @@ def check_places(owner: Bytes | Memory, size: int, what: str) -> None:
 def resolve(
     owner: Bytes | Memory, addresses: Mapping[int, int], what: str
 ) -> Iterator[tuple[int, bytes]]:
-    """What to write at which offset, given the address of each array (by ``id``)."""
+    """The words to write, by offset, from the address of each array (by ``id``)."""
     for offset, goal in targets(owner, what):
         address = addresses[id(goal.array)] + goal.offset
         yield offset, address.to_bytes(POINTER_BYTES, "little")

@@ -1,4 +1,4 @@
-"""What the machine and the instructions ask of the scheduler."""
+"""The interface of the scheduler for the machine and the instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts what one launch exercises, at next to no cost: it is always on, also without checks.
+"""Counts of the code that one launch exercises, at next to no cost: on also without checks.
 
 The scheduler notes how far a straight run of steps went and on which sides of a branch lanes came
 out; the generated code notes which guarded instructions had a lane; barriers count for themselves.
@@ -47,11 +47,11 @@ class BarrierOwner(Protocol):
         """By offset."""
 
     def place_of(self, offset: int) -> str:
-        """What a byte of shared memory is called in every CTA."""
+        """The name of a byte of shared memory in every CTA."""
 
 
 class Tally:
-    """What was seen so far.
+    """The counts so far.
 
     ``reach[step]``: the last step of the longest straight run from a step, -1 where none began.
     ``held[instruction]``: whether a guarded instruction had a lane. ``sides[step]``: YES | NO,
@@ -77,13 +77,13 @@ class Tally:
         self._choosers: dict[int, set[str]] = {}
         self._barriers: dict[int, list[int]] = {}
         self._names: dict[int, str] = {}
-        # of each CTA: phases of barriers that are no more, by their offset
+        # for each CTA: phases of barriers that are gone, by their offset
         self._retired: dict[int, dict[int, int]] = {}
 
     def split(
         self, step: int, wg: Registers, mask: Mask, holds: Row, total: int, names: Names
     ) -> None:
-        """Of the ``total`` lanes that come to a branch those that it ``holds`` for go to YES."""
+        """Count lanes at a branch: of ``total``, those that it ``holds`` for go to YES."""
         count = int(np.count_nonzero(holds))
         if step in self._votes:
             self._count_vote(self._votes[step], wg, mask, holds)
@@ -95,7 +95,7 @@ class Tally:
     def choose(
         self, index: int, wg: Registers, mask: Mask, first: Row, second: Row, names: Names
     ) -> None:
-        """Of the lanes of ``mask`` some get the ``first`` value of a choice, some the ``second``.
+        """Count lanes of ``mask`` at a choice: some take its ``first`` value, some the ``second``.
 
         Lanes for which the values are equal are in neither row.
         """
@@ -116,7 +116,7 @@ class Tally:
             roles.setdefault(place, set()).add(role)
 
     def _count_vote(self, vote: Vote, wg: Registers, mask: Mask, holds: Row) -> None:
-        """Count the warps that do what a vote is about, and those whose vote failed."""
+        """Count the warps that do the work of a vote, and those whose vote failed."""
         here = wg.live if mask is None else mask
         goes = here & ~holds if vote.flips else holds
         voted = self._voted[vote.step]
@@ -124,12 +124,12 @@ class Tally:
             voted[index] += len(np.unique(np.flatnonzero(lanes) // WARP_LANES))
 
     def started(self, ctas: int) -> None:
-        """A cluster of so many CTAs starts."""
+        """Count a cluster of ``ctas`` CTAs that starts."""
         self.clusters += 1
         self.ctas += ctas
 
     def retire(self, cta: BarrierOwner, barrier: Phases) -> None:
-        """A barrier is invalidated, or initialised again: keep what it saw."""
+        """Keep the counts of a barrier that is invalidated, or initialised again."""
         self._keep(cta, barrier)
         before = self._retired.setdefault(cta.index, {})
         before[barrier.offset] = before.get(barrier.offset, 0) + barrier.phase
@@ -159,7 +159,7 @@ class Tally:
     def coverage(
         self, name: str, instructions: Sequence[Instruction], points: Points, ran: Sequence[int]
     ) -> Coverage:
-        """What was seen of the entry ``name``; ``ran`` says of each instruction whether it was."""
+        """The coverage of the entry ``name``; ``ran`` marks the executed instructions."""
         return Coverage(
             name,
             tuple(

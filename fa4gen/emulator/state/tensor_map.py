@@ -1,4 +1,4 @@
-"""Tensor maps as arguments of a launch: what cuTensorMapEncodeTiled makes of an array."""
+"""Tensor maps as arguments of a launch: made of arrays, as by cuTensorMapEncodeTiled."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TensorMap:
     ``strides`` (bytes, NumPy order) describe the memory that starts where ``array`` starts, if it
     is to be seen otherwise than as the array. 8-bit floating types travel as bytes.
 
-    Raises LaunchError for what the driver refuses.
+    Raises LaunchError where the driver refuses.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ COLUMN_MASK: Final = (1 << LANE_SHIFT) - 1
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Columns handed out, and to whom; ``number`` counts the allocations of the CTA from 0."""
+    """Allocated columns, and their owner; ``number`` counts the allocations of the CTA from 0."""
 
     first: int
     columns: int
@@ -39,11 +39,11 @@ class Allocation:
 
 
 class TensorMemory:
-    """The cells and who may use them.
+    """The cells, with their allocations.
 
     cells      uint32 (lanes, columns)
     allocated  bool (columns)
-    written    bool (lanes, columns): cells that hold what the kernel put there
+    written    bool (lanes, columns): cells that the kernel has written
     sizes      columns of each allocation of the CTA, in order
     waiting    by warp: allocations that wait for the peer's of the same number
     """
@@ -85,7 +85,7 @@ class TensorMemory:
         return one
 
     def find_allocation(self, first: int) -> Allocation | None:
-        """What was allocated at a column."""
+        """The allocation of a column."""
         return self._allocations.get(first)
 
     def free(self, one: Allocation) -> None:
@@ -99,7 +99,7 @@ class TensorMemory:
         self.allocated[:] = True
 
     def describe(self) -> str:
-        """What is handed out,."""
+        """The allocations, in words."""
         parts = [
             f"{one.first} to {one.first + one.columns - 1} since {one.site.position}"
             for one in self._allocations.values()

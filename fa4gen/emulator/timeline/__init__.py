@@ -1,1 +1,1 @@
-"""When things would happen on a GPU, by a small cost model."""
+"""The times of events on a GPU, by a small cost model."""

@@ -1,9 +1,9 @@
-"""The cost table of the timeline: what an instruction takes of a quarter of an SM, and latencies.
+"""The cost table of the timeline: use of an SM's quarter by each instruction, and latencies.
 
 In cycles, for one warp of 32 lanes. Sources, as the comments below call them: [H] measured on an
-H200; [B] the B200 configuration of FlashGPU-Sim; [C] the H100 configuration of the same, fitted to
-microbenchmarks; [U] SemiAnalysis' microbench-blackwell, files umma_latency and tma2d_lat; [S] what
-ptxas 13.0 makes of PTX for sm_100a. Where there is no source the comment says so. It is a model.
+H200; [B] the B200 configuration of FlashGPU-Sim; [C] its H100 configuration, fitted to
+microbenchmarks; [U] SemiAnalysis' microbench-blackwell, files umma_latency and tma2d_lat; [S] the
+SASS of ptxas 13.0 for sm_100a. A comment marks numbers without a source.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 BLACKWELL: Final = 100
 PIPES: Final = ("issue", "fma", "alu", "exp2", "shared")
-"""What warps compete for: issue slots, the units for fused multiply-add, for comparisons and
-integers, for exponentials and their like, all per quarter of an SM, and the one port of the SM to
-shared memory."""
+"""The resources that warps compete for: issue slots, the units for fused multiply-add, for
+comparisons and integers, for exponentials and their like, all per quarter of an SM, and the one
+port of the SM to shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an instruction of one warp takes.
+    """The cost of an instruction for one warp.
 
     ``use`` of each of PIPES; ``latency`` until its result can be used; ``hold``: the warp's next
     instruction is so much later.
@@ -74,7 +74,7 @@ TENSOR_MEMORY_BYTES: Final = 128.0
 measured anywhere; it is the width of the lanes."""
 
 SHARED_BYTES: Final = 128.0
-"""What the port of shared memory moves in a cycle (127.9 [H]; unchanged on Blackwell)."""
+"""The bytes that the port of shared memory moves in a cycle (127.9 [H]; unchanged on Blackwell)."""
 
 
 def chip_of(sm: int) -> Chip:
@@ -97,7 +97,7 @@ def _cost(
     return Cost((issue, fma, alu, exp2, shared), latency, hold)
 
 
-# What a compiler makes nothing of, or does in the unit of uniform values.
+# Instructions that a compiler drops, or moves to the unit of uniform values.
 _FREE: Final = ("mov", "cvta", "membar")
 _FMA: Final = _cost(fma=1)  # 128 lanes a cycle and SM (125 [H])
 # two values in an instruction: one issue slot, but every 2 cycles [B]; as to bf16x2, one cycle [?]
@@ -128,7 +128,7 @@ _WGMMA_GAP: Final = 17.0  # [C]
 
 
 def _width(text: str) -> int:
-    """How many 32-bit words an access moves."""
+    """The number of 32-bit words that an access moves."""
     vector = 8 if ".v8" in text else 4 if ".v4" in text else 2 if ".v2" in text else 1
     bits = text.rpartition(".")[2].lstrip("bsuf")
     return vector * max(int(bits) // 32 if bits.isdigit() else 1, 1)
@@ -179,6 +179,6 @@ def _by_text(opcode: str, text: str, sources: int, blackwell: bool) -> Cost:
 
 
 def instruction_cost(instruction: Instruction, sm: int) -> Cost:
-    """What one warp takes for an instruction."""
+    """The cost of an instruction for one warp."""
     sources = max(len(instruction.operands) - 1, 0)
     return _by_text(instruction.opcode, instruction.text, sources, sm >= BLACKWELL)

@@ -1,9 +1,9 @@
-"""What a timeline says in numbers: how busy the tensor core is, who waits, which limit is near.
+"""The figures of a timeline: use of the tensor core, waits, and the nearest limit.
 
-Everything is measured in a window of the steady state: from the end of the first product (that of
-queries and keys) of an early block, a quarter into the loop and the second at least, to the end of
-the second last's, so that a block's work of every kind is counted once for each block. Times
-are cycles of the cost model.
+All figures are of a window of the steady state: from the end of the first product (that of queries
+and keys) of an early block, a quarter into the loop and the second at least, to the end of the
+second last's, so that a block's work of every kind is counted once for each block. Times are cycles
+of the cost model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happens on a track from ``begin`` to ``end``."""
+    """An event on a track from ``begin`` to ``end``."""
 
     track: Track
     name: str
@@ -44,7 +44,7 @@ class Event:
     args: Mapping[str, Any]
 
     def overlap(self, begin: float, end: float) -> float:
-        """How much of it is between two times."""
+        """The length of its overlap with a span of time."""
         return max(min(self.end, end) - max(self.begin, begin), 0.0)
 
 
@@ -60,7 +60,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Times without a product: ``before`` which, and what the issuing warp then waited for."""
+    """The times without a product: the next product, and the wait of the issuing warp before it."""
 
     count: int
     total: float
@@ -82,12 +82,12 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Measured between ``begin`` and ``end``, in which ``blocks`` of keys are worked on.
+    """The figures from ``begin`` to ``end``, a window with ``blocks`` blocks of keys.
 
     ``tensor_busy`` is a share; ``limits`` are the cycles that each resource is used for a block,
-    and ``bound`` is the largest of them; ``shared_bytes`` are moved for a block. What the tensor
-    core reads of shared memory and what copies and threads move are two limits: whether they get
-    in each other's way is not known.
+    and ``bound`` is the largest of them; ``shared_bytes`` are moved for a block. Reads of shared
+    memory by the tensor core, and transfers by copies and threads, are two limits: whether they
+    delay each other is not known.
     """
 
     begin: float
@@ -123,12 +123,12 @@ def read_events(document: Mapping[str, Any], cta: int = 0) -> tuple[Event, ...]:
 
 
 def products(events: Iterable[Event]) -> tuple[Event, ...]:
-    """What occupies the tensor core."""
+    """The events that occupy the tensor core."""
     return tuple(event for event in events if event.track.unit == TENSOR_CORE)
 
 
 def labels(events: Iterable[Event]) -> dict[str, str]:
-    """Which product it is, by where A comes from: the weights are never in shared memory.
+    """The labels of products, by the place of A: the weights are never in shared memory.
 
     Where all products have A in the same place they are not distinguished.
     """

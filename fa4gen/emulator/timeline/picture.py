@@ -60,7 +60,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """Something drawn: its class, from and to in cycles, a word for it, what it is in full."""
+    """A box of the drawing: its class, its span in cycles, a short label, a full text."""
 
     style: str
     begin: float
@@ -79,8 +79,8 @@ def draw(
 ) -> str:
     """The SVG of a trace with the figures of its steady state in the head.
 
-    ``blocks`` of keys are in the whole trace, as for ``measure``; ``span`` is what is drawn, in
-    cycles: without it the first blocks of the steady state. Raises ValueError for a trace without
+    ``blocks`` of keys are in the whole trace, as for ``measure``; ``span`` is the drawn part, in
+    cycles: by default the first blocks of the steady state. Raises ValueError for a trace without
     matrix products.
     """
     events = read_events(document, cta)
@@ -116,7 +116,7 @@ def _rows(events: Sequence[Event], span: tuple[float, float]) -> list[_Row]:
 def _boxes(
     events: Iterable[Event], names: Mapping[str, str], span: tuple[float, float]
 ) -> tuple[_Box, ...]:
-    """The boxes of a row; those of one look and place with no visible gap are drawn as one."""
+    """The boxes of a row; those of one look and place with no visible gap are joined."""
     least = (span[1] - span[0]) / _WIDTH * _LEAST
     boxes: list[_Box] = []
     for event in events:
@@ -228,7 +228,7 @@ def _row(row: _Row, y: float, span: tuple[float, float]) -> list[str]:
 
 
 def _legend(rows: Iterable[_Row], y: float) -> list[str]:
-    """The kinds that are drawn."""
+    """The kinds in the drawing."""
     used = {box.style for row in rows for box in row.boxes}
     parts, x = [], 20.0
     for style, meaning in _KINDS.values():

@@ -1,8 +1,8 @@
-"""How long warps take for straight runs of instructions, side by side, in the cost model.
+"""The cost model's time of warps for straight runs of instructions, side by side.
 
 A run is cut into short pieces. A piece takes as long as its slowest resource: the pipes of the
 warp's quarter of the SM, as far as other warps leave them free, or the chain of its dependences as
-an ideal compiler would order it. Of two warps the one that is asked about first goes first.
+an ideal compiler would order it. Of two warps the one that is simulated first goes first.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _MEMORY: Final = ("ld", "st", "ldmatrix", "stmatrix")
 class Piece:
     """A few instructions in a row of one warp.
 
-    ``use`` of each of PIPES in cycles; ``least``: how long they take with all pipes free;
-    ``kind`` is what they mostly are: ``exp2``, ``compute``, ``memory`` or ``issue``.
+    ``use`` of each of PIPES in cycles; ``least``: their time with all pipes free; ``kind`` is the
+    kind of most of them: ``exp2``, ``compute``, ``memory`` or ``issue``.
     """
 
     use: tuple[float, ...]
@@ -98,7 +98,7 @@ def cut(code: Sequence[Instruction], start: int, stop: int, sm: int) -> tuple[Pi
 
 
 class Units:
-    """When units that do one thing after the other are free, such as the tensor core.
+    """The free times of units that do one thing after the other, such as the tensor core.
 
     Warps ask for them in an order that is only nearly that of time, so an operation may take a gap
     that was left before it; those of one ``queue`` keep their order.
@@ -134,13 +134,13 @@ class Units:
 
 
 class Pipes:
-    """What is taken of every pipe in every short stretch of time."""
+    """The use of every pipe in every short stretch of time."""
 
     def __init__(self) -> None:
         self._used: dict[Hashable, dict[int, float]] = defaultdict(dict)
 
     def occupy(self, sm: int, warp: int, piece: Piece, begin: float) -> float:
-        """Take what a piece of a warp needs from ``begin`` on; the time it is done."""
+        """Take the pipes for a piece of a warp from ``begin`` on; return the time of its end."""
         wanted = [
             (self._used[sm, name if name in _PER_SM else (warp % SUBPARTITIONS, name)], amount)
             for name, amount in zip(PIPES, piece.use, strict=True)

@@ -1,10 +1,11 @@
 """A timeline of a launch from a small cost model, as a Chrome/Perfetto trace.
 
-The emulator knows order, not time. Here every warp carries a clock in cycles. Instructions take
-the pipes of the warp's quarter of the SM (see pipes.py); asynchronous operations occupy their unit
-one after the other and end after a latency; a wait lasts until what it waits for has ended. With a
-timeline the scheduler runs whoever is furthest behind, so that units are handed out in the order
-of time. The figures are a model: good for seeing who waits for whom, not for predicting a run time.
+The emulator knows order, not time. Here every warp carries a clock in cycles. Instructions take the
+pipes of the warp's quarter of the SM (see pipes.py); asynchronous operations occupy their unit one
+after the other and end after a latency; a wait lasts until the awaited operation has ended. With a
+timeline the scheduler runs the warp furthest behind, so that units are assigned in the order of
+time. The figures are a model: good for seeing which role waits for which, not for predicting a run
+time.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Timeline(Observer):
         self._runs[wg] = _Run(stop, dict.fromkeys(wg.warps_of(lanes.mask), start))
 
     def ran(self, wg: Warpgroup, lanes: Lanes) -> None:
-        """Lanes have executed what they began."""
+        """Lanes have executed the instructions that they began."""
         run = self._runs.pop(wg)
         for warp in wg.warps_of(lanes.mask):
             self._charge(wg, warp, run, run.stop)
@@ -135,7 +136,7 @@ class Timeline(Observer):
                 self._charge(wg, warp, run, stop)
 
     def _reach_wait(self, wg: Warpgroup, warps: list[int], words: tuple[str, ...]) -> None:
-        """The same for the next instruction of a run that waits for something."""
+        """Advance to the next instruction of a run that waits for something."""
         run = self._runs.get(wg)
         if run is None:
             return
@@ -288,7 +289,7 @@ class Timeline(Observer):
     def _event(
         self, wg: Warpgroup, warp: int, name: str, begin: float, length: float, kind: str
     ) -> dict[str, Any]:
-        """Draw what a warp does; continues its latest event when that is of the same name."""
+        """Draw an event of a warp; continue its latest event when that has the same name."""
         number = wg.first_thread // WARP_LANES + warp
         first = number * WARP_LANES
         role = self._machine.names.of_threads(first, first) or ""

@@ -39,7 +39,7 @@ _PURE: Final = frozenset((
 # Runs and batches below these sizes are not worth the trouble.
 _MIN_RUN: Final = 24
 _MIN_BATCH: Final = 4
-# What ends the life of registers that it does not name.
+# Instructions that end the life of registers that they do not name.
 _WALLS: Final = ("wgmma.wait_group", "wgmma.fence")
 
 Name: TypeAlias = tuple[str, int]
@@ -180,7 +180,7 @@ def _width(kind: str) -> int:
 
 
 def _key(one: Instruction, operation: Elementwise) -> Any:
-    """What members of a batch have in common: all constants, those inside the function too."""
+    """The common part of a batch's members: all constants, those inside the function too."""
     shape = tuple(
         "register" if isinstance(operand, Register) else operand
         for operand in (*one.operands, *operation.operands)
@@ -189,7 +189,7 @@ def _key(one: Instruction, operation: Elementwise) -> Any:
 
 
 def _dependences(run: list[Instruction]) -> tuple[list[list[int]], list[int]]:
-    """For each instruction: who has to wait for it, and for how many it waits."""
+    """For each instruction: the ones that wait for it, and the number that it waits for."""
     followers: list[list[int]] = [[] for _ in run]
     missing = [0] * len(run)
     writer: dict[Name, int] = {}

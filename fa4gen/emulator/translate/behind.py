@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Behind:
-    """The dominators of steps, worked out when they are first asked for.
+    """The dominators of steps, computed at their first use.
 
-    ``goals`` are the steps that follow each step: of a branch first where its guard holds.
+    ``goals`` are the successors of each step; of a branch the taken one comes first.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 ``min(group_rows, row_tiles - first_row)`` is a branch that a compiler made an instruction, and a
 case in which it always gives the same of its two values says nothing about the other. A ``selp`` is
 left out where it moves data (its result is shuffled, stored to global memory or a float), and where
-it makes a number of a condition (1 or 0), which some branch or size depends on in its turn.
+it makes a number of a condition (1 or 0), on which some branch or size depends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _COMPARED: Final = (("s32",), ("u32",), ("s64",), ("u64",))
 _SELECTED: Final = (*_COMPARED, ("b32",), ("b64",))
 _FLOATS: Final = frozenset(("f16", "f16x2", "bf16", "bf16x2", "tf32", "f32", "f32x2", "f64"))
-# What data go through, or end in.
+# Opcodes that data go through, or end in.
 _CARRIES: Final = ("mov", "selp")
 _DATA: Final = ("shfl", "st.global", "st.async", "mma", "stmatrix", "tcgen05.st")
 
@@ -48,7 +48,7 @@ def find_choices(instructions: Sequence[Instruction]) -> frozenset[int]:
 
 
 def note_choice(index: int, instruction: Instruction, e: Emitter) -> Handler:
-    """What notes which of its values a choice gives to the lanes that take part."""
+    """Return the code that counts, for each value of a choice, the lanes that get it."""
     kind = instruction.modifiers[0]
     _, a, b, *condition = instruction.operands
     rows: Callable[[Warpgroup], tuple[Any, Any]]

@@ -1,7 +1,7 @@
 """The places of a kernel that its coverage counts, found once from its steps.
 
-Not counted is what correct code never does: code from which every way leads to ``trap``, and the
-side of a branch that goes there. The failing side of an mbarrier wait is not asked for either:
+Code that correct kernels never run is not counted: code from which every way leads to ``trap``, and
+the side of a branch that goes there. The failing side of an mbarrier wait is not counted either:
 whether a try_wait gives up is the hardware's choice, and only repeats the wait. Nor are jumps.
 """
 
@@ -28,7 +28,7 @@ from fa4gen.emulator.translate.behind import Behind
 if TYPE_CHECKING:
     from fa4gen.emulator.translate.steps import Step
 
-# How far above a branch the wait is looked for whose outcome it tests.
+# The distance above a branch within which the wait is searched whose outcome it tests.
 _NEAR: Final = 12
 
 
@@ -52,7 +52,7 @@ def find_points(
     branches: dict[int, Branch] = {}
     for step in steps:
         guard = step.guard or step.end
-        # an end that is no branch has its guard in a step before
+        # an end without a branch has its guard in a step before
         if guard is not None and guard.guard is not None and (step.guard or guard.opcode == "bra"):
             yes, no = (not doomed[way] for way in goals[step.index])
             again = _fails(guard, step.stop, instructions, entered) if step.end else None
@@ -100,7 +100,7 @@ def _reachable(
 
 
 def _ways(step: Step, steps: Sequence[Step], step_at: dict[int, int]) -> Iterator[int]:
-    """Where lanes go on: first where the guard holds."""
+    """The successors of lanes: first the one where the guard holds."""
     end, follower = step.end, step.index + 1
     if step.guard is not None:
         yield from (follower, step.skip)
@@ -155,7 +155,8 @@ def _fails(
 ) -> bool | None:
     """Whether the branch is taken when a wait right above it fails; None if it tests no wait.
 
-    Follows the predicate back through what compilers put between: selp, setp, mov, not, xor.
+    Follows the predicate back through the instructions that compilers put between: selp, setp, mov,
+    not, xor.
     """
     assert branch.guard is not None
     wanted: Register = branch.guard

@@ -83,7 +83,7 @@ class Emitter:
         self.indent = "    "
         self.mask = "m"
         self.instruction: Instruction | None = None
-        # what was translated before it in the run, arithmetic on registers left out
+        # the code translated before it in the run, arithmetic on registers left out
         self.previous: Instruction | None = None
         self.record: list[Elementwise] | None = None
 
@@ -143,7 +143,7 @@ class Emitter:
     def get(self, operand: Operand, kind: str) -> str:
         """An expression for the operand's value as ``kind``: a row of lanes or a NumPy scalar.
 
-        A register wider than the type gives its low bits; a narrower one is refused.
+        The value of a wider register is its low bits; a narrower register is refused.
         """
         if isinstance(operand, NotPredicate):
             return f"~{self._view('P')}[{operand.register.index}]"
@@ -204,7 +204,7 @@ class Emitter:
     # ---- operands in handlers
 
     def reader(self, operand: Operand, kind: str) -> Reader:
-        """A function of the warpgroup that gives what ``get`` would."""
+        """A function of the warpgroup that returns the value of ``get``."""
         if isinstance(operand, NotPredicate):
             negated = operand.register.index
             return lambda wg: ~wg.P[negated]
@@ -276,7 +276,7 @@ class Emitter:
         return write
 
     def address(self, operand: Operand, kind: str = "u64", *, shared: bool = False) -> Reader:
-        """A function of a warpgroup that gives the addresses (per lane, or one) of ``[...]``.
+        """A function of a warpgroup that returns the addresses (per lane, or one) of ``[...]``.
 
         ``kind`` is u64, or u32 where the base is a 32-bit address; sums wrap like the hardware's.
         ``shared``: the instruction names a shared state space. Of a 64-bit register ptxas takes the

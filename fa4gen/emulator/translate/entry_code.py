@@ -42,7 +42,7 @@ class Code:
 
     @cached_property
     def points(self) -> Points:
-        """What a coverage counts."""
+        """The points that a coverage counts."""
         return find_points(self.steps, self.step_at, self.instructions, self._choices)
 
     @cached_property
@@ -51,9 +51,9 @@ class Code:
         return find_votes(self.steps, self.instructions)
 
     def executed(self, reach: Sequence[int], held: Sequence[int]) -> bytearray:
-        """Which instructions ran, of lanes that came from each step as far as ``reach`` says.
+        """The instructions that ran, for lanes that came from each step as far as ``reach`` says.
 
-        Of the guarded ones those where ``held`` is set; at the end of the entry there is one more.
+        A guarded one counts where ``held`` is set; the result has one more entry, for the end.
         """
         ran = bytearray(len(self.instructions) + 1)
         for first, last in enumerate(reach):
@@ -90,7 +90,7 @@ class Code:
         return run, last, self.steps[last].stop - step.start
 
     def check(self) -> None:
-        """Translate everything once, so that what is not modelled is refused before a launch."""
+        """Translate everything once, so that unknown instructions are refused before a launch."""
         for step in self.steps:
             emitter = Emitter(self.layout, False, {})
             for index in range(step.start, step.stop):

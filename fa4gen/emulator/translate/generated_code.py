@@ -1,4 +1,4 @@
-"""The one place where generated Python is compiled and executed, and what that may consist of.
+"""The one place where generated Python is checked, compiled and executed.
 
 PTX comes from anywhere. No name, label, string, number or comment of it may become code, so every
 statement is compared with a list of what the emitter writes, as a syntax tree, before it is
@@ -37,7 +37,7 @@ FIELDS: Final = frozenset(("cta", "machine", "shared_base", "special"))
 KEYWORDS: Final = frozenset(("out", "where"))
 _ASSIGNED: Final = frozenset("wtu")
 _DIGITS: Final = re.compile(r"[0-9]+")
-# Digits aside: k is what all numbered names begin with.
+# Digits aside: all numbered names begin with k.
 _READ: Final = _ASSIGNED | {_DIGITS.sub("0", name) for name in ("g", "m", "held", "k0", *VIEWS)}
 _WORD: Final = re.compile(r"%?[A-Za-z_][A-Za-z0-9_.]*")
 # No comment, semicolon, backslash, brace, double quote, tab or other line break among them.
@@ -54,8 +54,8 @@ def make_function(
 ) -> Function:
     """Compile ``def run(g, m)`` of these statements, which find ``namespace`` as globals.
 
-    ``views`` are views of registers to have as variables; ``name`` is what tracebacks call the
-    text. Raises ForbiddenCodeError for statements with anything that is not listed here.
+    ``views`` are views of registers to have as variables; ``name`` is the text's name in
+    tracebacks. Raises ForbiddenCodeError for statements with anything that is not listed here.
     """
     views = sorted(views)
     for view in views:
@@ -66,7 +66,7 @@ def make_function(
     text = "\n".join(
         ["def run(g, m):", *(f"    {view} = g.{view}" for view in views), *lines, "    return None"]
     )
-    # NumPy imports modules of its own when it needs them, in the name of who calls it.
+    # NumPy imports modules of its own when it needs them, under the name of its caller.
     namespace["__builtins__"] = {"__import__": builtins.__import__}
     exec(compile(text, name, "exec"), namespace)
     function: Function = namespace["run"]
@@ -74,7 +74,7 @@ def make_function(
 
 
 def check_line(line: str) -> None:
-    """Raise ForbiddenCodeError unless a line is one whole statement made of what is listed."""
+    """Raise ForbiddenCodeError unless a line is one whole statement of the listed forms."""
     if line == _GUARD:
         return
     if _LINE.fullmatch(line) is None:

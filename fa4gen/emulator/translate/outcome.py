@@ -1,4 +1,4 @@
-"""What an instruction at which lanes may wait returns to the scheduler."""
+"""The result, for the scheduler, of an instruction at which lanes may wait."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fa4gen.emulator.translate.emit import Emitter
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Lanes that have to wait until someone wakes or releases ``key``.
+    """Lanes that have to wait until ``key`` is woken or released.
 
-    Woken lanes execute the instruction again, released ones go on after it. ``reason`` says what
-    is missing, for a deadlock report. With ``may_fail`` the instruction may give up: when nothing
-    else can go on, the lanes execute it once more with ``timed_out`` set.
+    Woken lanes execute the instruction again, released ones go on after it. ``reason`` names the
+    missing event, for a deadlock report. With ``may_fail`` the instruction may give up: when
+    nothing else can go on, the lanes execute it once more with ``timed_out`` set.
     """
 
     lanes: Lanes

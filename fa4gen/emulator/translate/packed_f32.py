@@ -33,7 +33,7 @@ def count_mentions(instructions: Iterable[Instruction]) -> Counter[Name]:
 
 @dataclass(slots=True)
 class _Pack:
-    """``mov.b64 d, {low, high}`` at a place of the run; ``replaced``: uses that are no more."""
+    """``mov.b64 d, {low, high}`` at a place of the run; ``replaced``: uses that are gone."""
 
     at: int
     halves: Halves
@@ -42,7 +42,7 @@ class _Pack:
 
 @dataclass(slots=True)
 class _Operation:
-    """Packed arithmetic at a place of the run, and what packs its operands."""
+    """Packed arithmetic at a place of the run, and the packs of its operands."""
 
     at: int
     sources: list[_Pack]
@@ -50,11 +50,11 @@ class _Operation:
 
 @dataclass(slots=True)
 class _Scan:
-    """What is known so far: packs and operations by the register that they write.
+    """The state of a scan: packs and operations by the register that they write.
 
     written  the last instruction that writes a register
     touched  the last that reads or writes it, through a pack as well
-    parts    what comes in place of an instruction
+    parts    the replacement of an instruction
     """
 
     packs: dict[Name, _Pack] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class _Scan:
 
 
 def take_apart(run: Sequence[Instruction], mentions: Mapping[Name, int]) -> list[Instruction]:
-    """The run without packed arithmetic whose operands are packed and results unpacked in it.
+    """The run with packed arithmetic split, where operands are packed and results unpacked in it.
 
     ``mentions`` are those of the whole function: a 64-bit register that nothing else names need not
     be written. Moves that unpack anything else become one for each part.

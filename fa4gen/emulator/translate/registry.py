@@ -1,4 +1,4 @@
-"""Which translation an opcode has."""
+"""The translation of each opcode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fa4gen.emulator.translate.emit import Emitter
 
 Translate: TypeAlias = Callable[[Instruction, Emitter], None]
 Made = TypeVar("Made")
-# What a translation raises that takes operands for granted which an instruction does not have.
+# Errors of a translation that assumes operands that an instruction does not have.
 _SURPRISES: Final = (
     ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError,
 )  # fmt: skip

@@ -17,7 +17,7 @@ Run: TypeAlias = Callable[[Any, Any], None]
 
 # Opcodes that end a step and are the scheduler's: those that leave for elsewhere ...
 _LEAVES: Final = ("bra", "brx", "ret", "exit", "trap")
-# ... and those that may wait, which are executed again when what they wait for may have come.
+# ... and those that may wait, which are executed again once the awaited event may have happened.
 _WAITS: Final = (
     "bar", "barrier", "mbarrier.try_wait", "mbarrier.test_wait", "nanosleep", "setmaxnreg",
     "tcgen05.alloc",
@@ -44,7 +44,7 @@ def ends_step(instruction: Instruction) -> bool:
 
 
 def joint_level(instruction: Instruction) -> int:
-    """Which lanes execute an instruction together: none in particular, a warp, a warpgroup."""
+    """The lanes that execute an instruction together: none in particular, a warp, a warpgroup."""
     if starts_with(instruction, _WARPGROUP):
         return WARPGROUP
     words = instruction.modifiers

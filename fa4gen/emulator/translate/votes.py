@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
     from fa4gen.emulator.translate.steps import Step
 
-# What is between a vote and its branch: the outcome by itself, negated, or with a condition more.
+# Instructions between a vote and its branch: none, a negation, or a further condition.
 _KEEPS: Final = ("and", "or", "mov")
 
 

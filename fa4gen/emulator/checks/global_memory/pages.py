@@ -14,8 +14,8 @@ PAGE: Final = 1 << PAGE_BITS
 class Accesses:
     """The latest access of a kind to each cell.
 
-    By whom (a number over all clusters, or -1), in which epoch of the thread, in which round of the
-    cluster, and where.
+    Each has the accessing thread (numbered over all clusters, or -1), the thread's epoch, the
+    cluster's round and the site.
     """
 
     __slots__ = ("epoch", "owner", "round", "site")

@@ -1,6 +1,6 @@
-"""Programmatic dependent launch: memory that the grid before may still be writing.
+"""Checks of programmatic dependent launch: memory that the previous grid may still be writing.
 
-``griddepcontrol.wait`` returns when the grids before have ended and what they wrote is visible to
+``griddepcontrol.wait`` returns when the grids before have ended and their writes are visible to
 this grid. So a thread may touch such memory if it has waited itself, or if something orders it
 after a thread that has.
 """

@@ -47,7 +47,7 @@ class Reading:
 
 @dataclass(slots=True)
 class Actor:
-    """Who accesses: threads by the clocks, or an operation by the clock of its issue.
+    """The actor of an access: threads by their clocks, or an operation by the clock of its issue.
 
     ``owners`` numbers them over all clusters; ``base`` is the number of the cluster's thread 0.
     ``values`` are the bytes that threads are about to store, if known.
@@ -102,7 +102,7 @@ class GlobalChecks:
     def _base(self, threads: ClusterThreads) -> int:
         return threads.cluster.index * (threads.clocks.nobody + 1)
 
-    # ---- what happens
+    # ---- events
 
     def access(
         self,
@@ -225,7 +225,7 @@ class GlobalChecks:
         return True
 
     def _heat(self, number: int) -> Page:
-        """A page whose cells are looked at from now on: what was read of it so far counts."""
+        """A page whose cells are checked from now on: the reads recorded for it so far count."""
         page = Page()
         for reading in self._read.pop(number, {}).values():
             at = reading.addresses - (number << PAGE_BITS)
@@ -280,7 +280,7 @@ class GlobalChecks:
             if written is not None and actor.values is not None:
                 same = self._holds(written, actor.values)
                 equal = bad & (same if cells.ndim == 1 else same[:, None])
-                # what an operation is to write may not be there yet
+                # the bytes that an operation is to write may not be there yet
                 equal &= owners % stride < clocks.threads
                 bad &= ~equal
                 if equal.any():

@@ -1,7 +1,8 @@
 """Tensor maps in global memory that a kernel changes (PTX ISA, "tensormap proxy").
 
 A change has to come after every copy that reads the map has read it, and a copy after the change:
-with a release by whoever changed it, an acquire of the map, and order among the threads in between.
+with a release by the thread that changed it, an acquire of the map, and order among the threads in
+between.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Event:
 
 @dataclass(slots=True)
 class MapState:
-    """A map: who changed it last, whether that was released, who acquired it since, who reads."""
+    """A map: its last writer, that write's release, the threads that acquired it, its readers."""
 
     changed: Event | None = None
     released: bool = False
@@ -53,7 +54,7 @@ class MapChecks:
         self.grid = grid
         self._maps: dict[int, MapState] = {}
 
-    # ---- what happens
+    # ---- events
 
     def stored(
         self,

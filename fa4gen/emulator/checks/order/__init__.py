@@ -1,1 +1,1 @@
-"""Who has seen what: vector clocks of a cluster's threads."""
+"""The order of events: vector clocks of a cluster's threads."""

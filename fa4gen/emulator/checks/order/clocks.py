@@ -1,4 +1,4 @@
-"""Vector clocks of a cluster: what its threads know of each other and of asynchronous operations.
+"""Vector clocks of a cluster: how far each thread has observed the other threads and operations.
 
 Threads that have synchronised alike share one row, so that a barrier among 128 threads costs a few
 operations on vectors, whatever the number of threads. A row has one plane per kind of knowledge
@@ -25,9 +25,10 @@ LOOSE: Final = 2
 EXEC: Final = 3
 """Executed before: any signal will do, relaxed ones too."""
 BEFORE: Final = 4
-"""Ordered by ``tcgen05.fence::before_thread_sync`` of whoever knew it (Blackwell only)."""
+"""The plane ordered by ``tcgen05.fence::before_thread_sync`` of the knowing thread (Blackwell
+only)."""
 AFTER: Final = 5
-"""The same, and ``after_thread_sync`` executed here (never handed on)."""
+"""The plane BEFORE with ``after_thread_sync`` executed by this thread, too (never handed on)."""
 
 WARP: Final = 32
 
@@ -36,9 +37,9 @@ Threads: TypeAlias = "slice | NDArray[np.int64]"
 
 
 def first_plane(op: AsyncOp) -> int:
-    """In which planes a thread that waits for an operation knows of it: in this and all after it.
+    """The first plane in which a waiting thread knows of an operation: it knows in all later ones.
 
-    What cp.async and st.async wrote, threads wrote: the async proxy knows of it after a fence.
+    Writes of cp.async and st.async count as generic: the async proxy knows of them after a fence.
     """
     return VC if writes_as_threads(op) else AVC
 
@@ -75,14 +76,14 @@ class Clocks:
     # ---- publishing
 
     def publish(self, threads: Threads, target: Vector, first: int = AVC) -> None:
-        """Join what threads know into ``target`` (planes from ``first`` on); a new epoch begins."""
+        """Join threads' knowledge into ``target``, planes from ``first`` on; a new epoch starts."""
         self._put(threads, target, first)
         self.advance(threads)
 
     def publish_twice(
         self, threads: Threads, wide: Vector, near: Vector, *, far: bool, covers: bool
     ) -> None:
-        """Publish to those who acquire with a wide scope, and to those with that of their CTA.
+        """Publish to acquires of wide scope, and to acquires of the CTA's scope.
 
         ``far``: the threads are another CTA's, so that the latter learn of completions alone; the
         former too unless the release ``covers`` the other CTA.
@@ -116,7 +117,7 @@ class Clocks:
         self._put(threads, target, LOOSE)
 
     def advance(self, threads: Threads) -> None:
-        """Begin a new epoch: what follows is not part of what was published."""
+        """Begin a new epoch: later accesses are not part of the last publication."""
         self.own[VC : EXEC + 1, threads] += np.uint32(1)
 
     def snapshot(self, thread: int) -> Vector:
@@ -127,9 +128,9 @@ class Clocks:
         return row
 
     def snapshot_warps(self, first: int, stop: int) -> Vector:
-        """What each warp of threads ``first`` to ``stop`` knows, through any of its lanes.
+        """The common knowledge of warps ``first`` to ``stop`` (threads), each by any of its lanes.
 
-        In the plane EXEC it is what any of the warps knows: they have all come so far.
+        The plane EXEC has the knowledge of any of the warps: all of them have come so far.
         """
         threads = slice(first, stop)
         shared = self.uniform(threads)
@@ -151,7 +152,7 @@ class Clocks:
         return row
 
     def of_warp(self, first: int, stop: int) -> Vector:
-        """What any lane of a warp knows, ``first`` to ``stop``: a copy, (planes, columns)."""
+        """The knowledge of any lane of a warp, ``first`` to ``stop``: a copy, (planes, columns)."""
         best: Vector = self._rows[np.unique(self._class[first:stop])].max(axis=0)
         best[: self.carried, first:stop] = np.maximum(
             best[: self.carried, first:stop], self.own[:, first:stop]
@@ -161,7 +162,7 @@ class Clocks:
     # ---- learning
 
     def acquire(self, threads: Threads, source: Vector, first: int = AVC) -> None:
-        """Threads learn what ``source`` holds (planes from ``first`` on)."""
+        """Join ``source`` into the knowledge of threads (planes from ``first`` on)."""
         planes = slice(first, self.carried)
         mine = self._edit(threads)
         for row in mine:
@@ -171,7 +172,7 @@ class Clocks:
             self._merge(threads, mine)
 
     def meet(self, threads: Threads) -> None:
-        """Threads learn what each of them knows, and go on in new epochs."""
+        """Join the knowledge of threads, each learning that of all; they continue in new epochs."""
         if self.uniform(threads) < 0:
             joint = self.vector()
             self.publish(threads, joint)
@@ -190,9 +191,9 @@ class Clocks:
         clock: Vector | None,
         first: int = AVC,
     ) -> None:
-        """Threads have seen operations complete, in planes from ``first`` on.
+        """Record that threads have seen operations complete, in planes from ``first`` on.
 
-        ``clock`` is what the issuers knew: completions of earlier operations follow from it, and
+        ``clock`` is the issuers' knowledge: completions of earlier operations follow from it, and
         that the issuers had come so far.
         """
         carried = self.carried
@@ -287,7 +288,7 @@ class Clocks:
                 np.maximum(target, self._rows[one, planes, columns], out=target)
 
     def _edit(self, threads: Threads) -> list[int]:
-        """Rows that belong to these threads alone, with what they know."""
+        """Rows that belong to these threads alone, with their knowledge."""
         row = self.uniform(threads)
         if row >= 0:
             count = len(self._class[threads])

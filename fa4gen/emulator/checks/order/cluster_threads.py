@@ -96,7 +96,7 @@ class ClusterThreads:
         return active
 
     def warps(self, active: ActiveLanes) -> list[ActiveLanes]:
-        """The same lanes, warp by warp."""
+        """The lanes, warp by warp."""
         wg = active.wg
         if len(active.ids) == wg.lanes and wg.lanes % WARP == 0:
             return [self.warp(wg, number) for number in range(wg.warps)]
@@ -115,7 +115,7 @@ class ClusterThreads:
         return self.cluster.ctas[number // self.stride], number % self.stride
 
     def who(self, slot: int) -> str:
-        """A thread number for people (an asynchronous slot has a site that says who)."""
+        """A thread number in words (an asynchronous slot has a site that names the thread)."""
         if slot >= self.clocks.threads:
             return "an asynchronous operation"
         cta, thread = self.where(slot)
@@ -145,14 +145,14 @@ class ClusterThreads:
         site: Instruction | None,
         place: Instruction | None = None,
     ) -> None:
-        """Threads are about to publish what they know, at ``site``; see Release."""
+        """Threads are about to publish their knowledge, at ``site``; see Release."""
         if self._released is not None:
             self._released.releases(self.active(wg, mask), site, place)
 
     # ---- operations
 
     def issues(self, op: AsyncOp) -> Vector:
-        """Threads issue an operation, which publishes what they know: its clock."""
+        """Threads issue an operation, which publishes their knowledge: its clock."""
         base = self.base(op.wg)
         if op.kind.startswith("wgmma"):
             self.releases(op.wg, None, op.site)
@@ -174,11 +174,11 @@ class ClusterThreads:
         self.clocks.publish(slice(base, base + wg.lanes), met)
 
     def met(self, wg: Warpgroup) -> Vector | None:
-        """What any warp knew when they last met at a product; no PTX rule hands it on."""
+        """The warps' joint knowledge when they last met at a product; no PTX rule hands it on."""
         return self._met.get(wg)
 
     def watched_loads(self) -> Released:
-        """What is known of loads; LoadsUnwatched, to begin again, if that was not kept."""
+        """The record of loads; raises LoadsUnwatched, to begin again, if none was kept."""
         if self._released is None:
             raise LoadsUnwatched
         return self._released
@@ -203,7 +203,7 @@ class ClusterThreads:
     def assign_slot(self, op: AsyncOp) -> None:
         """Give an operation its column. Its epoch is even; one less says that it has read.
 
-        Commits of one thread share a column: who knows of one knows of those before it.
+        Commits of one thread share a column: to know of one is to know of those before it.
         """
         slot = self._slots_of_commits.get((op.wg, op.lane), -1) if op.kind == COMMIT else -1
         if slot < 0:
@@ -228,7 +228,7 @@ class ClusterThreads:
         return slot
 
     def _exhausted(self, op: AsyncOp) -> None:
-        """Ask for more columns; where there are as many as there may be, say what that means."""
+        """Ask for more columns; at the limit, report which checks are lost."""
         machine = self.cluster.machine
         if machine.slots_per_cta < MAX_SLOTS_PER_CTA:
             raise SlotsExhausted

@@ -1,4 +1,4 @@
-"""Which warps have run as one, and since when.
+"""The warps that have run as one, and since when.
 
 A warp runs its lanes together until a branch sends some elsewhere. It counts as one
 again from the next instruction on that all of its lanes execute together (``.sync`` and

@@ -1,4 +1,4 @@
-"""Loads that may have been under way when their threads released what they had loaded from.
+"""Loads that may be pending when their threads release the memory that they load from.
 
 Kept only where a launch has shown that it matters: see ``ClusterThreads.watched_loads``.
 """
@@ -30,10 +30,10 @@ class LoadsUnwatched(Exception):  # noqa: N818 (no error: the launch begins agai
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Threads ``ids`` of a warp published what they knew, in these epochs.
+    """A publication of the knowledge of threads ``ids``, in these epochs.
 
-    A cluster barrier has a ``place``, for loads of tensor memory, and no ``site``: what was loaded
-    of shared memory counts as under way there, whatever was needed.
+    A cluster barrier has a ``place``, for loads of tensor memory, and no ``site``: loads of shared
+    memory count as under way there, even if their values were needed before.
     """
 
     epochs: NDArray[np.uint32]
@@ -45,7 +45,7 @@ class Release:
 class Released:
     """The loads and releases of a cluster's threads.
 
-    _loads      (CTA whose memory it is, warp): of each word the number of the last load
+    _loads      (CTA whose memory it is, warp): the number of the last load of each word
     _releases   by warp, those at which a load was pending
     """
 
@@ -77,7 +77,7 @@ class Released:
     def releases(
         self, active: ActiveLanes, site: Instruction | None, place: Instruction | None = None
     ) -> None:
-        """What threads know is about to be published."""
+        """The knowledge of threads is about to be published."""
         if site is not None and not self.pending.any_open(site):
             return
         warps = active.ids // 32
@@ -88,10 +88,11 @@ class Released:
             log.append(Release(epochs[mine].copy(), active.ids[mine], site, place))
 
     def read(self, cta: Cta, start: int, thread: int, known: Vector) -> Severity:
-        """How bad it is to overwrite what a thread has read, for one that knows these epochs.
+        """The severity of overwriting a thread's read, for a writer that knows these epochs.
 
         ISA where the load was over, ERROR where it may not have been. Barriers of whole CTAs are
-        for review: they ask for earlier accesses to be performed, and nobody has measured it.
+        for review: PTX requires earlier accesses to be performed before them, which was not tested
+        on hardware.
         """
         at = self._loads.get((cta.rank, thread // 32))
         number = 0 if at is None else int(at[start // _WORD])
@@ -105,7 +106,7 @@ class Released:
         return Severity.REVIEW if meets else Severity.ERROR
 
     def is_open(self, load: Instruction, thread: int, known: Vector) -> bool:
-        """Whether a load of tensor memory was pending when its thread released what is known."""
+        """Whether a load of tensor memory was pending when its thread released the known epochs."""
         release = self._release(thread, int(known[thread]))
         if release is not None and release.site is None:
             return self.pending.is_open(load, release.place)

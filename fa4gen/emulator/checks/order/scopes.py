@@ -1,10 +1,10 @@
-"""What is ordered between the CTAs of a cluster but for the scope of an arrival or a wait.
+"""Accesses between the CTAs of a cluster that only an arrival's or a wait's scope leaves unordered.
 
 The PTX ISA orders accesses of another CTA only by a release and an acquire of ``.cluster`` scope.
-ptxas 13 makes of ``.acquire.cluster`` the same wait, followed by CCTL.IVALL, which concerns what is
-cached of global memory; of ``.release.cluster`` the same arrival after MEMBAR.ALL.GPU, which waits
-for stores on their way to the peer. So a missing ``.acquire.cluster`` costs shared and tensor
-memory nothing, and a missing ``.release.cluster`` only stores to shared memory.
+ptxas 13 makes of ``.acquire.cluster`` the same wait, followed by CCTL.IVALL, which invalidates
+cached global memory; of ``.release.cluster`` the same arrival after MEMBAR.ALL.GPU, which waits for
+stores on their way to the peer. So a missing ``.acquire.cluster`` costs shared and tensor memory
+nothing, and a missing ``.release.cluster`` only stores to shared memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def narrow_scope(
 ) -> tuple[str, Severity]:
     """Words and severity for an earlier access that only the plane LOOSE knows of.
 
-    cta     whose threads or operations come later
+    cta     the CTA of the later threads or operations
     stored  whether the earlier access stored to shared memory
     """
     if threads.has_missed(cta, VC, slot, epoch):

@@ -1,4 +1,4 @@
-"""Who last wrote and who has since read every cell of a memory.
+"""The last writer, and the readers since, of every cell of a memory.
 
 A cell is as large as the narrowest access so far allows: four bytes at first, two or one from the
 first access of that size on, so that threads that write neighbouring bytes do not race.
@@ -80,7 +80,7 @@ class Cells:
     ) -> NDArray[np.int64]:
         """Threads wrote cells, which had ``flags`` among them.
 
-        Returns who holds the cells now: others than themselves where lanes write the same cell.
+        Returns the holders of the cells: others than themselves where lanes write the same cell.
         """
         self.writes += 1
         if cells.ndim > 1:
@@ -115,7 +115,7 @@ class Cells:
         epochs: NDArray[np.uint32],
         flags: NDArray[np.uint8],
     ) -> None:
-        """Threads read cells whose flags are given; of lanes of a warp the last is remembered."""
+        """Record reads of cells with given flags; of the lanes of a warp the last is remembered."""
         rows, lane_bits = self._rows_of(active)
         packed = (epochs << _SHIFT) | lane_bits
         if cells.ndim > 1:
@@ -128,10 +128,10 @@ class Cells:
     def only_known(
         self, cells: NDArray[np.int64], active: ActiveLanes, clock: NDArray[np.uint32]
     ) -> bool:
-        """Whether it is plain that writers know all readers.
+        """Whether a quick test shows that writers know all readers.
 
-        ``clock`` is what all of the active know; they have read what they write themselves, or
-        every lane of the warps that have read is known to it.
+        ``clock`` is the common knowledge of the active threads: the readers of their cells are
+        themselves, or are warps of which it knows every lane.
         """
         rows, lane_bits = self._rows_of(active)
         packed = self.readers[:, cells]
@@ -200,7 +200,7 @@ class Cells:
         return row
 
     def _refine(self, size: int) -> None:
-        """Smaller cells, each of which remembers what its cell did."""
+        """Split cells into smaller ones, each of which inherits the record of its cell."""
         self.writes += 1
         factor = (1 << self.shift) // size
         self.shift = size.bit_length() - 1

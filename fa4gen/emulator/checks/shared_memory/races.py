@@ -37,7 +37,7 @@ class SharedChecks(GenericChecks):
     def operation_reads(self, op: AsyncOp, part: SharedRange, clock: Vector, number: int) -> None:
         """An operation reads a stretch, some time from now on."""
         span = self.cells.span(part.start, part.stop)
-        # threads forget nothing: what they have read in order once they may read until it changes
+        # reads that were found in order stay so until the cell changes: they are not checked again
         issuer = op.wg, op.lane, op.kind, op.notes.get("issuers")
         writes, known = self._in_order.get(issuer, (-1, {}))
         if writes != self.cells.writes:
@@ -53,7 +53,7 @@ class SharedChecks(GenericChecks):
         self._readings[key] = Reading(part.start, part.stop, op.slot, op.epoch - 1, number, op)
 
     def _reads_in_order(self, op: AsyncOp, part: SharedRange, span: slice, clock: Vector) -> bool:
-        """Report a read of what nobody has written, or too early; whether there is none."""
+        """Report a read of unwritten or not yet ordered bytes; return whether there is none."""
         flags = int(np.bitwise_or.reduce(self.cells.flags[span]))
         if flags & FRESH and self.options.uninitialised:
             fresh = self._really(op, span, (self.cells.flags[span] & FRESH) != 0)
@@ -149,10 +149,10 @@ class SharedChecks(GenericChecks):
     def _ordered_at_product(
         self, op: AsyncOp, span: slice, suspects: NDArray[np.bool_], met: Vector
     ) -> NDArray[np.bool_]:
-        """Of which cells the last write is ordered because the warps have met at a wgmma.
+        """The cells whose last write is ordered because the warps have met at a wgmma.
 
-        What all that read a cell know by themselves is in order; for the others PTX asks for a
-        barrier.
+        A write that all readers of a cell know by themselves is in order; for the others PTX
+        requires a barrier.
         """
         ordered = suspects & self._sees(op, span, met)
         if not ordered.any():
@@ -183,7 +183,7 @@ class SharedChecks(GenericChecks):
         return ordered
 
     def _sees(self, op: AsyncOp, span: slice, clock: Vector) -> NDArray[np.bool_]:
-        """Of which cells the last write is ordered before an operation that knows ``clock``."""
+        """The cells whose last write is ordered before an operation that knows ``clock``."""
         threads = self.clocks.threads
         across = op.notes.get("proxy") != "generic" and self.options.proxies
         seen = clock[VC]
@@ -193,7 +193,7 @@ class SharedChecks(GenericChecks):
         slots, epochs = self.cells.slot[span], self.cells.epoch[span]
         good = seen[slots] >= epochs
         if across and self._thread_copies:
-            # their slots are no threads', but they write as threads do
+            # their slots belong to no thread, but they write as threads do
             copied = np.isin(self.cells.site[span], list(self._thread_copies))
             good &= ~copied | (clock[AVC][slots] >= epochs)
         return np.asarray(good)

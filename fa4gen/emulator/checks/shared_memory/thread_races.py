@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Reading:
-    """Bytes that an asynchronous operation reads; known to those who know ``slot`` at ``epoch``."""
+    """Bytes that an asynchronous operation reads; known where ``slot`` is known at ``epoch``."""
 
     start: int
     stop: int
@@ -50,7 +50,7 @@ class GenericChecks:
         self.cells = Cells(cta.shared.size, threads.clocks.nobody)
         self._readings: dict[tuple[Any, ...], Reading] = {}
         self._thread_copies: set[int] = set()  # sites of cp.async and st.async
-        # who read which stretches (first cell: last) in order, as of how many writes
+        # issuer -> number of writes then, and the stretches found in order: first cell -> last
         self._in_order: dict[tuple[Any, ...], tuple[int, dict[int, int]]] = {}
 
     # ---- generic accesses
@@ -126,7 +126,7 @@ class GenericChecks:
             return
         ids = active.ids if at.ndim == 1 else active.column
         convergent = self._convergent(active, ids, slots, epochs)
-        # what is an error comes first
+        # errors come first
         bad = np.argwhere(~good & ~convergent if (~good & ~convergent).any() else ~good)[0]
         cell = int(at[tuple(bad)])
         self._report(
@@ -148,7 +148,7 @@ class GenericChecks:
         values: NDArray[Any],
         site: Instruction,
     ) -> NDArray[np.bool_]:
-        """Where the same instruction has stored the same bytes already, for another thread.
+        """Threads that store the same bytes that the same instruction stored for another thread.
 
         Compilers let several threads store one value, each of them for those that read it.
         """
@@ -192,9 +192,9 @@ class GenericChecks:
         slots: NDArray[np.int64],
         epochs: NDArray[np.uint32],
     ) -> NDArray[np.bool_]:
-        """Which earlier accesses of other lanes a warp made that has run as one ever since.
+        """The earlier accesses of other lanes by a warp that has run as one ever since.
 
-        A peer's shared memory is left out: nobody has looked at the order on the way there.
+        A peer's shared memory is left out: the order of accesses on the way there was not tested.
         """
         if self.cta is not active.wg.cta:
             return np.zeros(slots.shape, np.bool_)
@@ -235,7 +235,7 @@ class GenericChecks:
         number: int,
         convergent: bool = False,
     ) -> None:
-        """Lane number ``lane`` of the active ones does not know what it should of a cell.
+        """Report lane number ``lane`` of the active ones, which does not know an access to a cell.
 
         ``number`` is the earlier site, -1 a generic read, whose site is not kept; ``convergent``
         says that the warp of both has run as one since.
@@ -338,7 +338,7 @@ class GenericChecks:
 def _differs(
     holders: NDArray[np.int64], ids: NDArray[np.int64], values: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """Whether each thread stored other bytes than whoever now holds its (first) cell.
+    """Whether each thread stored other bytes than the present holder of its (first) cell.
 
     Threads that overlap in part only count as different if their bytes do.
     """

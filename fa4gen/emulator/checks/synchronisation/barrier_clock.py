@@ -1,4 +1,4 @@
-"""What the checks keep for an mbarrier."""
+"""The record of the checks for an mbarrier."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Who of a CTA has seen a phase complete.
+    """The threads of a CTA that have seen a phase complete.
 
-    epochs  per thread, in which; 0 of those that have not
+    epochs  per thread, the epoch in which; 0 where it has not
     sites   where each warpgroup did so last
     """
 
@@ -46,16 +46,16 @@ class Arrivals:
 class BarrierClock:
     """The checks' part of an mbarrier.
 
-    pending   what has been published by all arrivals so far
-    done      the same when the last phase completed: what waiters learn
-    before    of ``done``, before the last phase completed: what was executed (the plane EXEC)
-    near      what of ``pending`` and ``done`` a wait of the CTA's scope learns: releases of other
-              CTAs are not in it. None until there is a difference
-    maker, made, fenced   who initialised it, in which epoch, and whether a fence followed
+    pending   the knowledge published by all arrivals so far
+    done      ``pending`` when the last phase completed: the knowledge that waiters learn
+    before    the plane EXEC of ``done`` before the last phase completed
+    near      the parts of ``pending`` and ``done`` that a wait of the CTA's scope learns: without
+              releases of other CTAs. None until there is a difference
+    maker, made, fenced   the initialising thread, its epoch, and whether a fence followed
     trusted   sets of threads that all know of the initialisation
-    waits     phase -> who saw that phase complete
-    arrivals  in this phase, by instructions that arrived elsewhere, too
-    last      the same in the phase before
+    waits     phase -> the threads that saw it complete
+    arrivals  arrivals of this phase, by instructions that arrived elsewhere, too
+    last      arrivals of the phase before
     """
 
     pending: Vector

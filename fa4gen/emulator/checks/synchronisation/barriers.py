@@ -1,4 +1,4 @@
-"""What mbarriers and other barriers carry from thread to thread, and rules about their use."""
+"""Knowledge that mbarriers and other barriers carry between threads, and rules about their use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BarrierChecks:
         self.options = options
         self.phases = PhaseChecks(threads) if options.phase_lap else None
         self._unfenced: dict[int, list[BarrierClock]] = {}
-        # thread -> what it knew at its last fence.release, and what it has seen without acquiring
+        # thread -> its knowledge at its last fence.release, and what it has seen without acquiring
         self._released: dict[int, Vector] = {}
         self._seen: dict[int, Vector] = {}
 
@@ -79,13 +79,13 @@ class BarrierChecks:
             )
 
     def signalled(self, op: AsyncOp, barrier: Mbarrier) -> None:
-        """An operation signals an mbarrier: what waiters will know of it."""
+        """An operation signals an mbarrier: its waiters will know of it."""
         clock: BarrierClock = barrier.clock
         if self.phases is not None:
             self.phases.signalled(op, barrier)
         tracks = op.notes.get("tracks")
         far = op.wg.cta is not barrier.cta
-        # what the issuers of another CTA know is for waits of the cluster's scope
+        # the knowledge of issuers in another CTA reaches waits of the cluster's scope only
         near = clock.pending_near() if tracks and far else clock.near and clock.near[0]
         targets = [clock.pending] if near is None else [clock.pending, near]
         if tracks:
@@ -131,7 +131,7 @@ class BarrierChecks:
                     None,
                 )
             return
-        # ptxas makes no instruction of the fence: what releases and acquires does as much
+        # ptxas makes no instruction of the fence: releases and acquires have the same effect
         met = barrier.cta is op.wg.cta or (
             op.clock is not None and op.clock[VC, clock.maker] >= clock.made
         )
@@ -190,7 +190,7 @@ class BarrierChecks:
             self.clocks.publish(active.threads, clock.pending)
 
     def _arrived_relaxed(self, active: ActiveLanes, clock: BarrierClock, far: bool) -> None:
-        """Only what a fence before the arrivals released comes with them."""
+        """The part of relaxed arrivals' knowledge that a fence before them released."""
         for thread in active.ids.tolist() if self._released else ():
             known = self._released.get(thread)
             if known is not None:
@@ -205,7 +205,7 @@ class BarrierChecks:
             np.maximum(clock.near[0][EXEC:], clock.pending[EXEC:], out=clock.near[0][EXEC:])
 
     def completed(self, barrier: Mbarrier) -> None:
-        """Let waiters of a phase that is over learn what its arrivals published."""
+        """Let waiters of a completed phase learn the knowledge that its arrivals published."""
         clock: BarrierClock = barrier.clock
         if self.phases is not None:
             self.phases.completed(barrier)
@@ -231,17 +231,17 @@ class BarrierChecks:
                 earlier = self._seen.get(thread)
                 self._seen[thread] = done if earlier is None else np.maximum(earlier, done)
 
-    # ---- relaxed arrivals and waits, with fences beside them
+    # ---- relaxed arrivals and waits, with fences next to them
 
     def release_fence(self, active: ActiveLanes) -> None:
-        """Let what threads know now go with their relaxed arrivals from here on."""
+        """Let the present knowledge of threads go with their relaxed arrivals from here on."""
         for thread in active.ids.tolist():
             known = self.clocks.vector()
             self.clocks.publish(slice(thread, thread + 1), known)
             self._released[thread] = known
 
     def acquire_fence(self, active: ActiveLanes) -> None:
-        """Let threads learn what came with the phases that they saw complete without acquiring."""
+        """Let threads learn the knowledge of phases that they saw complete without acquiring."""
         groups: dict[int, tuple[Vector, list[int]]] = {}
         for thread in active.ids.tolist() if self._seen else ():
             seen = self._seen.pop(thread, None)
@@ -253,7 +253,7 @@ class BarrierChecks:
 
 
 class Rendezvous:
-    """Named barriers, cluster barriers and warp barriers: what their participants learn."""
+    """Named barriers, cluster barriers and warp barriers: participants learn from each other."""
 
     def __init__(self, threads: ClusterThreads) -> None:
         self.threads = threads

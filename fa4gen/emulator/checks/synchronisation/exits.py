@@ -36,10 +36,10 @@ class Signal:
 
 
 class ExitChecks:
-    """Who uses the shared memory of CTAs from afar or asynchronously, and who has left.
+    """Remote and asynchronous uses of CTAs' shared memory, and the CTAs whose threads have left.
 
-    Shared memory of a CTA lives until its last thread leaves: what peers and asynchronous
-    operations do with it has to happen before some thread's exit.
+    Shared memory of a CTA lives until its last thread leaves: accesses by peers and asynchronous
+    operations have to come before some thread's exit.
     """
 
     def __init__(self, threads: ClusterThreads) -> None:
@@ -98,7 +98,7 @@ class ExitChecks:
             self._report(cta, active, early)
 
     def _report(self, cta: Cta, active: ActiveLanes, early: NDArray[np.bool_]) -> None:
-        """The first of each kind of operation, and of what threads did.
+        """Report the first operation of each kind, and the first access of threads.
 
         The SM keeps the shared memory of a CTA until its bulk and tensor stores have read it.
         """
@@ -147,7 +147,7 @@ class ExitChecks:
 
 
 def _use(cta: Cta, signal: Signal | None) -> str:
-    """What an operation under way does in a CTA."""
+    """A use of a CTA's shared memory by an operation under way."""
     if signal is None:
         return f"uses shared memory of {cta.label}"
     return f"signals mbarrier {signal.barrier.name}"
@@ -159,7 +159,7 @@ def _severity(signal: Signal | None) -> Severity:
 
 
 def _missing(site: Instruction) -> str:
-    """What should have come between an access to shared memory and the end of its CTA."""
+    """The synchronisation missing between an access to shared memory and the end of its CTA."""
     words = site.modifiers
     if "bulk_group" in words:
         return "its thread has to wait for it, by cp.async.bulk.commit_group and .wait_group.read"

@@ -1,10 +1,10 @@
-"""Fences beside relaxed accesses: the other half of release and acquire patterns (PTX ISA).
+"""Fences with relaxed accesses: the other half of release and acquire patterns (PTX ISA).
 
-A relaxed write releases what a fence before it has released; a relaxed read acquires what it has
-seen once a fence follows. Fences of other threads count as well where a barrier orders them before
-the write or after the read: that goes beyond the letter, and is how many kernels are written
-(``__threadfence(); __syncthreads();`` by all, then an atomic by one). The hardware orders it: a
-fence waits for the thread's own stores, and drops what its SM has cached.
+A relaxed write releases the knowledge that a fence before it has released; a relaxed read acquires
+the knowledge that it has seen once a fence follows. Fences of other threads count as well where a
+barrier orders them before the write or after the read: that goes beyond the letter, and is how many
+kernels are written (``__threadfence(); __syncthreads();`` by all, then an atomic by one). The
+hardware orders it: a fence waits for the thread's own stores, and invalidates the L1 of its SM.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.synchronisation.rounds import Rounds
 
 CTA, CLUSTER, GPU = range(3)
-"""How far a release or an acquire reaches."""
+"""The scopes of a release or an acquire."""
 REACH: Final = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 
 _KEPT: Final = 8
-"""Of the same threads; the oldest then count as one, with what the later one knew."""
+"""The number of fences kept of the same threads: older ones merge, with the later knowledge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A fence of some threads: who knows one of them to be in one of ``epochs`` comes after it.
+    """A fence of some threads: knowing one of them in one of ``epochs`` means to come after it.
 
-    clock   what they knew at it
-    rounds  what their cluster knew of the others, up to its own round then; None short of GPU
+    clock   their knowledge at it
+    rounds  their cluster's knowledge of the others, up to its own round then; None below GPU scope
     """
 
     ids: NDArray[np.int64]
@@ -49,7 +49,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What threads have seen released at a place, without acquiring it, in ``epochs``.
+    """Knowledge that threads have seen released at a place, without acquiring it, in ``epochs``.
 
     near, wide  by releases of their CTA, and by those that reach the cluster
     rounds      by releases that reach the GPU: of every cluster
@@ -66,7 +66,7 @@ class Seen:
 
 
 class Fences:
-    """What the threads of one cluster have fenced, and what they have seen and not acquired."""
+    """The fences of a cluster's threads, and knowledge that they have seen and not acquired."""
 
     def __init__(self, threads: ClusterThreads) -> None:
         self.threads = threads
@@ -98,7 +98,7 @@ class Fences:
             log[:2] = [replace(log[1], epochs=log[0].epochs)]
 
     def before(self, thread: int, shared: bool) -> Iterator[Fence]:
-        """Those that come before what a thread does now."""
+        """The fences that come before the present access of a thread."""
         view = self.threads.clocks.view(thread, VC)
         for fence in (one for log in self._fences.values() for one in log):
             if fence.restricted and not shared:
@@ -117,7 +117,7 @@ class Fences:
         wide: Vector | None,
         rounds: Rounds | None,
     ) -> None:
-        """Threads have read what was released at a place; none of it is altered any more."""
+        """Record that threads have read a place's release; the record is not altered any more."""
         log = self._seen.setdefault((place, reach, ids.tobytes()), [])
         if log and log[-1].near is near and log[-1].wide is wide and log[-1].rounds is rounds:
             return
@@ -129,7 +129,7 @@ class Fences:
             log[:2] = [replace(log[1], epochs=log[0].epochs)]
 
     def acquired(self, active: ActiveLanes, reach: int) -> Iterator[tuple[Seen, NDArray[np.int64]]]:
-        """Threads execute a fence that acquires: what was seen before, and who learns it."""
+        """Threads execute an acquiring fence: the knowledge seen before it, and its learners."""
         clocks = self.threads.clocks
         for seen in (one for log in self._seen.values() for one in log):
             ids = active.ids[~seen.learnt[active.ids]]

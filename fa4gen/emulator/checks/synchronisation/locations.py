@@ -1,12 +1,12 @@
 """Synchronisation through memory: atomics, and loads and stores with a memory order.
 
-A release reaches whom both its scope and that of the acquire include. Relaxed accesses synchronise
-by the fences beside them. Coarse where it may be: what a cluster releases to others, or acquires
-from them, it does as a whole; a place keeps what was released there when it is overwritten; a
-relaxed load of shared memory acquires without a fence; and what a cluster has seen released by
-others comes before its writes, though not before its reads: the hardware performs no store before
-the branch to it is taken, so the last CTA may set counters to zero. What is ordered is never
-reported.
+A release reaches the threads that both its scope and that of the acquire include. Relaxed accesses
+synchronise by the fences before and after them. The model is coarse where that hides errors at
+most: a cluster releases to others, and acquires from them, as a whole; a place keeps the knowledge
+released there when it is overwritten; a relaxed load of shared memory acquires without a fence; and
+a release by others that a cluster has seen comes before its writes, though not before its reads:
+the hardware performs no store before the branch to it is taken, so the last CTA may set counters to
+zero. Ordered accesses are never reported.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class PhaseChecks:
             mask,
         )
 
-    # ---- what threads know
+    # ---- knowledge of threads
 
     def _unknown(
         self,
@@ -179,7 +179,7 @@ class PhaseChecks:
         wanted: NDArray[np.uint32],
         arrivals: Sequence[Arrivals] = (),
     ) -> int:
-        """A column whose epoch of ``wanted`` some warp knows by none of its lanes; -1: none."""
+        """A column whose epoch of ``wanted`` none of some warp's lanes knows; -1: none."""
         common = self.clocks.common_view(active.threads, EXEC)
         if common is not None and not (wanted > common).any():
             return -1
@@ -200,13 +200,13 @@ class PhaseChecks:
     def _apart(
         self, part: ActiveLanes, own: NDArray[np.int64], epochs: NDArray[np.uint32]
     ) -> NDArray[np.bool_]:
-        """Whether what lanes of a warp did is apart from what others of its lanes do now."""
+        """Whether accesses of a warp's lanes are apart from present ones of its other lanes."""
         ordered = self.threads.convergence.ordered(part.column, own, epochs)
         return np.asarray((~ordered & (part.column != own)).any(axis=0))
 
 
 def _with_others(arrivals: Sequence[Arrivals], known: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Threads of whose arrivals another lane tells, which arrived by the same instruction.
+    """Threads with those that arrived by the same instruction, of which another lane knows.
 
     The lanes of a warp arrive together, at several barriers; to know of one is to know of all.
     """

@@ -1,6 +1,6 @@
-"""What clusters know of each other: rounds, one per release of a cluster at GPU scope.
+"""Knowledge between clusters: rounds, one per release of a cluster at GPU scope.
 
-A cluster of a large grid mostly knows of none but its neighbours in launch order, so what it knows
+A cluster of a large grid mostly knows of none but its neighbours in launch order, so its knowledge
 is kept for a run of clusters, not for all of them.
 """
 
@@ -37,7 +37,7 @@ class Rounds:
         return int(self.values[at]) if 0 <= at < len(self.values) else 0
 
     def joined(self, other: Rounds) -> Rounds:
-        """What either knows."""
+        """The union of both knowledges."""
         if other is self or not len(other.values):
             return self
         if not len(self.values):
@@ -55,7 +55,7 @@ NOTHING: Final = Rounds(0, np.zeros(0, np.uint32))
 
 
 class Grid:
-    """The rounds that clusters are in, and what they have released and learnt.
+    """The rounds of clusters, and the knowledge that they have released and learnt.
 
     rounds  uint32 (clusters,): the round that each cluster is in; accesses bear its number
     """
@@ -76,28 +76,28 @@ class Grid:
         return self._known.get(cluster, NOTHING)
 
     def before_writes(self, cluster: int) -> Rounds:
-        """As ``known``, with what relaxed reads have seen: a write that depends on one waits."""
+        """The result of ``known`` with relaxed reads: a write that depends on one waits for it."""
         return self.known(cluster).joined(self._seen.get(cluster, NOTHING))
 
     def fence(self, cluster: int) -> Rounds:
-        """End a round of a cluster: what it knows by now, for others to learn."""
+        """End a round of a cluster: its present knowledge is there for others to learn."""
         own = Rounds(cluster, self.rounds[cluster : cluster + 1].copy())
         self.rounds[cluster] += np.uint32(1)
         self._known[cluster] = self.known(cluster).joined(own)
         return self._known[cluster]
 
     def publish(self, known: Rounds, address: int) -> None:
-        """Join rounds into what is released at an address."""
+        """Join rounds into the release at an address."""
         self._places[address] = self._places.get(address, NOTHING).joined(known)
 
     def at(self, address: int) -> Rounds | None:
-        """What is released at an address."""
+        """The rounds released at an address."""
         return self._places.get(address)
 
     def saw(self, cluster: int, rounds: Rounds) -> None:
-        """A relaxed read has seen what was released."""
+        """Record that a relaxed read has seen released rounds."""
         self._seen[cluster] = self._seen.get(cluster, NOTHING).joined(rounds)
 
     def learn(self, cluster: int, rounds: Rounds) -> None:
-        """A cluster acquires what was released."""
+        """Let a cluster acquire released rounds."""
         self._known[cluster] = self.known(cluster).joined(rounds)

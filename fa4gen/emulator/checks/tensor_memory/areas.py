@@ -1,7 +1,7 @@
-"""Rectangles of tensor memory and the accesses to each, found again by what they overlap.
+"""Rectangles of tensor memory and the accesses to each, indexed by overlap.
 
-A kernel touches few different rectangles, each of them again and again: which overlap is worked out
-once for every pair.
+A kernel touches few different rectangles, each of them again and again: overlap is computed once
+for every pair.
 """
 
 from __future__ import annotations

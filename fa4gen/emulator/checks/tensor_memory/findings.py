@@ -1,4 +1,4 @@
-"""Accesses to tensor memory that were made, and what is found wrong with them."""
+"""Accesses to tensor memory, and the findings about them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class TensorFindings:
         )
 
     def _over(self, entry: Entry, released: Vector) -> bool:
-        """Whether lanes had needed what they loaded when they released it, in these epochs."""
+        """Whether lanes had needed their loaded values when they released them, in these epochs."""
         loads = self.threads.watched_loads()
         load = self.threads.sites.get(entry.site).instruction
         assert entry.ids is not None

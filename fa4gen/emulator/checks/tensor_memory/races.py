@@ -136,7 +136,7 @@ class TensorChecks(TensorFindings):
     def operation(self, op: AsyncOp, number: int, issuer: int, *, written: bool = True) -> None:
         """An MMA, a copy or a shift reads and writes rectangles from now on.
 
-        Without ``written`` what it writes was checked for the operation that it continues.
+        Without ``written`` its writes were checked for the operation that it continues.
         """
         # an accumulator that is added to counts as written
         reads = [part for part in op.tensor_reads if part not in op.tensor_writes]
@@ -214,15 +214,16 @@ class TensorChecks(TensorFindings):
         if clock[VC, slot] >= epoch:
             self._unfenced(entry, what, op.site, op.wg, mask)
             return
-        # beyond what is documented, kernels in the field rely on the one queue of a thread: scores
+        # beyond the documents, kernels in the field rely on the single queue of a thread: scores
         # over the weights of the product before (FlashAttention-4), scales over those before
-        # (CUTLASS). What an earlier one writes to be read is another matter: it has to be complete
+        # (CUTLASS). A read of an earlier operation's result is another matter: that has to be
+        # complete
         same_thread = entry.issuer == self.threads.base(op.wg) + op.lane
         in_queue = in_order and writes and same_thread
         severity = Severity.ISA if in_queue else Severity.ERROR
         self._race(entry, what, op.site, op.wg, mask, op.kind, severity)
 
-    # ---- what is wrong
+    # ---- findings
 
     def _after_threads(
         self,

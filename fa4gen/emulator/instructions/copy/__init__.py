@@ -1,1 +1,1 @@
-"""Asynchronous copies and what else completes on an mbarrier."""
+"""Asynchronous copies and other operations that complete on an mbarrier."""

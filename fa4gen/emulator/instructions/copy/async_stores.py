@@ -57,7 +57,7 @@ def shared_address(wg: Warpgroup, lane: int, site: Instruction, address: int, ge
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stores:
-    """What lanes of a warp store into one CTA's shared memory, and the barrier that they signal.
+    """Stores of a warp's lanes into one CTA's shared memory, and the barrier that they signal.
 
     ``offsets`` are in bytes, ``raw`` the typed elements: (lanes, elements each).
     """

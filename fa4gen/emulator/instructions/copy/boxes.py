@@ -21,7 +21,7 @@ from fa4gen.emulator.state.memory import GLOBAL_BASE, GlobalMemory, SharedMemory
 Chunks: TypeAlias = NDArray[np.complex128]
 Combine: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 
-# what NaN fill writes, repeated over the element (seen for the 16-bit types)
+# the bytes of NaN fill, repeated over the element (seen for the 16-bit types)
 _NAN: Final = 0x7FF7_7FF7_7FF7_7FF7
 # addresses are modulo 2^64: with a stride of 2^34 - s, coordinate 2^30 steps back by 2^30 s bytes
 # (seen on an H200), by which kernels clip a box at any row of a tensor
@@ -87,7 +87,7 @@ class Box:
         return np.ndarray(shape, np.complex128, memory.data.data, at, strides)
 
     def load(self, memory: GlobalMemory) -> Chunks:
-        """Read the box; what is outside the tensor is filled."""
+        """Read the box; elements outside the tensor are filled."""
         m = self.map
         if self.whole:
             chunks = self._lines(memory).reshape(-1)
@@ -101,7 +101,7 @@ class Box:
         return as_tf32(chunks) if m.element.name == "tf32" else chunks
 
     def store(self, memory: GlobalMemory, chunks: Chunks, combine: Combine | None = None) -> None:
-        """Write the box; what is outside the tensor is dropped, in dimension 0 by chunks.
+        """Write the box; elements outside the tensor are dropped, in dimension 0 by chunks.
 
         ``combine(old, new)`` gives the elements to write; None writes the new ones.
         """
@@ -125,7 +125,7 @@ def fill_of(m: DecodedMap) -> int:
 
 
 def as_tf32(chunks: Chunks) -> Chunks:
-    """What a load leaves of float32: the nearest of TF32, the even one of two; NaN stays NaN."""
+    """Float32 after a load as TF32: rounded to nearest, ties to even; NaN stays NaN."""
     bits = chunks.view(np.uint32).astype(np.uint64)
     near = bits + 0xFFF + (bits >> 13 & 1)
     nan = (bits & 0x7FFF_FFFF) > 0x7F80_0000
@@ -190,10 +190,10 @@ def read_shared(shared: SharedMemory, offset: int, m: DecodedMap, chunks: int) -
 
 
 def pieces(m: DecodedMap, offset: int, lines: int) -> tuple[tuple[int, int], ...]:
-    """The bytes, as starts and ends, that ``lines`` lines of a box take from ``offset`` on.
+    """The byte ranges, as starts and ends, of ``lines`` lines of a box from ``offset`` on.
 
-    They are one piece, unless the box is narrower than its swizzle: lines are as far apart as that
-    is wide, and what is between them is neither read nor written.
+    They are one piece, unless the box is narrower than its swizzle: lines are a swizzle span apart,
+    and the bytes between them are neither read nor written.
     """
     if m.pitch == m.inner_bytes:
         return ((offset, offset + lines * m.pitch),)

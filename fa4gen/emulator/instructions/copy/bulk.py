@@ -1,7 +1,7 @@
 """Bulk copies of consecutive bytes, and bulk groups.
 
-PTX ISA: "cp.async.bulk", "cp.reduce.async.bulk" and what follows them. Addresses and sizes are
-multiples of 16 bytes.
+PTX ISA: "cp.async.bulk", "cp.reduce.async.bulk" and the sections after them. Addresses and sizes
+are multiples of 16 bytes.
 """
 
 from __future__ import annotations

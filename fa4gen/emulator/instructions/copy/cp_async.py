@@ -33,10 +33,10 @@ _SIZES: Final = {"ca": (4, 8, 16), "cg": (16,)}
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What lanes copy, with one entry for each of ``lanes``.
+    """The copies of lanes, with one entry for each of ``lanes``.
 
-    ``size`` bytes go to the offset in ``targets`` of ``cta``'s shared memory: as many as ``counts``
-    says (None: all) from the address in ``sources``, then zeros.
+    ``size`` bytes go to the offset in ``targets`` of ``cta``'s shared memory: ``counts`` of them
+    (None: all) from the address in ``sources``, then zeros.
     """
 
     cta: Cta
@@ -186,7 +186,7 @@ def _by_warp(rows: _Rows) -> list[_Rows]:
 def _check_sources(
     site: Instruction, wg: Warpgroup, rows: _Rows, counts: NDArray[np.int64]
 ) -> None:
-    """Stop at a source that is misaligned or out of bounds; only what is read counts."""
+    """Stop at a source that is misaligned or out of bounds; only bytes that are read count."""
     machine, size = wg.machine, rows.size
 
     def stop(kind: str, bad: NDArray[np.bool_], message: str) -> None:

@@ -1,4 +1,4 @@
-"""Where bulk copies read and write: shared memory of the cluster, global memory, mbarriers."""
+"""The endpoints of bulk copies: shared memory of the cluster, global memory, mbarriers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def find_targets(
     pair: bool = False,
     tensor: bool = False,
 ) -> list[Target]:
-    """Where a copy into shared memory goes: one place, or one in every CTA of ``multicast``.
+    """The destinations of a copy into shared memory: one, or one in every CTA of ``multicast``.
 
     ``address`` and ``barrier`` are shared addresses; ``cluster`` allows other CTAs; ``pair``
     (.cta_group::2) lets the barrier be in the other CTA of the destination's pair. ``tensor`` takes
@@ -147,7 +147,7 @@ def check_global(
 
 
 def check_single_issue(wg: Warpgroup, mask: Mask, site: Instruction, *rows: Any) -> list[int]:
-    """Remark on a warp whose lanes all issue one and the same copy; the numbers of such warps."""
+    """Remark on warps whose lanes all issue the same copy; return the numbers of such warps."""
     lanes = wg.lanes_of(mask)
     alike: list[int] = []
     if len(lanes) < WARP_LANES:
@@ -174,8 +174,8 @@ def check_single_issue(wg: Warpgroup, mask: Mask, site: Instruction, *rows: Any)
 def issuers(wg: Warpgroup, mask: Mask, alike: list[int]) -> list[range]:
     """The lanes that issue a store together, those of the warps ``alike``; the others alone.
 
-    What the lanes of a warp store 32 times over is the same bytes to the same place. ptxas makes
-    one instruction of the warp of it, so it is one operation, for which each of the lanes can wait.
+    The lanes of a warp store the same bytes to the same place 32 times. ptxas makes one instruction
+    of the warp of it, so it is one operation, for which each of the lanes can wait.
     """
     result = []
     for lane in wg.lanes_of(mask).tolist():

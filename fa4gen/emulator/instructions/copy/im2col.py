@@ -2,7 +2,7 @@
 
 A copy begins at one position of the filter and continues with the next ones: along W, then H, then
 D, within the bounding box, and on to the next image. The pixel of a position is ``offsets``
-further: the place in the filter. What is outside the tensor is filled, or not written.
+further: the place in the filter. Pixels outside the tensor are filled, or not written.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Pixels:
         return index
 
     def load(self, memory: GlobalMemory) -> Chunks:
-        """Read the pixels; what is outside the tensor is filled."""
+        """Read the pixels; those outside the tensor are filled."""
         m = self.map
         dtype = np.dtype(f"u{m.element.size}")
         staging = np.full(m.counts[::-1], fill_of(m), dtype)
@@ -93,7 +93,7 @@ def place_pixels(
 ) -> Pixels:
     """The pixels from ``coordinates`` (channel, W, H, D, image) on.
 
-    Raises MapError where these are no position of the bounding box, or a store (``chunked``) could
+    Raises MapError where these are outside of the bounding box, or a store (``chunked``) could
     leave the image.
     """
     corners = m.corners

@@ -1,7 +1,7 @@
 """Stealing clusters that have not started (PTX ISA, "clusterlaunchcontrol").
 
 The PTX ISA calls the response of ``try_cancel`` opaque and leaves it to ``query_cancel`` to read
-it. What ptxas makes of that instruction for sm_100 gives the layout away, and kernels decode it by
+it. The code of ptxas for that instruction on sm_100 shows the layout, and kernels decode it by
 hand: x of the first CTA in word 0, y and z in the lower and upper half of word 1, and in bit 0 of
 word 2 whether a cluster was cancelled. Words 2 and 3 hold nothing else here.
 """
@@ -31,11 +31,11 @@ _COMPLETES: Final = "mbarrier::complete_tx::bytes"
 # that uses them is to go wrong
 _NO_CTA: Final = (0xDEAD_CAFE, 0xFFFF_FFFF)
 _FAILED: Final = Attached[Warpgroup, NDArray[np.bool_]](lambda wg: np.zeros(wg.lanes, np.bool_))
-"""Which lanes have seen a failure."""
+"""The lanes that have seen a failure."""
 
 
 def response(first: tuple[int, int, int] | None) -> NDArray[np.uint32]:
-    """The four words for the cancelled cluster whose first CTA is given; None: there was none."""
+    """The four words for the cancelled cluster with this first CTA; None: nothing was cancelled."""
     if first is None:
         return np.array((*_NO_CTA, 0, 0), np.uint32)
     x, y, z = first
@@ -43,7 +43,7 @@ def response(first: tuple[int, int, int] | None) -> NDArray[np.uint32]:
 
 
 def _cancelled(words: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Of each response (lanes, 4), whether a cluster was cancelled."""
+    """Whether a cluster was cancelled, for each response (lanes, 4)."""
     return (words[:, 2] & 1).astype(np.bool_)
 
 

@@ -1,7 +1,7 @@
 """Packed elements of 4 and 6 bits in copies (PTX ISA, "Padding and alignment of sub-byte types").
 
-In global memory elements follow each other without gaps. A load of a padded type gives each sixteen
-of them 16 bytes of shared memory: the bytes from global memory, then padding, whose contents are
+In global memory elements follow each other without gaps. A load of a padded type puts sixteen of
+them into 16 bytes of shared memory: the bytes from global memory, then padding, whose contents are
 undefined. A store of 6-bit elements takes each from the low bits of a byte of its own.
 """
 

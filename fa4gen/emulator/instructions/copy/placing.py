@@ -1,4 +1,4 @@
-"""Where the box, the rows or the pixels of a tensor copy are, as its map and coordinates say."""
+"""The place of the box, the rows or the pixels of a tensor copy, by its map and coordinates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fa4gen.emulator.state.machine import Warpgroup
 from fa4gen.emulator.state.map_bits import MapError
 
 Part: TypeAlias = Box | Pixels
-"""What a copy moves at once."""
+"""The unit of a copy."""
 
 
 def place(
@@ -32,9 +32,9 @@ def place(
     *,
     writes: bool,
 ) -> tuple[DecodedMap, Sequence[Part]]:
-    """Read the map and place the box, the rows or the pixels; stop at what cannot be.
+    """Read the map and place the box, the rows or the pixels; stop at impossible ones.
 
-    ``at`` are coordinates, and im2col offsets behind them.
+    ``at`` are coordinates, and im2col offsets after them.
     """
     machine = wg.machine
     m = read_map(wg, lane, site, address)
@@ -108,7 +108,7 @@ def _check_rows(wg: Warpgroup, lane: int, site: Instruction, m: DecodedMap) -> N
 
 
 def global_ranges(boxes: Sequence[Part]) -> tuple[GlobalRange, ...]:
-    """Hulls of what is in the tensor."""
+    """Hulls of the parts inside the tensor."""
     return tuple(GlobalRange(box.address, box.end, box.rows()) for box in boxes if not box.empty)
 
 

@@ -45,7 +45,7 @@ def _extreme(largest: bool) -> Combine:
 
 
 def _settled(row: NDArray[Any], *operands: NDArray[Any]) -> NDArray[Any]:
-    """NaNs of floats become those that arithmetic gives."""
+    """The values with NaNs as arithmetic makes them."""
     kind = _FLOATS.get(row.dtype)
     return row if kind is None else np.asarray(settled(row, kind, *operands))
 
@@ -85,7 +85,7 @@ _SHARED_TYPES: Final = {
 
 
 def find_shared(operation: str, kind: str) -> Combine | None:
-    """As ``find``, for shared memory of a cluster, where fewer types work."""
+    """Return the reduction for shared memory of a cluster, which has fewer types than ``find``."""
     return _FUNCTIONS[operation] if kind in _SHARED_TYPES[operation] else None
 
 

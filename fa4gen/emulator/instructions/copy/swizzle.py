@@ -29,7 +29,7 @@ def swizzle(address: Any, span: int, atom: int = CHUNK) -> Any:
 
 @lru_cache(maxsize=256)
 def box_order(lines: int, chunks: int, phase: int, span: int, atom: int) -> NDArray[np.int64]:
-    """Where the 16-byte chunks of a box lie: ``lines`` lines of ``chunks`` chunks, one per span.
+    """The order of a box's 16-byte chunks: ``lines`` lines of ``chunks`` chunks, one per span.
 
     The tile starts on a 128-byte boundary, ``phase`` lines past a multiple of 1024. Returns int64
     (lines * chunks): indices of physical chunks, counted from the start of the tile.

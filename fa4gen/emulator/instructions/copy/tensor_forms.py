@@ -1,4 +1,4 @@
-"""The forms of tensor copies: what their modifiers and operands say."""
+"""The forms of tensor copies, decoded from their modifiers and operands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Form:
 
     @property
     def offsets(self) -> int:
-        """How many im2col offsets the instruction has."""
+        """The number of im2col offsets of the instruction."""
         return self.rank - 2 if "im2col" in self.words else 0
 
 

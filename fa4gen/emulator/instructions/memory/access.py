@@ -1,4 +1,4 @@
-"""Where the generic proxy reads and writes: addresses of lanes to bytes of the address spaces.
+"""Accesses of the generic proxy: from the lanes' addresses to bytes of the address spaces.
 
 An instruction makes one ``Access``; each execution splits its lanes by the memory that they reach,
 nearly always one, and gathers or scatters words of that memory (PTX ISA, "State Spaces", "Generic
@@ -58,8 +58,8 @@ class Part:
     offsets  into ``data``: one for each lane of ``mask`` in lane order, or one for all of them
     aligned  whether offsets and the memory are multiples of the access's size
     mask     the lanes
-    places   where they are among the lanes of the instruction; None for all of them
-    cta      whose shared memory it is
+    places   their indices among the lanes of the instruction; None for all of them
+    cta      the owner of the shared memory
     """
 
     space: str
@@ -322,7 +322,7 @@ def lane_addresses(addresses: Any, mask: Mask) -> Offsets:
 
 
 def lane_values(values: Any, wg: Warpgroup, mask: Mask) -> NDArray[Any]:
-    """What a reader gave, for each lane that takes part."""
+    """The value of a reader for each lane that takes part."""
     if not getattr(values, "ndim", 0):
         count = wg.lanes if mask is None else int(np.count_nonzero(mask))
         return np.full(count, values)

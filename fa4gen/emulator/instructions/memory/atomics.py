@@ -56,7 +56,7 @@ _ELEMENTS: Final[dict[str, Any]] = {
     "f32": np.float32,
     "f64": np.float64,
 }
-# Updates whose order does not matter, which NumPy does in one go where nobody wants the old value.
+# Updates in any order, which NumPy does in one call where no lane needs the old value.
 _UNORDERED: Final[dict[str, Any]] = {
     "add": np.add,
     "min": np.minimum,
@@ -70,7 +70,7 @@ _VECTOR_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The modifiers: ``count`` elements of ``kind``, whose words in memory are of ``dtype``."""
+    """The modifiers: ``count`` elements of ``kind``, in words of ``dtype``."""
 
     order: str
     scope: str
@@ -122,7 +122,7 @@ def _parse(i: Instruction, e: Emitter) -> _Form:
     return _Form(order or "relaxed", scope or "gpu", space, operation, kind, count, hinted)
 
 
-# ---- what becomes of the old values; arrays are (lanes, words)
+# ---- use of the old values; arrays are (lanes, words)
 
 
 def _extreme(form: _Form) -> Update:

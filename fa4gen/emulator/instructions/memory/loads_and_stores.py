@@ -41,7 +41,7 @@ _SCOPES: Final = ("cta", "cluster", "gpu", "sys")
 _READ_CACHE: Final = ("ca", "cg", "cs", "lu", "cv")
 _WRITE_CACHE: Final = ("wb", "cg", "cs", "wt")
 _PRIORITY_BYTES: Final = 128
-# what discarded bytes read as: nothing that looks like data
+# the value of discarded bytes: nothing that looks like data
 _DISCARDED: Final = 0xA5
 
 
@@ -169,7 +169,7 @@ def _store(i: Instruction, e: Emitter) -> None:
 
 
 def _address_only(i: Instruction, e: Emitter) -> None:
-    """Refuse an operand that is no address."""
+    """Refuse an operand that is not an address."""
     if not isinstance(i.operands[0], Address):
         raise e.refuse("an address was expected")
 

@@ -1,1 +1,1 @@
-"""Matrix products of a warp, and what all matrix products share."""
+"""Matrix products of a warp, with the code that all matrix products share."""

@@ -1,4 +1,4 @@
-"""How the lanes of a warp hold the matrices of ``mma.sync`` (PTX ISA, "Matrix Fragments").
+"""The registers in which a warp's lanes hold ``mma.sync`` matrices (PTX ISA, "Matrix Fragments").
 
 Lane ``4 g + t`` holds rows ``g`` and ``g + 8`` of A and of the accumulator, and column ``g`` of B.
 A 32-bit register of A or B has ``e`` elements that follow each other along K, from ``e t`` on; the

@@ -114,7 +114,7 @@ def _transpose(words: NDArray[Any]) -> NDArray[Any]:
 def _rows(
     access: Access, wg: Warpgroup, mask: Mask, addresses: Any, form: _Form
 ) -> tuple[list[Part], int]:
-    """Where the rows are, one for each lane that gives an address, and how many."""
+    """The addresses of the rows, one for each lane that provides an address, and their number."""
     if form.shape != "m8n8" and wg.machine.sm < _BYTES_SINCE:
         wg.machine.fault(
             "illegal-instruction", f".{form.shape} does not exist before sm_100", access.site, wg,

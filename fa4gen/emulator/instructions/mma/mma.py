@@ -137,7 +137,7 @@ def _shape(shape: str, e: Emitter) -> tuple[int, int]:
 
 
 def _metadata(i: Instruction, e: Emitter, shape: str, types: tuple[str, ...]) -> tuple[int, int]:
-    """How many of four lanes have the metadata of a sparse A, and which of them."""
+    """The number of lanes in four that have the metadata of a sparse A, and their places."""
     d, a, b, c = types
     for kinds, (shapes, accumulators) in _SPARSE_FORMS.items():
         if a in kinds and b in kinds and shape in shapes and d in accumulators and d == c:
@@ -239,7 +239,7 @@ def translate(i: Instruction, e: Emitter) -> None:
 
 
 def _differing(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int32]:
-    """How many bits of rows of A and B differ."""
+    """The number of bits in which rows of A and B differ."""
     both = whole_sums(a, b)
     ones = a.sum(axis=-1)[..., :, None] + b.sum(axis=-1)[..., None, :]
     return np.asarray((ones - 2 * both).astype(np.int32))

@@ -38,7 +38,7 @@ _FLOAT8: Final[dict[str, Any]] = {
 NARROW: Final = {"e2m3": 6, "e3m2": 6, "e2m1": 4}
 
 TileKey: TypeAlias = tuple[int, int, int, int, int, int, bool, int, int, int]
-"""What decides where elements lie relative to a multiple of the pattern: the arguments below."""
+"""The key of the places of elements relative to a multiple of the pattern: the arguments below."""
 
 
 def tile_offsets(
@@ -107,7 +107,7 @@ def _relative_ranges(
 
 @lru_cache(maxsize=1024)
 def _bounds(*key: Any) -> tuple[int, int]:
-    """Where a tile starts and ends, relative to the pattern's start."""
+    """The start and end of a tile, relative to the pattern's start."""
     ranges = _relative_ranges(*key)
     return ranges[0][0], ranges[-1][1]
 

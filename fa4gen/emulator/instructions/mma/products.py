@@ -1,9 +1,9 @@
 """Sums of products that do not depend on the host.
 
-In which order a library adds depends on the CPU, and so do the last bits of float32 sums. Here the
-result is what the exact sum is rounded to. Sums are formed in float64, where the products are
-exact, and so are most sums; for the others there is a bound of what rounding may have done. Where
-that leaves open which float32 is nearest, one sum in ten thousand or so, all is added exactly.
+The order in which a library adds depends on the CPU, and so do the last bits of float32 sums. Here
+the result is the exact sum, rounded. Sums are formed in float64, where the products are exact, and
+so are most sums; for the others there is a bound of the rounding error. Where that leaves open
+which float32 is nearest, one sum in ten thousand or so, all is added exactly.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 _Both: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 # A sum of n products is off by at most n 2^-53 times the sum of their magnitudes, whatever the
-# order; twice that covers what rounding does to the bound.
+# order; twice that covers the rounding of the bound.
 _ROUNDING: Final = 2.0**-52
-# Sums whose magnitudes add up to less than so many units are exact in any order.
+# Sums whose magnitudes add up to fewer of these units are exact in any order.
 _EXACT: Final = 2.0**52
 _ZERO: Final = np.float32(0)
 _NAN: Final = np.uint32(0x7FFFFFFF).view(np.float32)
-# Significant bits of the operand types; scaled ones have at most as many as f16.
+# Significant bits of the operand types; scaled ones have at most those of f16.
 _BITS: Final = {"bf16": 8, "e4m3": 4, "e5m2": 3, "e2m3": 4, "e3m2": 3, "e2m1": 2}
 MOST_BITS: Final = 11
 
@@ -76,7 +76,7 @@ def _settle(
 
 
 def _exact(values: list[float]) -> float:
-    """The sum rounded to odd: rounding it to float32 gives what rounding the exact one does."""
+    """The sum rounded to odd: rounding it to float32 equals rounding the exact sum."""
     total = fsum(values)
     rest = fsum([*values, -total])
     if rest and not np.float64(total).view(np.int64) & 1:
@@ -92,7 +92,7 @@ def whole_sums(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def added(old: NDArray[np.float32], sums: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Accumulators and what is added to them; NaNs are canonical."""
+    """Accumulators plus products; NaNs are canonical."""
     total = old + sums
     nan = np.isnan(total)
     if np.count_nonzero(nan):
@@ -101,7 +101,7 @@ def added(old: NDArray[np.float32], sums: NDArray[np.float32]) -> NDArray[np.flo
 
 
 def _sizes(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The norms of rows: the product of two is no less than the sum of |a_i b_i|."""
+    """The norms of rows: the product of two is at least the sum of |a_i b_i|."""
     sizes: NDArray[np.float64] = np.sqrt(np.vecdot(rows, rows))
     return sizes
 

@@ -21,7 +21,7 @@ _FIRST, _SECOND = 0b0100, 0b1110
 _NIBBLES: Final = np.arange(0, 64, 4, dtype=np.uint64)
 _IN_ORDER: Final = frozenset(a | b << 2 for b in range(4) for a in range(b))
 _ANY_ORDER: Final = frozenset(a | b << 2 for b in range(4) for a in range(4) if a != b)
-# what tcgen05.mma takes, too
+# types that tcgen05.mma takes, too
 TCGEN05: Final = _IN_ORDER | {0b0110}
 
 
@@ -75,7 +75,7 @@ def expanded(
 
 
 def first_wrong(codes: NDArray[np.uint8], valid: frozenset[int]) -> str:
-    """What is wrong with codes, for people; empty if nothing is."""
+    """The first error in codes, in words; empty if there is none."""
     bad = ~np.isin(codes, sorted(valid))
     if not bad.any():
         return ""

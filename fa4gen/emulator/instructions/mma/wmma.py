@@ -96,7 +96,7 @@ def _items(operand: Operand, fragment: _Fragment, e: Emitter) -> tuple[Operand, 
 
 
 class _Place:
-    """Where a matrix is in memory: the operands of a load or store."""
+    """The place of a matrix in memory: the operands of a load or store."""
 
     def __init__(self, i: Instruction, e: Emitter, role: str, address: Operand) -> None:
         words = Words(i, e)

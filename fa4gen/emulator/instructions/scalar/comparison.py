@@ -36,7 +36,7 @@ _JOINS: Final = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_x
 
 
 def comparison(name: str, kind: str, e: Emitter) -> Callable[[Any, Any], Any]:
-    """The function of two rows for a comparison of a type; refuses what the type lacks."""
+    """Return the function of two rows for a comparison of a type; refuse what the type lacks."""
     if kind in _BITS:
         allowed: tuple[str, ...] = ("eq", "ne")
     elif kind in _UNSIGNED:

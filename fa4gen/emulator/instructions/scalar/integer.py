@@ -171,7 +171,7 @@ def _sad(a: Any, b: Any, c: Any) -> Any:
 
 
 def _counting(function: Callable[..., Any]) -> Translate:
-    """Of b32 or b64, with a 32-bit result."""
+    """Emit an operation on b32 or b64 with a 32-bit result."""
 
     def translate(i: Instruction, e: Emitter) -> None:
         words = Words(i, e)

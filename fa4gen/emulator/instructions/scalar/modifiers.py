@@ -1,4 +1,4 @@
-"""What the scalar families share: taking an instruction's modifiers apart, emitting results."""
+"""The common part of the scalar families: decoding an instruction's modifiers, emitting results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDINGS: Final = ("rn", "rz", "rm", "rp")
 
 
 class Words:
-    """The modifiers of an instruction, taken one by one; what nobody takes is refused."""
+    """The modifiers of an instruction, taken one by one; those that are left are refused."""
 
     def __init__(self, i: Instruction, e: Emitter) -> None:
         self._rest = list(i.modifiers)

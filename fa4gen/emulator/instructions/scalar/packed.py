@@ -1,4 +1,4 @@
-"""Floating-point arithmetic of pairs (f16x2, bf16x2, f32x2): twice what ``floating_point`` does."""
+"""Floating-point arithmetic of pairs (f16x2, bf16x2, f32x2): ``floating_point`` twice."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ NAMED_BARRIERS: Final = 16
 class Named:
     """One of the sixteen barriers of a CTA in its current use.
 
-    ``expected`` threads take part, None for all that have not left: who has ``arrived`` at such a
-    use waits, and so none of them leaves. Where a number is given, aligned arrivals count for
-    whole warps.
+    ``expected`` threads take part, None for all that have not left: threads that have ``arrived``
+    at such a use wait, so none of them leaves. With a number, aligned arrivals count for whole
+    warps.
     """
 
     number: int
@@ -123,7 +123,7 @@ def _make_named(i: Instruction, e: Emitter) -> Waiting:
 
 
 def next_use(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What warps wait for that come to a barrier whose use is complete with others."""
+    """The key under which warps wait for the next use of a barrier that others have completed."""
     return ("next", *key)
 
 
@@ -250,7 +250,7 @@ def _cluster_arrive(i: Instruction, e: Emitter) -> None:
 def settle_cluster(cluster: Cluster) -> None:
     """Finish the cluster barrier if no thread that is alive owes an arrival.
 
-    Who arrives and leaves has no part in it any more: the others are still waited for.
+    A thread that arrives and leaves has no further part in it: the others are still waited for.
     """
     barrier = CLUSTER_BARRIER.of(cluster)
     if barrier.used and not any(

@@ -60,8 +60,8 @@ def _map_address(i: Instruction, e: Emitter) -> None:
 
     def handler(wg: Warpgroup, mask: Mask) -> None:
         offsets = _shared_row(wg, mask, i, source(wg), generic) & np.uint64(OFFSET_MASK)
-        # A rank that the cluster lacks is no mistake before something is accessed there: kernels
-        # map an address for every lane, to its own number, and let only the first lanes use it.
+        # A rank that the cluster lacks is legal until something is accessed there: kernels map an
+        # address for every lane, to its own number, and let only the first lanes use it.
         ranks = np.minimum(np.asarray(rank(wg), np.uint64), np.uint64(_NOBODY))
         result = offsets + (ranks << np.uint64(RANK_SHIFT)) + window
         write(wg, result.astype(np.uint32 if kind == "u32" else np.uint64), mask)
@@ -70,7 +70,7 @@ def _map_address(i: Instruction, e: Emitter) -> None:
 
 
 def _rank(i: Instruction, e: Emitter) -> None:
-    """``getctarank``: the CTA whose shared memory an address is in."""
+    """``getctarank``: the rank of the CTA that owns a shared address."""
     generic, kind = _width(i, e)
     if len(i.operands) != 2 or (generic and kind == "u32"):
         raise e.refuse("operands")
@@ -84,7 +84,7 @@ def _rank(i: Instruction, e: Emitter) -> None:
 
 
 def _dependent_grids(i: Instruction, e: Emitter) -> None:
-    """``griddepcontrol``: what the grid before has done is the checks' business."""
+    """``griddepcontrol``: writes of the previous grid are the checks' business."""
     if i.modifiers not in (("wait",), ("launch_dependents",)) or i.operands:
         raise e.refuse("modifiers")
     if i.modifiers == ("wait",):

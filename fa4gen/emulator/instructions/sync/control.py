@@ -1,4 +1,4 @@
-"""Control: pauses, register reallocation, and what has no effect here.
+"""Control: pauses, register reallocation, and instructions without effect here.
 
 Branches, returns and exits are the scheduler's own.
 """
@@ -22,7 +22,7 @@ from fa4gen.emulator.translate.outcome import MakeWaiting, Outcome, Wait, Waitin
 from fa4gen.emulator.translate.registry import Translate
 
 _WAKES_ONE_IN: Final = 8
-"""Of sleeping threads, those that go on at once."""
+"""The inverse of the share of sleeping threads that wake at once."""
 _OF_SM: Final = 65536
 """Registers of an SM."""
 _MOST: Final = 255
@@ -48,10 +48,10 @@ def _nothing(i: Instruction, e: Emitter) -> None:
 
 
 def _make_setmaxnreg(i: Instruction, e: Emitter) -> Waiting:
-    """The registers of a CTA as a pool: ``dec`` gives some back, ``inc`` waits for enough.
+    """The registers of a CTA as a pool: ``dec`` returns some, ``inc`` waits for enough.
 
-    The PTX ISA asks all warps of a warpgroup for the same instruction. The hardware reallocates
-    warp by warp and never looks at the others, and so does this: what differs is reported.
+    The PTX ISA requires the same instruction of all warps of a warpgroup. The hardware reallocates
+    warp by warp and never looks at the others, and so does this: differences are reported.
     """
     if i.modifiers not in (("inc", "sync", "aligned", "u32"), ("dec", "sync", "aligned", "u32")):
         raise e.refuse("setmaxnreg.inc or .dec .sync.aligned.u32 was expected")
@@ -142,7 +142,7 @@ def _name(site: Instruction) -> str:
 
 
 def _without(wg: Warpgroup) -> tuple[list[int], Instruction] | None:
-    """Warps that have reallocated less often than another of theirs, and what they left out."""
+    """Warps that have reallocated less often than another of the warpgroup, and by what."""
     executed = _EXECUTED.of(wg)
     most = max(executed, key=len, default=[])
     short = [warp for warp, those in enumerate(executed) if len(those) < len(most)]

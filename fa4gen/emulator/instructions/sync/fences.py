@@ -1,6 +1,6 @@
-"""Fences (PTX ISA, "membar", "fence"): what they order is the checks' business.
+"""Fences (PTX ISA, "membar", "fence"): their order of accesses is the checks' business.
 
-Values need no fence here: stores are seen at once, by everyone.
+Values need no fence here: all threads see stores at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fa4gen.emulator.translate.registry import Translate
 
 _SCOPES: Final = ("cta", "cluster", "gpu", "sys")
 _MAP_BYTES: Final = 128
-# what may follow the opcode, joined by dots
+# the modifiers that may follow the opcode, joined by dots
 _PLAIN: Final = frozenset(
     [
         *_SCOPES,

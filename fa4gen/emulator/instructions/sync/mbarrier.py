@@ -70,7 +70,7 @@ def arrive_counted(
 ) -> None:
     """Every lane arrives ``count`` times, one after the other, as the hardware does.
 
-    With ``expect`` each lane first adds so many bytes to what the phase expects.
+    With ``expect`` each lane first adds that number of bytes to the phase's expected transactions.
     """
     machine = wg.machine
     who = Threads(wg.machine, wg, mask)

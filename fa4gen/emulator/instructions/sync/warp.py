@@ -279,7 +279,7 @@ _INTEGERS: Final = {
 def _float_reduce(ufunc: Any, absolute: bool, nan_wins: bool) -> Reduce:
     """Minimum or maximum of float bits along the last axis; -0 is less than +0.
 
-    Floats are compared as integers whose order is theirs. Without .NaN a NaN loses.
+    Floats are compared as integers of the same order. Without .NaN a NaN loses.
     """
 
     def reduce(values: NDArray[Any]) -> Any:

@@ -2,8 +2,8 @@
 
 With ``.cta_group::2`` an allocation waits until the peer has come to its own of the same number, as
 FlashAttention-4 and CUTLASS expect, whose pairs have no barrier between there and their first
-product; but it orders nothing else. What is checked is that both CTAs of a pair ask for the same
-sizes in the same order, and that neither frees columns before the other has allocated its own.
+product; but it orders nothing else. The check is that both CTAs of a pair request the same sizes in
+the same order, and that neither frees columns before the other has allocated its own.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _possible(columns: int) -> bool:
 
 
 def make_alloc(i: Instruction, e: Emitter) -> Waiting:
-    """``tcgen05.alloc``: waits until so many columns are free; their address goes to shared."""
+    """``tcgen05.alloc``: waits until the columns are free; their address goes to shared memory."""
     check_words(i, e, {"alloc", "shared::cta", *_COMMON})
     _check_count(i, e)
     group = cta_group(i, e)
@@ -197,7 +197,7 @@ def _check_pair(
 
 
 def dealloc(i: Instruction, e: Emitter) -> None:
-    """``tcgen05.dealloc``: frees what was allocated at an address."""
+    """``tcgen05.dealloc``: frees the allocation at an address."""
     check_words(i, e, {"dealloc", *_COMMON})
     _check_count(i, e)
     group = cta_group(i, e)

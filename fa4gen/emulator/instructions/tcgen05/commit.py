@@ -30,7 +30,7 @@ _TRACKED: Final = Attached[Warpgroup, dict[int, dict[int, AsyncOp]]](lambda wg: 
 def remember(wg: Warpgroup, lane: int, op: AsyncOp) -> None:
     """Note an operation for the thread's later commits.
 
-    The latest in each slot is kept: who knows of that one knows of those before it.
+    The latest in each slot is kept: to know of that one is to know of those before it.
     """
     if op.slot >= 0:
         slots = _TRACKED.of(wg).setdefault(lane, {})
@@ -39,7 +39,7 @@ def remember(wg: Warpgroup, lane: int, op: AsyncOp) -> None:
 
 
 def tracked_by(wg: Warpgroup, lane: int) -> tuple[AsyncOp, ...]:
-    """What a commit of the thread would speak for, oldest first."""
+    """The operations that a commit of the thread would track, oldest first."""
     return tuple(_TRACKED.of(wg).get(lane, {}).values())
 
 

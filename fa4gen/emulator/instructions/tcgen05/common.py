@@ -1,4 +1,4 @@
-"""What the tcgen05 instructions have in common: groups of CTAs, who takes part, cells."""
+"""The common part of tcgen05 instructions: groups of CTAs, participating lanes, cells."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _GROUP: Final = Attached[Cta, int](lambda cta: 1)
 def use_group(wg: Warpgroup, mask: Mask, site: Instruction, group: int) -> tuple[Cta, ...]:
     """The CTAs that work together, the one of even rank first.
 
-    Stops where a pair is asked for and there is none, or where a CTA uses both kinds of groups.
+    Stops where a pair is needed and there is none, or where a CTA uses both kinds of groups.
     """
     cta = wg.cta
     before = _GROUP.known(cta)
@@ -123,7 +123,7 @@ def per_warp(wg: Warpgroup, mask: Mask, warps: tuple[int, ...], row: Any, site: 
 
 
 def check_one_thread(wg: Warpgroup, mask: Mask, site: Instruction) -> None:
-    """Remark on several lanes of a warp that all issue what one thread should."""
+    """Remark on several lanes of a warp that all issue an instruction meant for one thread."""
     lanes = wg.lanes_of(mask)
     if len(lanes) > 1 and len(set((lanes // WARP_LANES).tolist())) < len(lanes):
         wg.machine.find(
@@ -152,10 +152,10 @@ def _allocates(function: Function) -> bool:
 def check_columns(
     wg: Warpgroup, mask: Mask, site: Instruction, cta: Cta, what: str, first: int, stop: int
 ) -> TensorMemory:
-    """Stop where columns do not exist or are not allocated; gives the memory they are in.
+    """Stop where columns do not exist or are not allocated; return their memory.
 
-    A kernel without any tcgen05.alloc takes all tensor memory for its own, which works as long as
-    nothing else runs on the SM: for review.
+    A kernel without any tcgen05.alloc uses all tensor memory, which works as long as nothing else
+    runs on the SM: for review.
     """
     memory = memory_of(wg, mask, site, cta)
     if not memory.holds(first, stop) and not _allocates(wg.machine.function):

@@ -1,4 +1,4 @@
-"""The forms of tcgen05.mma: what its modifiers and operands say."""
+"""The forms of tcgen05.mma, decoded from modifiers and operands."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Operands:
 
 
 def read_form(i: Instruction, e: Emitter) -> Form:
-    """Take the modifiers apart; refuses what is not modelled."""
+    """Decode the modifiers; refuse those that are not modelled."""
     words = list(i.modifiers[1:])
     if "ashift" in words:
         raise e.refuse(

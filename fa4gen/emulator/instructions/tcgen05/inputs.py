@@ -1,4 +1,4 @@
-"""What tcgen05.mma reads: A and B as numbers, from shared and tensor memory."""
+"""The inputs of tcgen05.mma: A and B as numbers, from shared and tensor memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.state.machine import Cta, Warpgroup
 from fa4gen.emulator.state.tensor_memory import LANES, TensorMemory
 
-# Every kind takes 32 bytes of K from each row of A: so many columns of tensor memory.
+# Every kind takes 32 bytes of K from each row of A: this number of columns of tensor memory.
 A_COLUMNS: Final = 8
 
 
@@ -34,9 +34,9 @@ def join(steps: list[Any]) -> Any:
 
 @dataclass(slots=True, eq=False)
 class Inputs(Action):
-    """What a tcgen05.mma is issued with, and how it reads that.
+    """The operands of an issued tcgen05.mma, and their reading.
 
-    ctas        those that work together, the one of even rank first
+    ctas        the CTAs that work together, the one of even rank first
     kind        the decoded instruction descriptor
     layout      the rectangles of D; ``column`` is D's first column in each CTA
     a           A in shared memory, or None when it is in tensor memory at ``a_column``

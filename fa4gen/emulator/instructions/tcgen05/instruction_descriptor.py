@@ -46,11 +46,11 @@ class InstructionDescriptor:
                    f32, s32
     packed         two elements of A and B in each byte, without padding
     transpose_a/b  stored MN-major
-    selector       which column the metadata of a sparse A are in
+    selector       the column of the metadata of a sparse A
     scale          type of the block scale factors, ``ue8m0`` or ``ue4m3``, or None
-    scale_a/b      which byte or half of its column a scale factor is taken from
-    problems       what is wrong with it, for people
-    remarks        what the PTX ISA allows and other sources do not
+    scale_a/b      the byte or half of its column that holds a scale factor
+    problems       its errors, in words
+    remarks        deviations that the PTX ISA allows and other sources do not
     """
 
     m: int
@@ -156,7 +156,7 @@ def decode(value: int, kind: str, group: int, ws: bool) -> InstructionDescriptor
 def _shape_problems(
     kind: str, group: int, ws: bool, sparse: bool, m: int, n: int
 ) -> list[str]:  # fmt: skip
-    """What is wrong with M and N."""
+    """The errors in M and N, in words."""
     problems = []
     if ws:
         rows: tuple[int, ...] = (32, 64, 128)

@@ -1,8 +1,8 @@
-"""Where in tensor memory the elements of D lie (PTX ISA, "Data Path Layout Organization").
+"""The places of D's elements in tensor memory (PTX ISA, "Data Path Layout Organization").
 
-Every layout is a handful of rectangles. A from tensor memory is on the same lanes as the rows of
-D that it contributes to, so that a layout which keeps rows of D on several lanes wants the rows of
-A there several times.
+Every layout is a handful of rectangles. A from tensor memory is on the same lanes as the rows of D
+that it contributes to, so that a layout that keeps rows of D on several lanes needs the rows of A
+there several times.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ SHAPES: Final = ("32x32b", "16x32bx2")
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What is done with the loaded values; ``target`` is the index of a 32-bit register.
+    """The reduction of the loaded values; ``target`` is the index of a 32-bit register.
 
     ``propagate`` says that a NaN wins.
     """

@@ -56,7 +56,7 @@ from fa4gen.emulator.translate.registry import Translate
 
 
 class _Issue:
-    """One execution of a tcgen05.mma by one thread: checks what it is given."""
+    """One execution of a tcgen05.mma by one thread: checks its operands."""
 
     def __init__(self, wg: Warpgroup, lane: int, site: Instruction, form: Form) -> None:
         self.wg, self.lane, self.site, self.form = wg, lane, site, form
@@ -120,7 +120,7 @@ class _Issue:
     def column(self, address: int, what: str, columns: int, base: int | None) -> tuple[int, int]:
         """Check an address and its columns in every CTA; gives (lane, column).
 
-        ``base`` is the lane that the address has to have; None allows 0 and 16.
+        ``base`` is the required lane of the address; None allows 0 and 16.
         """
         lane, column = split_address(address)
         if lane >= LANES or (lane not in (0, 16) if base is None else lane != base):
@@ -236,10 +236,10 @@ def _issue(
 def submit(
     wg: Warpgroup, lane: int, site: Instruction, product: Product, d: int, before: AsyncOp | None
 ) -> None:
-    """Put a product into its thread's queue and tell the observer what it touches.
+    """Put a product into its thread's queue and report its accesses to the observer.
 
-    ``before`` is the one that the thread issued just before, with nothing in between: where it has
-    the same accumulator, this one continues it.
+    ``before`` is the one that the thread issued just before, with nothing in between: with the same
+    accumulator, this one continues it.
     """
     machine = wg.machine
     op = AsyncOp("tcgen05.mma", wg, lane, site, product.run, unit="tensor")

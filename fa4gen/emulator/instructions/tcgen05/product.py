@@ -31,7 +31,7 @@ from fa4gen.emulator.state.machine import SharedRange, TensorRange
 from fa4gen.emulator.state.tensor_memory import LANES, TensorMemory
 
 _LOW: Final = np.uint32(0xFFFF)
-# Steps of K that are summed together; sums of so many 8-bit products are exact in float32.
+# Steps of K that are summed together; sums of this number of 8-bit products are exact in float32.
 _STEPS: Final = 64
 _EXACT_STEPS: Final = 8
 _INT32: Final = np.iinfo(np.int32)
@@ -39,7 +39,7 @@ _INT32: Final = np.iinfo(np.int32)
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What observers see of a product."""
+    """The accesses of a product, for observers."""
 
     shared_reads: tuple[SharedRange, ...]
     tensor_reads: tuple[TensorRange, ...]
@@ -105,7 +105,7 @@ class Product(Inputs):
                 self._write(memory, piece, part)
 
     def _shared_sums(self, steps: list[Product], b: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The sums of each CTA, whose A is in its shared memory; B is prepared once for a pair."""
+        """The sums of each CTA with A in its shared memory; B is prepared once for a pair."""
         tiles = []
         for cta in self.ctas:
             assert cta.tensor_memory is not None
@@ -196,11 +196,11 @@ class Product(Inputs):
                 return False
         return True
 
-    # ---- what the observer gets
+    # ---- data for the observer
 
     @property
     def touched(self) -> Touched:
-        """What is read and written, and at what cost."""
+        """The reads and writes of a product, and its cost."""
         if self._touched is None:
             self._touched = Touched(
                 self.shared_reads(),
@@ -262,7 +262,7 @@ class Product(Inputs):
         )
 
     def cycles(self) -> float:
-        """How long the tensor cores are busy: products, or operand bytes at 128 a cycle."""
+        """The cycles that the tensor cores are busy: products, or operand bytes at 128 a cycle."""
         kind, share = self.kind, len(self.ctas)
         rate = 8192 if share == 2 else 4096 if kind.m == 128 else 2048
         return max(kind.m * kind.n * 16 / rate, self._operand_bytes() / 128)
@@ -273,7 +273,7 @@ class Product(Inputs):
         return rows * 32 / len(self.ctas)
 
     def facts(self) -> dict[str, Any]:
-        """What a timeline says of the product."""
+        """The facts about the product in a timeline."""
         return {
             "a": "tensor memory" if self.a is None else "shared memory",
             "d": self.column,

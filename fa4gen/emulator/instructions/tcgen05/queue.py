@@ -15,7 +15,7 @@ from fa4gen.emulator.state.machine import AsyncOp, Machine, Warpgroup
 
 
 class Action:
-    """What an operation does when its time has come."""
+    """The action of an operation when its turn has come."""
 
     def joins(self, later: Action) -> bool:
         """Whether ``later`` can be done together with this one, right after it."""
@@ -40,7 +40,7 @@ class InOrder:
     def submit(self, op: AsyncOp, action: Action | None, *, quiet: bool = False) -> None:
         """Queue an operation; ``quiet`` ones are not reported to the observer.
 
-        The operation's ``run`` is replaced. ``action`` is None where there is nothing to do.
+        The operation's ``run`` is replaced. ``action`` is None for an operation without work.
         """
         self._waiting[op] = action
         op.run = lambda: self._run_to(op)
@@ -59,7 +59,7 @@ class InOrder:
         return len(self._waiting)
 
     def _run_to(self, last: AsyncOp) -> None:
-        """Run what is queued up to ``last``, those that join each other together."""
+        """Run the queue up to ``last``, joining operations that can be joined."""
         if last not in self._waiting:
             return
         ready: list[tuple[AsyncOp, Action | None]] = []

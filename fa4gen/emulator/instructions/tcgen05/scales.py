@@ -38,7 +38,7 @@ def factors(kind: str, words: Sequence[str]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Where the factors of A and B are.
+    """The places of the factors of A and B.
 
     a, b          first columns
     count         factors of each row
@@ -64,7 +64,7 @@ class Scales:
 
 
 def columns(rows: int) -> int:
-    """Columns that the factors of so many rows take."""
+    """The number of columns of the factors of this number of rows."""
     return -(-rows // WARP_LANES)
 
 

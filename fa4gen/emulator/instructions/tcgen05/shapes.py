@@ -1,4 +1,4 @@
-"""Which cell of tensor memory each register of a load or store is (PTX ISA, "tcgen05.ld")."""
+"""The cell of tensor memory of each register of a load or store (PTX ISA, "tcgen05.ld")."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _WIDE: Final = ("f16", "bf16", "tf32")
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Where the metadata are: their first column and how many they take."""
+    """The place of the metadata: their first column and the number of columns."""
 
     first: int
     columns: int
@@ -51,7 +51,7 @@ class Metadata:
 
 
 def place(kind: InstructionDescriptor, column: int) -> Metadata:
-    """The metadata of a product whose address names ``column``."""
+    """The metadata of a product with ``column`` in its address."""
     if kind.a in _WIDE:
         return Metadata(column + kind.selector, 1)
     return Metadata(column, 2)
@@ -66,6 +66,6 @@ def with_zeros(
 
 
 def wrong(codes: NDArray[np.uint8], kind: InstructionDescriptor) -> str:
-    """What is wrong with codes, for people; empty if nothing is."""
+    """The errors in codes, in words; empty if there are none."""
     valid = sparsity.TCGEN05 if kind.a != "tf32" else sparsity.valid_codes(False, True)
     return sparsity.first_wrong(codes, valid)

@@ -1,10 +1,10 @@
 """Loads, stores, waits and fences of tensor memory (PTX ISA, "tcgen05.ld" to "tcgen05.fence").
 
-A load gives its registers at once, since the use of a loaded register is always ordered after the
+A load writes its registers at once, since the use of a loaded register is always ordered after the
 load; the observer keeps the load open until ``tcgen05.wait::ld``. A store takes effect at the
 latest at ``tcgen05.wait::st``; the stores of a warpgroup take effect in order. Where 16-bit values
-are packed, all columns of the shape, ``immHalfSplit`` included, count twice [?];
-``.unpack::16b`` clears the upper half of the cells it writes [?].
+are packed, all columns of the shape, ``immHalfSplit`` included, count twice [?]; ``.unpack::16b``
+clears the upper half of the cells it writes [?].
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _base(e: Emitter, operand: Operand) -> Any:
 def _located(
     shape: Shape, warps: tuple[int, ...], addresses: tuple[int, ...]
 ) -> tuple[tuple[tuple[Cells, int], ...], tuple[int, int] | None]:
-    """The cells of warps, and the first (warp, address) whose lane is not in the warp's quarter.
+    """The cells of warps, and the first (warp, address) with a lane outside of the warp's quarter.
 
     A warp reaches the quarter of its number modulo four and no other, whatever its address says:
     of the lane only the place within the quarter counts, 0, or 16 with shapes of 16 lanes. Raises
@@ -160,7 +160,7 @@ def _reach(wg: Warpgroup, warp: int, address: int) -> str:
 def _prepare(
     wg: Warpgroup, mask: Mask, site: Instruction, cells: Cells, column: int, what: str
 ) -> tuple[TensorMemory, list[TensorRange]]:
-    """Check the columns; gives their memory, and the rectangles if an observer wants them."""
+    """Check the columns; return their memory, and the rectangles if an observer needs them."""
     for first, stop in cells.spans:
         memory = check_columns(wg, mask, site, wg.cta, what, column + first, column + stop)
     if not wg.machine.observer.enabled:
@@ -295,7 +295,7 @@ def store(i: Instruction, e: Emitter) -> None:
 
 
 class _Store(Action):
-    """A store under way: what it writes, and where."""
+    """A store under way: its data and place."""
 
     def __init__(
         self, wg: Warpgroup, mask: Mask, site: Instruction, memory: TensorMemory, shape: Shape,

@@ -1,4 +1,4 @@
-"""The forms of wgmma.mma_async: what its modifiers and operands say."""
+"""The forms of wgmma.mma_async, decoded from modifiers and operands."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _types(types: list[str], bits: bool, e: Emitter) -> tuple[str, str, str]:
 
 
 def _threads(a: str, sparse: bool) -> int:
-    """How many of four lanes have metadata."""
+    """The number of lanes in four that have metadata."""
     return 0 if not sparse else 2 if a in ("f16", "bf16", "tf32") else 4
 
 
@@ -86,7 +86,7 @@ def _flag(operand: Operand, e: Emitter, allowed: tuple[int, ...]) -> int:
 
 
 def read_form(i: Instruction, e: Emitter) -> Form:
-    """Take modifiers and operands apart; refuses what is not modelled."""
+    """Decode modifiers and operands; refuse those that are not modelled."""
     shape = _shape(i, e)
     _, a, b, *rest = i.operands
     metadata, selector = None, 0

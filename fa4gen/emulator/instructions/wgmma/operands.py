@@ -1,4 +1,4 @@
-"""The operands of wgmma in shared memory, and which of the four warps reads what of them."""
+"""The operands of wgmma in shared memory, and the part that each of the four warps reads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Operands:
         return _tiles(self.left + self.right)
 
     def of_warp(self, warp: int) -> Ranges:
-        """What one warp reads: its 16 rows of A, and B."""
+        """The reads of one warp: its 16 rows of A, and B."""
         return _of_warp(self, warp)
 
 

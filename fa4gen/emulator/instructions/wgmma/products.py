@@ -34,7 +34,7 @@ _EXACT_INTEGERS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the opcode says: types, n and k of the product.
+    """The shape in the opcode: types, n and k of the product.
 
     ``threads`` of each four lanes have metadata of a sparse A; 0 for a dense one.
     """

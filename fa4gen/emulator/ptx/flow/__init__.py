@@ -1,1 +1,1 @@
-"""What follows from an entry's text alone: registers in use, loads and products under way."""
+"""Facts from an entry's text alone: registers in use, loads and products under way."""

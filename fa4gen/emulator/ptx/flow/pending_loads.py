@@ -1,4 +1,4 @@
-"""Which loads may still be under way when a thread releases what it has loaded from.
+"""Loads that may still be under way when a thread releases the memory that they read.
 
 A load has been performed once an instruction that needs its value has executed. Instructions that
 only compute do not show it: ptxas moves them past a release as it likes (on an H200 the products
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SHARED: Final = frozenset(("shared", "shared::cta", "shared::cluster"))
 _OTHER_SPACES: Final = frozenset(("global", "local", "const", "param", "param::entry"))
 _PRIVATE: Final = _OTHER_SPACES - {"global"}
-# What neither the compiler nor the hardware moves past a release that follows.
+# Instructions that neither the compiler nor the hardware moves past a release after them.
 _ORDERED: Final = frozenset((
     "st", "red", "atom", "multimem", "stmatrix", "cp", "wgmma", "tcgen05", "mbarrier", "bar",
     "barrier", "bra", "brx", "ret", "exit", "trap", "ld", "ldmatrix",
@@ -67,7 +67,7 @@ class PendingLoads:
     def is_open(self, load: Instruction, release: Instruction | None) -> bool:
         """Whether a load may be under way when its thread executes ``release``.
 
-        So it is where the release is not known. A load whose value nobody uses is not followed.
+        It is open where the release is not known. A load whose value is never used is not followed.
         """
         bit = self._bit.get(id(load), 0)
         return bit != 0 and (release is None or self._open.get(id(release), 0) & bit != 0)

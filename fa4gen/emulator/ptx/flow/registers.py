@@ -1,4 +1,4 @@
-"""Which registers an entry's instructions read and write, and what may run after each of them."""
+"""The registers that an entry's instructions read and write, and each instruction's successors."""
 
 from __future__ import annotations
 

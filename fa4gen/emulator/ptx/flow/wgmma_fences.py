@@ -1,4 +1,4 @@
-"""Whether ``wgmma.fence`` orders the registers of every product after what else touched them.
+"""The order, by ``wgmma.fence``, of other accesses to registers before the products that use them.
 
 PTX asks for a fence before the first product of a warpgroup, and between an access to a register by
 any other instruction and a product that uses the register as accumulator or operand. Products that
@@ -7,8 +7,8 @@ and operands where control flow joins, and ptxas gives both names one register.
 
 Compilers let initial constants sink below the fence that the source has after them (nvcc 13 does,
 unless the source ties accumulators to the fence), and may do so with computations; ptxas orders
-them all the same. So constants below a fence are nothing and computations below one are for review,
-whereas a product with no fence since the last wait is wrong.
+them all the same. So constants below a fence are ignored and computations below one are for review,
+whereas a product with no fence since the last wait is an error.
 """
 
 from __future__ import annotations

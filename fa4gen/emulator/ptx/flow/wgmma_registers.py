@@ -1,4 +1,4 @@
-"""Registers of wgmma in flight: who touches them between issue and the wait that retires them.
+"""Registers of wgmma in flight: accesses between the issue and the wait that retires it.
 
 The hardware owns accumulators and register operands until ``wgmma.wait_group`` retires the group.
 PTX that a compiler wrote may still copy accumulators in flight (``mov`` between the names that an
@@ -6,7 +6,7 @@ inline asm statement has for them before and after, or where control flow joins)
 names the same register. nvcc 13 and Triton 3.6 rarely leave such copies (none in this project's
 kernels, in CUTLASS-like loops, or in Triton's products and attention), but they are legal. They are
 transparent here: a copy stands for its accumulator, and using it in flight is as wrong as using the
-accumulator. Products whose accumulators are copied in flight are worked out at issue, so that the
+accumulator. Products whose accumulators are copied in flight are computed at issue, so that the
 copies hold the right values.
 """
 
@@ -31,10 +31,10 @@ Copies: TypeAlias = frozenset[tuple[int, int]]
 
 @dataclass(slots=True)
 class Flights:
-    """What a walk over an entry found.
+    """The results of a walk over an entry.
 
-    ``copied`` holds the products whose accumulators are copied while in flight; ``wrong`` what is
-    an error and ``doubtful`` what a person should look at: (kind, message, instruction).
+    ``copied`` holds the products whose accumulators are copied while in flight; ``wrong`` the
+    errors and ``doubtful`` the cases for review: (kind, message, instruction).
     """
 
     copied: set[int] = field(default_factory=set)

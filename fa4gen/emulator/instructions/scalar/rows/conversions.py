@@ -34,7 +34,7 @@ def float_to_integer(x: Any, mode: str, dtype: Any) -> Any:
     bounds = np.iinfo(dtype)
     bits = dtype.itemsize * 8
     nan = 1 << (bits - 1) if double or bits == 64 else 0
-    # clamped by comparisons, since the largest 64-bit integers are no float64
+    # clamped by comparisons, since the largest 64-bit integers are not float64 numbers
     low, high = whole <= float(bounds.min), whole >= float(bounds.max)
     inside = np.where(low | high | np.isnan(whole), 0.0, whole).astype(dtype)
     result = np.where(low, dtype.type(bounds.min), np.where(high, dtype.type(bounds.max), inside))

@@ -1,8 +1,8 @@
 """Elementary functions of float64 rows, of sums, products and quotients only.
 
 NumPy's exp2, log2, sin, cos and tanh are those of the host's C library or vector unit, and differ
-in the last bits. What is used here is rounded as IEEE 754 says, so every host gives the same.
-Relative errors are below 2^-42; ``exp2_f32`` has one below 2^-30.
+in the last bits. The operations used here are rounded as IEEE 754 says, so every host gives the
+same results. Relative errors are below 2^-42; ``exp2_f32`` has one below 2^-30.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def exp2(x: Any) -> Any:
 
 
 def exp2_f32(x: Any) -> Any:
-    """2^x of float32 that are no NaNs, in float64.
+    """2^x of float32 other than NaN, in float64.
 
-    The small part of the factor between roots of 2 is worked out in float32, which is enough for a
+    The small part of the factor between roots of 2 is computed in float32, which is enough for a
     result in float32.
     """
     scaled = np.maximum(x, _LOWEST_F32)

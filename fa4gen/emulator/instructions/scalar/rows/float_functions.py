@@ -51,7 +51,7 @@ def divide_approximately(a: Any, b: Any) -> Any:
 
 
 def coarse_f64(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What rcp and rsqrt.approx.ftz.f64 do: the lower 32 bits of operand and result are zero."""
+    """Make rcp or rsqrt.approx.ftz.f64: the lower 32 bits of operand and result are zero."""
     upper = np.uint64(0xFFFFFFFF00000000)
 
     nan = np.uint64(0x7FFFFFFF00000000).view(np.float64)

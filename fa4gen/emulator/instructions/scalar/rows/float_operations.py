@@ -21,7 +21,7 @@ Function: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How results (and operands) of a type are treated."""
+    """The treatment of results (and operands) of a type."""
 
     kind: str
     mode: str = "rn"

@@ -1,8 +1,8 @@
 """Rounding as the hardware does it: f16, bf16, f32 and f64 with every rounding mode.
 
 Sums and products of the narrow types are formed in float64 *rounded to odd*: a result that is not
-exact gets an odd last bit, so that rounding it once more gives what rounding the exact value would
-(the narrow types have less than 53 - 2 bits).
+exact gets an odd last bit, so that rounding it once more equals rounding the exact value (the
+narrow types have less than 53 - 2 bits).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def flush(x: Any, kind: str) -> Any:
 
 
 def canonical(x: Any, kind: str) -> Any:
-    """Every NaN becomes the one that arithmetic gives; f64 is left alone."""
+    """The values with every NaN replaced by that of arithmetic; f64 is left alone."""
     if kind == "f64":
         return x
     nan = np.isnan(x)
@@ -67,9 +67,9 @@ def quiet(x: Any) -> Any:
 
 
 def settled_f64(result: Any, *operands: Any) -> Any:
-    """The NaNs of an f64 result as an H200 gives them, whatever the host does.
+    """The f64 result with NaNs as an H200 makes them, whatever the host does.
 
-    That of an operand, made quiet (the first one's, where several are), or the negative one.
+    A NaN is that of the first operand that is one, made quiet, or the negative one.
     """
     nan = np.isnan(result)
     if not np.count_nonzero(nan):
@@ -94,9 +94,9 @@ def clamp_positive(x: Any, kind: str) -> Any:
 def extreme_of(a: Any, b: Any, largest: bool, propagate: bool = False) -> Any:
     """The larger or smaller of two rows of floats; -0 is below +0.
 
-    A NaN loses, or wins if ``propagate``; of two NaNs the second is taken, as it is.
-    NumPy's fmin and fmax give for signalling NaNs and for zeros what the host's vector unit gives,
-    which also depends on the place in the row.
+    A NaN loses, or wins if ``propagate``; of two NaNs the second is taken, as it is. NumPy's fmin
+    and fmax depend on the host's vector unit for signalling NaNs and for zeros, and on the place in
+    the row.
     """
     result = (np.maximum if largest else np.minimum)(a, b)
     if np.count_nonzero(result) != result.size:
@@ -154,7 +154,7 @@ def nearest(x: Any, kind: str) -> Any:
 
 
 def round_to(x: Any, kind: str, mode: str) -> Any:
-    """Float64 (rounded to odd) to a narrower type; NaNs stay what they are."""
+    """Float64 (rounded to odd) to a narrower type; NaNs are kept."""
     near = nearest(x, kind)
     if mode == "rn" or kind == "f64":
         return near

@@ -1,4 +1,4 @@
-"""Integer arithmetic over rows: what NumPy has no ufunc for.
+"""Integer arithmetic over rows that NumPy has no ufunc for.
 
 Arguments are rows (or scalars) of the instruction's type; results have that type unless said.
 """
@@ -103,7 +103,7 @@ def count_leading_zeros(a: Any) -> Any:
 
 
 def find_highest(a: Any, shift_amount: bool) -> Any:
-    """bfind: the place of the highest bit that differs from the sign, or all ones.
+    """bfind: the index of the highest bit that differs from the sign, or all ones.
 
     ``shift_amount`` gives the left shift that brings it to the top instead.
     """
@@ -128,7 +128,7 @@ def reverse_bits(a: Any) -> Any:
 def extract_field(a: Any, position: Any, length: Any) -> Any:
     """bfe: ``length`` bits of ``a`` from ``position``; both are uint32, of which 8 bits count.
 
-    What is past the top is zero, or the field's sign, which is then the top bit.
+    Bits past the top are zero, or the field's sign, which is then the top bit.
     """
     bits = a.dtype.itemsize * 8
     unsigned = np.dtype(f"u{bits // 8}")

@@ -60,7 +60,7 @@ def permute(selector: int, mode: str | None) -> Callable[[Any, Any], Any]:
 
 
 def permute_by(a: Any, b: Any, selector: Any, mode: str | None) -> Any:
-    """The same where lanes have selectors of their own."""
+    """Permute bytes where each lane has a selector of its own."""
     if mode is not None:
         choices = [permute(choice, mode)(a, b) for choice in range(4)]
         return np.choose(selector & np.uint32(3), choices)
