@@ -22,7 +22,7 @@ OFTEN = {
 """How often a command is drawn; one that is not listed: 3."""
 QUICK = ("render", "check", "explain", "list", "schema")
 """Commands that end within seconds: the others are interrupted after a while."""
-READ_ONLY = ("configs", "templates", "launch", "expect", "ptx", "file", "check")
+READ_ONLY = ("configs", "templates", "launch", "expect", "ptx", "file")
 """Options and arguments that name what is only read."""
 PROGRAMS = (["true"], ["false"], ["sh", "-c", "exit 3"], ["missing-program"], ["sleep", "5"])
 ODD_WORDS = ("", "-1", "x", "0", "99999999999999999999", "nan", "inf", "*", "[", "a b", "é", "-")
@@ -48,10 +48,14 @@ class Line:
 
 
 @cache
-def command_of(name: str) -> click.Command:
-    """Return the click command ``name``."""
-    command = group.get_command(click.Context(group), name)
-    assert command is not None
+def command_of(*names: str) -> click.Command:
+    """Return the click command of these words: of a group, one of its commands."""
+    command: click.Command = group
+    for name in names:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), name)
+        assert found is not None
+        command = found
     return command
 
 
@@ -62,7 +66,10 @@ def draw_line(rng: random.Random, names: Names) -> Line:
         return Line(tuple(rng.sample(odd, 2)), ())
     commands = list(COMMANDS)
     name = rng.choices(commands, [OFTEN.get(name, 3) for name in commands])[0]
-    command = command_of(name)
+    command, path = command_of(name), [name]
+    if isinstance(command, click.Group):
+        path.append(rng.choice(command.list_commands(click.Context(command))))
+        command = command_of(*path)
     words: list[str] = []
     written: list[str] = []
 
@@ -87,7 +94,7 @@ def draw_line(rng: random.Random, names: Names) -> Line:
             add(parameter, "")
     if rng.random() < 0.03:
         words.insert(rng.randrange(len(words) + 1), rng.choice(ODD_WORDS))
-    return Line((name, *words), tuple(written))
+    return Line((*path, *words), tuple(written))
 
 
 def _key(parameter: click.Parameter) -> str:

@@ -161,3 +161,12 @@ def test_a_signal_before_a_line_is_prepared_ends_it_as_one(
         ["--version"], tmp_path, place, "", random.Random(1), quick=True, forked=True
     )
     assert run.status == -signal.SIGINT
+
+
+def test_a_group_is_drawn_with_one_of_its_commands(soak: Any, tmp_path: Path) -> None:
+    rng = random.Random(5)
+    (tmp_path / "work").mkdir()
+    names = soak.write_inputs(tmp_path / "work", rng)
+    lines = [soak.draw_line(rng, names).args for _ in range(600)]
+    drawn = {args[1] for args in lines if args[0] == "vendor" and len(args) > 1}
+    assert drawn == {"add", "update", "recompile", "check", "verify"}
