@@ -50,7 +50,6 @@ def assemble(
     request: Request, kernels: Sequence[VendoredKernel], templates: TemplateSet
 ) -> Assembled:
     """Return the folder that ``request`` asks for. Raises ConfigError, TemplateError."""
-    _refuse_views(request, kernels)
     files = text_files(request, kernels, templates)
     hashes = {path: sha256(data) for path, data in sorted(files.items())}
     lock = Lock(
@@ -69,7 +68,11 @@ def assemble(
 def text_files(
     request: Request, kernels: Sequence[PlannedKernel], templates: TemplateSet
 ) -> dict[str, bytes]:
-    """Return every file but the lock, by path; see ``folder_files``."""
+    """Return every file but the lock, by path; see ``folder_files``.
+
+    Raises ConfigError for an adapter that cannot call one of the kernels, TemplateError.
+    """
+    _refuse_views(request, kernels)
     try:
         texts = folder_files(request, kernels, templates)
     except jinja2.TemplateError as error:
@@ -78,14 +81,14 @@ def text_files(
     return {path: text.encode() for path, text in sorted(texts.items())}
 
 
-def _refuse_views(request: Request, kernels: Sequence[VendoredKernel]) -> None:
+def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
     """Refuse an adapter that cannot pass values that are columns of the keys."""
     names = [one.name for one in kernels if kernel_facts(one).launcher.values_in_keys]
     if names and "jax" in request.adapters:
         raise ConfigError(
             Problem(
-                f"{names[0]}: its values are columns of the keys, and an array of JAX is no view "
-                "of another",
+                f"{names[0]}: its values are columns of the keys, and an array of JAX cannot be "
+                "a view of another",
                 "Leave the adapter jax out, or vendor the kernel into a folder of its own.",
             )
         )

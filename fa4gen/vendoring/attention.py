@@ -1,4 +1,4 @@
-"""What vendoring knows of attention: see ``family``."""
+"""Attention in vendoring: an object for the protocol in ``family``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AttentionFamily:
         if plan.declared_tensors and plan.has_tile_lengths:
             raise ConfigError(
                 Problem(
-                    "parameters: the C launcher passes no tensors beside sequences of different "
+                    "parameters: the C launcher passes no tensors with sequences of different "
                     "lengths yet",
                     remedy="call the kernel by fa4gen.load",
                     key="parameters",

@@ -104,6 +104,6 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
 def _elements(stride: int, element_bytes: int) -> int:
     if stride % element_bytes:
         raise ValueError(
-            f"a stride of {stride} bytes is no number of {element_bytes}-byte elements"
+            f"a stride of {stride} bytes is not a multiple of {element_bytes}-byte elements"
         )
     return stride // element_bytes

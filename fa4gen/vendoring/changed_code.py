@@ -24,7 +24,7 @@ as well."""
 def changed_code(folder: Path, lock: Lock) -> dict[str, str]:
     """Return the files of ``COMPILED`` that are not as ``lock`` has them, sorted, and why.
 
-    Raises ConfigError for what is no readable file.
+    Raises ConfigError for anything but a readable file.
     """
     there = [
         path.relative_to(folder).as_posix()

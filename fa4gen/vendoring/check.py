@@ -36,7 +36,7 @@ Verdict = Literal["current", "stale", "edited", "missing", "foreign", "allowed"]
 
 @dataclass(frozen=True)
 class FileVerdict:
-    """What became of one file of the folder."""
+    """One file of the folder, compared with the lock and with today's text."""
 
     path: str
     """Relative to the folder; of a folder, with a slash behind it."""
@@ -54,7 +54,7 @@ class FileVerdict:
 
 @dataclass(frozen=True)
 class FolderVerdict:
-    """What ``check_folder`` found."""
+    """The result of ``check_folder``."""
 
     folder: Path
     lock: Lock

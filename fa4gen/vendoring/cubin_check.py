@@ -41,7 +41,7 @@ def cubin_compiler_version(cubin: bytes) -> str:
 
 
 def compare_cubin(found: bytes, compiled: CompiledKernel, symbol: str) -> tuple[str, str]:
-    """Return what is known of the cubin ``found`` beside ``compiled``, and what is wrong.
+    """Compare the cubin ``found`` with ``compiled``; return what is known, and what is wrong.
 
     The first is ``SAME``, or why the two were not compared; "" where the second
     says that they differ.

@@ -29,7 +29,7 @@ HELPERS = {
 }
 """Functions of conditions, over ``int64_t x``, and ``y`` but for the size."""
 MOST_AXES = 4
-"""Of a tensor, as ``given_at`` takes indices."""
+"""Axes of a tensor, as ``given_at`` takes indices."""
 _WORDS = {"min": "smaller_of", "max": "larger_of", "abs": "size_of"}
 _REALS = {
     "real_minimum": "fmin",

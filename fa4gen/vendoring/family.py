@@ -1,4 +1,4 @@
-"""What vendoring needs from a kernel family; the registry of designs names the object."""
+"""The protocol of a kernel family in vendoring; the registry of designs names the objects."""
 
 from __future__ import annotations
 

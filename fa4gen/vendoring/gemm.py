@@ -1,4 +1,4 @@
-"""What vendoring knows of matrix products: see ``family``."""
+"""Matrix products in vendoring: an object for the protocol in ``family``."""
 
 from __future__ import annotations
 

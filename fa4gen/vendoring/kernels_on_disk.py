@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.plans import Plan
 
 WHERE_FROM = "choices"
-"""Of the plan: what chose each value. The manifest's config has the values left to defaults."""
+"""The plan's key that says what chose each value, which is not compared."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class KernelOnDisk:
     headers: Mapping[str, str]
     manifest: Path
     replanned: tuple[str, ...]
-    """What the fa4gen of today would plan otherwise, by the plan's keys."""
+    """Keys of the plan that the fa4gen of today would plan otherwise."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Contents:
 
 
 def read_contents(folder: Path) -> Contents:
-    """Read the kernels in ``folder``; ConfigError where it is no vendored folder."""
+    """Read the kernels in ``folder``; ConfigError for any other folder."""
     headers = sorted((folder / "include").glob("*.h"))
     manifests = sorted((folder / "kernels").glob("*.json"))
     if len(headers) != 1 or not manifests:

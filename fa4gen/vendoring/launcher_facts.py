@@ -1,4 +1,4 @@
-"""What the C launcher has to know of a kernel: numbers of the plan, in the words of C."""
+"""Numbers of a kernel's plan for the C launcher, in the words of C."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class MapFacts:
     swizzle: int
     rank: int
     dims: tuple[str, ...]
-    """Of ``rank``; like the box, filled up to MAX_RANK."""
+    """Names of ``rank`` dimensions; like the box, filled up to MAX_RANK."""
     box: tuple[int, ...]
     panel_bytes: int
-    """Of a row of the box."""
+    """Bytes of a row of the box."""
     panels: int = 0
     """Attention: that make up the depth; else 0."""
     l2_promotion: int = 3
@@ -104,7 +104,7 @@ class LauncherFacts:
     share_keys: int = 0
     """Keys of a place of the line that the kernel counts."""
     share_bytes: int = 0
-    """Of workspace for each CTA, or for each split, after the tickets."""
+    """Bytes of workspace for each CTA, or for each split, after the tickets."""
     by_split: bool = False
     """Partial results are counted by splits of a fixed number of keys."""
     sequence_limit: int = 0
@@ -120,9 +120,9 @@ class LauncherFacts:
     in_order: bool = False
     """Later rows see more keys."""
     mask_numbers: tuple[int, ...] = tuple(0 for _ in mask_numbers())
-    """Of all masks; those of other masks are 0."""
+    """Numbers of all masks; those of other masks are 0."""
     score_numbers: tuple[float, ...] = tuple(0.0 for _ in score_numbers())
-    """Of all score functions; those of others are 0."""
+    """Numbers of all score functions; those of others are 0."""
     score: str = "none"
     lse: bool = False
     tile_rows: int = 0
@@ -132,7 +132,7 @@ class LauncherFacts:
     b_n_major: bool = False
     residual: str = ""
     c_axes: tuple[str, ...] = ()
-    """Of "m" and "n" those that C has, beside its batch."""
+    """The axes of C among "m" and "n"."""
     activation: str = "NULL"
     """A C string, or NULL."""
 

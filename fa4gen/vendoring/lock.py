@@ -69,7 +69,7 @@ class Generator(_Model):
     name: Literal["fa4gen"] = "fa4gen"
     version: str
     commit: str | None
-    """Of its checkout, None for an installed package."""
+    """The commit of its checkout, None for an installed package."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}" + (f" ({self.commit[:12]})" if self.commit else "")
@@ -80,7 +80,7 @@ class Proof(_Model):
 
     level: ProofLevel
     device: str | None = None
-    """What ran it: a GPU's name, or "emulator"; None for "compiled"."""
+    """A GPU's name, or "emulator"; None for "compiled"."""
     seed: int | None = None
     cases: int | None = None
     date: str | None = None
@@ -114,7 +114,7 @@ class LockedRegion(_Model):
 
 
 class LockedTable(_Model):
-    """What P_best follows; the first region that holds a problem counts."""
+    """The regions that P_best follows; the first that holds a problem counts."""
 
     chip: str
     """The GPU that was measured, or meant."""
@@ -160,7 +160,7 @@ class Lock(_Model):
     table: LockedTable | None = None
     """The regions of the tuning tables that were vendored; left out where there are none."""
     files: dict[RelativePath, Sha256]
-    """Of every file as fa4gen wrote it, by path; this one is not among them."""
+    """Hashes of all other files as fa4gen wrote them, by path."""
 
 
 def lock_text(lock: Lock) -> str:
@@ -219,7 +219,7 @@ def parse_lock(data: bytes, path: Path) -> Lock:
         raise ConfigError(_problem(path, f"{what}: {_json_place(error)}", restore)) from error
     if not isinstance(content, dict) or "schema_version" not in content:
         raise ConfigError(
-            _problem(path, "is no lock of a vendored folder", "Is the folder one of fa4gen's?")
+            _problem(path, "is not the lock of a vendored folder", "Is the folder one of fa4gen's?")
         )
     version = content["schema_version"]
     if isinstance(version, int) and version > SCHEMA_VERSION:
@@ -242,7 +242,7 @@ def parse_lock(data: bytes, path: Path) -> Lock:
 
 
 def no_folder_of_ours(folder: Path) -> Problem:
-    """Return the problem that ``folder`` is no vendored folder."""
+    """Return the problem that ``folder`` is not a vendored folder."""
     if other := refuse_path(folder, "vendored folder"):
         return other
     if not folder.is_dir():

@@ -46,6 +46,6 @@ class Request:
 
     prefix: str
     adapters: tuple[str, ...] = ()
-    """Beside the C launcher and CMake, which always come: "torch", "jax", "tvm-ffi", "python"."""
+    """Any of "torch", "jax", "tvm-ffi", "python"; the C launcher and CMake always come."""
     table: LockedTable | None = None
     """Which kernel tuning tables among the configs have for which problem."""

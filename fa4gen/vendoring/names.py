@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MAX_PREFIX = 32
 KERNEL_SUFFIXES = ("", "_args", "_kernel", "_workspace_bytes", "_image", "_entry", "_list_tiles")
-"""What follows a kernel's name in the C names that it has."""
+"""Ends of the C names that a kernel has."""
 _INTERFACE = re.compile(r"\{\{ prefix \}\}_([a-z][a-z0-9_]*)")
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*")
 

@@ -1,4 +1,4 @@
-"""What is in a folder: the files that fa4gen knows, symbolic links, files of others."""
+"""Reads a folder: the files that fa4gen knows, symbolic links, files of others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
-BESIDE = ".fa4gen-new"
+DRAFT = ".fa4gen-new"
 """The end of the names of files that are to be renamed."""
 _UNCOUNTED = (".git", ".gitkeep", ".gitignore", ".DS_Store")
 
@@ -59,7 +59,7 @@ def refuse_links(folder: Path, paths: Iterable[str]) -> None:
 def read_file(folder: Path, path: str) -> bytes | None:
     """Return the bytes of the file at ``path``, None when nothing is there.
 
-    ConfigError for what is no readable file. Symbolic links are followed: see ``links_in``.
+    ConfigError for anything but a readable file. Symbolic links are followed: see ``links_in``.
     """
     place = folder / path
     try:
@@ -81,7 +81,7 @@ def read_file(folder: Path, path: str) -> bytes | None:
 def foreign_files(
     folder: Path, known: Collection[str], allowed: Callable[[str], bool]
 ) -> list[tuple[str, bool]]:
-    """Return what is in ``folder`` beside the files ``known``, sorted, and whether it is allowed.
+    """Return the files of ``folder`` that are not ``known``, sorted, and whether each is allowed.
 
     A folder without any known file is named once, with a slash behind it; it is allowed if all of
     its files are. Names that begin with a dot are left alone, and compiled modules of Python.
@@ -119,7 +119,7 @@ def is_free(folder: Path) -> bool:
 
 def _holds_files(folder: Path) -> bool:
     for path in folder.iterdir():
-        if path.name in _UNCOUNTED or path.name.endswith(BESIDE):
+        if path.name in _UNCOUNTED or path.name.endswith(DRAFT):
             continue
         if path.is_symlink() or not path.is_dir() or _holds_files(path):
             return True

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
 
 MOST_AXES = 4
-"""Of a tensor's extents in C."""
+"""The most extents of a tensor in C."""
 LISTS = 3
 """Tensors of a kernel that walks lists of blocks, its last ones."""
 

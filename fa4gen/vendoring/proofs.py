@@ -30,7 +30,7 @@ EMULATOR = "emulator"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of verifying one kernel."""
+    """The result of verifying one kernel."""
 
     symbol: str
     proof: str

@@ -44,7 +44,7 @@ class RegionFacts:
     kernel: int
     """Its number in the folder."""
     least: tuple[int, ...]
-    """Of each extent of the family, in the order of EXTENTS, filled up to MOST_EXTENTS."""
+    """The smallest value of each extent, in the order of EXTENTS, filled up to MOST_EXTENTS."""
     most: tuple[int, ...]
 
 
@@ -87,7 +87,7 @@ def find_kernels(
 def region_facts(
     table: LockedTable | None, kernels: Sequence[KernelFacts]
 ) -> tuple[RegionFacts, ...]:
-    """Return the rows of ``table``, none where there is no choice.
+    """Return the rows of ``table``; an empty tuple for a folder of one kernel.
 
     Raises ConfigError for a region whose kernel is not in the folder.
     """
@@ -99,7 +99,7 @@ def region_facts(
         if region.kernel not in numbers:
             raise ConfigError(
                 Problem(
-                    f"the tuning table has {region.kernel}, which is no kernel of the folder",
+                    f"the tuning table has {region.kernel}, which the folder does not have",
                     "The config's file and its key name have to say the same.",
                 )
             )

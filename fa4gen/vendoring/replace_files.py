@@ -1,4 +1,4 @@
-"""Replaces files of a folder: all new contents are written beside, then renamed into place.
+"""Replaces files of a folder: new contents get other names first, then they are renamed.
 
 A run that fails or is killed while it writes has changed nothing. Ctrl-C and SIGTERM wait for the
 renames, which take milliseconds; a machine that dies between two of them leaves old and new files,
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
-from fa4gen.vendoring.on_disk import BESIDE, read_file, refuse_links
+from fa4gen.vendoring.on_disk import DRAFT, read_file, refuse_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,7 +61,7 @@ def replace_files(folder: Path, changes: Sequence[Change]) -> None:
 def _write_folder(folder: Path, changes: Sequence[Change], made: list[Path]) -> None:
     """Write a folder that is not there yet, or empty, under another name, and rename it."""
     _make_folders(folder.parent, made)
-    draft = folder.with_name(f".{folder.name}{BESIDE}")
+    draft = folder.with_name(f".{folder.name}{DRAFT}")
     shutil.rmtree(draft, ignore_errors=True)
     try:
         for change in changes:
@@ -83,7 +83,7 @@ def _replace(folder: Path, changes: Sequence[Change], made: list[Path]) -> None:
             if change.data is not None:
                 target = folder / change.path
                 _make_folders(target.parent, made)
-                drafts[change.path] = target.with_name(f".{target.name}{BESIDE}")
+                drafts[change.path] = target.with_name(f".{target.name}{DRAFT}")
                 _write_synced(drafts[change.path], change.data)
         _refuse_changed(folder, changes)
         with _signals_held():

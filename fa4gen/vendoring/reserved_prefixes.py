@@ -1,4 +1,4 @@
-"""Names that are no prefix of a folder: PREFIX.h or PREFIX.py would shadow another."""
+"""Names that cannot be a folder's prefix: PREFIX.h or PREFIX.py would shadow another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the self-test of a vendored folder reads of each kernel: sizes, roundings, schedules."""
+"""Sizes, roundings and schedules of each kernel, for the self-test of a vendored folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SelftestFacts:
     """Numbers of one kernel; those of the other family are 0."""
 
     rows: int
-    """Of the output's tile, of a pair of CTAs where they share one."""
+    """Rows of the output's tile; of a pair of CTAs that share one, its rows."""
     columns: int
     """Keys of a block, or columns of the output's tile."""
     stage_depth: int
@@ -25,7 +25,7 @@ class SelftestFacts:
     """Keys, or elements along k, that more than fill the ring of stages."""
     descales: bool
     kv_dtype: str
-    """Of key and value, as C names it; likewise of what is multiplied."""
+    """C name of the type of key and value."""
     operand: str
     rescale_threshold: float
     probability_shift: int
@@ -35,19 +35,19 @@ class SelftestFacts:
     activation: str | None
     """As an expression of C over ``double x``."""
     activation_float: str | None
-    """The same over ``float x``."""
+    """The activation over ``float x``."""
     condition: str | None
-    """Of a mask that is one, over ``int64_t query, key, row, head, key_head, batch``."""
+    """A mask as a condition over ``int64_t query, key, row, head, key_head, batch``."""
     schedules: tuple[int, ...]
     """For each of ``sizes`` a hash of the schedules that the launcher has to make."""
     sizes: tuple[tuple[int, ...], ...]
     """Extents of problems."""
     score: str | None = None
-    """Of a score function that is an expression, over ``double score`` and the same."""
+    """A score function as an expression over ``double score`` and the names of conditions."""
     mask: str = ""
-    """Of attention: the header's word for a mask with a name."""
+    """Attention: the header's word for a mask with a name."""
     part_rows: int = 0
-    """Of attention: rows of a tile that lists of blocks name by themselves."""
+    """Attention: rows of a tile that lists of blocks name by themselves."""
     multiprocessors: tuple[int, ...] = MULTIPROCESSORS
 
 

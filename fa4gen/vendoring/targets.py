@@ -41,7 +41,7 @@ class Addition:
     """Not needed for a folder that is there."""
     adapters: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
-    """Of ``configs``."""
+    """Values that replace those of ``configs``."""
     remove: tuple[str, ...] = ()
     """Names of kernels and adapters."""
     templates: Path | None = None
@@ -94,7 +94,7 @@ def folder_to_add_to(addition: Addition) -> WrittenFolder:
     adapters = [*(lock.adapters if lock else ()), *addition.adapters]
     request = Request(
         prefix,
-        adapters_beside_c([name for name in adapters if name not in addition.remove]),
+        optional_adapters([name for name in adapters if name not in addition.remove]),
         _joined(lock.table if lock else None, table, [item.config.name for item in ordered]),
     )
     return _written(folder, request, ordered, lock, addition.templates or _templates(folder))
@@ -105,7 +105,7 @@ def folders_to_update(
 ) -> list[WrittenFolder]:
     """Return ``folder``, or without one those of the project, with the kernels to be written.
 
-    A folder that the project names has the project's kernels, and those that it has besides;
+    A folder that the project names has the project's kernels, and any others that it has;
     others have those of their lock. Raises ConfigError.
     """
     found = []
@@ -125,7 +125,7 @@ def folders_to_update(
             _refuse_prefix(request.prefix, lock, target.folder)
             request = replace(request, adapters=(*request.adapters, *lock.adapters))
         adapters = [name for name in request.adapters if name not in remove]
-        request = replace(request, adapters=adapters_beside_c(adapters))
+        request = replace(request, adapters=optional_adapters(adapters))
         kept = [item for item in loaded if item.config.name not in remove]
         every = [*kept, *others]
         found.append(_written(target.folder, request, every, lock, target.templates))
@@ -143,7 +143,7 @@ def folders_to_read(folder: Path | None, templates: Path | None = None) -> list[
     return [ReadFolder(folder, templates=templates)]
 
 
-def adapters_beside_c(adapters: Sequence[str]) -> tuple[str, ...]:
+def optional_adapters(adapters: Sequence[str]) -> tuple[str, ...]:
     """Return the adapters that not every folder has, each once, in the table's order."""
     return tuple(name for name in ADAPTERS if name in adapters and name not in ALWAYS)
 
@@ -302,6 +302,6 @@ def _of_entry(project: Project | None, entry: VendoredFolder, templates: Path | 
         raise ConfigError(
             *(replace(p, message=f"{p.message} ({where})") for p in error.problems)
         ) from error
-    request = Request(entry.prefix, adapters_beside_c(entry.adapters), table)
+    request = Request(entry.prefix, optional_adapters(entry.adapters), table)
     loaded = tuple(load_configs(paths))
     return ReadFolder(entry.folder, (request, loaded), templates or entry.templates, entry.allow)

@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FolderVerdict:
-    """What is known of one kernel of a vendored folder."""
+    """One kernel of a vendored folder, verified."""
 
     symbol: str
     """The C function."""
     verdict: Verdict
-    """Of its cases: ``proof`` is "partly emulated (n instructions not run)", "emulated" or
-    "ran on <GPU>", ``config`` the manifest."""
+    """Its ``proof`` is "partly emulated (n instructions not run)", "emulated" or "ran on <GPU>",
+    its ``config`` the manifest."""
     cubin: str
-    """Of the machine code: "as compiled from kernels/", or why that is not known."""
+    """The state of the machine code: "as compiled from kernels/", or why that is not known."""
     notes: tuple[str, ...] = ()
-    """What else is worth knowing; nothing of it is wrong."""
+    """Remarks that are not failures."""
 
     @property
     def passed(self) -> bool:
@@ -95,7 +95,7 @@ def verify_folder(
     emulated fail; ``progress`` gets each verdict as it is
     ready; ``jobs`` processes share what is emulated. ``emulate`` leaves GPUs out.
 
-    Raises ConfigError for what is no vendored folder, CompileError where its C files do not
+    Raises ConfigError for any other folder, CompileError where its C files do not
     compile, MissingCapabilityError without a C compiler. What is wrong with a kernel is in its
     verdict.
     """

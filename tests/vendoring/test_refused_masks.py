@@ -19,7 +19,7 @@ def refuse(mask: str, **keys: object) -> None:
 
 def test_tensors_beside_sequences_are_refused() -> None:
     tensors = {"slope": {"dtype": "fp32", "shape": ["query_heads"]}}
-    with pytest.raises(ConfigError, match="no tensors beside sequences of different lengths"):
+    with pytest.raises(ConfigError, match="no tensors with sequences of different lengths"):
         refuse("causal", batching="ragged", score="score * slope[head]", parameters=tensors)
 
 

@@ -142,7 +142,7 @@ class StandIn:
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """What was given to cuLibraryLoadData."""
+        """Return the machine code that was given to cuLibraryLoadData."""
         return tuple(one.record() for one in self._records(CImage))
 
     @property

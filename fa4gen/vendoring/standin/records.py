@@ -70,7 +70,7 @@ class Memset:
 
 @dataclass(frozen=True)
 class Image:
-    """What cuLibraryLoadData was given."""
+    """Machine code that cuLibraryLoadData was given."""
 
     order: int
     data: bytes

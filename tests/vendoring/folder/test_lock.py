@@ -45,9 +45,9 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "binary": (lambda data: b"\x00\xff}", "is not JSON"),
     "merged by git": (lambda data: b"<<<<<<< HEAD\n" + data, "is not JSON: line 1"),
     "too deep": (lambda data: b"[" * 200_000 + b"]" * 199_999 + b"}", "JSON"),
-    "too large": (lambda data: data + b" " * (17 << 20), "is no lock"),
-    "a list": (lambda data: b"[]", "is no lock of a vendored folder"),
-    "of others": (lambda data: b'{"version": 3}', "is no lock of a vendored folder"),
+    "too large": (lambda data: data + b" " * (17 << 20), "is not the lock"),
+    "a list": (lambda data: b"[]", "is not the lock of a vendored folder"),
+    "of others": (lambda data: b'{"version": 3}', "is not the lock of a vendored folder"),
     "newer": (
         rewritten(lambda c: c.update(schema_version=2, generator={"version": "3.1"}, new=1)),
         "was written by a newer fa4gen (version 3.1; format 2, this one reads up to 1)",

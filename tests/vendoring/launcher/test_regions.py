@@ -160,7 +160,9 @@ def test_rows_of_the_launcher() -> None:
     assert (row.kernel, row.least) == (1, (1, 0, 5, 0, 0))
     assert row.most == (largest, largest, 5, largest, largest)
     assert region_facts(table, kernels[:1]) == region_facts(None, kernels) == ()
-    with pytest.raises(ConfigError, match="the tuning table has two, which is no kernel"):
+    with pytest.raises(
+        ConfigError, match="the tuning table has two, which the folder does not have"
+    ):
         region_facts(table, [kernels[0], kernels[0]])
 
 

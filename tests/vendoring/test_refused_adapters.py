@@ -1,0 +1,24 @@
+"""Adapters that cannot pass the tensors of a kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+from fa4gen.config.find import find_configs
+from fa4gen.errors import ConfigError
+from fa4gen.render.environment import open_templates
+from fa4gen.vendoring.assemble import text_files
+from fa4gen.vendoring.kernels import load_configs, render_kernels
+from fa4gen.vendoring.model import Request
+
+KERNEL = "decode_mla_bf16"
+
+
+def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
+    templates = open_templates()
+    planned = render_kernels(load_configs(find_configs((KERNEL,))), "acme", templates)
+    others = Request("acme", ("python", "torch", "tvm-ffi"))
+    example = text_files(others, planned, templates)["adapters/torch/example.py"]
+    assert b"value = key[..., :512]" in example
+    with pytest.raises(ConfigError, match="an array of JAX cannot be a view of another"):
+        text_files(Request("acme", ("jax",)), planned, templates)
