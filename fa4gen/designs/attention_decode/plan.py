@@ -15,10 +15,9 @@ from fa4gen.designs.attention_decode.tables import (
     summarise,
 )
 from fa4gen.designs.attention_decode.values import decide
-from fa4gen.designs.common.assemble import Tables, assemble
-from fa4gen.designs.common.decode_model import MOST_CTAS, MOST_SEQUENCES
 from fa4gen.designs.common.decode_parameters import decode_parameters
-from fa4gen.designs.common.float32 import as_float32_constant
+from fa4gen.designs.common.packed_fields import packed_fields
+from fa4gen.designs.common.plan_fields import Tables, attention_fields, kernel_fields
 from fa4gen.designs.common.refusal import refuse_faults
 
 if TYPE_CHECKING:
@@ -34,23 +33,12 @@ def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:
     """
     refuse_faults(config)
     values, choices = decide(config, most_stages)
-    return assemble(
-        DecodeAttentionPlan,
-        values,
-        choices,
-        _tables(values),
+    return DecodeAttentionPlan(
+        **kernel_fields(values, choices, _tables(values), cta_group=1),
+        **attention_fields(config),
         named_barriers=_named_barriers(config),
-        cta_group=1,
-        scheduler="static",
-        epilogue="direct",
-        mixed_tile_heights=False,
-        out_dtype=config.dtype,
-        out_element_bytes=values.element_bytes,
-        value_depth=config.depth,
-        has_descales=values.has_descales,
-        rescale_threshold=as_float32_constant(values.rescale_threshold),
-        most_sequences=MOST_SEQUENCES,
-        most_ctas=MOST_CTAS,
+        **packed_fields(values, has_descales=values.has_descales),
+        query_in_shared=values.query_in_shared,
     )
 
 

@@ -13,9 +13,9 @@ from fa4gen.designs.attention_latent.tables import (
     summarise,
 )
 from fa4gen.designs.attention_latent.values import decide
-from fa4gen.designs.common.assemble import Tables, assemble
 from fa4gen.designs.common.latent import latent_parameters, latent_tensor_maps
 from fa4gen.designs.common.latent_values import latent_fields
+from fa4gen.designs.common.plan_fields import Tables, attention_fields, kernel_fields
 from fa4gen.designs.common.refusal import refuse_faults
 
 if TYPE_CHECKING:
@@ -34,16 +34,15 @@ def plan_attention_latent(config: LatentConfig) -> LatentAttentionPlan:
     registers = values.registers
     of_line = config.has_tile_lengths or not values.split_blocks
     second = "line_barrier" if of_line else "ready_barrier"
-    return assemble(
-        LatentAttentionPlan,
-        values,
-        choices,
-        _tables(values),
+    return LatentAttentionPlan(
+        **kernel_fields(values, choices, _tables(values), cta_group=1),
+        **attention_fields(config),
         named_barriers=(("consumer_barrier", 1), (second, 2), ("scores_barrier", 3)),
-        cta_group=1,
         **latent_fields(values),
         producer_registers=registers.producer,
         consumer_registers=registers.consumer,
+        half_panels=values.half_panels,
+        half_parts=values.half_parts,
     )
 
 

@@ -10,9 +10,9 @@ from fa4gen.designs.attention_latent_sm100.model import LatentPairPlan
 from fa4gen.designs.attention_latent_sm100.rules import broken_rules
 from fa4gen.designs.attention_latent_sm100.tables import latent_roles, summarise
 from fa4gen.designs.attention_latent_sm100.values import PAIR, decide
-from fa4gen.designs.common.assemble import Tables, assemble
 from fa4gen.designs.common.latent import latent_parameters, latent_tensor_maps
 from fa4gen.designs.common.latent_values import latent_fields
+from fa4gen.designs.common.plan_fields import Tables, attention_fields, kernel_fields
 from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.common.tensor_memory import allocated_columns
 
@@ -44,16 +44,15 @@ def plan_attention_latent_sm100(config: LatentPairConfig) -> LatentPairPlan:
         summary=summarise(values),
         cooperative=not values.split_blocks,
     )
-    return assemble(
-        LatentPairPlan,
-        values,
-        choices,
-        tables,
+    return LatentPairPlan(
+        **kernel_fields(values, choices, tables, cta_group=PAIR),
+        **attention_fields(config),
         named_barriers=NAMED_BARRIERS[: 3 if config.has_tile_lengths else 2],
-        cta_group=PAIR,
         **latent_fields(values),
         tensor_memory=tensor_memory,
         tensor_memory_columns=allocated_columns(tensor_memory),
+        tile_rows=values.tile_rows,
+        num_qk_stages=values.num_qk_stages,
     )
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.barriers import attention_barriers
 from fa4gen.designs.attention_sm100.values import TILE_ROWS
-from fa4gen.designs.common.blackwell_attention import OUT_BYTES, SCALES_HOLD, tile_and_tensor_memory
+from fa4gen.designs.common.blackwell_attention import SCALES_HOLD, tile_and_tensor_memory
+from fa4gen.designs.common.blackwell_values import OUT_BYTES
 from fa4gen.designs.common.model import SharedRegion
 from fa4gen.designs.common.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
 from fa4gen.designs.common.values import MAX_KV_STAGES

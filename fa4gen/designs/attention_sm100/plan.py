@@ -16,9 +16,14 @@ from fa4gen.designs.attention_sm100.tensor_memory import (
     tensor_memory_regions,
 )
 from fa4gen.designs.attention_sm100.values import TILE_ROWS, Room, decide
-from fa4gen.designs.common.assemble import Tables, assemble, persistent_grid
-from fa4gen.designs.common.blackwell_attention import OUT_BYTES, kernel_parameters
+from fa4gen.designs.common.blackwell_attention import kernel_parameters
 from fa4gen.designs.common.blackwell_values import blackwell_fields
+from fa4gen.designs.common.plan_fields import (
+    Tables,
+    attention_fields,
+    kernel_fields,
+    persistent_grid,
+)
 from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.common.tensor_memory import allocated_columns
 
@@ -40,13 +45,10 @@ def plan_attention_sm100(config: BlackwellAttentionConfig) -> FA4Config:
     refuse_faults(config)
     values, choices = decide(config, ROOM)
     tensor_memory = tensor_memory_regions(values)
-    return assemble(
-        FA4Config,
-        values,
-        choices,
-        _tables(values),
+    return FA4Config(
+        **kernel_fields(values, choices, _tables(values), cta_group=config.cta_group),
+        **attention_fields(config),
         named_barriers=(("epilogue_barrier", EPILOGUE_BARRIER),),
-        out_element_bytes=OUT_BYTES,
         BM=values.num_qo * TILE_ROWS,
         BK0=values.depth // values.num_qk_stages,
         BK1=values.BN,
@@ -55,6 +57,18 @@ def plan_attention_sm100(config: BlackwellAttentionConfig) -> FA4Config:
         registers_at_entry=registers_at_entry(values),
         tensor_memory=tensor_memory,
         tensor_memory_columns=allocated_columns(tensor_memory),
+        BN=values.BN,
+        panel_columns=values.panel_columns,
+        num_panels=values.num_panels,
+        num_qk_stages=values.num_qk_stages,
+        num_pv_stages=values.num_pv_stages,
+        out_panel_columns=values.out_panel_columns,
+        num_qo=values.num_qo,
+        pv_parts=values.pv_parts,
+        kv_ring=values.kv_ring,
+        output_staging=values.output_staging,
+        mma_k=values.mma_k,
+        value_panel_columns=values.value_panel_columns,
     )
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.values import TILE_ROWS
-from fa4gen.designs.common.blackwell_attention import OUT_BYTES
+from fa4gen.designs.common.blackwell_values import OUT_BYTES
 from fa4gen.designs.common.model import Role
 from fa4gen.designs.common.tensor_maps import clipped_map, clipped_tensors, operand_map
 

@@ -26,9 +26,14 @@ from fa4gen.designs.attention_sm100_depth512.values import (
     PART,
     decide,
 )
-from fa4gen.designs.common.assemble import Tables, assemble, persistent_grid
-from fa4gen.designs.common.blackwell_attention import OUT_BYTES, kernel_parameters
+from fa4gen.designs.common.blackwell_attention import kernel_parameters
 from fa4gen.designs.common.blackwell_values import blackwell_fields
+from fa4gen.designs.common.plan_fields import (
+    Tables,
+    attention_fields,
+    kernel_fields,
+    persistent_grid,
+)
 from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.common.tensor_memory import allocated_columns
 
@@ -58,15 +63,11 @@ def plan_attention_sm100_depth512(config: BlackwellPairAttentionConfig) -> Depth
         threads=NUM_THREADS,
         grid=persistent_grid(pairs=True),
     )
-    return assemble(
-        Depth512Config,
-        values,
-        choices,
-        tables,
+    return Depth512Config(
+        **kernel_fields(values, choices, tables, cta_group=2),
+        **attention_fields(config),
         named_barriers=NAMED_BARRIERS,
-        out_element_bytes=OUT_BYTES,
         **blackwell_fields(values, tile_rows=2 * CTA_ROWS),
-        cta_group=2,
         BM=CTA_ROWS,
         BN=BLOCK_KEYS,
         num_panels=DEPTH // values.panel_columns,
@@ -75,10 +76,11 @@ def plan_attention_sm100_depth512(config: BlackwellPairAttentionConfig) -> Depth
         num_qk_stages=DEPTH // PART,
         num_pv_stages=BLOCK_KEYS // PART,
         out_panel_columns=OUT_PANEL_COLUMNS,
-        value_depth=DEPTH,
         registers_at_entry=registers_at_entry(values),
         tensor_memory=tensor_memory,
         tensor_memory_columns=allocated_columns(tensor_memory),
+        panel_columns=values.panel_columns,
+        staging_step=values.staging_step,
     )
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100_depth512.values import BLOCK_KEYS, CTA_ROWS, DEPTH, PART
-from fa4gen.designs.common.blackwell_attention import OUT_BYTES
+from fa4gen.designs.common.blackwell_values import OUT_BYTES
 from fa4gen.designs.common.model import Role
 from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
 

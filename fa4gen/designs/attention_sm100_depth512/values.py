@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
-from fa4gen.designs.common.blackwell_attention import OUT_BYTES
 from fa4gen.designs.common.blackwell_values import (
+    OUT_BYTES,
     BlackwellAttentionValues,
     RoleSplit,
     take_rescale_threshold,

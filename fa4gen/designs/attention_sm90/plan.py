@@ -18,7 +18,12 @@ from fa4gen.designs.attention_sm90.tables import (
     summarise,
 )
 from fa4gen.designs.attention_sm90.values import decide
-from fa4gen.designs.common.assemble import Tables, assemble, persistent_grid
+from fa4gen.designs.common.plan_fields import (
+    Tables,
+    attention_fields,
+    kernel_fields,
+    persistent_grid,
+)
 from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.designs.common.values import hopper_attention_fields
@@ -36,15 +41,25 @@ def plan_attention_sm90(config: HopperAttentionConfig) -> HopperAttentionPlan:
     """
     refuse_faults(config)
     values, choices = decide(config, most_stages)
-    plan = assemble(
-        HopperAttentionPlan,
-        values,
-        choices,
-        _tables(values),
+    plan = HopperAttentionPlan(
+        **kernel_fields(values, choices, _tables(values), cta_group=config.cta_group),
+        **attention_fields(config),
         named_barriers=attention_named_barriers(values),
         mixed_tile_heights=values.mixed_tile_heights,
         tile_heads=config.tile_heads,
         **hopper_attention_fields(values, values.registers, tile_rows=values.BM * config.cta_group),
+        scheduler=values.scheduler,
+        BM=values.BM,
+        BN=values.BN,
+        num_kv_stages=values.num_kv_stages,
+        epilogue=values.epilogue,
+        panel_columns=values.panel_columns,
+        num_panels=values.num_panels,
+        num_consumer_warpgroups=values.num_consumer_warpgroups,
+        overlap=config.overlap,
+        num_pv_chunks_in_flight=values.num_pv_chunks_in_flight,
+        ping_pong=values.ping_pong,
+        overlap_epilogue=values.overlap_epilogue,
     )
     if not plan.skips_far_blocks:
         return plan

@@ -25,7 +25,7 @@ from fa4gen.designs.attention_sm90_depth512.values import (
     TILE_ROWS,
     decide,
 )
-from fa4gen.designs.common.assemble import Tables, assemble
+from fa4gen.designs.common.plan_fields import Tables, attention_fields, kernel_fields
 from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.designs.common.values import hopper_attention_fields
@@ -53,13 +53,10 @@ def plan_attention_sm90_depth512(config: HopperPairAttentionConfig) -> HopperPai
         grid="two CTAs a tile, at most as many as multiprocessors",
         aligns_base=False,
     )
-    return assemble(
-        HopperPairAttentionPlan,
-        values,
-        choices,
-        tables,
+    return HopperPairAttentionPlan(
+        **kernel_fields(values, choices, tables, cta_group=CTA_GROUP),
+        **attention_fields(config),
         named_barriers=(),
-        cta_group=CTA_GROUP,
         BM=TILE_ROWS,
         BN=BLOCK_KEYS,
         num_kv_stages=RING_SLOTS,
@@ -69,6 +66,9 @@ def plan_attention_sm90_depth512(config: HopperPairAttentionConfig) -> HopperPai
         own_keys=OWN_KEYS,
         own_columns=OWN_COLUMNS,
         **hopper_attention_fields(values, values.registers, tile_rows=TILE_ROWS),
+        scheduler=values.scheduler,
+        num_panels=values.num_panels,
+        num_consumer_warpgroups=values.num_consumer_warpgroups,
     )
 
 

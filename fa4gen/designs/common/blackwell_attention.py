@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.blackwell_values import BlackwellAttentionValues
     from fa4gen.designs.common.model import Barrier, Parameter
 
-OUT_BYTES = 2
-"""Of an element of the output."""
 SCALES_HOLD = "What the softmax sends to the correction: a factor for each row, then 1 / sum"
 
 

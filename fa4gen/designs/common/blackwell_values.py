@@ -13,7 +13,10 @@ from fa4gen.designs.common.values import E4M3_LARGEST_LOG2, DesignValues, Schedu
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.choices import ChoiceLog
+    from fa4gen.designs.common.plan_fields import Fields
 
+OUT_BYTES = 2
+"""Bytes of an element of the output."""
 B = TypeVar("B", bound=BlackwellPrefillKeys)
 
 
@@ -49,13 +52,20 @@ class BlackwellAttentionValues(DesignValues[B]):
         return self.config.dtype == "fp8_e4m3"
 
 
-def blackwell_fields(values: BlackwellAttentionValues[Any], *, tile_rows: int) -> dict[str, object]:
+def blackwell_fields(values: BlackwellAttentionValues[Any], *, tile_rows: int) -> Fields:
     """Return fields that every plan of attention with tensor memory has alike.
 
     ``tile_rows``: query rows that a cluster works on at once.
     """
     return {
         "tile_list": tile_list_plan(values.config, tile_rows),
+        "out_dtype": values.config.resolved_out_dtype,
+        "out_element_bytes": OUT_BYTES,
+        "scheduler": values.scheduler,
+        "num_kv_stages": values.num_kv_stages,
+        "has_descales": values.has_descales,
+        "probability_shift": values.probability_shift,
+        "exp2_fma_share": values.exp2_fma_share,
         "epilogue": "tma_store",
         "mixed_tile_heights": False,
         "rescale_threshold": as_float32_constant(values.rescale_threshold),

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from fa4gen.designs.common.decode_memory import line_bytes
-from fa4gen.designs.common.decode_model import MOST_CTAS, MOST_SEQUENCES
-from fa4gen.designs.common.float32 import as_float32_constant
+from fa4gen.designs.common.packed_fields import packed_fields
 from fa4gen.designs.common.values import PANEL_BYTES, C, DesignValues
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import AttentionKeys
+    from fa4gen.designs.common.packed_fields import PackedValues
+    from fa4gen.designs.common.plan_fields import Fields
 
 BLOCK_KEYS: Final = 64
 
@@ -61,19 +62,11 @@ class LatentBlocks(DesignValues[C]):
         return int(config.depth) // self.panel_columns
 
 
-def latent_fields(values: LatentBlocks[Any]) -> dict[str, object]:
+def latent_fields(values: PackedValues) -> Fields:
     """Return fields that the plans of both architectures have alike."""
     line, sums = line_bytes()
     return {
-        "scheduler": "static",
-        "epilogue": "direct",
-        "mixed_tile_heights": False,
-        "out_dtype": values.config.dtype,
-        "out_element_bytes": values.element_bytes,
-        "has_descales": False,
-        "rescale_threshold": as_float32_constant(values.rescale_threshold),
-        "most_sequences": MOST_SEQUENCES,
-        "most_ctas": MOST_CTAS,
+        **packed_fields(values, has_descales=False),
         "line_bytes": line,
         "line_sums_bytes": sums,
     }

@@ -15,6 +15,7 @@ from fa4gen.designs.common.kernel_config import KernelConfig
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import AttentionKeys, BlackwellKeys, HopperKeys
     from fa4gen.designs.common.choices import ChoiceLog
+    from fa4gen.designs.common.plan_fields import Fields
     from fa4gen.designs.common.roles import RegisterSplit
 
 Scheduler = Literal["static", "dynamic"]
@@ -55,7 +56,7 @@ class DesignValues(Generic[C]):
 
 def hopper_attention_fields(
     values: DesignValues[Any], registers: RegisterSplit, *, tile_rows: int
-) -> dict[str, object]:
+) -> Fields:
     """Return fields that every plan of attention by wgmma has alike.
 
     ``tile_rows``: query rows that a cluster works on at once.
@@ -65,7 +66,6 @@ def hopper_attention_fields(
         "tile_list": tile_list_plan(config, tile_rows),
         "out_dtype": config.dtype,
         "out_element_bytes": values.element_bytes,
-        "value_depth": config.resolved_value_depth,
         "has_descales": False,
         "rescale_threshold": as_float32_constant(config.rescale_threshold),
         "producer_registers": registers.producer,

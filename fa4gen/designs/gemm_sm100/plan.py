@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.assemble import Tables, assemble
 from fa4gen.designs.common.gemm_parameters import gemm_parameters
+from fa4gen.designs.common.plan_fields import Tables, gemm_fields, kernel_fields
 from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.common.tensor_memory import allocated_columns
 from fa4gen.designs.gemm_sm100.barriers import gemm_barriers
@@ -34,14 +34,17 @@ def plan_gemm_sm100(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
     refuse_faults(config)
     values, choices = decide(config, most_stages)
     tensor_memory = tensor_memory_regions(values)
-    return assemble(
-        BlackwellGemmPlan,
-        values,
-        choices,
-        _tables(values),
+    return BlackwellGemmPlan(
+        **kernel_fields(values, choices, _tables(values), cta_group=values.cta_group),
+        **gemm_fields(values),
         named_barriers=(("epilogue_barrier", EPILOGUE_BARRIER),),
         tensor_memory=tensor_memory,
         tensor_memory_columns=allocated_columns(tensor_memory),
+        scheduler=values.scheduler,
+        out_panel_columns=values.out_panel_columns,
+        num_accum_stages=values.num_accum_stages,
+        stage_stride_cols=values.stage_stride_cols,
+        num_out_stages=values.num_out_stages,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.assemble import Tables, assemble
 from fa4gen.designs.common.gemm_parameters import gemm_parameters
+from fa4gen.designs.common.plan_fields import Tables, gemm_fields, kernel_fields
 from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.designs.gemm_sm90.barriers import gemm_barriers
@@ -32,15 +32,26 @@ def plan_gemm_sm90(config: HopperGemmConfig) -> HopperGemmPlan:
     """
     refuse_faults(config)
     values, choices = decide(config, most_stages)
-    return assemble(
-        HopperGemmPlan,
-        values,
-        choices,
-        _tables(values),
+    return HopperGemmPlan(
+        **kernel_fields(values, choices, _tables(values), cta_group=values.cta_group),
+        **gemm_fields(values),
         scheduler="static",
         named_barriers=_named_barriers(values),
         producer_registers=values.registers.producer,
         consumer_registers=values.registers.consumer,
+        out_panel_columns=values.out_panel_columns,
+        swap_operands=config.swap_operands,
+        split_k=config.split_k,
+        cluster_rows=values.cluster_rows,
+        cluster_columns=values.cluster_columns,
+        shares_in_turns=values.shares_in_turns,
+        evict_first=values.evict_first,
+        short_ends=config.short_ends,
+        output_in_ring=config.output_in_ring,
+        num_consumer_warpgroups=values.num_consumer_warpgroups,
+        ping_pong=values.ping_pong,
+        warpgroup_rows=values.warpgroup_rows,
+        last_panel_columns=values.last_panel_columns,
     )
 
 
