@@ -13,7 +13,7 @@ from fa4gen.designs.common.values import E4M3_LARGEST_LOG2, DesignValues, Schedu
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.choices import ChoiceLog
-    from fa4gen.designs.common.plan_fields import Fields
+    from fa4gen.designs.common.model import Fields
 
 OUT_BYTES = 2
 """Bytes of an element of the output."""

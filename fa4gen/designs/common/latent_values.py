@@ -11,8 +11,8 @@ from fa4gen.designs.common.values import PANEL_BYTES, C, DesignValues
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import AttentionKeys
+    from fa4gen.designs.common.model import Fields
     from fa4gen.designs.common.packed_fields import PackedValues
-    from fa4gen.designs.common.plan_fields import Fields
 
 BLOCK_KEYS: Final = 64
 

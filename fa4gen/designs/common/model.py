@@ -7,13 +7,15 @@ reports read these objects and compute nothing again. Offsets and sizes are in b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 BARRIER_BYTES = 8
 
 ArriveHow = Literal["thread", "tma_bytes", "store_bytes", "mma_commit", "multicast_commit"]
 ChoiceSource = Literal["config", "default", "auto", "derived"]
 Swizzle = Literal[0, 32, 64, 128]
+Fields = dict[str, Any]
+"""Values of some fields of a plan, by name."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from fa4gen.designs.common.decode_model import MOST_CTAS, MOST_SEQUENCES
 from fa4gen.designs.common.float32 import as_float32_constant
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.plan_fields import Fields
+    from fa4gen.designs.common.model import Fields
 
 
 class PackedValues(Protocol):

@@ -18,15 +18,13 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.model import (
         Barrier,
         Choice,
+        Fields,
         Parameter,
         Role,
         SharedRegion,
         TensorMapPlan,
     )
     from fa4gen.designs.common.values import DesignValues
-
-Fields = dict[str, Any]
-"""Values of some fields of a plan, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)

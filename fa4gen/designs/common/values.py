@@ -15,7 +15,7 @@ from fa4gen.designs.common.kernel_config import KernelConfig
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import AttentionKeys, BlackwellKeys, HopperKeys
     from fa4gen.designs.common.choices import ChoiceLog
-    from fa4gen.designs.common.plan_fields import Fields
+    from fa4gen.designs.common.model import Fields
     from fa4gen.designs.common.roles import RegisterSplit
 
 Scheduler = Literal["static", "dynamic"]
