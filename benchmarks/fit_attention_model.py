@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 if str(Path(__file__).parent) not in sys.path:
     sys.path.append(str(Path(__file__).parent))
 
+from measured import document
 from measured import rows as rows_of
 
-FIGURES = Path(__file__).with_name("attention_model_h200.json")
+FIGURES = Path(__file__).parent / "results/attention_fit_h200.jsonl"
 RESULTS = Path(__file__).with_name("results")
 TUNED = tuple(
     RESULTS / f"tuned_{name}_h200.jsonl"
@@ -58,7 +59,7 @@ Record = dict[str, Any]
 
 def read_records() -> list[Record]:
     """Return the problems of FIGURES, each with its kernels as AttentionTiles."""
-    records: list[Record] = json.loads(FIGURES.read_text())["figures"]
+    records: list[Record] = document(FIGURES)["figures"]
     for record in records:
         record["problem"] = AttentionProblem(**{name: record[name] for name in EXTENTS})
         for kernel in record["kernels"]:

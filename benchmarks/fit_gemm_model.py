@@ -40,13 +40,13 @@ from measured import rows as rows_of
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-FIGURES = HERE / "gemm_model_h200.json"
+FIGURES = RESULTS / "products_fit_h200.jsonl"
 SHAPES = RESULTS / "product_shapes_h200.jsonl"
-DRAWN_BEFORE = HERE / "gemm_model_drawn_h200.json"
+RANDOM_EARLIER = RESULTS / "random_products_fit_h200.jsonl"
 TUNED = RESULTS / "tuned_products_h200.jsonl"
 TUNED_RESIDUAL = RESULTS / "tuned_products_residual_h200.jsonl"
 TUNED_FP8 = RESULTS / "tuned_products_fp8_h200.jsonl"
-DRAWN = RESULTS / "tuned_random_products_h200.jsonl"
+RANDOM = RESULTS / "tuned_random_products_h200.jsonl"
 KINDS = ("earlier runs", "no residual", "residual", "drawn", "fp8")
 UNSEEN = RESULTS / "tuned_random_products_not_fitted_h200.jsonl"
 LATER = (TUNED, TUNED_RESIDUAL, UNSEEN)
@@ -89,8 +89,8 @@ class Measured:
 
 def read_records() -> list[Measured]:
     """Return what constants are fitted to."""
-    found = _read_figures(FIGURES, "earlier runs") + _read_figures(DRAWN_BEFORE, "drawn")
-    found += [replace(one, kind="drawn") for one in read_tuned(DRAWN)]
+    found = _read_figures(FIGURES, "earlier runs") + _read_figures(RANDOM_EARLIER, "drawn")
+    found += [replace(one, kind="drawn") for one in read_tuned(RANDOM)]
     found += [replace(one, kind="fp8") for one in read_tuned(TUNED_FP8)]
     data = document(SHAPES)
     tiles_of: dict[tuple[str, str], GemmTile] = {}
@@ -113,7 +113,7 @@ def read_records() -> list[Measured]:
 
 def _read_figures(path: Path, kind: str) -> list[Measured]:
     found = []
-    for record in json.loads(path.read_text())["figures"]:
+    for record in document(path)["figures"]:
         extents = {name: record[name] for name in ("m", "n", "k", "row_elements")}
         tiles = tuple(GemmTile(**kernel["tile"]) for kernel in record["kernels"])
         times = tuple(kernel["us"] for kernel in record["kernels"])

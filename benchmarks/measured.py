@@ -32,7 +32,10 @@ RESULTS = Path("benchmarks/results")
 """From the root of a checkout."""
 KEYS = ("problem", "kernel", "chip", "date", "commit", "times_us", "peers_us", "details")
 PEERS = ("cublas", "cublas in place", "fa2", "fa3", "cudnn", "floor", "ffpa")
-NOT_ROWS = ("residual_costs",)
+NAMES = ("name", "kernel", "keys", "tile", "config")
+"""What a program calls a kernel, the first that it has."""
+NOT_ROWS = ("residual_costs", "kernels")
+"""Lists of objects that are parts of a row, or no figures."""
 _MICROSECONDS_OF_MS = 1e3
 At = tuple[str | int, ...]
 
@@ -173,7 +176,7 @@ def _times(
         best_one: dict[str, Any] = min(
             winner or timed, key=lambda one: float(one["us"]), default={}
         )
-        label = best_one.get("name") or best_one.get("kernel") or best_one.get("keys") or ""
+        label = next((best_one[key] for key in NAMES if best_one.get(key)), "")
         words = label if isinstance(label, str) else json.dumps(label)
         rounds = best_one.get("rounds_us") or [one for one in [best_one.get("us")] if one]
         return words, rounds, peers

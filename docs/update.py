@@ -9,9 +9,7 @@ Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
   bench` wrote (benchmarks/results, as all that was measured); the pictures in docs/ are drawn from
   the same files,
 * ``shapes`` and ``single shapes`` in docs/gemm.md, from product_shapes_h200.jsonl,
-* ``tuned products``, ``tuned product list``, ``tuned attention``, ``tuned drawn``, ``tuned drawn
-  again``, ``tuned drawn heads``, ``drawn products``, ``drawn products again``, ``products beside``
-  and ``drawn later`` in docs/tuning.md, from tuned_*.jsonl,
+* the tables of what was tuned in docs/tuning.md, from tuned_*.jsonl,
 * ``agreement`` in docs/tuning.md, from the cost model and what benchmarks/fit_gemm_model.py reads,
 * ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
 * ``abi``, ``launcher figures`` and ``launch figures`` in docs/vendoring.md, from the template of
@@ -203,28 +201,35 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/tuning.md", "tuned products", lambda: tune_parts.product_summary(ROOT)),
     ("docs/tuning.md", "tuned product list", lambda: tune_parts.product_table(ROOT)),
     ("docs/tuning.md", "tuned attention", lambda: tune_parts.attention_table(ROOT)),
-    ("docs/tuning.md", "tuned drawn", lambda: tune_parts.drawn_table(ROOT)),
+    ("docs/tuning.md", "random attention", lambda: tune_parts.random_attention_table(ROOT)),
     (
         "docs/tuning.md",
-        "tuned drawn again",
-        lambda: tune_parts.drawn_table(
-            ROOT, tune_parts.DRAWN_AGAIN, tune_parts.WORST_AGAIN, with_mean=False
+        "random attention, second seed",
+        lambda: tune_parts.random_attention_table(
+            ROOT,
+            tune_parts.RANDOM_ATTENTION_SECOND_SEED,
+            tune_parts.WORST_OF_SECOND_SEED,
+            with_mean=False,
         ),
     ),
     (
         "docs/tuning.md",
-        "tuned drawn heads",
-        lambda: tune_parts.drawn_table(ROOT, tune_parts.DRAWN_HEADS),
+        "random attention, tiles of several heads",
+        lambda: tune_parts.random_attention_table(ROOT, tune_parts.RANDOM_ATTENTION_TILE_HEADS),
     ),
     ("docs/tuning.md", "tiles of several heads", lambda: tune_parts.tile_heads_table(ROOT)),
-    ("docs/tuning.md", "drawn products", lambda: tune_parts.drawn_product_table(ROOT)),
+    ("docs/tuning.md", "random products", lambda: tune_parts.random_products_table(ROOT)),
     (
         "docs/tuning.md",
-        "drawn products again",
-        lambda: tune_parts.drawn_product_again_table(ROOT),
+        "random products over time",
+        lambda: tune_parts.random_products_over_time_table(ROOT),
     ),
-    ("docs/tuning.md", "products beside", lambda: tune_parts.beside_table(ROOT)),
-    ("docs/tuning.md", "drawn later", lambda: tune_parts.drawn_product_more_table(ROOT)),
+    (
+        "docs/tuning.md",
+        "products that share operands",
+        lambda: tune_parts.shared_operands_table(ROOT),
+    ),
+    ("docs/tuning.md", "more random products", lambda: tune_parts.more_random_products_table(ROOT)),
     ("docs/tuning.md", "agreement", lambda: model_parts.agreement_table(ROOT)),
     ("docs/tuning.md", "sets of an H100", lambda: set_parts.h100_table(ROOT)),
     ("docs/tuning.md", "few rows on an H100", lambda: set_parts.few_rows_table(ROOT)),

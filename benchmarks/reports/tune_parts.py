@@ -13,24 +13,25 @@ from tables import table
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PRODUCTS = Path("benchmarks/results/tuned_products_h200.jsonl")
-FP8 = Path("benchmarks/results/tuned_products_fp8_h200.jsonl")
-RESIDUAL = Path("benchmarks/results/tuned_products_residual_h200.jsonl")
-ATTENTION = Path("benchmarks/results/tuned_attention_h200.jsonl")
-DRAWN = Path("benchmarks/results/tuned_random_attention_h200.jsonl")
-DRAWN_AGAIN = Path("benchmarks/results/tuned_random_attention_second_seed_h200.jsonl")
-DRAWN_HEADS = Path("benchmarks/results/tuned_random_attention_tile_heads_h200.jsonl")
-TILE_HEADS = Path("benchmarks/results/tuned_attention_tile_heads_h200.jsonl")
-DRAWN_PRODUCTS = Path("benchmarks/results/tuned_random_products_h200.jsonl")
-DRAWN_PRODUCTS_AGAIN = Path("benchmarks/results/tuned_random_products_swapped_h200.jsonl")
-DRAWN_PRODUCTS_RING = Path("benchmarks/results/tuned_random_products_output_ring_h200.jsonl")
-DRAWN_PRODUCTS_BOTH = Path("benchmarks/results/tuned_random_products_clusters_h200.jsonl")
-PRODUCTS_BESIDE = Path("benchmarks/results/tuned_products_shared_operands_h200.jsonl")
+RESULTS = Path("benchmarks/results")
+PRODUCTS = RESULTS / "tuned_products_h200.jsonl"
+FP8 = RESULTS / "tuned_products_fp8_h200.jsonl"
+RESIDUAL = RESULTS / "tuned_products_residual_h200.jsonl"
+ATTENTION = RESULTS / "tuned_attention_h200.jsonl"
+RANDOM_ATTENTION = RESULTS / "tuned_random_attention_h200.jsonl"
+RANDOM_ATTENTION_SECOND_SEED = RESULTS / "tuned_random_attention_second_seed_h200.jsonl"
+RANDOM_ATTENTION_TILE_HEADS = RESULTS / "tuned_random_attention_tile_heads_h200.jsonl"
+TILE_HEADS = RESULTS / "tuned_attention_tile_heads_h200.jsonl"
+RANDOM_PRODUCTS = RESULTS / "tuned_random_products_h200.jsonl"
+RANDOM_PRODUCTS_SWAPPED = RESULTS / "tuned_random_products_swapped_h200.jsonl"
+RANDOM_PRODUCTS_OUTPUT_RING = RESULTS / "tuned_random_products_output_ring_h200.jsonl"
+RANDOM_PRODUCTS_CLUSTERS = RESULTS / "tuned_random_products_clusters_h200.jsonl"
+PRODUCTS_SHARED_OPERANDS = RESULTS / "tuned_products_shared_operands_h200.jsonl"
 """From the root: what tune wrote."""
 FEW = 64
 SECTOR, LINE = 16, 64
 """Elements of bf16 in a sector and in a line of L2."""
-WORST, WORST_AGAIN, WORST_LATER = 6, 10, 12
+WORST, WORST_OF_SECOND_SEED, WORST_LATER = 6, 10, 12
 """Drawn problems of the tables."""
 
 
@@ -84,8 +85,8 @@ def attention_table(root: Path) -> str:
     return table(("depth, mask", *words, "mean"), lines)
 
 
-def drawn_table(
-    root: Path, file: Path = DRAWN, count: int = WORST, *, with_mean: bool = True
+def random_attention_table(
+    root: Path, file: Path = RANDOM_ATTENTION, count: int = WORST, *, with_mean: bool = True
 ) -> str:
     """Return the drawn problems that are furthest behind, and the mean of all."""
     records = sorted(_read(root / file), key=_ratio)
@@ -124,10 +125,10 @@ def tile_heads_table(root: Path) -> str:
     return table((*heads, "ratio of the config", "ratio"), rows)
 
 
-def drawn_product_table(root: Path) -> str:
+def random_products_table(root: Path) -> str:
     """Return the drawn products, the one furthest behind first."""
     rows = []
-    for record in sorted(_read(root / DRAWN_PRODUCTS), key=_ratio):
+    for record in sorted(_read(root / RANDOM_PRODUCTS), key=_ratio):
         m, n, k = (record["extents"][name] for name in "mnk")
         rows.append(
             (
@@ -143,11 +144,11 @@ def drawn_product_table(root: Path) -> str:
     return table(header, rows)
 
 
-def drawn_product_again_table(root: Path) -> str:
+def random_products_over_time_table(root: Path) -> str:
     """Return the drawn products with the candidates of today, beside what they had before."""
     earlier = [
         {record["problem"]: _ratio(record) for record in _read(root / file)}
-        for file in (DRAWN_PRODUCTS, DRAWN_PRODUCTS_AGAIN, DRAWN_PRODUCTS_RING)
+        for file in (RANDOM_PRODUCTS, RANDOM_PRODUCTS_SWAPPED, RANDOM_PRODUCTS_OUTPUT_RING)
     ]
     rows = [
         (
@@ -158,17 +159,17 @@ def drawn_product_again_table(root: Path) -> str:
             + f", **{_ratio(record):.2f}**",
             _kernel_cell(record),
         )
-        for record in sorted(_read(root / DRAWN_PRODUCTS_BOTH), key=_ratio)
+        for record in sorted(_read(root / RANDOM_PRODUCTS_CLUSTERS), key=_ratio)
         if record["set"] == "drawn"
     ]
     header = ("m x n x k", "`mm`, us", "ours", "ratio of four runs, the last **now**", "kernel")
     return table(header, rows)
 
 
-def drawn_product_more_table(root: Path) -> str:
+def more_random_products_table(root: Path) -> str:
     """Return the products furthest behind of those that were drawn later, and last."""
     drawn = ("drawn later", "drawn last")
-    later = [record for record in _read(root / DRAWN_PRODUCTS_BOTH) if record["set"] in drawn]
+    later = [record for record in _read(root / RANDOM_PRODUCTS_CLUSTERS) if record["set"] in drawn]
     rows = [
         (
             _cross(record["extents"][name] for name in "mnk"),
@@ -183,10 +184,10 @@ def drawn_product_more_table(root: Path) -> str:
     return table(("m x n x k", "`mm`, us", "ours", "ratio", "drawn", "kernel"), rows)
 
 
-def beside_table(root: Path) -> str:
+def shared_operands_table(root: Path) -> str:
     """Return the products that clusters sharing both operands are faster at than all others."""
     rows = []
-    for record in _read(root / PRODUCTS_BESIDE):
+    for record in _read(root / PRODUCTS_SHARED_OPERANDS):
         both = [one for one in record["kernels"] if "_both" in one["name"]]
         others = [one for one in record["kernels"] if one not in both]
         with_both, without = (min(some, key=lambda one: one["us"]) for some in (both, others))
