@@ -136,7 +136,7 @@ def test_mistakes_are_placed(here: Path, text: str, line: int, message: str) -> 
 
 
 def test_mistakes_in_pyproject_are_placed_in_its_own_lines(here: Path) -> None:
-    text = '[project]\nname = "x"\nout = 1\n\n[tool.fa4gen]\nout = 3\n[[tool.fa4gen.vendoring]]\n'
+    text = '[project]\nname = "x"\nout = 1\n\n[tool.fa4gen]\nout = 3\n[[tool.fa4gen.vendor]]\n'
     first, *others = problems(text + 'into = "a"\nprefix = "b"\n', "pyproject.toml")
     assert (first.line, first.message.split(":")[0]) == (6, "out")
     assert others == []
@@ -154,7 +154,7 @@ def test_mistakes_in_pyproject_are_placed_in_its_own_lines(here: Path) -> None:
             '[tool.fa4gen]\nvendor = [{into="a", prfix="b"}]\n',
             "pyproject.toml:2:1: unknown key prf",
         ),
-        ('[tool.fa4gen.vendoring]\ninto="a"\n', "pyproject.toml:1:1: vendor: {into: a} is not"),
+        ('[tool.fa4gen.vendor]\ninto="a"\n', "pyproject.toml:1:1: vendor: {into: a} is not"),
         ("[tool.fa4gen]\nvendor = [1]\n", "pyproject.toml:2:10: vendor[0]: 1 is not possible"),
         ("[tool.fa4gen]\nout = 1979-05-27\n", "pyproject.toml:2:7: out: 1979-05-27 is not"),
     ],
