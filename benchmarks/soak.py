@@ -9,7 +9,7 @@ full disk or stdout, a limit of the size of files, a folder that is read-only or
 or stream. Of every line these must hold, and what does not is a violation:
 
 traceback  nothing that looks like one, and no warning of Python's, is printed
-status     is one that docs/commands.md names, and one after a signal only where one was sent
+status     is one that docs/reference/commands.md names; one after a signal where one was sent
 hang       it ends
 processes  all that it started end with it
 outside    nothing is written but what it was asked to write, the cache and temporary files

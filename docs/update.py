@@ -1,19 +1,8 @@
 """Writes the parts of the documents that follow from the code: run it as python docs/update.py.
 
-Such a part is between <!-- begin NAME --> and <!-- end NAME -->:
-
-* ``role`` in README.md, from a generated kernel,
-* ``keys`` in docs/configuration.md, from the config schema,
-* ``commands`` in docs/commands.md, from the command line,
-* ``attention``, ``depth 512``, ``ffpa`` and ``gemm`` in docs/benchmarks.md, from what `fa4gen
-  bench` wrote (benchmarks/results, as all that was measured); the pictures in docs/ are drawn from
-  the same files,
-* ``shapes`` and ``single shapes`` in docs/gemm.md, from product_shapes_h200.jsonl,
-* the tables of what was tuned in docs/tuning.md, from tuned_*.jsonl,
-* ``agreement`` in docs/tuning.md, from the cost model and what benchmarks/fit_gemm_model.py reads,
-* ``classes`` in docs/emulator_mutations.md, from tests/emulator/classes and mutations,
-* ``abi``, ``launcher figures`` and ``launch figures`` in docs/vendoring.md, from the template of
-  the launcher's header, what `fa4gen bench --vendored` wrote, and launch_host_time.py.
+Such a part is between <!-- begin NAME --> and <!-- end NAME -->; PARTS says which there are, and
+from what they are made: the code itself, or results in benchmarks/results. Pictures in
+docs/pictures are drawn from the same results.
 
 It writes fa4gen/shipped_names.py, too, from the names of the shipped configs.
 tests/test_docs.py fails when one of them is not current.
@@ -23,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -190,55 +180,85 @@ def _number_range(node: dict[str, Any]) -> str:
 
 PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "role", lambda: readme_parts.role_section(ROOT)),
-    ("docs/configuration.md", "keys", key_table),
-    ("docs/commands.md", "commands", command_table),
-    ("docs/benchmarks.md", "attention", lambda: bench_parts.attention(ROOT)),
-    ("docs/benchmarks.md", "depth 512", lambda: bench_parts.depth512(ROOT)),
-    ("docs/benchmarks.md", "ffpa", lambda: bench_parts.ffpa(ROOT)),
-    ("docs/benchmarks.md", "gemm", lambda: bench_parts.gemm(ROOT)),
-    ("docs/gemm.md", "shapes", lambda: shape_parts.set_table(ROOT)),
-    ("docs/gemm.md", "single shapes", lambda: shape_parts.worst_table(ROOT)),
-    ("docs/tuning.md", "tuned products", lambda: tune_parts.product_summary(ROOT)),
-    ("docs/tuning.md", "tuned product list", lambda: tune_parts.product_table(ROOT)),
-    ("docs/tuning.md", "tuned attention", lambda: tune_parts.attention_table(ROOT)),
-    ("docs/tuning.md", "random attention", lambda: tune_parts.random_attention_table(ROOT)),
+    ("docs/reference/configuration.md", "keys", key_table),
+    ("docs/reference/commands.md", "commands", command_table),
+    ("docs/measurements/benchmarks.md", "attention", lambda: bench_parts.attention(ROOT)),
+    ("docs/measurements/benchmarks.md", "depth 512", lambda: bench_parts.depth512(ROOT)),
+    ("docs/measurements/benchmarks.md", "ffpa", lambda: bench_parts.ffpa(ROOT)),
+    ("docs/measurements/benchmarks.md", "gemm", lambda: bench_parts.gemm(ROOT)),
+    ("docs/measurements/product-shapes.md", "shapes", lambda: shape_parts.set_table(ROOT)),
+    ("docs/measurements/product-shapes.md", "single shapes", lambda: shape_parts.worst_table(ROOT)),
     (
-        "docs/tuning.md",
-        "random attention, second seed",
-        lambda: tune_parts.random_attention_table(
-            ROOT,
-            tune_parts.RANDOM_ATTENTION_SECOND_SEED,
-            tune_parts.WORST_OF_SECOND_SEED,
-            with_mean=False,
-        ),
+        "docs/measurements/tuned-products.md",
+        "tuned products",
+        lambda: tune_parts.product_summary(ROOT),
     ),
     (
-        "docs/tuning.md",
+        "docs/measurements/tuned-attention.md",
+        "tuned attention",
+        lambda: tune_parts.attention_table(ROOT),
+    ),
+    (
+        "docs/measurements/tuned-attention.md",
+        "random attention",
+        lambda: tune_parts.random_attention_table(ROOT),
+    ),
+    (
+        "docs/measurements/tuned-attention.md",
         "random attention, tiles of several heads",
         lambda: tune_parts.random_attention_table(ROOT, tune_parts.RANDOM_ATTENTION_TILE_HEADS),
     ),
-    ("docs/tuning.md", "tiles of several heads", lambda: tune_parts.tile_heads_table(ROOT)),
-    ("docs/tuning.md", "random products", lambda: tune_parts.random_products_table(ROOT)),
     (
-        "docs/tuning.md",
+        "docs/measurements/tuned-attention.md",
+        "tiles of several heads",
+        lambda: tune_parts.tile_heads_table(ROOT),
+    ),
+    (
+        "docs/measurements/random-products.md",
         "random products over time",
         lambda: tune_parts.random_products_over_time_table(ROOT),
     ),
     (
-        "docs/tuning.md",
+        "docs/measurements/random-products.md",
         "products that share operands",
         lambda: tune_parts.shared_operands_table(ROOT),
     ),
-    ("docs/tuning.md", "more random products", lambda: tune_parts.more_random_products_table(ROOT)),
-    ("docs/tuning.md", "agreement", lambda: model_parts.agreement_table(ROOT)),
-    ("docs/tuning.md", "sets of an H100", lambda: set_parts.h100_table(ROOT)),
-    ("docs/tuning.md", "few rows on an H100", lambda: set_parts.few_rows_table(ROOT)),
-    ("docs/emulator_mutations.md", "classes", bug_classes_table),
-    ("docs/vendoring.md", "abi", vendoring_parts.abi_section),
-    ("docs/vendoring.md", "launcher figures", lambda: vendoring_parts.launcher_section(ROOT)),
-    ("docs/vendoring.md", "launch figures", lambda: vendoring_parts.launch_section(ROOT)),
+    (
+        "docs/measurements/random-products.md",
+        "more random products",
+        lambda: tune_parts.more_random_products_table(ROOT),
+    ),
+    ("docs/how-it-works/cost-model.md", "agreement", lambda: model_parts.agreement_table(ROOT)),
+    ("docs/measurements/h100.md", "sets of an H100", lambda: set_parts.h100_table(ROOT)),
+    ("docs/measurements/h100.md", "few rows on an H100", lambda: set_parts.few_rows_table(ROOT)),
+    ("docs/measurements/bug-classes.md", "classes", bug_classes_table),
+    ("docs/reference/c-interface.md", "abi", vendoring_parts.abi_section),
+    (
+        "docs/measurements/launching.md",
+        "launcher figures",
+        lambda: vendoring_parts.launcher_section(ROOT),
+    ),
+    (
+        "docs/measurements/launching.md",
+        "launch figures",
+        lambda: vendoring_parts.launch_section(ROOT),
+    ),
 )
 """File, name of the part, what it should be."""
+
+
+LINK = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"#\s]+)')
+
+
+def moved(content: str, file: str) -> str:
+    """Return ``content``, whose links are written as from docs/, with links as from ``file``."""
+    folder = (ROOT / file).parent
+
+    def link(match: re.Match[str]) -> str:
+        target = os.path.relpath(ROOT / "docs" / match[2], folder)
+        return match[1] + target.replace(os.sep, "/")
+
+    return LINK.sub(link, content) if folder != ROOT else content
 
 
 def replaced(text: str, name: str, content: str) -> str:
@@ -255,7 +275,7 @@ def current_texts() -> dict[str, str]:
     texts: dict[str, str] = {}
     for file, name, make in PARTS:
         text = texts.get(file) or (ROOT / file).read_text(encoding="utf-8")
-        texts[file] = replaced(text, name, make())
+        texts[file] = replaced(text, name, moved(make(), file))
     return texts | bench_parts.pictures(ROOT) | {name_parts.MODULE: name_parts.module_text()}
 
 

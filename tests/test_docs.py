@@ -23,9 +23,9 @@ from fa4gen.designs.build import build_plan
 from fa4gen.designs.registry import DESIGNS
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS_PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+COMMANDS_PAGE = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|(?:src|srcset)=\"([^\"]+)\"")
 MOST_WORDS = 1200
@@ -200,6 +200,50 @@ def test_links_lead_somewhere(path) -> None:
     assert [link for link in targets if not (path.parent / link).exists()] == []
 
 
+def headings(path: Path) -> set[str]:
+    """The anchors of a page, as hosting services make them of its headings."""
+    text = BLOCK.sub("", path.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_anchors_are_headings(path) -> None:
+    links = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", path.read_text(encoding="utf-8"))
+    missing = [
+        f"{file}#{anchor}"
+        for file, anchor in links
+        if not file.startswith("http")
+        and anchor not in headings(path.parent / file if file else path)
+    ]
+    assert missing == []
+
+
+def test_every_page_is_in_the_index_and_in_the_site() -> None:
+    folder = ROOT / "docs"
+    pages = {path.relative_to(folder).as_posix() for path in folder.glob("**/*.md")}
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    assert set(re.findall(r"[\w/-]+\.md", str(site))) == pages
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    notes = (folder / "how-it-works/notes/index.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\(([\w/-]+\.md)\)", index))
+    listed |= {f"how-it-works/notes/{name}" for name in re.findall(r"\(([\w-]+\.md)\)", notes)}
+    assert pages - listed == {"index.md"}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/guide/*.md")), ids=lambda path: path.name)
+def test_a_page_of_the_guide_is_short(path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_walk_from_yaml_to_proof_is_through_fifteen_files() -> None:
+    text = (ROOT / "docs/how-it-works/from-yaml-to-proof.md").read_text(encoding="utf-8")
+    steps = re.findall(r"^(\d+)\. \[", text, re.MULTILINE)
+    files = set(re.findall(r"\]\(\.\./\.\./([^)]+)\)", text))
+    assert [int(step) for step in steps] == list(range(1, len(files) + 1))
+    assert len(files) <= 15
+
+
 def test_the_two_commands_come_first_and_exist() -> None:
     section = README.partition("## Two commands")[2].partition("\n## ")[0]
     commands = [text.strip() for language, text in BLOCK.findall(section) if language == "sh"]
@@ -287,7 +331,7 @@ def test_the_map_names_every_folder() -> None:
 def test_the_bounds_are_those_of_verify() -> None:
     from fa4gen.verify import tolerance
 
-    proof = (ROOT / "docs" / "proof.md").read_text(encoding="utf-8")
+    proof = (ROOT / "docs/how-it-works/proof.md").read_text(encoding="utf-8")
     section = proof.partition("| error | bound |")[2].partition("\n\n")[0]
     listed = [float(factor) for factor in re.findall(r"([\d.]+) \S that of NumPy", section)]
     assert listed == [

@@ -73,7 +73,7 @@ def test_kernels_of_shipped_configs_have_their_type(tmp_path: Path) -> None:
     """And the documents' examples are taken: one run, which reads the whole interface."""
     examples = {
         f"{path.stem.lower()}_{number}.py": match[1]
-        for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+        for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
         for number, match in enumerate(BLOCK.finditer(path.read_text(encoding="utf-8")))
         if "fa4gen." in match[1]
     }

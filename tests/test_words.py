@@ -1,4 +1,4 @@
-"""Words that docs/glossary.md replaces do not come back in code, messages and documents.
+"""Words that the glossary replaces do not come back in code, messages and documents.
 
 A docstring names its subject: one that begins in the middle of a sentence needs the line above it.
 """
@@ -37,7 +37,7 @@ PACKAGES = (
 FILES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-        *(path for path in (ROOT / "docs").glob("*.md") if path.stem != "glossary"),
+        *(path for path in (ROOT / "docs").rglob("*.md") if path.stem != "glossary"),
         *(path for name in PACKAGES for path in (ROOT / "fa4gen" / name).rglob("*.py")),
         *(
             path

@@ -1,4 +1,4 @@
-"""Parts of docs/benchmarks.md: what `fa4gen bench` measured, as tables and pictures.
+"""Tables and pictures of what `fa4gen bench` measured, for docs/measurements/benchmarks.md.
 
 ``docs/update.py`` puts them there.
 """
@@ -34,10 +34,10 @@ def pictures(root: Path) -> dict[str, str]:
 
 def _picture(file: Path) -> Path:
     """Return where the picture of a file of results is, from the root."""
-    return Path("docs", f"{file.stem}.svg")
+    return Path("docs/pictures", f"{file.stem}.svg")
 
 
-def picture_lines(file: Path, text: str, folder: str = "") -> list[str]:
+def picture_lines(file: Path, text: str, folder: str = "pictures/") -> list[str]:
     """Return Markdown that shows the picture of a results file as light or dark as the page."""
     light = Path(_picture(file).name)
     return [

@@ -1,4 +1,4 @@
-"""How well the cost model of products agrees with what was measured; part of docs/tuning.md."""
+"""A table of how well the cost model agrees with measured products, for docs/how-it-works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of docs/gemm.md: matrix products of many shapes beside cuBLAS, from one run.
+"""Tables of products of many shapes and cuBLAS, for docs/measurements/product-shapes.md.
 
 ``docs/update.py`` puts them there.
 """

@@ -5,9 +5,9 @@ python benchmarks/reports/timeline.py CONFIG...
 For every config file the kernel is rendered and compiled (NVRTC or nvcc, no GPU), and in the
 emulator every CTA runs one tile of queries against ``--blocks`` blocks of keys; of a matrix
 product, several tiles of the output, each with so many blocks along k. The picture
-docs/timeline_NAME.svg shows who does what and when in the steady state of the first CTA. The
-figures are printed as JSON: how busy the tensor core is, what every role waits for, how long each
-resource is in use for a block of keys, or for a tile of a product. They are those of a model
+docs/pictures/timeline_NAME.svg shows the roles in the steady state of the first CTA. The figures
+are printed as JSON: how busy the tensor core is, what every role waits for, how long each resource
+is in use for a block of keys, or for a tile of a product. They are those of a model
 (fa4gen/emulator/timeline/costs.py), not measurements.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator import Program, Report
     from fa4gen.verify.family import SteadyWork
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs"
+FOLDER = Path(__file__).resolve().parents[2] / "docs/pictures"
 BLOCKS = 12
 
 

@@ -1,4 +1,4 @@
-"""Parts of docs/tuning.md, from what `fa4gen tune` found; ``docs/update.py`` puts them there."""
+"""Tables of what `fa4gen tune` found, for docs/measurements; ``docs/update.py`` puts them there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ FP8 = RESULTS / "tuned_products_fp8_h200.jsonl"
 RESIDUAL = RESULTS / "tuned_products_residual_h200.jsonl"
 ATTENTION = RESULTS / "tuned_attention_h200.jsonl"
 RANDOM_ATTENTION = RESULTS / "tuned_random_attention_h200.jsonl"
-RANDOM_ATTENTION_SECOND_SEED = RESULTS / "tuned_random_attention_second_seed_h200.jsonl"
 RANDOM_ATTENTION_TILE_HEADS = RESULTS / "tuned_random_attention_tile_heads_h200.jsonl"
 TILE_HEADS = RESULTS / "tuned_attention_tile_heads_h200.jsonl"
 RANDOM_PRODUCTS = RESULTS / "tuned_random_products_h200.jsonl"
@@ -29,26 +28,8 @@ RANDOM_PRODUCTS_CLUSTERS = RESULTS / "tuned_random_products_clusters_h200.jsonl"
 PRODUCTS_SHARED_OPERANDS = RESULTS / "tuned_products_shared_operands_h200.jsonl"
 """From the root: what tune wrote."""
 FEW = 64
-SECTOR, LINE = 16, 64
-"""Elements of bf16 in a sector and in a line of L2."""
-WORST, WORST_OF_SECOND_SEED, WORST_LATER = 6, 10, 12
+WORST, WORST_LATER = 6, 12
 """Drawn problems of the tables."""
-
-
-def product_table(root: Path) -> str:
-    """Return a row for each product, the one furthest behind first."""
-    rows = [
-        (
-            _cross(record["extents"][name] for name in "mnk"),
-            f"{_best_peer(record):.1f}",
-            f"{_us(record):.1f}",
-            f"{_ratio(record):.2f}",
-            _kernel_cell(record),
-            f"{_base_us(record):.1f}",
-        )
-        for record in sorted(_read(root / PRODUCTS), key=_ratio)
-    ]
-    return table(("m x n x k", "`mm`, us", "ours", "ratio", "kernel", "config itself"), rows)
 
 
 def product_summary(root: Path) -> str:
@@ -85,9 +66,7 @@ def attention_table(root: Path) -> str:
     return table(("depth, mask", *words, "mean"), lines)
 
 
-def random_attention_table(
-    root: Path, file: Path = RANDOM_ATTENTION, count: int = WORST, *, with_mean: bool = True
-) -> str:
+def random_attention_table(root: Path, file: Path = RANDOM_ATTENTION) -> str:
     """Return the drawn problems that are furthest behind, and the mean of all."""
     records = sorted(_read(root / file), key=_ratio)
     rows = [
@@ -98,11 +77,10 @@ def random_attention_table(
             f"{_us(record):.1f}",
             f"{_ratio(record):.3f}",
         )
-        for record in records[:count]
+        for record in records[:WORST]
     ]
-    if with_mean:
-        mean = _mean(map(_ratio, records))
-        rows.append((f"all {len(records)}", "geometric mean", "", "", f"{mean:.3f}"))
+    mean = _mean(map(_ratio, records))
+    rows.append((f"all {len(records)}", "geometric mean", "", "", f"{mean:.3f}"))
     return table(("depth, mask", "problem", "fastest peer, us", "ours", "ratio"), rows)
 
 
@@ -123,25 +101,6 @@ def tile_heads_table(root: Path) -> str:
     ]
     heads = ("depth, mask", "problem", "fastest peer, us", "config", "chosen", "which")
     return table((*heads, "ratio of the config", "ratio"), rows)
-
-
-def random_products_table(root: Path) -> str:
-    """Return the drawn products, the one furthest behind first."""
-    rows = []
-    for record in sorted(_read(root / RANDOM_PRODUCTS), key=_ratio):
-        m, n, k = (record["extents"][name] for name in "mnk")
-        rows.append(
-            (
-                _cross((m, n, k)),
-                "in a sector" if k % SECTOR else "in a line" if k % LINE else "with a line",
-                f"{_best_peer(record):.1f}",
-                f"{_us(record):.1f}",
-                f"{_ratio(record):.2f}",
-                _kernel_cell(record),
-            )
-        )
-    header = ("m x n x k", "rows begin", "`mm`, us", "ours", "ratio", "kernel")
-    return table(header, rows)
 
 
 def random_products_over_time_table(root: Path) -> str:

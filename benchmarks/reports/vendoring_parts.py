@@ -1,4 +1,4 @@
-"""Parts of docs/vendoring.md: the interface, and what was measured of the launcher.
+"""The C interface for docs/reference, and figures of the launcher for docs/measurements.
 
 ``docs/update.py`` puts them there.
 """

@@ -41,7 +41,7 @@ STYLES = {
     type=FilePath(path_type=Path),
     required=True,
     metavar="LAUNCH.yaml",
-    help="Grid, block, arguments, seeds and schedules: docs/emulator.md has all keys.",
+    help="Grid, block, arguments, seeds and schedules: docs/reference/emulator.md has all keys.",
 )
 @click.option(
     "--seeds", type=click.IntRange(min=1), metavar="N", help="Run the seeds 0 to N-1 instead."
@@ -106,7 +106,7 @@ def command(
     PTX is a file for sm_90 to sm_103, from any compiler. Ends with status 0 when no run has an
     error, every run was checked to its end and every array holds what is expected; with 1
     otherwise; with 2 for what cannot be run. Findings of severity isa and review do not fail a
-    run unless --strict is given: docs/emulator.md says what they mean.
+    run unless --strict is given: docs/reference/emulator.md says what they mean.
     """
     from fa4gen.verify.blas import use_one_blas_thread
 

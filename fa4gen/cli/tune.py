@@ -41,7 +41,7 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
     "--shapes",
     type=FilePath(path_type=Path),
     metavar="FILE",
-    help="Problems to tune for, as YAML or CSV: see docs/tuning.md.",
+    help="Problems to tune for, as YAML or CSV: see docs/guide/tuning.md.",
 )
 @click.option(
     "--problem",

@@ -13,8 +13,9 @@ import pytest
 from fa4gen.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENT = (ROOT / "docs" / "emulator.md").read_text(encoding="utf-8")
-BLOCKS = dict(re.findall(r"^```(\w+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL))
+GUIDE = (ROOT / "docs/guide/emulate.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs/reference/emulator.md").read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"^```(\w+)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL))
 COMMAND = BLOCKS["sh"].split()[1:]
 
 
@@ -323,8 +324,8 @@ def test_the_document_knows_all_keys_kinds_and_schedules() -> None:
     from fa4gen.emulator import SCHEDULES
     from fa4gen.emulator.launch_file.model import ARGUMENT_KINDS, LaunchFile
 
-    keys = set(re.findall(r"`(\w+)`", DOCUMENT))
+    keys = set(re.findall(r"`(\w+)`", REFERENCE))
     assert set(LaunchFile.model_fields) <= keys
     assert set(SCHEDULES) <= keys
     for kind in ARGUMENT_KINDS:
-        assert f"`{{{kind}: " in DOCUMENT
+        assert f"`{{{kind}: " in REFERENCE

@@ -47,7 +47,7 @@ def judge_runs(
 
     right    the outputs by name, in float64
     bounds   how far each may be off: relative Frobenius error
-    known    kinds of findings below an error that docs/emulator_findings.md lists
+    known    kinds of findings below an error that docs/measurements/emulator-findings.md lists
     defects  kinds of errors that it lists for this kernel
     right_under  the schedules under which the outputs have to be right in spite of them
 

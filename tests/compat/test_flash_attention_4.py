@@ -11,7 +11,7 @@ from tests.compat.references import attention, gradients
 
 pytestmark = pytest.mark.compat
 
-# what docs/emulator_findings.md lists
+# what docs/measurements/emulator-findings.md lists
 KNOWN = {
     "sm_90a": {"illegal-instruction"},
     "sm_100a": {

@@ -96,7 +96,8 @@ def random(*shape: int, seed: int) -> NDArray[Any]:
     return np.random.default_rng(seed).normal(size=shape).astype(ml_dtypes.bfloat16)
 
 
-# What docs/emulator_findings.md lists: below errors, and errors with and without roles for warps.
+# What docs/measurements/emulator-findings.md lists: below errors, and errors with and without
+# roles for warps.
 # Tensor memory is freed early, by a warp that waits for nobody: with roles there is nothing left to
 # work on, without there is where no warp is slow. Copying warps that are slow wait for ever.
 KNOWN = {

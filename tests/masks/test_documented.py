@@ -1,4 +1,4 @@
-"""The table of conditions in docs/configuration.md: each is accepted and means what is said."""
+"""The conditions in docs/reference/masks-and-scores.md: each is accepted and means what is said."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from fa4gen.masks import mask_of
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/masks-and-scores.md"
 SECTION = PAGE.read_text(encoding="utf-8").partition("### Conditions")[2].partition("\n## ")[0]
 TABLE = dict(re.findall(r'^\| ([^|`]+) \| `"([^"]+)"` \|$', SECTION, re.MULTILINE))
 MEANT = {

@@ -14,12 +14,15 @@ from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.verify.reference import AttentionProblem, exact_attention
 
-PAGE = Path(__file__).parents[2] / "docs" / "flex_attention.md"
+PAGES = [
+    (Path(__file__).parents[2] / "docs/guide" / name).read_text(encoding="utf-8")
+    for name in ("recipes-masks.md", "recipes-scores.md")
+]
 SECTION = re.compile(
     r"^## (?P<title>[^\n]+)\n\n```python\n(?P<python>.*?)```\n\n```yaml\n(?P<yaml>.*?)```",
     re.MULTILINE | re.DOTALL,
 )
-VARIANTS = {match["title"]: match for match in SECTION.finditer(PAGE.read_text(encoding="utf-8"))}
+VARIANTS = {match["title"]: match for match in SECTION.finditer("".join(PAGES))}
 BASE = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 64}
 BATCH, HEADS, KEY_HEADS, ROWS, DEPTH = 2, 4, 2, 40, 64
 
@@ -61,7 +64,7 @@ def functions(title: str, torch, arrays):
 
 def test_there_are_at_least_ten() -> None:
     assert len(VARIANTS) >= 10
-    page, _ = PAGE.read_text(encoding="utf-8").split("## By name")
+    page = "".join(PAGES)
     assert page.count("```yaml") == page.count("```python") == len(VARIANTS)
 
 

@@ -1,4 +1,4 @@
-"""The table of known bug classes in docs/emulator_mutations.md."""
+"""The table of known bug classes in docs/measurements/bug-classes.md."""
 
 from __future__ import annotations
 

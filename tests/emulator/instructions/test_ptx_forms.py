@@ -31,7 +31,7 @@ ENTRY = """.version 9.0
 }}
 """
 _LEAST_WORDS = 5
-DOCUMENT = Path(__file__).parents[3] / "docs" / "emulator.md"
+DOCUMENT = Path(__file__).parents[3] / "docs/how-it-works/emulator.md"
 
 
 def answer(target: str, form: str) -> str:

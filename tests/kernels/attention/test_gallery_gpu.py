@@ -1,4 +1,4 @@
-"""On a GPU: the variants of docs/flex_attention.md, each computed as its config says in float64."""
+"""On a GPU: the variants of docs/guide/recipes-*.md, each compared with its config in float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs that docs/vendoring.md shows of the adapters: their functions are there."""
+"""The programs in docs/guide/vendored-adapters.md: the adapters have their functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.vendoring.adapters.folders import adapter_files
 
-DOCUMENT = Path(__file__).parents[3] / "docs/vendoring.md"
+DOCUMENT = Path(__file__).parents[3] / "docs/guide/vendored-adapters.md"
 PROGRAMS = re.findall(r"^```py\n(.*?)^```$", DOCUMENT.read_text(encoding="utf-8"), re.M | re.S)
 FILES = {
     "acme": "adapters/python/acme.py",

@@ -1,6 +1,6 @@
 """The document's counts, of one CTA's arrivals, in the kernel of depth 512: the errors.
 
-``docs/depth512_counts.md`` quotes the report; run with ``-s`` to see it whole.
+``docs/how-it-works/attention-blackwell-512.md`` quotes the report; run with ``-s`` to see it whole.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.kernels.source_mutation import ptx_of, verify
 if TYPE_CHECKING:
     from fa4gen.emulator import Report
 
-PAGE = Path(__file__).parents[4] / "docs" / "depth512_counts.md"
+PAGE = Path(__file__).parents[4] / "docs/how-it-works/attention-blackwell-512.md"
 CASE = "scale/1"  # 100 rows, 150 keys: a block, and both CTAs have rows
 SEED = 0
 QUOTED = re.compile(r"^error: ([\w-]+) at [^,]+, (\w+) \(CTA (\d)[^)]*\): (.*)$", re.MULTILINE)
