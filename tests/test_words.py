@@ -64,7 +64,9 @@ def found(text: str) -> list[str]:
     ]
 
 
-CLEAN = ("emulator",)
+CLEAN = (
+    "bench", "emulator", "epilogues", "key_sources", "masks", "scales", "scores", "sweep", "tune",
+)  # fmt: skip
 """Rooms of fa4gen/ without fragments for docstrings."""
 FRAGMENTS = {
     r"Of\b": "name the thing: 'The number of ...'",

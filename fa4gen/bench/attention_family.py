@@ -1,4 +1,4 @@
-"""What bench knows of attention forward: see ``family``."""
+"""The bench of attention forward: see ``family``."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class AttentionFamily:
     }
 
     def parse_sizes(self, text: str) -> tuple[int | batches.Batch, ...]:
-        """See Family."""
+        """Parse ``--sizes``: numbers of rows and batches."""
         return workload.parse_sizes(text)
 
     def find_peers(self, fa3: Path | None) -> Peers:
-        """See Family."""
+        """Return the peers of this machine, among them the read floor."""
         from dataclasses import replace
 
         from fa4gen.bench.peers import find_peers
@@ -52,14 +52,14 @@ class AttentionFamily:
     def make_timer(
         self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
     ) -> KernelTimer:
-        """See Family."""
+        """Return a timer for attention kernels."""
         from fa4gen.bench.run import Bench
 
         del kernels  # each is compared with its peers only
         return Bench(options, peers.found)
 
     def describe(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
+        """Describe types, depth, mask and further features of a config, for its table's title."""
         words = [facts["dtype"], f"depth {facts['depth']}", workload.mask_word(facts)]
         if facts.get("value_depth", facts["depth"]) != facts["depth"]:
             words[1] += f" and {facts['value_depth']}"
@@ -78,27 +78,27 @@ class AttentionFamily:
         return ", ".join(words)
 
     def panel(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
+        """Return the title of a config's panel in a picture."""
         mask = workload.mask_word(facts)
         return f"{facts['dtype']}, {'no mask' if mask == 'none' else mask}"
 
     def line(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
+        """Return the label of a config's line in its panel."""
         return f"depth {facts['depth']}"
 
     def size_word(self, size: Mapping[str, Any]) -> str:
-        """See Family."""
+        """Return a size of the JSON file in the form of ``--sizes``."""
         return str(size.get("word", workload.size_word(size["rows"])))
 
     def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
-        """See Family."""
+        """Describe the conditions that all sizes share, for a picture."""
         if not {"tokens", "columns"} <= protocol.keys():
             return ("Random data, cold L2",)
         tokens, columns = protocol["tokens"], protocol["columns"]
         return (f"Batch x rows = {tokens}, heads x depth = {columns}, random data",)
 
     def small_tensors(self, plan: AttentionPlan, zeros: Zeros) -> dict[str, Any]:
-        """See Family."""
+        """Return a launcher's arguments for a problem of a single tile."""
         rows = SMALL_ROWS
         return {
             "query": zeros((1, rows, 1, plan.depth), plan.dtype),
@@ -109,7 +109,7 @@ class AttentionFamily:
         }
 
     def peer_tensors(self, plan: AttentionPlan, operands: Sequence[Any]) -> dict[str, Any]:
-        """See Family: query, key and value are given, the outputs are made."""
+        """Return the vendored launcher's arguments: given query, key and value; new outputs."""
         from fa4gen.runtime import arrays
         from fa4gen.runtime.arguments import DTYPE_NAMES
 

@@ -1,4 +1,4 @@
-"""What bench needs to know about a kernel family; the registry of designs names the object."""
+"""The interface of bench to a kernel family; the registry of designs names the object."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class KernelTimer(Protocol):
 
 
 class Family(Protocol):
-    """What is timed for a family of kernels, with which peers, and how it is reported."""
+    """The sizes, the peers and the report of a family's benchmarks."""
 
     @property
     def name(self) -> str:
@@ -40,11 +40,11 @@ class Family(Protocol):
 
     @property
     def title(self) -> str:
-        """What is timed, for the head of a picture."""
+        """The subject of the figures, for the head of a picture."""
 
     @property
     def default_sizes(self) -> str:
-        """What ``--sizes`` is when it is not given."""
+        """The default of ``--sizes``."""
 
     @property
     def size_columns(self) -> tuple[str, ...]:
@@ -74,19 +74,19 @@ class Family(Protocol):
         """Return a timer for ``kernels``: it may compare one with another."""
 
     def describe(self, facts: Mapping[str, Any]) -> str:
-        """Describe what a config computes, for the title of its table."""
+        """Describe the function of a config, for the title of its table."""
 
     def panel(self, facts: Mapping[str, Any]) -> str:
         """Return the title of the panel of a picture that a config belongs in."""
 
     def line(self, facts: Mapping[str, Any]) -> str:
-        """Return what a config's line is called in that panel."""
+        """Return the label of a config's line in that panel."""
 
     def size_word(self, size: Mapping[str, Any]) -> str:
         """Return a size of the JSON file in a word, as ``--sizes`` takes it."""
 
     def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
-        """Describe what all sizes share, for a picture; ``protocol`` is the JSON file's."""
+        """Describe the conditions of all sizes, for a picture, by the JSON file's ``protocol``."""
 
     def small_tensors(self, plan: Any, zeros: Zeros) -> dict[str, Any]:
         """Return the arguments of a launcher, by name, for a problem of a single tile."""

@@ -1,4 +1,4 @@
-"""What bench knows of matrix products: see ``family``."""
+"""The bench of matrix products: see ``family``."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class GemmFamily:
     protocol: Mapping[str, Any] = gemm_workload.PROTOCOL
 
     def parse_sizes(self, text: str) -> tuple[gemm_workload.GemmWorkload, ...]:
-        """See Family."""
+        """Parse ``--sizes``: shapes of matrix products."""
         return gemm_workload.parse_sizes(text)
 
     def find_peers(self, fa3: Path | None) -> Peers:
-        """See Family."""
+        """Return the peers of this machine: cuBLAS by PyTorch."""
         from fa4gen.bench.gemm_peers import find_gemm_peers
 
         del fa3  # has_fa3 is false
@@ -44,7 +44,7 @@ class GemmFamily:
     def make_timer(
         self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
     ) -> KernelTimer:
-        """See Family."""
+        """Return a timer for matrix products."""
         from fa4gen.bench.gemm_run import GemmBench
 
         others: list[tuple[Any, CompiledKernel]] = [
@@ -53,28 +53,28 @@ class GemmFamily:
         return GemmBench(options, peers.found, others)
 
     def describe(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
+        """Describe the function of a config, for the title of its table."""
         return gemm_workload.problem_words(facts)
 
     def panel(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
+        """Return the type as the title of a panel."""
         return str(facts["dtype"])
 
     def line(self, facts: Mapping[str, Any]) -> str:
-        """See Family."""
+        """Return the config's function without its type, as the label of a line."""
         return gemm_workload.problem_words(facts).removeprefix(f"{facts['dtype']}, ")
 
     def size_word(self, size: Mapping[str, Any]) -> str:
-        """See Family."""
+        """Return a size of the JSON file in the form of ``--sizes``."""
         return str(size["word"])
 
     def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
-        """See Family."""
+        """Describe the conditions that all sizes share, for a picture."""
         del protocol
         return ("Random data, cold L2",)
 
     def small_tensors(self, plan: GemmPlan, zeros: Zeros) -> dict[str, Any]:
-        """See Family."""
+        """Return a launcher's arguments for a problem of a single tile."""
         square = (SMALL_ROWS, SMALL_ROWS)
         a, b = (zeros(square, plan.dtype) for _ in range(2))
         c_shape = plan.c.extents(*square)
@@ -86,7 +86,7 @@ class GemmFamily:
         }
 
     def peer_tensors(self, plan: GemmPlan, operands: Sequence[Any]) -> dict[str, Any]:
-        """See Family: the operands are GemmArrays."""
+        """Return the vendored launcher's arguments from operands, which are GemmArrays."""
         del plan
         return {name: getattr(operands[0], name) for name in ("a", "b", "c", "out")}
 

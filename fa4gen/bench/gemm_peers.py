@@ -60,10 +60,10 @@ class GemmPeer(Protocol):
     def prepare(
         self, plan: GemmPlan, arrays: GemmArrays, *, alpha: float, beta: float
     ) -> Callable[[], Any]:
-        """Return a function that computes what our kernel does and returns the output.
+        """Return a function with the result of our kernel, which returns the output.
 
-        It may write ``arrays.out`` and nothing else of ``arrays``. Raises LeftOutError for what the
-        peer cannot do.
+        It may write ``arrays.out`` and nothing else of ``arrays``. Raises LeftOutError for a
+        product that the peer does not support.
         """
 
 
@@ -82,17 +82,17 @@ class CublasPeer:
     name: str = "cublas"
 
     def suits(self, plan: GemmPlan) -> bool:  # noqa: ARG002
-        """See GemmPeer."""
+        """Return True: it is a peer of every kernel."""
         return True
 
     def label(self, plan: GemmPlan) -> str:
-        """See GemmPeer."""
+        """Return its name, with the activation for which it needs a second kernel."""
         return _with_activation(self.name, plan)
 
     def prepare(
         self, plan: GemmPlan, arrays: GemmArrays, *, alpha: float, beta: float
     ) -> Callable[[], Any]:
-        """See GemmPeer."""
+        """Return a function that computes the product into an output of its own."""
         activate = _activation(plan)
         if plan.dtype == "fp8_e4m3":
             product = _scaled_product(plan, arrays, alpha, beta)
@@ -108,17 +108,17 @@ class InPlacePeer:
     name: str = "cublas in place"
 
     def suits(self, plan: GemmPlan) -> bool:
-        """See GemmPeer."""
+        """Whether the kernel has a residual of the output's shape, and no fp8."""
         return plan.c.is_matrix and plan.dtype != "fp8_e4m3"
 
     def label(self, plan: GemmPlan) -> str:
-        """See GemmPeer."""
+        """Return its name, with the activation for which it needs a second kernel."""
         return _with_activation(self.name, plan)
 
     def prepare(
         self, plan: GemmPlan, arrays: GemmArrays, *, alpha: float, beta: float
     ) -> Callable[[], Any]:
-        """See GemmPeer. Only the first call adds C; later ones add the previous output."""
+        """Return a function that adds to a copy of C in place: later calls add their output."""
         activate = _activation(plan)
         own = arrays.c.clone()  # ours needs C as it is
         product = _product(plan, GemmArrays(arrays.a, arrays.b, own, own), alpha, beta)
@@ -179,7 +179,7 @@ def _with_activation(name: str, plan: GemmPlan) -> str:
 
 
 def _activation(plan: GemmPlan) -> Callable[[Any], Any] | None:
-    """Return PyTorch's kernel for the activation, in place where there is one."""
+    """Return PyTorch's kernel for the activation, in place if possible."""
     if plan.activation is None:
         return None
     word = _activation_word(plan)

@@ -33,7 +33,7 @@ WRONG = 1e-2
 
 Rounding to bf16 alone is 0.0017."""
 CHECKED_ROWS = 64
-"""So many of the first and of the last rows are compared with float64."""
+"""The number of first and of last rows that are compared with float64."""
 POOL = (1 << 24) + 43
 """Random numbers that are made; larger arrays repeat them. It divides no extent, so that rows and
 tiles still differ."""
@@ -88,7 +88,7 @@ class GemmBench:
     ) -> ConfigResult:
         """Time one kernel at every size.
 
-        Raises Fa4genError for a kernel whose output is wrong: its speed would mean nothing.
+        Raises Fa4genError for a kernel with a wrong output: its speed would mean nothing.
         """
         from fa4gen.runtime.gemm import GemmKernel
 
@@ -110,10 +110,10 @@ class GemmBench:
     def prepare(
         self, kernels: Sequence[tuple[GemmPlan, CompiledKernel]], workload: GemmWorkload
     ) -> tuple[dict[str, Callable[[], Any]], dict[str, Callable[[], Any]], dict[str, str]]:
-        """Return calls of kernels that compute the same, by name, and of their peers.
+        """Return calls of kernels of one function, by name, and of their peers.
 
-        All work on the same random inputs. The third result says who was left out, and why: kernels
-        whose output is wrong among them.
+        All work on the same random inputs. The third result has the kernels and peers that were
+        left out, with the reason, such as a wrong output.
         """
         from fa4gen.runtime.gemm import GemmKernel
 

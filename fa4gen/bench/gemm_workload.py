@@ -1,4 +1,4 @@
-"""What is timed of a matrix product: its sizes, its factors, how much data."""
+"""The workload of a matrix product: its sizes, its factors, its bytes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GemmWorkload:
 
     @property
     def lead(self) -> tuple[int, ...]:
-        """Extents in front of a matrix: none where there is but one."""
+        """The extents in front of a matrix: none for a single one."""
         return (self.batch,) if self.batch > 1 else ()
 
     @property
@@ -99,7 +99,7 @@ def _parse_size(word: str) -> GemmWorkload:
 
 
 def problem_words(facts: Mapping[str, Any]) -> str:
-    """Say what a kernel computes: types, layout where it is not that of a linear layer, C."""
+    """Describe a kernel's function: types, layout unless it is that of a linear layer, C."""
     words = [facts["dtype"]]
     if facts["out_dtype"] != facts["dtype"]:
         words.append(f"{facts['out_dtype']} out")

@@ -1,4 +1,4 @@
-"""How long one launch occupies the host: by ``fa4gen.load``, and by the vendored C launcher.
+"""The host's time for one launch: by ``fa4gen.load``, and by the vendored C launcher.
 
 The problem is so small, and a sample so short, that the stream's queue never fills; calls of the C
 launcher are looped in C.

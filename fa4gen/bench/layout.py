@@ -1,4 +1,4 @@
-"""How a kernel takes a batch: the shapes of its tensors, and the tables of its call."""
+"""The batch in a kernel's form: the shapes of its tensors, and the tables of its call."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Layout:
 def lay_out(plan: AttentionPlan, workload: Workload, seed: int = 0) -> Layout:
     """Arrange ``workload`` for a kernel; pages are in an order drawn with ``seed``.
 
-    Raises ConfigError for a batch that the kernel does not take.
+    Raises ConfigError for a batch that the kernel does not support.
     """
     import numpy as np
 
@@ -93,7 +93,7 @@ def lay_out(plan: AttentionPlan, workload: Workload, seed: int = 0) -> Layout:
 
 
 def cache_scales(plan: AttentionPlan, layout: Layout) -> dict[str, Any]:
-    """Return scales of 1 for keys and values of fp8 beside another query, by argument.
+    """Return scales of 1 for fp8 keys and values with a query of another type, by argument.
 
     One for each sequence, or page, and key head: reading them takes time, too.
     """

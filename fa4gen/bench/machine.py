@@ -1,4 +1,4 @@
-"""What the figures were measured with: the GPU, the driver, the libraries."""
+"""The machine of the figures: the GPU, the driver, the libraries."""
 
 from __future__ import annotations
 

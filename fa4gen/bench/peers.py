@@ -29,7 +29,7 @@ WIDEST_FLASH = 256
 
 @dataclass(frozen=True)
 class Sequences:
-    """What says which rows are whose, where sequences differ or keys are in pages."""
+    """The tensors that divide rows into sequences, where these differ or keys are in pages."""
 
     longest_query: int
     longest_key: int
@@ -38,7 +38,7 @@ class Sequences:
 
 
 class LeftOutError(Exception):
-    """A peer does not support what is to be timed; the message says what."""
+    """An error for a peer that does not support the problem; the message has the reason."""
 
 
 class Peer(Protocol):
@@ -56,11 +56,11 @@ class Peer(Protocol):
         value: Any,
         sequences: Sequences | None = None,
     ) -> Callable[[], Any]:
-        """Return a function that computes what our kernel does, with the default softmax scale.
+        """Return a function with the result of our kernel, with the default softmax scale.
 
-        Tensors are torch's, (batch, rows, heads, depth), and so is what the function returns; with
-        ``sequences`` they are laid out as our kernel takes them.
-        Raises LeftOutError for what the peer cannot do.
+        Tensors are torch's, (batch, rows, heads, depth), and so is the function's result; with
+        ``sequences`` they are laid out as our kernel takes them. Raises LeftOutError for a problem
+        that the peer does not support.
         """
 
 
@@ -128,7 +128,7 @@ class SdpaPeer:
         value: Any,
         sequences: Sequences | None = None,
     ) -> Callable[[], Any]:
-        """See Peer."""
+        """Return a call of PyTorch's operator."""
         if sequences is not None:
             raise LeftOutError("it is not timed with lengths of sequences or pages")
         if plan.depth not in self.depths:
@@ -174,7 +174,7 @@ class Fa3Peer:
         value: Any,
         sequences: Sequences | None = None,
     ) -> Callable[[], Any]:
-        """See Peer."""
+        """Return a call of FlashAttention-3."""
         if plan.sinks:
             raise LeftOutError("it has no sinks")
         options: dict[str, Any] = {"is_causal": isinstance(plan.mask, Causal)}
@@ -201,7 +201,7 @@ class Fa3Peer:
         return run
 
     def _of_sequences(self, sequences: Sequences) -> dict[str, Any]:
-        """Return the operator's arguments that say which rows are whose."""
+        """Return the operator's arguments that divide the rows into sequences."""
         names = {
             "query_offsets": ("cu_seqlens_q", "max_seqlen_q", sequences.longest_query),
             "key_offsets": ("cu_seqlens_k", "max_seqlen_k", sequences.longest_key),

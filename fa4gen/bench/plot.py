@@ -1,6 +1,6 @@
 """Results as a picture: the ratio to the fastest peer over the size, a line for each config.
 
-It is drawn from what `--json` writes, so that kept results can be drawn again.
+It is drawn from the file of `--json`, so that kept results can be drawn again.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ def check_plot(path: Path) -> None:
 
 
 def dark_path(path: Path) -> Path:
-    """Return where the picture for dark pages goes: ``p_dark.svg`` beside ``p.svg``."""
+    """Return the path of the picture for dark pages: ``p_dark.svg`` next to ``p.svg``."""
     return path.with_name(f"{path.stem}_dark{path.suffix}")
 
 
 def draw_plot(document: Mapping[str, Any], path: Path) -> None:
     """Draw results into ``path`` and, for dark pages, into ``dark_path(path)``.
 
-    ``document`` is what `--json` writes. Raises ConfigError where it holds no measurement.
+    ``document`` is the contents of the file of `--json`. Raises ConfigError where it holds no
+    measurement.
     """
     from fa4gen.render.write import write_text
 
@@ -131,6 +132,6 @@ def _best_peer(size: Mapping[str, Any]) -> str:
 
 
 def peer_title(peer: str) -> str:
-    """Return what a reader calls a peer; ``cublas + relu`` is cuBLAS with its second kernel."""
+    """Return a peer's name for readers; ``cublas + relu`` is cuBLAS with its second kernel."""
     name, plus, activation = peer.partition(" + ")
     return PEER_TITLES.get(name, name) + plus + activation

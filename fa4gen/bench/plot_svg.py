@@ -79,7 +79,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels that share both axes. ``reference`` is the value at which a stronger line is drawn."""
+    """Panels that share both axes. At the value ``reference`` a stronger line is drawn."""
 
     title: str
     subtitle: str
@@ -88,9 +88,9 @@ class Picture:
     panels: tuple[Panel, ...]
     reference: float | None
     legend: str = ""
-    """What the kinds of points are."""
+    """The kinds of points."""
     remark: str = ""
-    """What the legend ends with."""
+    """The end of the legend."""
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -138,7 +138,7 @@ def scale_of(values: Sequence[float]) -> Scale:
 def spread(places: Sequence[float], distance: float, low: float, high: float) -> list[float]:
     """Return places at least ``distance`` apart, in the order of ``places`` and close to them.
 
-    All are from ``low`` to ``high`` where there is room for it.
+    All are from ``low`` to ``high`` if there is room.
     """
     order = sorted(range(len(places)), key=lambda i: places[i])
     groups: list[tuple[float, int]] = []  # the first place and the number of each run
@@ -235,7 +235,7 @@ def _panel(
 
 
 def _upright(ticks: Sequence[str], width: float) -> float:
-    """Return the room that ticks need to stand upright, where they do not fit beside each other."""
+    """Return the room that upright ticks need, where they do not fit next to each other."""
     longest = max(map(len, ticks)) * _LETTER
     return float(longest) if longest > (width - 24) / max(1, len(ticks) - 1) else 0.0
 

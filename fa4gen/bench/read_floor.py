@@ -1,7 +1,7 @@
-"""The read floor: a kernel that only reads as many bytes as ours has to (read_floor.cu).
+"""The read floor: the time of a kernel that only reads the bytes of ours (read_floor.cu).
 
-What computes on them as well cannot be faster, so that the share of the floor says how much of the
-memory's speed a kernel reaches.
+A kernel that also computes on them cannot be faster, so the share of the floor is the share of the
+memory's speed that a kernel reaches.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ReadFloor:
 
 
 def unit_of(arch: str) -> Unit:
-    """Return what to compile for an architecture."""
+    """Return the unit to compile for an architecture."""
     source = (files("fa4gen.bench") / "read_floor.cu").read_text(encoding="utf-8")
     return Unit("read_floor", source, {}, arch)
 

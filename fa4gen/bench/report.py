@@ -86,7 +86,7 @@ def host_table(results: Iterable[ConfigResult]) -> Table | None:
 
 
 def residual_table(results: Iterable[ConfigResult]) -> Table | None:
-    """Return what the residual costs by config and size; None where that was not measured."""
+    """Return the cost of the residual by config and size; None where that was not timed."""
     costs = residual_costs(results)
     if not costs:
         return None

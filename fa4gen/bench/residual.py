@@ -1,4 +1,4 @@
-"""What the residual costs: the same product without C is timed in the same rounds."""
+"""The cost of the residual: the same product without C is timed in the same rounds."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def residual_costs(results: Iterable[ConfigResult]) -> tuple[ResidualCost, ...]:
 
 
 def most_alike(facts: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> int | None:
-    """Return which of ``others`` to compare a config with: its place, by their facts.
+    """Return the index of the config among ``others`` to compare a config with, by their facts.
 
-    It computes the same as the config of ``facts`` but has no residual, and shares most of the
-    other facts, tiles above all; the first of equals. None for a config that has no residual
-    itself, and where there is no such other.
+    It has the function of the config of ``facts`` without the residual, and shares most of the
+    other facts, tiles above all; the first of equals. None for a config without a residual, and
+    where none compares.
     """
     if not residual_of(facts["residual"]).exists:
         return None

@@ -1,4 +1,4 @@
-"""What was measured, and what is derived from it: TFLOP/s, ratios, geometric means."""
+"""The results of bench: times, and their TFLOP/s, ratios and geometric means."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.workload import size_word
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +54,7 @@ class Series:
 
     @property
     def median_ms(self) -> float:
-        """The median of the rounds' medians: what is reported."""
+        """The median of the rounds' medians: the reported time."""
         return statistics.median(self.medians_ms)
 
     @property
@@ -64,7 +65,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class SizeFigures(ABC):
-    """What was measured at one size, for any family; subclasses define the size."""
+    """The figures of one size, for any family; subclasses define the size."""
 
     flop: float
     ours: Series
@@ -86,24 +87,24 @@ class SizeFigures(ABC):
     @property
     @abstractmethod
     def extents(self) -> Mapping[str, Any]:
-        """What the size is, for the JSON file."""
+        """The size's extents, for the JSON file."""
 
     @property
     @abstractmethod
     def cells(self) -> tuple[str, ...]:
-        """The same for a table, as many as the family has columns for it."""
+        """The size's cells of a table, one for each column of the family."""
 
     def tflops(self, series: Series) -> float:
         """Convert a time at this size into TFLOP/s."""
         return self.flop / series.median_ms / 1e9
 
     def gb_per_s(self, series: Series) -> float:
-        """Convert a time at this size into GB/s of what has to be read."""
+        """Convert a time at this size into GB/s of the bytes that have to be read."""
         return self.read_bytes / series.median_ms / 1e6
 
     @property
     def unit(self) -> str:
-        """Of speeds."""
+        """The unit of speeds."""
         return "GB/s" if self.read_bytes else "TFLOP/s"
 
     def speed(self, series: Series) -> float:
@@ -126,34 +127,34 @@ class SizeFigures(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class SizeResult(SizeFigures):
-    """What was measured for attention at one size."""
+    """The figures of attention at one size."""
 
     rows: int
     """Query rows of the longest sequence."""
     batch: int
     heads: int
     named: Mapping[str, Any] = field(default_factory=dict)
-    """Of a batch: its word, tokens, most keys and key heads."""
+    """The facts of a batch: its word, tokens, most keys and key heads."""
 
     @property
+    @override
     def word(self) -> str:
-        """See SizeFigures."""
         return str(self.named.get("word", size_word(self.rows)))
 
     @property
+    @override
     def extents(self) -> Mapping[str, Any]:
-        """See SizeFigures."""
         return {"rows": self.rows, "batch": self.batch, "heads": self.heads, **self.named}
 
     @property
+    @override
     def cells(self) -> tuple[str, ...]:
-        """See SizeFigures."""
         return self.word, str(self.batch)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GemmSizeResult(SizeFigures):
-    """What was measured for a matrix product at one size."""
+    """The figures of a matrix product at one size."""
 
     size: GemmWorkload
     without: tuple[str, Series] | None = None
@@ -161,27 +162,27 @@ class GemmSizeResult(SizeFigures):
     rounds."""
 
     @property
+    @override
     def word(self) -> str:
-        """See SizeFigures."""
         return self.size.word
 
     @property
+    @override
     def extents(self) -> Mapping[str, Any]:
-        """See SizeFigures."""
         size = self.size
         batch = {"batch": size.batch} if size.batch > 1 else {}
         return {"word": size.word, **batch, "m": size.m, "n": size.n, "k": size.k}
 
     @property
+    @override
     def cells(self) -> tuple[str, ...]:
-        """See SizeFigures."""
         batch = f"{self.size.batch} x " if self.size.batch > 1 else ""
         return f"{batch}{self.size.m}", str(self.size.n), str(self.size.k)
 
 
 @dataclass(frozen=True)
 class ConfigResult:
-    """What was measured for one config."""
+    """The figures of one config."""
 
     config: str
     name: str
@@ -193,7 +194,7 @@ class ConfigResult:
     family: str = field(kw_only=True)
     """The config key ``kernel``."""
     host_us: HostTimes | None = None
-    """Where the vendored launcher was timed, too."""
+    """The host's times, if the vendored launcher was timed, too."""
 
     @property
     def peer_names(self) -> tuple[str, ...]:

@@ -50,11 +50,11 @@ kernels are 0.6 from the exact result, and 0.85 from each other."""
 
 @dataclass(frozen=True)
 class BenchOptions:
-    """What to time and how."""
+    """The kernels and sizes to time, and the way of timing."""
 
     sizes: tuple[Any, ...]
-    """What the family's parse_sizes returns: numbers of rows and batches, or GemmWorkloads. None
-    of attention: by kernel."""
+    """The sizes by the family's parse_sizes: numbers of rows and batches, or GemmWorkloads. None
+    for attention: chosen by kernel."""
     rounds: int = 3
     seed: int = 0
     protocol: TimingProtocol = field(default_factory=TimingProtocol)
@@ -76,7 +76,7 @@ class Bench:
     ) -> ConfigResult:
         """Time one kernel at every size.
 
-        Raises Fa4genError for a kernel whose output is wrong: its speed would mean nothing.
+        Raises Fa4genError for a kernel with a wrong output: its speed would mean nothing.
         """
         from fa4gen.runtime.attention import AttentionKernel
 
@@ -93,10 +93,11 @@ class Bench:
     def prepare(
         self, kernels: Sequence[tuple[AttentionPlan, CompiledKernel]], size: Batch
     ) -> tuple[dict[str, Callable[[], Any]], dict[str, Callable[[], Any]], dict[str, str]]:
-        """Return calls of kernels that compute the same, by name, and of their peers.
+        """Return calls of kernels of one function, by name, and of their peers.
 
-        All work on the same random inputs, of tensors without tables of lengths or pages. The
-        third result says who was left out, and why: kernels whose output is wrong among them.
+        All work on the same random inputs, of tensors without tables of lengths or pages. The third
+        result has the kernels and peers that were left out, with the reason, such as a wrong
+        output.
         """
         from fa4gen.runtime.attention import AttentionKernel
 
@@ -307,7 +308,7 @@ def _types(plan: AttentionPlan) -> tuple[str, str, str]:
 
 
 def _viewed(bits: Any, dtype: str) -> Any:
-    """Return bit patterns as what a launcher takes."""
+    """Return bit patterns in the type that a launcher takes."""
     return bits.view(BITS_ACCEPTED.get(dtype) or numpy_dtype(dtype))
 
 
@@ -317,7 +318,7 @@ def _poisoned(shape: tuple[int, ...], dtype: str) -> Any:
 
 
 def named_extents(workload: Workload) -> dict[str, Any]:
-    """Return what a batch is beside its sequences, heads and rows; nothing for a number of rows."""
+    """Return the extents of a batch other than sequences, heads and rows; none for a row count."""
     if not workload.name:
         return {}
     return {
@@ -362,7 +363,7 @@ def own_facts(plan: KernelPlan, names: Sequence[str]) -> dict[str, Any]:
 
 
 def make_series(timings: Sequence[Timing]) -> Series:
-    """Reduce each round to what is reported."""
+    """Reduce each round to the reported figures."""
     return Series(
         tuple(timing.median_ms for timing in timings), tuple(timing.spread for timing in timings)
     )

@@ -1,7 +1,7 @@
-"""The vendored C launcher beside ours: the same kernels through the code that users take away.
+"""The vendored C launcher next to ours: the kernels through the code that users take away.
 
-It launches what it prepared once, which is how its kernel time is compared. How long a launch keeps
-the host is measured apart: ``host_time``.
+For kernel times it launches a call prepared once. The host's time of a launch is measured apart:
+``host_time``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class VendoredLibrary:
     ) -> None:
         """Build everything below ``folder``, which exists.
 
-        Raises what compiling kernels raises, and MissingCapabilityError without a C compiler.
+        Raises the errors of compiling kernels, and MissingCapabilityError without a C compiler.
         """
         kernels = build_kernels(configs, PREFIX, settings=settings)
         for name, text in folder_files(Request(PREFIX), kernels).items():
@@ -163,17 +163,17 @@ class VendoredPeer:
     name: str = VENDORED
 
     def suits(self, plan: GemmPlan) -> bool:  # noqa: ARG002
-        """See GemmPeer."""
+        """Return True: it launches every kernel that it was built for."""
         return True
 
     def label(self, plan: GemmPlan) -> str:  # noqa: ARG002
-        """See GemmPeer."""
+        """Return its name."""
         return self.name
 
     def prepare(
         self, plan: Any, *operands: Any, alpha: float = 1.0, beta: float = 1.0
     ) -> Callable[[], Any]:
-        """See Peer, which gives query, key and value, and GemmPeer, which gives GemmArrays."""
+        """Return a call of the C launcher; operands are query, key and value, or GemmArrays."""
         tensors = family_of(plan).peer_tensors(plan, operands)
         call = self.library.prepare(plan, tensors, alpha=alpha, beta=beta)
 

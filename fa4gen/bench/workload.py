@@ -1,4 +1,4 @@
-"""What is timed: sequences of one length with so many tokens and columns in all, or a batch."""
+"""The workload of attention: sequences of one length with fixed tokens and columns, or a batch."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ COLUMNS = 2048
 DEFAULT_SIZES = "1k,2k,4k,8k,16k"
 RAGGED_SIZES = "lognormal,equal,giant,dwarfs"
 KEPT_SIZES = "2x512x16k,2x4kx4k"
-"""Of kernels that read the number of keys on the device: chunks of prefill over a cache."""
+"""Sizes for kernels that read the number of keys on the device: chunks of prefill over a cache."""
 DECODE_SIZES = "1x8k,1x128k,16x8k,64x4k,8x4x16k"
-"""Of kernels for few rows and many keys."""
+"""Sizes for kernels of few rows and many keys."""
 LATENT_SIZES = "1x8k@128/1,1x128k@128/1,16x8k@128/1,64x4k@128/1,64x4k@64/1"
-"""Of kernels whose values are columns of the keys: one key head, many query heads."""
+"""Sizes for kernels whose values are columns of the keys: one key head, many query heads."""
 HEADS_SIZES = "32x300x300@64/8,16x500x1000@64/8,4x500x4k@64/8"
-"""Of kernels whose tiles have rows of several heads: short queries, eight heads to a key head."""
+"""Sizes for kernels with tiles of several heads: short queries, eight heads to a key head."""
 AUTO = "auto"
 LARGEST_SIZE = 1 << 20
 LARGEST_PAGE = 256
@@ -66,12 +66,12 @@ class Workload:
 
     @property
     def word(self) -> str:
-        """As ``--sizes`` takes it."""
+        """The size as ``--sizes`` takes it."""
         return self.name or size_word(self.rows)
 
     @property
     def at(self) -> str:
-        """The same for a message."""
+        """The size for a message."""
         return self.name or f"{self.rows} rows"
 
     @property
@@ -133,7 +133,7 @@ def count_read_bytes(plan: AttentionPlan, workload: Workload) -> int:
 
 
 def default_sizes(plan: AttentionPlan) -> tuple[int | Batch, ...]:
-    """Return what a kernel is timed with where ``--sizes`` is not given."""
+    """Return the sizes of a kernel without ``--sizes``."""
     if plan.splits_keys:
         return parse_sizes(LATENT_SIZES if plan.values_in_keys else DECODE_SIZES)
     if plan.tile_heads > 1:

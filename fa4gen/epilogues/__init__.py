@@ -1,4 +1,4 @@
-"""The kinds of residual: what C is in alpha * A . B + beta * C. A module each, and a row here.
+"""The kinds of residual: forms of C in alpha * A . B + beta * C. A module each, and a row here.
 
 Config, kernels, argument checks, cases, reference, benchmarks and vendored folders know a kind by
 its entry alone; see ``residual``.
@@ -23,7 +23,7 @@ ResidualValue = Annotated[
     Literal["none", "matrix", "row", "column"],
     Field(description=f"What C is. {'; '.join(f'{r.name}: {r.meaning}' for r in RESIDUALS)}."),
 ]
-"""What a config says."""
+"""A residual in a config."""
 _BY_NAME = {residual.name: residual for residual in RESIDUALS}
 
 

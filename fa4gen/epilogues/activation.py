@@ -53,7 +53,7 @@ LANGUAGE = Language(
 _TRIED = (-4096.0, -64.0, -3.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.5, 7.0, 64.0, 4096.0)
 """Values of x for one of which, at least, an activation has to give a number."""
 _CHOICES = ("real_minimum", "real_maximum", "real_absolute", "real_negative", "real_where")
-"""Operations on floats whose results are one of their operands, or its negative."""
+"""Operations on floats that return one of their operands, or its negative."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Activation:
 
 
 def parse_activation(text: str) -> Activation:
-    """Check an activation; ExpressionError says what is wrong with it, where, what is possible."""
+    """Check an activation; ExpressionError has the error, its place and the alternatives."""
     text, tree = parse(text, LANGUAGE)
     if not variables_in(tree):
         raise ExpressionError(f"{text!r} does not depend on x; write it like {LANGUAGE.example!r}")

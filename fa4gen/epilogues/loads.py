@@ -1,4 +1,4 @@
-"""CUDA by which a thread reads a C with one axis beside the sums of a wgmma: 2-byte elements."""
+"""CUDA by which a thread reads a C with one axis for its sums of a wgmma: 2-byte elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kind of residual is to the rest: C of alpha * A . B + beta * C, for each tile's epilogue.
+"""The interface of a kind of residual: C of alpha * A . B + beta * C, for each tile's epilogue.
 
 An entry says which axes of the output C has and, in CUDA, how a thread reads the elements that
 belong to its sums from shared memory. Everything else follows from the axes: tensor map, slots and
@@ -23,7 +23,8 @@ class Loads:
     """CUDA that reads what one thread adds to its sums, line by line."""
 
     words: tuple[str, ...]
-    """Expressions over what the lines declare: see ``Residual.hopper`` and ``blackwell``."""
+    """Expressions over the names that the lines declare: see ``Residual.hopper`` and
+    ``blackwell``."""
     each: tuple[str, ...] = ()
     """Within the loop over the groups (Hopper) or chunks (Blackwell) of columns."""
     once: tuple[str, ...] = ()
@@ -37,13 +38,13 @@ class Residual:
     name: str
     """The config's word."""
     axes: tuple[str, ...]
-    """Of C without its batch, "m" before "n"; nothing where there is no C."""
+    """The axes of C without its batch, "m" before "n"; empty without a C."""
     meaning: str
     """For the documentation of configs, after the name."""
     parameter: str = ""
-    """What becomes of C, for the kernel's list of parameters."""
+    """The use of C, for the kernel's list of parameters."""
     operation: str = ""
-    """What follows the formula where a kernel says what it computes."""
+    """The text after the formula where a kernel describes its computation."""
     hopper: Mapping[int, Loads] = field(default_factory=dict)
     """By the bytes of an element of C. 2: the words are four pairs of elements for the sums of rows
     r and r + 8 of eight columns, then of the next eight, where r is ``16 * warp + lane / 4``; in
@@ -52,8 +53,8 @@ class Residual:
     its warpgroup; ``residual_slot``, where the elements are, or ``address``, of a matrix; and
     ``keep``, a mask for the bits that are read: 0 where beta is."""
     hopper_swapped: Mapping[int, Loads] = field(default_factory=dict)
-    """As ``hopper`` for 2 bytes, where the rows of the sums are columns of the output and their
-    columns its rows."""
+    """The loads of ``hopper`` for 2 bytes, where the rows of the sums are columns of the output and
+    their columns its rows."""
     blackwell: Mapping[int, Loads] = field(default_factory=dict)
     """By the bytes of an element of C. One word: 16 bytes of C as a ``uint4``, of the chunk ``i``
     of the thread's row ``place.row``. In scope are ``from``, the slot, and ``has_residual``: the
@@ -61,7 +62,7 @@ class Residual:
     beta: float = 0.0
     """The factor of C in benchmarks."""
     short: str = ""
-    """What it is called in benchmarks."""
+    """The label in benchmarks."""
 
     # ---- derived ----
 
@@ -87,12 +88,12 @@ class Residual:
 
     @property
     def words(self) -> str:
-        """What it is, for summaries."""
+        """The residual in words, for summaries."""
         return f"a {self.name} as residual" if self.exists else "no residual"
 
     @property
     def expected(self) -> str:
-        """What a call has to give, for messages."""
+        """The array that a call has to pass, for messages."""
         extent = f"{self.axes[-1]} elements" if self.exists else "nothing"
         return "an array of the output's shape" if self.is_matrix else f"an array of {extent}"
 
@@ -111,7 +112,7 @@ class Residual:
         return tuple({"m": m, "n": n}[axis] for axis in self.axes)
 
     def elements(self, rows: int, columns: int) -> int:
-        """Count the elements of C that belong to so many rows and columns of the output."""
+        """Count the elements of C for ``rows`` rows and ``columns`` columns of the output."""
         count = 1 if self.exists else 0
         for extent in self.extents(rows, columns):
             count *= extent

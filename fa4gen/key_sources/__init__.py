@@ -1,7 +1,7 @@
-"""Where the rows of a sequence are in the tensors of a call. A module each, and a row here.
+"""The places of a sequence's rows in the tensors of a call. A module each, and a row here.
 
-The same entries say it of queries (config key ``batching``) and of keys and values (``keys``).
-Config, kernels, launcher and reference use only the entry; see ``key_source``.
+The entries serve queries (config key ``batching``) and keys and values (``keys``). Config, kernels,
+launcher and reference use only the entry; see ``key_source``.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.key_sources.key_source import KeySource, Table
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,13 +21,13 @@ class Dense(KeySource):
     name: ClassVar[str] = "dense"
 
     @property
+    @override
     def clipped(self) -> bool:
-        """See KeySource."""
         return self.has_lengths
 
     @property
+    @override
     def tables(self) -> tuple[Table, ...]:
-        """See KeySource."""
         if not self.has_lengths:
             return ()
         return (Table(f"{self.of}_lengths", ("sequences",), "keys of each sequence that count"),)
@@ -35,13 +36,13 @@ class Dense(KeySource):
         """Return CUDA for the batch of the sequence."""
         return sequence
 
+    @override
     def count(self, sequence: str) -> str:
-        """See KeySource."""
         rows = f"{self.of}_rows"
         return f"min({self.of}_lengths[{sequence}], {rows})" if self.has_lengths else rows
 
+    @override
     def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:
-        """See KeySource."""
         import numpy as np
 
         count = int(tables[f"{self.of}_lengths"][sequence]) if self.has_lengths else lengths

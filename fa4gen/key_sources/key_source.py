@@ -1,8 +1,8 @@
-"""What it is to a kernel where the rows of a sequence are.
+"""The interface of key sources: the places of a sequence's rows, for a kernel.
 
-A kernel finds a sequence's rows by two numbers, which it reads on the device or is given: where
-they begin, and how many there are. An entry has their CUDA, the tables that they are read from,
-and in NumPy the rows themselves.
+A kernel finds a sequence's rows by two numbers, read on the device or passed: the first row, and
+the number of rows. An entry has their CUDA, the tables that they are read from, and in NumPy the
+rows themselves.
 
 Rows that are ``CLIPPED`` are copied by tensor maps that end where the sequence ends, at whatever
 row that is: TMA reads nothing past it, and fills with zeros. So no number of a neighbour, of
@@ -23,18 +23,18 @@ class Table:
     """An array of int32 on the GPU that a kernel reads lengths or places from."""
 
     name: str
-    """Of the kernel's parameter and of the call's argument."""
+    """The name of the kernel's parameter and of the call's argument."""
     axes: tuple[str, ...]
-    """What it is indexed by: "sequences", "sequences + 1", "pages of a sequence"."""
+    """The index: "sequences", "sequences + 1", "pages of a sequence"."""
     meaning: str
 
 
 @dataclass(frozen=True)
 class KeySource:
-    """Where the rows of a sequence are; this base has no rows."""
+    """The places of a sequence's rows; this base has no rows."""
 
     of: Literal["query", "key"]
-    """Whose rows: queries and outputs, or keys and values."""
+    """The rows' tensors: "query" for queries and outputs, "key" for keys and values."""
 
     name: ClassVar[str]
     """The config's word."""
@@ -43,12 +43,12 @@ class KeySource:
 
     @property
     def clipped(self) -> bool:
-        """See CLIPPED."""
+        """Whether the tensor maps of this source end where a sequence does."""
         return self.CLIPPED
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """What has to be read on the device."""
+        """The arrays that have to be read on the device."""
         return ()
 
     def begin(self, sequence: str) -> str:

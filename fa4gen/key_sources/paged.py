@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.key_sources.key_source import KeySource, Table
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +22,8 @@ class Paged(KeySource):
     CLIPPED: ClassVar[bool] = True
 
     @property
+    @override
     def tables(self) -> tuple[Table, ...]:
-        """See KeySource."""
         return (
             Table("key_lengths", ("sequences",), "keys of each sequence"),
             Table(
@@ -36,12 +37,12 @@ class Paged(KeySource):
         """Return CUDA for the sequence's row of the page table."""
         return sequence
 
+    @override
     def count(self, sequence: str) -> str:
-        """See KeySource."""
         return f"min(key_lengths[{sequence}], key_rows)"
 
+    @override
     def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:
-        """See KeySource."""
         import numpy as np
 
         del lengths

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.key_sources.key_source import KeySource, Table
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,22 +20,22 @@ class Ragged(KeySource):
     CLIPPED: ClassVar[bool] = True
 
     @property
+    @override
     def tables(self) -> tuple[Table, ...]:
-        """See KeySource."""
         rows = "query rows" if self.of == "query" else "keys"
         meaning = f"where the {rows} of each sequence begin; the last one: where they all end"
         return (Table(f"{self.of}_offsets", ("sequences + 1",), meaning),)
 
+    @override
     def begin(self, sequence: str) -> str:
-        """See KeySource."""
         return f"{self.of}_offsets[{sequence}]"
 
+    @override
     def count(self, sequence: str) -> str:
-        """See KeySource."""
         return f"{self.of}_offsets[{sequence} + 1] - {self.of}_offsets[{sequence}]"
 
+    @override
     def rows(self, sequence: int, lengths: int, tables: Mapping[str, Any]) -> Any:
-        """See KeySource."""
         import numpy as np
 
         del lengths

@@ -50,13 +50,13 @@ def _tidied(condition: str) -> str:
 
 
 class DilatedValue(Strict):
-    """Every so many keys back from a row's own, which it sees, too."""
+    """The keys at multiples of a distance back from a row's own key, which it sees, too."""
 
     dilated: Annotated[int, Field(ge=2, le=MAX_REACH)]
 
     @property
     def ready(self) -> tuple[str, int]:
-        """The name of what it stands for, and its number; see ``expressions.ready``."""
+        """The name of a ready expression, and its number; see ``expressions.ready``."""
         return "dilated", self.dilated
 
 
@@ -79,7 +79,7 @@ MaskValue = (
     | DilatedValue
     | Condition
 )
-"""What a config says: a word, a mapping with one key, or a condition on query and key."""
+"""A mask in a config: a word, a mapping with one key, or a condition on query and key."""
 
 
 def mask_of(value: MaskValue) -> Mask:

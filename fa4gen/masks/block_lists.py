@@ -24,19 +24,19 @@ BLOCK_LISTS = {
     "row_keys": "the first key that a row sees, and one past the last; (batch or 1, query heads or "
     "1, query rows, 2)",
 }
-"""What a call gets, int32, by name; see ``list_blocks``."""
+"""The int32 arrays of a call, by name; see ``list_blocks``."""
 PARTS = 3
-"""Of the rows of a tile, at most: each has two bits in an entry."""
+"""The most parts of a tile's rows: each has two bits in an entry."""
 STATES = 4**PARTS
 PAIRS = 6
-"""Of numbers, for a tile."""
+"""The pairs of numbers of a tile."""
 MOST_AT_ONCE = 1 << 24
 """Scores that are evaluated together."""
 INT32_MAX = 2**31 - 1
 
 
 class ListSizes(NamedTuple):
-    """What the lists of a kernel and a problem depend on beside the mask and its tensors."""
+    """The sizes that the lists depend on, with the mask and its tensors."""
 
     batch: int
     query_heads: int
@@ -78,7 +78,7 @@ def list_blocks(
     ``block_ranges``, (batch or 1, query heads or 1, tiles, 6, 2), has the tiles of each head, that
     with the most entries first: its number and that of the last block it sees; two zeros; where its
     entries begin and end; then of each part those from the first to the last that it sees something
-    of. Parts that it has not, and parts that see nothing, have as many as that: none.
+    of. Missing parts, and parts that see nothing, have an empty range.
 
     ``row_keys``, (batch or 1, query heads or 1, query rows, 2), has the first key that a row sees
     and one past the last; zeros where it sees none.
@@ -118,12 +118,13 @@ def list_blocks(
 
 
 class Seen(NamedTuple):
-    """What tiles of a head see."""
+    """The keys that tiles of a head see."""
 
     some: Any
     """(tiles, parts, blocks): whether rows see any key."""
     every: tuple[Any, Any]
-    """Likewise whether all rows see all keys, and all between the row's first and its last."""
+    """(tiles, parts, blocks): whether all rows see all keys; and all between the row's first and
+    last."""
     last_block: Any
     """(tiles): the last that rows see; 0 where there is none."""
     row_keys: Any

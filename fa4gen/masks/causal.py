@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from fa4gen.masks.mask import Constant, Mask
+from fa4gen.overriding import override
 
 
 @dataclass(frozen=True)
@@ -17,15 +18,15 @@ class Causal(Mask):
     WORD: ClassVar[str] = "causal"
     MEANING: ClassVar[str] = "row r sees keys up to r + key_rows - query_rows"
     LAST: ClassVar[str | None] = "{position} + {window_right}"
-    # As in a window: without + 0, ptxas orders instructions differently than was measured.
+    # As in a window: without + 0, ptxas orders instructions in another way than the timed kernels.
     FIXED: ClassVar[tuple[Constant, ...]] = (
         Constant("window_right", 0, "keys visible right of the diagonal"),
     )
     IN_ORDER: ClassVar[bool] = True
     ENDS_AT_QUERY: ClassVar[bool] = True
 
+    @override
     def last(self, position: Any) -> Any:
-        """See Mask."""
         return position
 
     def pairs(self, rows: int) -> float:

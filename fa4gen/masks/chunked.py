@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from fa4gen.masks.mask import MAX_REACH, Mask, parameter
+from fa4gen.overriding import override
 from fa4gen.strict import Field, Strict
 
 if TYPE_CHECKING:
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class ChunkedValue(Strict):
-    """The keys are cut into chunks of so many, from the first on; a row sees those of its own.
+    """Chunks of this number of keys, from the first key on; a row sees the keys of its own chunk.
 
-    Of its chunk it sees the keys up to its diagonal, which ends at the bottom right corner like
+    It sees the keys of its chunk up to its diagonal, which ends at the bottom right corner like
     that of ``causal``.
     """
 
@@ -40,27 +41,27 @@ class Chunked(Mask):
     LAST: ClassVar[str | None] = "{position}"
     ENDS_AT_QUERY: ClassVar[bool] = True
 
+    @override
     def first(self, position: Any) -> Any:
-        """See Mask."""
         return position // self.keys_per_chunk * self.keys_per_chunk
 
+    @override
     def last(self, position: Any) -> Any:
-        """See Mask."""
         return position
 
     @property
+    @override
     def words(self) -> str:
-        """See Mask."""
         return f"chunks of {self.keys_per_chunk} keys, causal within"
 
     @property
+    @override
     def short(self) -> str:
-        """See Mask."""
         return f"chunks of {self.keys_per_chunk}"
 
     @property
+    @override
     def span(self) -> int:
-        """See Mask."""
         return self.keys_per_chunk
 
     def sizes(self) -> Iterator[tuple[int, int]]:

@@ -27,6 +27,7 @@ from fa4gen.expressions.tree import (
 from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.masks.hull import KEY, QUERY, Hull, hull_of, left_to_test, width_of
 from fa4gen.masks.mask import Mask
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -69,38 +70,38 @@ class ExpressionMask(Mask):
 
     @cached_property
     def hull(self) -> Hull:
-        """The interval of keys that each query sees, as far as the condition gives one."""
+        """The interval of keys that each query sees, where the condition has one."""
         return hull_of(self.tree)
 
     @cached_property
     def _ends(self) -> Hull:
-        """The hull, of whose bounds none is further than FURTHEST."""
+        """The hull with bounds limited to FURTHEST."""
         first, last = self.hull.first, self.hull.last
         return Hull(first and _limited(first), last and _limited(last), self.hull.exact)
 
     @cached_property
     def tested(self) -> Node | None:
-        """What of the condition the hull does not say."""
+        """The part of the condition that the hull does not express."""
         return left_to_test(self.tree)
 
     @cached_property
+    @override
     def FIRST(self) -> str | None:  # type: ignore[override]  # noqa: N802
-        """See Mask."""
         return _bound_in_c(self._ends.first)
 
     @cached_property
+    @override
     def LAST(self) -> str | None:  # type: ignore[override]  # noqa: N802
-        """See Mask."""
         return _bound_in_c(self._ends.last)
 
     @property
+    @override
     def IN_ORDER(self) -> bool:  # type: ignore[override]  # noqa: N802
-        """See Mask."""
         return self.hull.last is not None and self.hull.first is None
 
     @cached_property
+    @override
     def TEST(self) -> str | None:  # type: ignore[override]  # noqa: N802
-        """See Mask."""
         if self.tested is None:
             return None
         values = {name: C(f"terms.{name}", least=0) for name in OF_TILE}
@@ -110,8 +111,8 @@ class ExpressionMask(Mask):
         return found.text
 
     @cached_property
+    @override
     def CERTAIN(self) -> str | None:  # type: ignore[override]  # noqa: N802
-        """See Mask."""
         if self.tested is None:
             return None
         rectangle = {
@@ -129,8 +130,8 @@ class ExpressionMask(Mask):
         return found.text
 
     @property
+    @override
     def explained(self) -> tuple[str, ...]:
-        """See Mask."""
         query = {"position": "query"}
         ends = [
             f"{word} {bound.format(**query)}"
@@ -152,64 +153,64 @@ class ExpressionMask(Mask):
         return tuple(rows)
 
     @property
+    @override
     def floor_functions(self) -> tuple[str, ...]:
-        """See Mask."""
         text = " ".join(one or "" for one in (self.FIRST, self.LAST, self.TEST, self.CERTAIN))
         return tuple(name for name in (FLOOR_DIVIDE, FLOOR_REMAINDER) if f"{name}(" in text)
 
+    @override
     def first(self, position: Any) -> Any:
-        """See Mask."""
         assert self.hull.first is not None
         return _bound(self.hull.first, position)
 
+    @override
     def last(self, position: Any) -> Any:
-        """See Mask."""
         assert self.hull.last is not None
         return _bound(self.hull.last, position)
 
     @cached_property
+    @override
     def tile_names(self) -> frozenset[str]:
-        """See Mask."""
         tested = frozenset() if self.tested is None else variables_in(self.tested)
         return tested & frozenset(OF_TILE)
 
     @cached_property
+    @override
     def reads_places(self) -> bool:
-        """See Mask."""
         names = variables_in(self.tree) - {QUERY, KEY}
         return bool(names) or any(isinstance(one, Element) for one in parts(self.tree))
 
     @cached_property
+    @override
     def tensors_read(self) -> frozenset[str]:
-        """See Mask."""
         return frozenset(one.name for one in parts(self.tree) if isinstance(one, Element))
 
     @property
+    @override
     def reads_by_key(self) -> bool:
-        """See Mask."""
         read = (one for one in parts(self.tree) if isinstance(one, Element))
         return any(KEY in variables_in(one) for one in read)
 
     @property
+    @override
     def most_rows(self) -> int | None:
-        """See Mask."""
         return most_rows_of(self.name)
 
+    @override
     def is_by_blocks(self, rows: int, keys: int) -> bool:
-        """See Mask."""
         blocks = {"row": rows, KEY: keys}
         return QUERY not in variables_in(self.tree) and _counts_by(self.tree, blocks)
 
+    @override
     def sees_at(self, places: Places, xp: Any) -> Any:
-        """See Mask."""
         return evaluate(self.tree, places.indices, Arrays(xp, places.tensors))
 
+    @override
     def sees_within(self, position: Any, key: Any, xp: Any) -> Any:
-        """See Mask."""
         return evaluate(self.tree, {QUERY: position, KEY: key}, Arrays(xp))
 
+    @override
     def sees_all(self, positions: range, keys: range) -> bool:
-        """See Mask."""
         rectangle = {
             **LANGUAGE.variables,
             QUERY: Interval(positions[0], positions[-1]),
@@ -221,16 +222,16 @@ class ExpressionMask(Mask):
 
     @property
     def reach(self) -> int:
-        """See Mask: what is left of 32 bits above MOST_PLACES."""
+        """The part of 32 bits above MOST_PLACES."""
         return 2**31 - 1 - MOST_PLACES
 
     @property
+    @override
     def span(self) -> int | None:
-        """See Mask."""
         return width_of(self.hull)
 
+    @override
     def pairs(self, rows: int) -> float:
-        """See Mask."""
         import numpy as np  # not with the module: rendering does without
 
         if self.reads_places:  # as if it hid nothing between the two ends
@@ -285,7 +286,7 @@ def check_tensors(text: str, tensors: Iterable[Tensor]) -> frozenset[str]:
 
 
 def parse_mask(text: str) -> ExpressionMask:
-    """Return the mask of a condition; ValueError says what is wrong with it."""
+    """Return the mask of a condition; ValueError describes an error in it."""
     return ExpressionMask(parse_condition(text, LANGUAGE)[0])
 
 

@@ -31,7 +31,7 @@ _INVERTED = {
 
 @dataclass(frozen=True)
 class Hull:
-    """Bounds of the keys that a query sees; None where there is none."""
+    """Bounds of the keys that a query sees; None for a missing bound."""
 
     first: Node | None = None
     last: Node | None = None
@@ -60,7 +60,7 @@ class _Linear:
 
 
 def left_to_test(condition: Node) -> Node | None:
-    """Return what of a condition its hull does not say; None where the hull is exact."""
+    """Return the part of a condition that its hull leaves out; None where the hull is exact."""
     match condition:
         case Operation("logical_and", (left, right)):
             sides = [one for one in map(left_to_test, (left, right)) if one is not None]
@@ -171,7 +171,7 @@ def _of_linear(name: str, terms: _Linear) -> Hull:
 
 
 def _bounded(name: str, low: Node, high: Node) -> Hull:
-    """Return the hull of a key compared with what reaches from ``low`` to ``high``."""
+    """Return the hull of a key compared with a value from ``low`` to ``high``."""
     match name:
         case "less":
             return Hull(last=_plus(low, -1), exact=True)
@@ -194,7 +194,7 @@ def _plus(node: Node, number: int) -> Node:
 
 
 def _of_quotient(name: str, left: Node, right: Node) -> Hull:
-    """Return the hull of (key + c) // n compared with what never falls as the query grows."""
+    """Return the hull of (key + c) // n compared with a bound that never falls as queries grow."""
     match left:
         case Operation("floor_divide", (inner, Number(divisor))):
             terms = _linear(inner)

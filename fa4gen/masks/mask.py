@@ -1,4 +1,4 @@
-"""What a mask is: the interval of keys that each query row sees, and which of them it sees.
+"""The definition of a mask: the interval of keys that each query row sees, and its keys in it.
 
 A row's position is the key on its diagonal: row + key_rows - query_rows, so that the last row and
 the last key meet. It is negative where there are more rows than keys. A mask says which keys a
@@ -36,13 +36,13 @@ class Constant:
 
 
 def parameter(note: str) -> Any:
-    """Return the dataclass field of a mask's number; ``note`` says what it counts."""
+    """Return the dataclass field of a mask's number; ``note`` names the thing counted."""
     return field(metadata={"note": note})
 
 
 @dataclass(frozen=True)
 class Mask:
-    """Which keys a query row sees. Fields beside the name are the mask's numbers."""
+    """The keys that a query row sees. Fields after the name are the mask's numbers."""
 
     name: str = field(default="", init=False)
     """The config's word."""
@@ -112,7 +112,7 @@ class Mask:
 
     @property
     def tile_names(self) -> frozenset[str]:
-        """What TEST and CERTAIN name of head, key_head and batch."""
+        """The names among head, key_head and batch that TEST and CERTAIN use."""
         return frozenset()
 
     @property
@@ -146,7 +146,7 @@ class Mask:
 
     @property
     def explained(self) -> tuple[str, ...]:
-        """What a kernel makes of it, for ``fa4gen explain``; empty where the name says it."""
+        """The kernel's form of the mask, for ``fa4gen explain``; empty where the name says it."""
         return ()
 
     @property
@@ -172,7 +172,7 @@ class Mask:
     def pairs(self, rows: int) -> float:
         """Count the (query, key) pairs that are visible of ``rows`` times ``rows``.
 
-        It is what peers count, too, for the operations of a benchmark.
+        Peers count the operations of a benchmark by it, too.
         """
         return float(sum(len(self.seen(row, rows, rows)) for row in range(rows)))
 

@@ -1,4 +1,4 @@
-"""Conditions that mean a mask with a name: they give the kernel that the name gives."""
+"""Conditions that equal a mask with a name: they generate the kernel of that name."""
 
 from __future__ import annotations
 

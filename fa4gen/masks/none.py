@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from fa4gen.masks.mask import Mask
+from fa4gen.overriding import override
 
 
 @dataclass(frozen=True)
@@ -17,10 +18,10 @@ class NoMask(Mask):
     WORD: ClassVar[str] = "dense"
 
     @property
+    @override
     def short(self) -> str:
-        """See Mask."""
         return "dense"
 
+    @override
     def pairs(self, rows: int) -> float:
-        """See Mask."""
         return float(rows * rows)

@@ -1,4 +1,4 @@
-"""Sliding window: a row sees so many keys left and right of its diagonal, and the one on it."""
+"""Sliding window: a row sees a number of keys left and right of its diagonal, and the one on it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from fa4gen.masks.mask import MAX_REACH, Mask, parameter
+from fa4gen.overriding import override
 from fa4gen.strict import Field, Strict
 
 
 class WindowExtent(Strict):
-    """How many keys a query row sees on each side of its diagonal, the diagonal not counted."""
+    """The keys that a query row sees on each side of its diagonal, the diagonal not counted."""
 
     left: Annotated[int, Field(ge=0, le=MAX_REACH)]
     right: Annotated[int, Field(ge=0, le=MAX_REACH)]
@@ -46,43 +47,42 @@ class SlidingWindow(Mask):
     LAST: ClassVar[str | None] = "{position} + {window_right}"
 
     @property
+    @override
     def ENDS_AT_QUERY(self) -> bool:  # type: ignore[override]  # noqa: N802
-        """See Mask."""
         return self.window_right == 0
 
+    @override
     def first(self, position: Any) -> Any:
-        """See Mask."""
         return position - self.window_left
 
+    @override
     def last(self, position: Any) -> Any:
-        """See Mask."""
         return position + self.window_right
 
     @property
+    @override
     def words(self) -> str:
-        """See Mask."""
         return f"sliding window, {self.window_left} keys left and {self.window_right} right"
 
     @property
+    @override
     def short(self) -> str:
-        """See Mask."""
         if self.window_right == 0:
             return f"window {self.window_left + 1}"
         return f"window {self.window_left}+1+{self.window_right}"
 
     @property
+    @override
     def reach(self) -> int:
-        """See Mask."""
         return max(self.window_left, self.window_right)
 
     @property
+    @override
     def span(self) -> int:
-        """See Mask."""
         return self.window_left + 1 + self.window_right
 
+    @override
     def pairs(self, rows: int) -> float:
-        """See Mask."""
-
         def on_one_side(width: int) -> int:
             width = min(width, rows - 1)
             return width * rows - width * (width + 1) // 2

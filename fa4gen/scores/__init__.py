@@ -1,4 +1,4 @@
-"""The score functions: what becomes of logits before the mask. A module each, and a row here.
+"""The score functions: maps of logits before the mask. A module each, and a row here.
 
 Config, kernels, reference, bounds and vendored folders know a function by its entry alone; see
 ``score``.
@@ -35,7 +35,7 @@ SCORES: tuple[type[Score], ...] = (Softcap,)
 
 
 class RelativeBiasValue(Strict):
-    """A bias of each head for each distance up to so many keys to either side."""
+    """A bias of each head for each distance up to a number of keys to either side."""
 
     relative_bias: Annotated[int, Field(ge=1, le=2**20)]
 
@@ -43,7 +43,7 @@ class RelativeBiasValue(Strict):
 READY_WORDS = ("alibi",)
 """Words for functions that read a tensor; see ``expressions.ready``."""
 ScoreValue = Literal["alibi"] | RelativeBiasValue | Annotated[str, Field(max_length=MAX_LENGTH)]
-"""What a config says: a word, a mapping with one key, or an expression."""
+"""A score in a config: a word, a mapping with one key, or an expression."""
 
 
 def ready_name(value: ScoreValue | None) -> tuple[str, int] | None:

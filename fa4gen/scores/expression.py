@@ -1,7 +1,7 @@
 """A score function that a config writes as an expression, such as ``score - 0.5 * (query - key)``.
 
 ``score`` is the logit, softmax scale * q.k, in float32. Where an expression only adds to it, a
-kernel leaves the product q.k as it is and adds what the scale makes of the rest: the scale itself
+kernel leaves the product q.k as it is and adds the rest times the inverse scale: the scale itself
 is part of the exponent, as without a score function.
 """
 
@@ -32,6 +32,7 @@ from fa4gen.expressions.tree import (
     variables_in,
 )
 from fa4gen.expressions.words import ExpressionError
+from fa4gen.overriding import override
 from fa4gen.scores.score import EXPRESSION, Score
 from fa4gen.scores.softcap import LARGEST, SMALLEST, Softcap
 
@@ -45,11 +46,11 @@ if TYPE_CHECKING:
 LARGEST_SCORE = 2.0**32
 """For scores up to this, results are numbers: no score of use is near."""
 FACTOR_VARIABLE = Variable("factor", Kind.REAL)
-"""In what a kernel computes: of the scale."""
+"""The factor of the scale in a kernel's tree."""
 
 
 def language(tensors: Iterable[Tensor] = ()) -> Language:
-    """Return what a score function is made of."""
+    """Return the language of score functions."""
     row_of_key = {QUERY: Interval(-MOST_PLACES, MOST_PLACES)}
     indices = {name: Interval(0, MOST_PLACES) for name in INDICES if name != QUERY}
     return Language(
@@ -85,12 +86,12 @@ class ExpressionScore(Score):
 
     @cached_property
     def added(self) -> Node | None:
-        """What is added to the score, where that is all; else None."""
+        """The addend where the function only adds to the score; else None."""
         return _added(self.tree)
 
     @cached_property
     def kernel_tree(self) -> Node:
-        """What a kernel computes of the product q.k, here called ``score``, by FACTOR."""
+        """The kernel's function of the product q.k, here called ``score``, by FACTOR."""
         product = Variable(SCORE, Kind.REAL)
         if self.added is not None:
             return of_reals("add", (product, scaled(self.added, FACTOR_VARIABLE)))
@@ -98,47 +99,47 @@ class ExpressionScore(Score):
 
     @property
     def reach(self) -> int:
-        """See Score: what is left of 32 bits above MOST_PLACES."""
+        """The part of 32 bits above MOST_PLACES."""
         return 2**31 - 1 - MOST_PLACES
 
     @property
+    @override
     def FACTOR(self) -> str:  # type: ignore[override]  # noqa: N802
-        """See Score."""
         return "score_scale" if self.added is None else "inverse_scale"
 
     @property
+    @override
     def FACTOR_NOTE(self) -> str:  # type: ignore[override]  # noqa: N802
-        """See Score."""
         return "softmax scale" if self.added is None else "1 / softmax scale"
 
     @property
+    @override
     def FACTOR_VALUE(self) -> str:  # type: ignore[override]  # noqa: N802
-        """See Score."""
         return "{scale}" if self.added is None else "__fdividef(1.f, {scale})"
 
     @property
+    @override
     def UNIT(self) -> str:  # type: ignore[override]  # noqa: N802
-        """See Score."""
         return "1.f" if self.added is None else "{scale}"
 
     @classmethod
     def number_notes(cls) -> Mapping[str, str]:
-        """See Score: it has none."""
+        """Return no notes: an expression has no numbers."""
         return {}
 
+    @override
     def exact(self, logits: Any, xp: Any, places: Places | None = None) -> Any:
-        """See Score."""
         return self._computed(logits, xp, places, "float64")
 
+    @override
     def rounded(
         self, products: Any, scale: float, xp: Any, places: Places | None = None
     ) -> tuple[Any, float]:
-        """See Score."""
         logits = products * xp.float32(scale)
         return self._computed(logits, xp, places, "float32"), 1.0
 
+    @override
     def errors(self, logits: Any, error: Any, xp: Any, places: Places) -> Any:
-        """See Score."""
         names = RoundingErrors(xp, places.tensors)
         values = {**places.indices, SCORE: Rounded(logits, error)}
         found: Rounded = evaluate(self.tree, values, names)
@@ -151,13 +152,13 @@ class ExpressionScore(Score):
         return evaluate(self.tree, {**indices, SCORE: logits}, names)
 
     @property
+    @override
     def tensors_read(self) -> frozenset[str]:
-        """See Score."""
         return frozenset(one.name for one in parts(self.tree) if isinstance(one, Element))
 
     @property
+    @override
     def words(self) -> str:
-        """See Score."""
         return f"score: {self.score}"
 
 
@@ -189,7 +190,7 @@ def _cap(tree: Node) -> float | None:
 
 
 def _added(node: Node) -> Node | None:
-    """Return what a sum adds to the score; None for what is not such a sum."""
+    """Return the addend of a sum with the score; None for any other expression."""
     match node:
         case Operation("real_add" | "real_subtract" as name, (left, right)):
             for one, other in ((left, right), (right, left)):

@@ -1,4 +1,4 @@
-"""What a score function is to the rest: logits pass through it, one by one, before the mask.
+"""The interface of score functions: logits pass through one, each by itself, before the mask.
 
 A kernel multiplies the products Q.K by a factor, computes the function, and multiplies its results
 by a unit and log2(e), which the exponent of the softmax does in passing. Without a function the
@@ -33,7 +33,7 @@ class Score:
     """The config's key."""
 
     FUNCTION: ClassVar[str] = ""
-    """What kernels call it; empty where there is nothing to compute."""
+    """The function's name in kernels; empty where there is nothing to compute."""
     COMMENT: ClassVar[tuple[str, ...]] = ()
     """Lines above the function."""
     BODY: ClassVar[tuple[str, ...]] = ()
@@ -66,7 +66,7 @@ class Score:
     def rounded(
         self, products: Any, scale: float, xp: Any, places: Places | None = None
     ) -> tuple[Any, float]:
-        """Return what a kernel computes of float32 products, and the unit that it goes by."""
+        """Return the kernel's result for float32 products, and the unit that multiplies it."""
         del xp, places
         return products, scale
 
@@ -77,12 +77,12 @@ class Score:
 
     @property
     def reach(self) -> int:
-        """What its numbers need of 32 bits above rows and keys, as of a mask."""
+        """The part of 32 bits above rows and keys that its numbers need, as for a mask."""
         return 0
 
     @property
     def words(self) -> str:
-        """What it does, for summaries; empty for nothing."""
+        """The function in words, for summaries; empty for none."""
         return ""
 
     @property

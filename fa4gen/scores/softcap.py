@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+from fa4gen.overriding import override
 from fa4gen.scores.score import Score
 from fa4gen.strict import Field
 
@@ -12,9 +13,10 @@ if TYPE_CHECKING:
     from fa4gen.expressions.places import Places
 
 SMALLEST, LARGEST = 1e-4, 1e4
-"""Above, float32 loses in tanh what the cap multiplies back; far below, its inverse overflows."""
+"""The bounds of the cap: above, float32 tanh loses the digits that the cap multiplies back; far
+below, its inverse overflows."""
 SoftcapValue = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
-"""What a config says."""
+"""The cap in a config."""
 
 
 @dataclass(frozen=True)
@@ -44,24 +46,24 @@ class Softcap(Score):
     )
     C_ERROR: ClassVar[str] = "ldexp({softcap}, -20)"
 
+    @override
     def exact(self, logits: Any, xp: Any, places: Places | None = None) -> Any:
-        """See Score."""
         del places
         return self.softcap * xp.tanh(logits / self.softcap)
 
+    @override
     def rounded(
         self, products: Any, scale: float, xp: Any, places: Places | None = None
     ) -> tuple[Any, float]:
-        """See Score."""
         del places
         return xp.tanh(products * xp.float32(scale / self.softcap)), self.softcap
 
     @property
+    @override
     def words(self) -> str:
-        """See Score."""
         return f"logits capped at {self.softcap}"
 
     @property
+    @override
     def error(self) -> float:
-        """See Score."""
         return self.softcap * 2.0**-20

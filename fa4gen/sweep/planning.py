@@ -1,4 +1,4 @@
-"""Plans cases of a sweep: what the plan refuses is skipped, with the reason at the case's place."""
+"""Plans of a sweep's cases: one that the plan refuses is skipped, with the reason in its place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plan_case(config: Mapping[str, Any], name: str, path: Path) -> tuple[LoadedC
 
 
 def plan_facts(plan: Plan) -> dict[str, int]:
-    """Return what a plan says of a kernel's resources: dynamic shared memory, counts of stages."""
+    """Return the plan's resources of a kernel: dynamic shared memory, counts of stages."""
     stages = [field.name for field in dataclasses.fields(plan) if _STAGES.fullmatch(field.name)]
     return {
         "dynamic_shared_bytes": plan.launch.dynamic_shared_bytes,

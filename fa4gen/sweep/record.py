@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 Outcome = Literal["passed", "failed", "skipped"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 Stage = Literal["schema", "plan", "render", "compile", "verify", "worker"]
-"""Where a case ended; "worker": its process crashed, hung, or met a bug of fa4gen."""
+"""The last stage of a case; "worker": its process crashed, hung, or met a bug of fa4gen."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class CaseRecord:
     """failed: a kernel did not render, compile or verify. skipped: schema or plan refused it."""
     stage: Stage
     proof: str
-    """How far the kernel is proved: "not rendered", "rendered", "compiled", "partly emulated (n
+    """The proof level of the kernel: "not rendered", "rendered", "compiled", "partly emulated (n
     instructions not run)", "emulated" or "ran on <GPU>"."""
     key: str = ""
     """Hash of everything that determines the outcome; "" where that is not known."""
@@ -41,8 +41,8 @@ class CaseRecord:
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Time by stage."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the plan says, dynamic shared memory and stages, and the compiler: registers, spills,
-    static shared memory."""
+    """Facts of the plan (dynamic shared memory and stages) and of the compiler (registers, spills,
+    static shared memory)."""
     verification: Mapping[str, Any] = field(default_factory=dict)
     """Seed, number of cases run and passed, largest errors."""
     generator: str = ""

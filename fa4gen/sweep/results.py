@@ -38,11 +38,11 @@ class Line(Protocol):
 
     @property
     def sweep(self) -> str:
-        """What all lines of a file are of."""
+        """The name of the sweep that all lines of a file belong to."""
 
     @property
     def case(self) -> str:
-        """What the line is of; there is one for each."""
+        """The name of the line's case; each case has one line."""
 
     def line(self) -> str:
         """Return the line, its end included."""
@@ -65,9 +65,9 @@ class ResultsFile(Generic[R]):
     ) -> None:
         """Open or create the file at ``path``; with ``fresh`` forget the records in it.
 
-        ``read`` makes a record of a line, or raises ValueError; ``kind`` is what it is of. Raises
-        ConfigError for a file that cannot be written, that another process has open, or that holds
-        something else than results of ``sweep``.
+        ``read`` makes a record of a line, or raises ValueError; ``kind`` names the work recorded.
+        Raises ConfigError for a file that cannot be written, that another process has open, or that
+        holds something else than results of ``sweep``.
         """
         self.path = path
         self._sweep = sweep

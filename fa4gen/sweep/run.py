@@ -27,7 +27,7 @@ News = Literal["new", "kept"]
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """How a sweep is to be run."""
+    """The options of a sweep."""
 
     until: Until = "verified"
     jobs: int = 1
@@ -37,7 +37,7 @@ class SweepOptions:
     strict: bool = False
     """A kernel that is only partly emulated fails."""
     time_limit_s: float = 900.0
-    """For one case; what takes longer is given up as hung."""
+    """The limit for one case; a longer one is given up as hung."""
 
 
 def select_shard(sweep: Sweep, shard: tuple[int, int]) -> Sweep:

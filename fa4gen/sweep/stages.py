@@ -86,7 +86,7 @@ class _Case:
 
 
 def run_case(task: CaseTask) -> Done[CaseOutcome]:
-    """Do what ``task`` asks; everything that can go wrong with a kernel is in the outcome."""
+    """Run the stages that ``task`` asks for; every failure of a kernel is in the outcome."""
     from fa4gen.render.render import GENERATOR
 
     case = _Case(task)
@@ -173,7 +173,7 @@ def _run(case: _Case) -> bool:
 
 
 def _key(task: CaseTask, loaded: LoadedConfig, plan: Plan, rendered: RenderedKernel) -> str:
-    """Hash what determines the outcome: config, files, tools, the last stage and the problems."""
+    """Hash the inputs of the outcome: config, files, tools, the last stage and the problems."""
     import hashlib
     import json
 

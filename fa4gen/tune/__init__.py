@@ -1,1 +1,1 @@
-"""Choosing kernels: a cost model, candidates, tables of what was chosen, sets of kernels."""
+"""Choice of kernels: a cost model, candidates, tables of choices, sets of kernels."""

@@ -1,4 +1,4 @@
-"""What tuning knows of attention forward: see ``family``."""
+"""The tuning of attention forward: see ``family``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST = 1 << 20
 MANY_HEADS = 1024
 """More query heads than models have."""
 SLOW = "fa2"
-"""A peer that is never the fastest beside FlashAttention-3."""
+"""A peer that is never the fastest if FlashAttention-3 is there."""
 
 
 class AttentionFamily:
@@ -62,7 +62,7 @@ class AttentionFamily:
     )
 
     def parse_problem(self, text: str) -> AttentionProblem:
-        """See Family: batch x heads[/key heads] x rows[ x keys]; k means 1024."""
+        """Read batch x heads[/key heads] x rows[ x keys]; k means 1024."""
         match = _PROBLEM.fullmatch(text.strip().lower())
         numbers = [] if match is None else [match.group(i, i + 1) for i in range(1, 11, 2)]
         values = [int(n) * (1024 if k else 1) if n else None for n, k in numbers]
@@ -80,7 +80,7 @@ class AttentionFamily:
         )
 
     def problem(self, extents: Mapping[str, int]) -> AttentionProblem:
-        """See Family: as many key as query heads, and keys as rows, where they are not given."""
+        """Return the problem of extents; by default keys are as many as rows, without groups."""
         defaults = {"batch": 1}
         if "heads" in extents:
             defaults["key_heads"] = extents["heads"]
@@ -93,17 +93,17 @@ class AttentionFamily:
         return found
 
     def extents(self, problem: AttentionProblem) -> dict[str, int]:
-        """See Family."""
+        """Return the extents of a problem by name."""
         return {name: getattr(problem, name) for name in self.columns}
 
     def word(self, problem: AttentionProblem) -> str:
-        """See Family."""
+        """Write a problem as ``parse_problem`` reads it."""
         p = problem
         heads = str(p.heads) if p.heads == p.key_heads else f"{p.heads}/{p.key_heads}"
         return f"{p.batch}x{heads}x{p.rows}x{p.keys}"
 
     def bench_size(self, problem: AttentionProblem) -> Any:
-        """See Family."""
+        """Return the workload of bench."""
         from fa4gen.bench.batches import Batch
 
         p = problem
@@ -111,7 +111,7 @@ class AttentionFamily:
         return Batch(self.word(problem), rows, keys, heads)
 
     def flop(self, plan: AttentionPlan, problem: AttentionProblem) -> float:
-        """See Family: the pairs that the mask leaves."""
+        """Return the operations of the pairs that the mask leaves."""
         from fa4gen.bench.workload import visible_pairs
 
         pairs = visible_pairs(plan.mask, problem.rows, problem.keys)
@@ -119,7 +119,7 @@ class AttentionFamily:
         return 2.0 * problem.batch * problem.heads * columns * pairs
 
     def bench(self, fa3: str = "") -> Any:
-        """See Family: of the peers those that may be the fastest, where FlashAttention-3 is one."""
+        """Return bench's timer with the peers that may be the fastest."""
         from pathlib import Path
 
         from fa4gen.bench.peers import find_peers
@@ -131,7 +131,7 @@ class AttentionFamily:
         return Bench(BenchOptions((), family=self.name), found)
 
     def refuse(self, plan: AttentionPlan) -> None:
-        """See Family: latent kernels, whose keys hold the values."""
+        """Raise ConfigError for latent kernels, whose keys hold the values."""
         if plan.splits_keys and plan.depth != plan.value_depth:
             raise ConfigError(
                 Problem(
@@ -141,7 +141,7 @@ class AttentionFamily:
             )
 
     def refuse_set(self, plan: AttentionPlan) -> None:
-        """See Family: shapes of pages, lengths and packed batches do not say the problem."""
+        """Raise ConfigError for kernels with pages, lengths or packed batches."""
         self.refuse(plan)
         if plan.has_tile_lengths:
             raise ConfigError(
@@ -153,7 +153,7 @@ class AttentionFamily:
             )
 
     def refuse_problem(self, plan: AttentionPlan, problem: AttentionProblem) -> None:
-        """See Family."""
+        """Raise ConfigError for more query rows than a call of the kernel has."""
         most = largest_query_count(plan)
         if problem.rows > most:
             raise ConfigError(
@@ -165,7 +165,7 @@ class AttentionFamily:
             )
 
     def array_bytes(self, plan: AttentionPlan, problem: AttentionProblem) -> int:
-        """See Family."""
+        """Return the bytes of all arrays of a call."""
         p = problem
         columns = plan.depth + plan.value_depth
         keys = p.key_heads * p.keys * columns * plan.kv_element_bytes
@@ -173,7 +173,7 @@ class AttentionFamily:
         return p.batch * (keys + p.heads * p.rows * queries)
 
     def doubt(self, plan: AttentionPlan, problem: AttentionProblem) -> str:
-        """See Family: the sizes of matrix products, and the shapes of arrays."""
+        """Return a question about extents that look like sizes of a product, or array shapes."""
         p = problem
         order = "Attention's size is batch x heads x rows, or batch x heads/key heads x rows x keys"
         if p.heads > MANY_HEADS:
@@ -184,7 +184,7 @@ class AttentionFamily:
         return ""
 
     def predict(self, plan: AttentionPlan, problem: AttentionProblem, chip: Chip) -> Prediction:
-        """See Family."""
+        """Return the predicted time of a launch."""
         self.refuse(plan)
         if plan.splits_keys:
             tile = SharedKeysTile.of(cast("SharedKeysPlan", plan))
@@ -192,22 +192,22 @@ class AttentionFamily:
         return predict_attention(AttentionTile.of(plan), problem, chip)
 
     def suits(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:
-        """See Family."""
+        """Whether the model may choose the kernel for the problem."""
         return self.takes(plan, problem)
 
     def takes(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:
-        """See Family: heads whose rows share a tile are of one key head."""
+        """Whether the kernel computes the problem: query rows and heads fit its tiles."""
         if problem.rows > largest_query_count(plan):
             return False
         return problem.heads // max(1, problem.key_heads) % plan.tile_heads == 0
 
     def is_refined(self, plan: AttentionPlan, refined: AttentionPlan) -> bool:
-        """See Family."""
+        """Whether a plan with such changes may be faster."""
         del plan, refined
         return True
 
     def call_key(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-        """See Family."""
+        """Return the shapes of a call's arrays, hashable."""
         try:
             return arguments[0].shape, arguments[1].shape, options.get("layout", "bshd")
         except (IndexError, AttributeError):
@@ -215,7 +215,7 @@ class AttentionFamily:
             return (*shapes, options.get("layout", "bshd"))
 
     def problem_of_call(self, plan: AttentionPlan, key: Any) -> AttentionProblem:
-        """See Family."""
+        """Return the problem of a call, from its key."""
         from fa4gen.runtime.refusal import refusal
 
         query, keys, layout = key

@@ -13,7 +13,7 @@ def named_shapes(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the shapes of the arrays ``names``, the first arguments in this order or by name.
 
-    Raises ArgumentError for one that is missing or is no array.
+    Raises ArgumentError for one that is missing or is not an array.
     """
     from fa4gen.runtime import arrays
     from fa4gen.runtime.refusal import refusal

@@ -37,7 +37,7 @@ _WORDS = {
     "short_ends": "short_ends",
     "output_in_ring": "in_ring",
 }
-"""What names of kernels call keys."""
+"""Short words for keys in names of kernels."""
 _SHARING = {2: ["pair"], 4: ["four"], 8: ["eight"]}
 
 
@@ -50,7 +50,7 @@ class Candidate:
     source: Source
     """The config itself, one that is shipped, or another tile of it."""
     changes: Mapping[str, Any]
-    """Keys that a new tile gives other values than the config."""
+    """The keys of a new tile that differ from the config, with their values."""
 
     @property
     def name(self) -> str:
@@ -71,11 +71,11 @@ class Ranked:
 
 
 def find_candidates(base: LoadedConfig) -> tuple[Candidate, ...]:
-    """Return the config itself, shipped ones that compute the same, and variants.
+    """Return the config itself, shipped ones of its function, and variants.
 
     Variants are the tiles that the design suggests and the plan accepts; two candidates never have
-    the same plan but for their names. Raises ConfigError where the config itself cannot work, or is
-    none whose time can be predicted.
+    the same plan but for their names. Raises ConfigError where the config itself cannot work, or
+    has a kernel whose time cannot be predicted.
     """
     plan = build_plan(base.config)
     family = family_of(plan)
@@ -93,7 +93,7 @@ def find_candidates(base: LoadedConfig) -> tuple[Candidate, ...]:
 
 
 def refine(candidate: Candidate) -> tuple[Candidate, ...]:
-    """Return the kernel with what the model does not weigh, as far as its plan accepts that."""
+    """Return the kernel with changes that the model does not weigh, if its plan accepts them."""
     family = family_of(candidate.plan)
     found = {_identity(candidate.plan): candidate}
     for changes in tiles_of(candidate.plan).refinements(candidate.plan):
@@ -190,7 +190,7 @@ def _with(keys: Mapping[str, Any], changes: Changes, name: str) -> Candidate | N
 
 
 def given_keys(loaded: LoadedConfig) -> dict[str, Any]:
-    """Return the keys that a config gives, as plain data."""
+    """Return the keys in a config, as plain data."""
     import yaml
 
     data: dict[str, Any] = yaml.safe_load(loaded.text)
@@ -198,7 +198,7 @@ def given_keys(loaded: LoadedConfig) -> dict[str, Any]:
 
 
 def keys_sha256(keys: Mapping[str, Any]) -> str:
-    """Hash the keys that a config gives, in any order.
+    """Hash the keys in a config, in any order.
 
     A key that a later version of fa4gen adds, with a default, leaves the hash as it is.
     """
@@ -211,13 +211,13 @@ def is_shipped(path: Path, plan: Plan) -> bool:
 
 
 def features(loaded: LoadedConfig, family: Family) -> dict[str, Any]:
-    """Return all keys that decide what is computed."""
+    """Return all keys that determine the function of a kernel."""
     data = loaded.config.data()
     return {key: data[key] for key in data if key not in family.tuning_keys and key != "name"}
 
 
 def _identity(plan: Plan) -> tuple[Any, ...]:
-    """Return what makes two kernels the same one but for their names."""
+    """Return the identity of a kernel: its plan without its names."""
     values = ((field.name, getattr(plan, field.name)) for field in fields(plan))
     plain = (pair for pair in values if isinstance(pair[1], str | int | float | None))
     return (*(pair for pair in plain if pair[0] not in ("name", "entry_point")), plan.launch)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def chip_file(chip: str) -> str:
-    """Return what the file of a chip's tables is called: nvidia_h200.yaml."""
+    """Return the name of a chip's file of tables: nvidia_h200.yaml."""
     return "_".join(chip.lower().split()) + ".yaml"
 
 
@@ -32,10 +32,10 @@ def committed_tables(chip: str) -> list[Path]:
 
 
 def find_table(loaded: LoadedConfig, chip: str) -> KernelSetFile | None:
-    """Return the table of ``chip`` for what a config computes, whatever its tile is; else None.
+    """Return the table of ``chip`` for the function of a config, whatever its tile is; else None.
 
-    That of its own name goes before others. Without one that was measured on this chip, and whose
-    configs are still what was measured, there is none.
+    A table of the config's own name goes before others. The result is None unless a table was timed
+    on this chip, with its configs unchanged since.
     """
     from fa4gen.tune.search.table import check_table
 
@@ -50,7 +50,7 @@ def find_table(loaded: LoadedConfig, chip: str) -> KernelSetFile | None:
             file = read_set(path)
             if file.chip == chip and check_table(path).verdict == "current":
                 return file
-        except (ConfigError, ValueError):  # `fa4gen check` says what is wrong with it
+        except (ConfigError, ValueError):  # `fa4gen check` reports the errors of the table
             continue
     return None
 

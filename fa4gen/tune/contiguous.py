@@ -19,7 +19,7 @@ APART = 1 << 50
 
 
 def refusals(plan: GemmPlan, problem: GemmProblem) -> tuple[str, ...]:
-    """Return what the launcher says of contiguous matrices; nothing where it takes them."""
+    """Return the launcher's refusals of contiguous matrices; empty where it takes them."""
     m, n, k = problem.m, problem.n, problem.k
     lead = (problem.batch,) if problem.batch > 1 else ()
     of_c = (*(lead if plan.c.is_matrix else ()), *plan.c.extents(m, n))
@@ -39,7 +39,7 @@ def refusals(plan: GemmPlan, problem: GemmProblem) -> tuple[str, ...]:
 
 
 def padded_problem(plan: GemmPlan, problem: GemmProblem) -> GemmProblem:
-    """Return the problem with its contiguous extents rounded up to what rows have to be."""
+    """Return the problem with its contiguous extents rounded up to valid rows."""
     unit = ALIGNMENT // min(plan.element_bytes, plan.out_element_bytes)
     contiguous = {"k" if plan.a_major == "k" else "m", "k" if plan.b_major == "k" else "n", "n"}
     extents = {"m": problem.m, "n": problem.n, "k": problem.k}
@@ -53,7 +53,7 @@ def padded_problem(plan: GemmPlan, problem: GemmProblem) -> GemmProblem:
 def _view(
     place: int, shape: tuple[int, ...], dtype: str, element_bytes: int, *, swapped: bool = False
 ) -> TensorView:
-    """Return a contiguous array, with ``swapped`` one whose last two axes have changed places."""
+    """Return a contiguous array, its last two axes exchanged if ``swapped``."""
     order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
     axes = order if swapped else tuple(range(len(shape)))
     strides, step = [0] * len(shape), element_bytes

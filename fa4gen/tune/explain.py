@@ -1,4 +1,4 @@
-"""Which kernel suits a problem, and why: the candidates with the parts of their predicted times."""
+"""The kernel that suits a problem, and why: candidates with the parts of their predicted times."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEGEND = (
     "and exchanged sums add. filled is the part of the waves' places that has a CTA."
 )
 WORTH_SAYING = 0.02
-"""Parts that differ by less, of the whole time, are no reason."""
+"""The share of the whole time from which on a difference of parts is a reason."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def is_taken(choice: Choice, region: Region, table: KernelSetFile) -> bool:
 
 
 def measured(choice: Choice, region: Region | None, table: KernelSetFile | None) -> tuple[str, ...]:
-    """Return a sentence on what `load(..., shapes="auto")` takes where a table has a region."""
+    """Return a sentence on the kernel of `load(..., shapes="auto")` where a table has a region."""
     if region is None or table is None:
         return ()
     us = "" if region.us is None else f", {region.us:.1f} us measured at {region.problem}"

@@ -16,7 +16,7 @@ def read_extents(
     """Return a whole number from 1 to ``largest`` for each of ``names``.
 
     Raises ConfigError, with all problems, for one that is missing without a default, is unknown, or
-    is no such number.
+    is out of range.
     """
     problems = []
     for name in given:

@@ -1,4 +1,4 @@
-"""What tuning needs to know about a kernel family; the registry of designs names the object."""
+"""The interface of tuning to a kernel family; the registry of designs names the object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Family(Protocol):
-    """How problems of a family are written, what may differ between candidates, and their time."""
+    """The problems of a family, the differences between candidates, and their time."""
 
     @property
     def name(self) -> str:
@@ -34,13 +34,13 @@ class Family(Protocol):
 
     @property
     def tuning_keys(self) -> frozenset[str]:
-        """Keys that change the speed, never what is computed."""
+        """Keys that change the speed, never the function."""
 
     @property
     def alike(self) -> float:
         """Predicted times within this factor are equal: the kernel that exists is preferred.
 
-        About what the model's order can be trusted with.
+        It is about the accuracy of the model's order.
         """
 
     def parse_problem(self, text: str) -> Any:
@@ -74,9 +74,9 @@ class Family(Protocol):
         """Raise ConfigError for a kernel that no set picks by the shapes of a call."""
 
     def refuse_problem(self, plan: Any, problem: Any) -> None:
-        """Raise ConfigError for a problem whose contiguous arrays no kernel like ``plan``'s takes.
+        """Raise ConfigError for a problem whose contiguous arrays ``plan``'s kernels do not take.
 
-        Such arrays are what is measured; a call may have others, whose rows are padded.
+        Such arrays are timed; a call may have others, with padded rows.
         """
 
     def array_bytes(self, plan: Any, problem: Any) -> int:

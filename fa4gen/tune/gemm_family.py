@@ -1,4 +1,4 @@
-"""What tuning knows of matrix products: see ``family``."""
+"""The tuning of matrix products: see ``family``."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class GemmFamily:
     )
 
     def parse_problem(self, text: str) -> GemmProblem:
-        """See Family."""
+        """Read a problem of the command line; ConfigError for anything else."""
         try:
             (workload,) = gemm_workload.parse_sizes(text)
         except (ConfigError, ValueError) as error:
@@ -70,30 +70,30 @@ class GemmFamily:
         return GemmProblem(workload.m, workload.n, workload.k, workload.batch)
 
     def problem(self, extents: Mapping[str, int]) -> GemmProblem:
-        """See Family."""
+        """Return the problem of extents; ConfigError."""
         given = read_extents(extents, self.columns, {"batch": 1}, LARGEST_SIZE)
         return GemmProblem(**given)
 
     def extents(self, problem: GemmProblem) -> dict[str, int]:
-        """See Family."""
+        """Return the extents of a problem by name."""
         return {name: getattr(problem, name) for name in self.columns}
 
     def word(self, problem: GemmProblem) -> str:
-        """See Family."""
+        """Write a problem as ``parse_problem`` reads it."""
         lead = (problem.batch,) if problem.batch > 1 else ()
         return "x".join(map(str, (*lead, problem.m, problem.n, problem.k)))
 
     def bench_size(self, problem: GemmProblem) -> gemm_workload.GemmWorkload:
-        """See Family."""
+        """Return the workload of bench."""
         return gemm_workload.GemmWorkload(problem.m, problem.n, problem.k, problem.batch)
 
     def flop(self, plan: GemmPlan, problem: GemmProblem) -> float:
-        """See Family."""
+        """Return the operations of the product."""
         del plan
         return self.bench_size(problem).flop
 
     def bench(self, fa3: str = "") -> Any:
-        """See Family."""
+        """Return bench's timer."""
         from fa4gen.bench.gemm_peers import find_gemm_peers
         from fa4gen.bench.gemm_run import GemmBench
         from fa4gen.bench.run import BenchOptions
@@ -102,15 +102,15 @@ class GemmFamily:
         return GemmBench(BenchOptions((), family=self.name), find_gemm_peers().found)
 
     def refuse(self, plan: GemmPlan) -> None:
-        """See Family: it knows all."""
+        """Accept every kernel: the cost model covers all."""
         del plan
 
     def refuse_set(self, plan: GemmPlan) -> None:
-        """See Family: shapes say all of a problem."""
+        """Accept every kernel: shapes determine the problem."""
         del plan
 
     def refuse_problem(self, plan: GemmPlan, problem: GemmProblem) -> None:
-        """See Family: rows of contiguous matrices begin at multiples of 16 bytes, or not."""
+        """Raise ConfigError unless rows of contiguous matrices begin at multiples of 16 bytes."""
         from fa4gen.tune.contiguous import padded_problem, refusals
 
         found = refusals(plan, problem)
@@ -124,13 +124,13 @@ class GemmFamily:
             )
 
     def array_bytes(self, plan: GemmPlan, problem: GemmProblem) -> int:
-        """See Family."""
+        """Return the bytes of all arrays of a call."""
         p = problem
         inputs = plan.element_bytes * p.k * (p.m + p.n)
         return p.batch * (inputs + plan.out_element_bytes * p.m * p.n * (1 + plan.c.is_matrix))
 
     def doubt(self, plan: GemmPlan, problem: GemmProblem) -> str:
-        """See Family: the sizes of attention, and the shapes of its arrays."""
+        """Return a question about extents that look like sizes of attention, or array shapes."""
         del plan
         p = problem
         order = "A matrix product's size is m x n x k, or batch x m x n x k"
@@ -141,32 +141,32 @@ class GemmFamily:
         return ""
 
     def predict(self, plan: GemmPlan, problem: GemmProblem, chip: Chip) -> Prediction:
-        """See Family."""
+        """Return the predicted time of a launch."""
         return predict_gemm(GemmTile.of(plan), problem, chip)
 
     def takes(self, plan: GemmPlan, problem: GemmProblem) -> bool:
-        """See Family."""
+        """Whether the kernel computes the problem."""
         del plan, problem
         return True
 
     def suits(self, plan: GemmPlan, problem: GemmProblem) -> bool:
-        """See Family, and ``GemmTile.suits``."""
+        """Whether the model may choose the kernel for the problem: see ``GemmTile.suits``."""
         return GemmTile.of(plan).suits(problem)
 
     def is_refined(self, plan: GemmPlan, refined: GemmPlan) -> bool:
-        """See Family: fewer slots of the output have to give a stage."""
+        """Whether slots of the output are unchanged, or fewer of them give a stage more."""
         same = plan.num_epi_stages == refined.num_epi_stages
         return same or plan.num_stages < refined.num_stages
 
     def call_key(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-        """See Family."""
+        """Return the shapes of a call's arrays, hashable."""
         try:
             return arguments[0].shape, arguments[1].shape
         except (IndexError, AttributeError):
             return named_shapes(("a", "b"), arguments, options)
 
     def problem_of_call(self, plan: GemmPlan, key: Any) -> GemmProblem:
-        """See Family."""
+        """Return the problem of a call, from its key."""
         from fa4gen.runtime.refusal import refusal
 
         del plan

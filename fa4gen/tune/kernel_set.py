@@ -40,7 +40,7 @@ class _Kernel:
     lock: threading.Lock = field(default_factory=threading.Lock)
     made: Any = None
     refused: bool = False
-    """Whether it does not compile, as a new tile whose registers spill: it is not picked again."""
+    """Whether it does not compile, such as a new tile that spills: it is not picked again."""
 
 
 class KernelSet:
@@ -126,7 +126,7 @@ class KernelSet:
     def choose(self, problem: str) -> str:
         """Return the name of the kernel for a problem, such as "16x4096x14336".
 
-        Raises ConfigError for a text that is no problem.
+        Raises ConfigError for any other text.
         """
         return self._choose(self._family.parse_problem(problem)).candidate.name
 
@@ -135,9 +135,9 @@ class KernelSet:
     ) -> tuple[str, ...]:
         """Compile the kernels for ``problems`` in parallel; return their names.
 
-        Without ``problems`` these are those of the table, none where there is no table. ``jobs`` is
-        the number of processes, by default the CPUs that this one may use. Raises ConfigError for a
-        text that is no problem, and what compiling raises.
+        Without ``problems`` the kernels of the table are compiled, if there is one. ``jobs`` is the
+        number of processes, by default the CPUs that this one may use. Raises ConfigError for a
+        text that is not a problem, and the errors of compiling.
         """
         self._read_table()
         if problems is None:
@@ -249,7 +249,7 @@ class KernelSet:
 
 
 def all_kernels(loaded: LoadedConfig, *, compiler: str = "auto", cache: bool = True) -> KernelSet:
-    """Return the set of a config: itself, shipped ones that compute the same, other tiles.
+    """Return the set of a config: itself, shipped ones of its function, other tiles.
 
     It follows the table that comes with fa4gen for the chip. Raises ConfigError for a config that
     cannot work or whose family has no cost model.

@@ -1,4 +1,4 @@
-"""What tuning tries of each kernel design; the registry's row of a design names its object."""
+"""The tiles that tuning tries for each kernel design; the registry's row of a design names them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.plans import Plan
 
 Changes = dict[str, Any]
-"""Keys of a config with the values that a variant gives them."""
+"""Keys of a config with their values in a variant."""
 NARROWEST, WIDEST = 64, 256
 SHARED_BY_FOUR = 32
 """Columns of which each of four CTAs loads whole groups of 8."""
@@ -28,8 +28,8 @@ SHORT_ENDS: Final[Changes] = {"short_ends": True}
 """Measured: 0.4 to 1.6 us less, of 22 to 60, where a CTA has one tile."""
 ACROSS: Final[Changes] = {"share": "a", **SHORT_ENDS}
 IN_RING: Final[Changes] = {"output_in_ring": True, **SHORT_ENDS}
-"""Measured: 0.5 to 9 % faster than with one slot of the output beside it, where that gives a fourth
-or fifth stage and a CTA has one tile; a seventh stage was up to 5 % slower."""
+"""The output in the ring: 0.5 to 9 % faster than one slot of the output next to it, where that
+gives a fourth or fifth stage and a CTA has one tile; a seventh stage was up to 5 % slower."""
 LARGE = 300
 """Rows and columns of a tile from which a ring has five stages at most."""
 PACKED_BLOCKS = (64, 80, 96, 112, 128)
@@ -41,42 +41,44 @@ WIDEST_BLOCKS: Mapping[int, Mapping[int, int]] = {
     192: {192: 0, 128: 160, 64: 176},
     256: {192: 0, 128: 96, 64: 96},
 }
-"""Keys by columns of the output and rows of a tile: wider blocks of plain attention spill (NVRTC
-13, November 2026), and are not tried. What masks and scores take besides, the compiler says."""
+"""The widest blocks of keys by columns of the output and rows of a tile: wider blocks of plain
+attention spill (NVRTC 13, November 2026), and are not tried. The further registers of masks and
+scores show when compiling."""
 MOST_SUMS = 192
-"""Of a thread of a product: tiles with more spill (NVRTC 13, November 2026), and are not tried."""
+"""The most sums of a thread of a product: tiles with more spill (NVRTC 13, November 2026), and are
+not tried."""
 EVICTING: Final[Changes] = {"evict_first": "both", "num_epi_stages": 2}
 """Measured with tiles of 40 shapes: up to 17 % faster where few row tiles read the weights."""
 
 
 class Tiles(Protocol):
-    """The tiles of a design. The plan may refuse some of what is yielded."""
+    """The tiles of a design. The plan may refuse some of them."""
 
     def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
         """Yield tiles to try for ``config``, alone: all that hangs on them is left to the plan."""
 
     def is_worth_it(self, plan: Any) -> bool:
-        """Return whether what a variant's plan gives up is made up for: else it is left out."""
+        """Return whether a variant's plan is worth its costs: else it is left out."""
 
     def refinements(self, plan: Any) -> Iterator[Changes]:
-        """Yield what the model does not weigh, to be measured with the tiles that it likes most."""
+        """Yield changes that the model does not weigh, to be timed with its preferred tiles."""
 
 
 class OneTile:
-    """A design with one tile, and nothing to measure beside it."""
+    """A design with one tile, and nothing to time against it."""
 
     def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
-        """See Tiles: none."""
+        """Yield nothing: there is one tile."""
         del config
         yield from ()
 
     def is_worth_it(self, plan: Any) -> bool:
-        """See Tiles."""
+        """Return True: nothing is given up."""
         del plan
         return True
 
     def refinements(self, plan: Any) -> Iterator[Changes]:
-        """See Tiles: none."""
+        """Yield nothing."""
         del plan
         yield from ()
 
@@ -85,7 +87,7 @@ class HopperAttentionOrders(OneTile):
     """One tile, and two orders of tiles."""
 
     def refinements(self, plan: AttentionPlan) -> Iterator[Changes]:
-        """See Tiles: the other order."""
+        """Yield the other order of tiles."""
         yield {"scheduler": "dynamic" if plan.scheduler == "static" else "static"}
 
 
@@ -93,7 +95,7 @@ class HopperAttentionTiles(HopperAttentionOrders):
     """Attention of Hopper up to depth 256."""
 
     def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
-        """See Tiles."""
+        """Yield tiles to try for ``config``."""
         depth = config["depth"] if config["value_depth"] == "auto" else config["value_depth"]
         widest = {64: 192, 128: 192, 192: 192} | dict(WIDEST_BLOCKS[depth])
         for rows, most in widest.items():
@@ -111,10 +113,10 @@ class HopperGemmTiles:
     """Matrix products of Hopper."""
 
     def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
-        """See Tiles.
+        """Yield tiles to try for ``config``.
 
-        Where rows begin inside a sector of L2, reading less of it is all: larger tiles of pairs,
-        whose slots of the output become a stage of the ring, and four CTAs that share.
+        Where rows begin inside a sector of L2, reading fewer bytes from it decides: larger tiles of
+        pairs, whose slots of the output become a stage of the ring, and four CTAs that share.
         """
         panel = 16 if config.get("b_major", "k") == "k" else 64
         for rows in (64, 128, 192, 256):
@@ -144,7 +146,7 @@ class HopperGemmTiles:
                 yield {**tile, "cta_group": cta_group, "num_epi_stages": 2}
 
     def is_worth_it(self, plan: Any) -> bool:
-        """See Tiles: with one slot for the output beside the ring it would have a stage less."""
+        """Whether a thread's sums fit, and an output in the ring, if so planned, saves a stage."""
         rows = plan.wgmma_columns[0]
         if plan.warpgroup_rows * rows > MOST_SUMS * WARPGROUP:
             return False
@@ -155,7 +157,7 @@ class HopperGemmTiles:
         return bool(plan.launch.dynamic_shared_bytes + slots > room)
 
     def refinements(self, plan: Any) -> Iterator[Changes]:
-        """See Tiles: who leaves L2 first, and stages of A and B for slots of the output."""
+        """Yield eviction of both operands, fewer slots of the output, and short ends."""
         del plan
         yield {"evict_first": "both"}
         for slots in (2, 1):
@@ -191,8 +193,8 @@ def _side_by_side(block: int) -> Iterator[Changes]:
 def _grids(panel: int, block: int) -> Iterator[Changes]:
     """Yield tiles of clusters that share both operands, of four CTAs and of eight.
 
-    A CTA requests the least for its tile: measured where rows begin inside a sector and a CTA has
-    one tile, up to 18 % faster than what else there is. Elsewhere they are behind.
+    A CTA requests the fewest bytes for its tile: up to 18 % faster than other tiles where rows
+    begin inside a sector and a CTA has one tile. Elsewhere they are behind.
     """
     for cta_group in (4, 8):
         both: Changes = {"cta_group": cta_group, "share": "both", **SHORT_ENDS}
@@ -207,9 +209,9 @@ def _grids(panel: int, block: int) -> Iterator[Changes]:
 
 
 def _through_the_ring(panel: int, block: int) -> Iterator[Changes]:
-    """Yield large tiles whose output takes no room beside the ring: alone, and in clusters.
+    """Yield large tiles with their output in the ring: alone, and in clusters.
 
-    With operands exchanged, then without.
+    Tiles with exchanged operands come first.
     """
     for columns in (128, 192, 256):
         for rows in range(max(HIGH, LARGE - columns) // 8 * 8, 257, 8):
@@ -230,7 +232,7 @@ class BlackwellGemmTiles(OneTile):
     """Matrix products of Blackwell."""
 
     def variants(self, config: Mapping[str, Any]) -> Iterator[Changes]:
-        """See Tiles."""
+        """Yield tiles to try for ``config``."""
         del config
         for rows in (64, 128):
             for columns in (64, 128, 192, 256):
@@ -239,7 +241,7 @@ class BlackwellGemmTiles(OneTile):
 
 
 def tiles_of(plan: Plan) -> Tiles:
-    """Return what there is to try of a plan's design."""
+    """Return the tiles of a plan's design."""
     tiles: Tiles = registry.design_of(plan).tiles.load()
     return tiles
 

@@ -1,1 +1,1 @@
-"""The cost model: what a kernel should take for a problem, from its plan alone."""
+"""The cost model: the time of a kernel for a problem, from its plan alone."""

@@ -1,4 +1,4 @@
-"""How well predictions agree with measurements: what a choice by the model costs."""
+"""The agreement of predictions with measurements: the cost of choosing by the model."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class Figure:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What the figures of several problems give."""
+    """The agreement of predicted and measured times over several problems."""
 
     figures: int
     median_error: float
     """0.04: half of the predictions are within 4 % of the measurement."""
     error_of_90: float
-    """The same for 90 % of them."""
+    """The error that 90 % of the predictions stay within."""
     pairs: int
-    """Pairs of kernels of one problem whose measured times differ by more than 5 %."""
+    """The pairs of kernels of one problem with measured times that differ by more than 5 %."""
     pairs_right: int
-    """Of these, how many the predictions put into the same order."""
+    """The number of these pairs that the predictions put into the measured order."""
     choices: tuple[float, ...]
     """By problem: the best measured time over that of the kernel predicted to be the fastest."""
 
     @property
     def order(self) -> float:
-        """The part of the pairs in the right order; 1 where there is none."""
+        """The share of pairs in the right order; 1 without pairs."""
         return self.pairs_right / self.pairs if self.pairs else 1.0
 
     @property
@@ -59,9 +59,9 @@ class Agreement:
 
 
 def compare(problems: Iterable[Sequence[Figure]]) -> Agreement:
-    """Compare what was predicted with what was measured; problems of one kernel are left out.
+    """Compare predicted with measured times; problems of one kernel are left out.
 
-    ValueError where none is left.
+    ValueError where no problem is left.
     """
     errors: list[float] = []
     choices: list[float] = []

@@ -1,6 +1,6 @@
-"""What attention forward should take, from the plan and the problem: no GPU, no compiler.
+"""The predicted time of attention forward, from the plan and the problem: no GPU, no compiler.
 
-A block of keys takes the tensor cores' time for both products, and what its softmax adds to that:
+A block of keys takes the tensor cores' time for both products plus the exposed part of its softmax:
 the fewer consumer warpgroups, the less of it is under the others' products. A tile has its blocks,
 and a beginning whose loads slots of the ring hide. Tiles go to multiprocessors in order; bytes from
 L2 and memory overlap with that work, by a power mean.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 WARPGROUP_ROWS = 64
 """Rows of a consumer warpgroup."""
 SHARED_KEYS = 64
-"""Keys that what a pair waits for is counted for."""
+"""The keys per which the wait of a pair is counted."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class AttentionProblem:
 
 @dataclass(frozen=True)
 class AttentionTile:
-    """What the model has to know of a kernel."""
+    """The model's view of a kernel."""
 
     BM: int
     BN: int
@@ -141,7 +141,7 @@ def predict_attention(tile: AttentionTile, problem: AttentionProblem, chip: Chip
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of keys of each tile of a head: those loaded, and what its warpgroups compute."""
+    """Blocks of keys of each tile of a head: loaded ones, and those that its warpgroups compute."""
 
     loaded: Counts
     whole: Numbers
@@ -264,9 +264,9 @@ def _makespan(
 def busiest_cluster(times: Numbers, heads: int, clusters: int) -> float:
     """Return the cycles of the cluster with the most work, where tiles come in a fixed order.
 
-    Tiles go head by head to one cluster after the other: cluster c has the tiles c, c + clusters,
-    c + 2 * clusters and so on, so that some may always get the long ones of a head. Within a head,
-    whose ``times`` these are, a cluster's tiles recur after ``len(times) / gcd`` of them.
+    Tiles go head by head to one cluster after the other: cluster c has the tiles c, c + clusters, c
+    + 2 * clusters and so on, so that some may always get the long ones of a head. Within a head,
+    ``times`` being those of its tiles, a cluster's tiles recur after ``len(times) / gcd`` of them.
     """
     length = len(times)
     count = heads * length

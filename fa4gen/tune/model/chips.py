@@ -1,4 +1,4 @@
-"""Chips: what the model has to know of each, and what was fitted to measurements on it."""
+"""Chips: their data for the model, and constants fitted to measurements on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GemmCosts:
     memory: float = 3.314
     """TB/s."""
     memory_evict_first: float = 4.206
-    """TB/s where new lines displace one another, not what is in L2."""
+    """TB/s where new lines displace one another, and not the lines in L2."""
     unfilled: float = 0.1245
     """By which part that takes longer, for the part of the waves' places without a CTA."""
     reread: float = 0.02374
@@ -24,17 +24,17 @@ class GemmCosts:
     l2: float = 141.4
     """Bytes per ns that a multiprocessor reads, where all read: a mean over the launch."""
     l2_skew: float = 93.76
-    """The same where rows begin inside a line of 128 bytes."""
+    """Bytes per ns from L2 where rows begin inside a line of 128 bytes."""
     l2_skew_deep: float = 79.95
-    """The same there with more than five blocks in the ring."""
+    """Bytes per ns from L2 there with more than five blocks in the ring."""
     l2_odd: float = 56.49
-    """The same where rows begin inside a sector of 32 bytes."""
+    """Bytes per ns from L2 where rows begin inside a sector of 32 bytes."""
     l2_shared: float = 87.43
-    """As ``l2``, of what goes to several CTAs at once."""
+    """The rate ``l2`` for data that go to several CTAs at once."""
     l2_skew_shared: float = 68.41
-    """As ``l2_skew``, of what goes to several CTAs at once."""
+    """The rate ``l2_skew`` for data that go to several CTAs at once."""
     l2_odd_shared: float = 60.97
-    """As ``l2_odd``, of what goes to several CTAs at once."""
+    """The rate ``l2_odd`` for data that go to several CTAs at once."""
     evicted: float = 0.8951
     """Part of these that is left where rows begin inside a line, and lines are the first to be
     displaced that others need the rest of."""
@@ -46,23 +46,23 @@ class GemmCosts:
     droop_us: float = 330.2
     """us of products until it has fallen."""
     droop_fp8: float = 1.426
-    """How much more it falls with products of fp8."""
+    """The factor of this part with products of fp8."""
     shared_reads: float = 1.336
-    """Cycles for what a wgmma reads of shared memory: a row of 128 bytes."""
+    """Cycles in which a wgmma reads a row of 128 bytes of shared memory."""
     shared_reads_fp8: float = 0.9099
-    """Part of these that count with fp8, where power is what limits."""
+    """The part of these that counts with fp8, where power is the limit."""
     reads_overlap: float = 12.36
     """Exponent of the mean of these reads and the products: nearly the larger of the two."""
     latency: float = 0.7824
     """us from a request to its data, which the ring's slots have to cover."""
     latency_odd: float = 1.088
-    """How many times that is where rows begin inside a sector."""
+    """The factor of the latency where rows begin inside a sector."""
     held: float = 1.419
     """Slots of the ring that are being multiplied, and cover nothing."""
     pair: float = 2.229
-    """us more for a launch whose CTAs share what they load."""
+    """The us more of a launch with CTAs that share loads."""
     grid: float = 1.7
-    """The same where they share both operands."""
+    """The us more of a launch with CTAs that share both operands."""
     grid_rate: float = 0.85
     """How fast these read from L2, beside CTAs that share one operand. Both were fitted apart, to
     the 264 such kernels of tuned_products_shared_operands_h200.jsonl: their scatter is 5 %."""
@@ -77,11 +77,11 @@ class GemmCosts:
     read_c: float = 0.02938
     """us for 1000 elements of C of a warpgroup."""
     read_c_slots: float = 6.0
-    """As ``store_slots``."""
+    """The number ``store_slots`` for reads of C."""
     split: float = 1.231
     """us for the meeting of the two CTAs that divide k."""
     split_share: float = 0.09551
-    """By which part all takes longer for every 128 x 128 of a tile whose k is divided."""
+    """The part by which all takes longer for every 128 x 128 of a tile with a divided k."""
     overlap: float = 4.235
     """Exponent of the mean: the larger, the better work and transfers overlap."""
 
@@ -116,7 +116,7 @@ class AttentionCosts:
     counter: float = 0.0086
     """Cycles for a tile's number from a counter."""
     loaded: float = 408.1
-    """Cycles for a block that is loaded, whoever computes it."""
+    """Cycles for a block that is loaded, whether it is computed or not."""
     pair: float = 64.3
     """Cycles more for 64 keys that two CTAs share: they wait for one another."""
     pair_masked: float = 1172.0
@@ -136,7 +136,7 @@ class AttentionCosts:
     stream: float = 4.43
     """TB/s of keys and values that kernels with shares of the keys read."""
     stream_start: float = 14.2
-    """us that their launches take beside that. Both by decode_h200.jsonl."""
+    """us that their launches take in addition. Both by decode_h200.jsonl."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Chip:
     name: str
     arch: str
     memory_gib: int
-    """What its memory holds, rounded up from the data sheet."""
+    """The memory in GiB, rounded up from the data sheet."""
     multiprocessors: int
     products: int
     """Sums of a tile that the tensor cores of a multiprocessor advance by 128 bytes along k, in
@@ -156,10 +156,10 @@ class Chip:
     fours: int = 0
     """Clusters of four that fit at once, where that was measured to be fewer than expected."""
     fitted: str = ""
-    """On what the constants were fitted; "" where they are carried over from another chip."""
+    """The measurements that the constants were fitted to; "" where they are of another chip."""
 
     def resident(self, cluster: int) -> int:
-        """Return how many CTAs run at once in clusters of so many."""
+        """Return the number of CTAs that run at once in clusters of ``cta_group``."""
         clusters = self.multiprocessors // cluster
         if cluster >= 4 and self.fours:
             clusters = min(clusters, self.fours * 4 // cluster)
@@ -167,7 +167,7 @@ class Chip:
 
     @property
     def note(self) -> str:
-        """Where the constants come from, as a sentence."""
+        """Return a sentence on the source of the constants."""
         if self.fitted:
             return f"The model's constants were fitted to {self.fitted}."
         return f"Nothing was measured on an {self.name}: the constants are carried over."

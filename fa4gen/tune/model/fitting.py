@@ -1,4 +1,4 @@
-"""Fits constants to measurements: a random search that keeps what lowers the error."""
+"""A fit of constants to measurements: a random search that keeps changes that lower the error."""
 
 from __future__ import annotations
 

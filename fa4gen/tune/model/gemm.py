@@ -1,10 +1,10 @@
-"""What a matrix product should take, from its tile and the problem: no GPU, no compiler.
+"""The predicted time of a matrix product, from its tile and the problem: no GPU, no compiler.
 
-The time of a launch is what is always paid, then the largest of four that overlap (the tensor
-cores' work, what is read through L2, what the chip reads and writes in memory, the latency that the
-ring's slots do not cover), then what does not overlap: the consumers' stores between tiles and
-after the last one, their reads of C, and with ``split_k`` the exchange of sums. The four are
-combined by a power mean, since they do not overlap perfectly.
+The time of a launch is its fixed cost, then the largest of four parts that overlap (the tensor
+cores' work, reads through L2, the chip's reads and writes of memory, the latency that the ring's
+slots do not cover), then parts that do not overlap: the consumers' stores between tiles and after
+the last one, their reads of C, and with ``split_k`` the exchange of sums. The four are combined by
+a power mean, since they do not overlap perfectly.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ Begin = Literal["with a line", "in a line", "in a sector"]
 SECTOR, LINE = 32, 128
 """Bytes of a sector and of a line of L2: rows that begin inside one cost more to read."""
 BLOCK_BYTES = 128
-"""Bytes along k of a swizzled panel: what all times of a block are counted for."""
+"""The bytes along k of a swizzled panel: the unit of all times of a block."""
 FEW_ROWS = (16, 32, 64)
 """BM with swapped operands where all rows are one tile."""
 HALF_ROWS = 64
 """Rows of a wgmma: the most with swapped operands."""
 DEEP = 5
-"""Blocks in the ring, above which rows that begin inside a line take longer, whose rest the next
-block needs; with operands exchanged that was not seen."""
+"""The blocks in the ring above which rows that begin inside a line take longer, because the next
+block needs the rest of the line; not seen with exchanged operands."""
 MOST_DIVIDED = 66
-"""Tiles whose k two CTAs divide, at most, where operands are exchanged for more than 64 rows."""
+"""The most tiles with k divided between two CTAs, where operands are exchanged for more than 64
+rows."""
 FEWEST_SLOTS = 0.3
 MOST_READS = 3
-"""How often weights are read from memory at most, however many row tiles there are."""
+"""The most times that weights are read from memory, however many row tiles there are."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class GemmProblem:
 
 @dataclass(frozen=True)
 class GemmTile:
-    """What the model has to know of a kernel."""
+    """The model's view of a kernel."""
 
     BM: int
     BN: int
@@ -75,7 +76,8 @@ class GemmTile:
     side_by_side: bool = False
     """Whether the tiles of a cluster's CTAs are side by side though no operands are exchanged."""
     grid_rows: int = 0
-    """Rows of tiles of a cluster whose CTAs share both A and B; 0 where they share one of them."""
+    """Rows of tiles of a cluster with CTAs that share both A and B; 0 where they share one of
+    them."""
     output_slots: int = 3
     """Slots of a warpgroup for panels of the output."""
     output_in_ring: bool = False
@@ -108,17 +110,17 @@ class GemmTile:
 
     @property
     def is_shared(self) -> bool:
-        """Whether CTAs of different tiles share what they load."""
+        """Whether CTAs of different tiles share loads."""
         return self.cta_group > 1
 
     @property
     def cluster_rows(self) -> int:
-        """CTAs of a cluster whose tiles are one below the other: they share B."""
+        """The CTAs of a cluster with tiles one below the other: they share B."""
         return self.grid_rows or (1 if self.swap_operands or self.side_by_side else self.cta_group)
 
     @property
     def cluster_columns(self) -> int:
-        """CTAs of a cluster whose tiles are side by side: they share A."""
+        """The CTAs of a cluster with tiles side by side: they share A."""
         return self.cta_group // self.cluster_rows
 
     @property
@@ -132,15 +134,15 @@ class GemmTile:
         return self.BM / self.cluster_columns + self.BN / self.cluster_rows
 
     def suits(self, problem: GemmProblem) -> bool:
-        """Whether to choose it for such a problem; what it computes is right for any.
+        """Whether to choose it for such a problem; its results are right for any.
 
-        What was the fastest in none of the measured shapes, and is predicted worse than the rest,
-        is not chosen: pairs of tiles of 64 rows, pairs of which one has no rows, a divided k where
-        operands are not swapped (1.6 to 3 % faster in one of 13, up to half slower). For up to 64
-        rows swapped operands read the weights once; tiles that read both operands evict-first were
-        3 to 8 % behind these. Tiles of 64 rows took 1.23 to 1.31 times as long as predicted with
-        16 rows on an H200 (1.0 to 1.2 on an H100), with 32 rows 1.03: at most half of a tile's rows
-        are empty, or it has 16 or 32.
+        Tiles that were the fastest in none of the measured shapes, and are predicted worse than the
+        rest, are not chosen: pairs of tiles of 64 rows, pairs of which one has no rows, a divided k
+        where operands are not swapped (1.6 to 3 % faster in one of 13, up to half slower). For up
+        to 64 rows swapped operands read the weights once; tiles that read both operands evict-first
+        were 3 to 8 % behind these. Tiles of 64 rows took 1.23 to 1.31 times as long as predicted
+        with 16 rows on an H200 (1.0 to 1.2 on an H100), with 32 rows 1.03: at most half of a tile's
+        rows are empty, or it has 16 or 32.
         """
         if self.swap_operands:
             if problem.m > HALF_ROWS:
@@ -265,12 +267,12 @@ def _memory_us(
 
 
 def _stores_us(tile: GemmTile, waves: int, costs: GemmCosts) -> float:
-    """Return what stores, and reads of C, take beside the products.
+    """Return the time of stores, and reads of C, in addition to the products.
 
     A warpgroup does not multiply while it hands its sums to the slots of the output: the more sums
     it has and the fewer slots, the longer. C comes into the same slots. With ``ping_pong`` another
     one multiplies meanwhile, and one alone stores the last tile. With ``output_in_ring`` the next
-    tile's blocks are asked for once the output has left.
+    tile's loads start once the output has left.
     """
     sums = tile.BM * tile.BN / 1e3
     own = sums / tile.warpgroups

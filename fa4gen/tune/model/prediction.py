@@ -1,4 +1,4 @@
-"""What a model predicts for one kernel and one problem."""
+"""The prediction of a model for one kernel and one problem."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ class Prediction:
     """A time with its parts, in microseconds, and the counts that it follows from."""
 
     launch_us: float
-    """What every launch takes, however small."""
+    """The fixed cost of every launch, however small."""
     multiply_us: float
     """The tensor cores of the multiprocessor that has the most tiles."""
     l2_us: float
-    """What that multiprocessor reads through L2."""
+    """The time of that multiprocessor's reads through L2."""
     memory_us: float
-    """What all of them read and write in memory."""
+    """The time of all multiprocessors' reads and writes of memory."""
     latency_us: float = 0.0
-    """What the slots of the ring leave of the latency of loads."""
+    """The latency of loads that the slots of the ring do not cover."""
     overlapped_us: float
     """The four above together: they overlap."""
     epilogue_us: float
@@ -26,7 +26,7 @@ class Prediction:
     exchange_us: float = 0.0
     """Sums that CTAs pass to one another."""
     waves: int
-    """How often the chip is filled with CTAs, the last time perhaps in part."""
+    """The number of times that CTAs fill the chip, the last time perhaps in part."""
     tiles: int
     ctas: int
     """CTAs that would be needed to run all at once."""
@@ -42,7 +42,7 @@ class Prediction:
 
     @property
     def after_us(self) -> float:
-        """What overlaps nothing: stores and exchanged sums."""
+        """The time without overlap: stores and exchanged sums."""
         return self.epilogue_us + self.exchange_us
 
     @property
@@ -52,7 +52,7 @@ class Prediction:
 
     @property
     def bound(self) -> str:
-        """Which of the four that overlap is the largest: "products", "L2", "memory", "latency"."""
+        """The largest of the four that overlap: "products", "L2", "memory", "latency"."""
         parts = {
             "products": self.multiply_us,
             "L2": self.l2_us,

@@ -1,4 +1,4 @@
-"""What attention of packed heads whose CTAs share the keys should take: decoding, a few rows.
+"""The predicted time of attention with packed heads and shared keys: decoding, a few rows.
 
 Such a kernel streams keys and values. Memory gives them once; tiles of one key head read them again
 through L2. The CTA with the most keys sets the time, after a start that no stream hides: the
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SharedKeysTile:
-    """What the model has to know of a kernel."""
+    """The model's view of a kernel."""
 
     mask: Mask
     packed_rows: int
@@ -51,7 +51,8 @@ class SharedKeysTile:
 def predict_shared_keys(tile: SharedKeysTile, problem: AttentionProblem, chip: Chip) -> Prediction:
     """Return the time that a launch of ``tile`` should take, with its parts.
 
-    Sequences are taken to have one length, and all rows to see what the first to the last one see.
+    Sequences are taken to have one length, and all rows to see the keys that the first to the last
+    one see.
     """
     costs, p = chip.attention, problem
     rows = p.heads // p.key_heads * p.rows

@@ -1,4 +1,4 @@
-"""When a winner is clear: from the times of several rounds to what to do next."""
+"""The decision on a winner: from the times of several rounds to the next step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOPELESS = 0.10
 
 @dataclass(frozen=True)
 class State:
-    """What is known after some rounds."""
+    """The state after some rounds."""
 
     winner: str
     clear: bool
@@ -50,10 +50,10 @@ def judge(times: Mapping[str, Sequence[float]], existing: Collection[str] = ()) 
 
 
 def hopeful(medians: Mapping[str, float], rounds: int) -> tuple[str, ...]:
-    """Return what is worth another round after so many, the fastest first.
+    """Return the kernels worth another round after ``rounds`` rounds, the fastest first.
 
-    What is ``HOPELESS`` behind after three is not, what is three times as far behind after one,
-    and half as far after six.
+    A kernel that is ``HOPELESS`` behind after three rounds is not, nor one three times as far
+    behind after one, or half as far after six.
     """
     behind = HOPELESS * FEWEST_ROUNDS / rounds
     limit = min(medians.values(), default=0.0) * (1 + behind)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measured:
-    """What the rounds gave."""
+    """The times of the rounds."""
 
     winner: str
     """"" where no kernel could be timed."""
@@ -26,7 +26,7 @@ class Measured:
     times: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """By kernel or peer, microseconds in each of its rounds."""
     again: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """The same of the rounds after the choice: of the winner, the baseline and the peers."""
+    """Times of the rounds after the choice: of the winner, the baseline and the peers."""
 
     def figure(self, name: str) -> float | None:
         """Return the median time of ``name``, of the rounds after the choice where it had some."""

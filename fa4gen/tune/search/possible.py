@@ -1,4 +1,4 @@
-"""What cannot be tuned, found before any work: configs, chips and problems."""
+"""Refusals of configs, chips and problems that cannot be tuned, before any work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tuning found out about one problem: one line of JSON."""
+"""The record of tuning for one problem: one line of JSON."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Timed:
     """"config", "shipped" or "tile"."""
     predicted_us: float
     config: Mapping[str, Any]
-    """All keys that it gives."""
+    """All keys in its config."""
     config_sha256: str = ""
     us: float | None = None
     """Median of the rounds after the choice, where it was timed in these, else of those before;
     None where it was not measured."""
     rounds_us: tuple[float, ...] = ()
-    """Of the rounds in which it was compared with the other candidates."""
+    """Times of the rounds in which it was compared with the other candidates."""
     again_us: tuple[float, ...] = ()
-    """Of those after the choice: of the winner and the config itself."""
+    """Times of the rounds after the choice: of the winner and the config itself."""
     left_out: str = ""
     """Why it was not measured, where it should have been."""
 
@@ -48,7 +48,7 @@ class TuneRecord:
     chip: str
     decided_by: DecidedBy
     winner: str
-    """Name of the kernel to use; "" where there is none."""
+    """Name of the kernel to use; "" without a winner."""
     clear: bool = False
     """Whether the measured winner was clear before rounds or time ran out."""
     kernels: tuple[Timed, ...] = ()
@@ -57,19 +57,19 @@ class TuneRecord:
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Peers that did not run, with the reason."""
     key: str = ""
-    """Hash of what determines the outcome."""
+    """Hash of the inputs of the outcome."""
     versions: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
-    """Why there is no winner."""
+    """The reasons for the lack of a winner."""
 
     @property
     def sweep(self) -> str:
-        """What all lines of a file are of."""
+        """The name of the work that all lines of a file belong to."""
         return self.base
 
     @property
     def case(self) -> str:
-        """What a line is of."""
+        """The problem of the line."""
         return self.problem
 
     @property

@@ -1,4 +1,4 @@
-"""Tunes a config for problems: one record each, by measurement where there is a GPU."""
+"""Tuning of a config for problems: one record each, by measurement on a GPU if there is one."""
 
 from __future__ import annotations
 
@@ -50,18 +50,19 @@ News = Literal["new", "kept"]
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """How to tune."""
+    """The options of tuning."""
 
     candidates: int = 8
     """Kernels that are measured at a problem: those that the model predicts to be the fastest."""
     refined: int = 3
-    """The first so many of them are measured with what the model does not weigh, too."""
+    """The number of first candidates that are timed with changes that the model does not weigh,
+    too."""
     rounds: int = 9
     """The most rounds of a problem."""
     seconds: float = 20.0
-    """Of measuring, for each problem."""
+    """The time of measuring, in seconds, for each problem."""
     measuring: Measuring = "auto"
-    """"auto": where there is a GPU of the architecture."""
+    """The use of a GPU; "auto": if there is one of the architecture."""
     again: int = 5
     """Rounds of the winner, the config itself and the peers after the choice, for their figures."""
     fa3: str = ""
@@ -76,7 +77,7 @@ class TuneTask:
     """One problem, with all that a worker needs to know."""
 
     name: str
-    """Of the config."""
+    """The name of the config."""
     config: Mapping[str, Any]
     problem: str
     options: TuneOptions
@@ -122,7 +123,7 @@ def run_tune(
     """Run the tasks and return their records in order; each is on disk as soon as it is known.
 
     A task whose worker was lost gives a record with the reason and without a winner. ``earlier``
-    are the records that tasks know of, those of ``results`` when not given.
+    are the records that tasks know of, by default those of ``results``.
     """
     known = results.records if earlier is None else earlier
     found: dict[str, TuneRecord] = {}
@@ -147,10 +148,10 @@ def run_tune(
 def run_problem(
     task: TuneTask, make_timer: Callable[[str, str, TuneOptions], Timer | None] | None = None
 ) -> Done[TuneOutcome]:
-    """Tune for one problem: what can go wrong with a kernel is in the outcome.
+    """Tune for one problem: a failure of a kernel is in the outcome.
 
-    ``make_timer``, by default ``gpu_timer``, returns what measures kernels of a family and an
-    architecture, or None where nothing can: the model then decides.
+    ``make_timer``, by default ``gpu_timer``, returns a timer for kernels of a family and an
+    architecture, or None without a GPU: the model then decides.
     """
     options = task.options
     candidates = _candidates(task.name, json.dumps(dict(task.config)))
@@ -196,7 +197,7 @@ def _measured(
     timer: Timer,
     options: TuneOptions,
 ) -> TuneRecord:
-    """Return the record with what was measured."""
+    """Return the record with the measurements."""
     from fa4gen.bench.machine import describe_versions
 
     kernels: list[tuple[Plan, CompiledKernel]] = []
@@ -284,7 +285,7 @@ def _timed(one: Ranked) -> Timed:
 
 
 def _key(task: TuneTask, shown: Sequence[Ranked], chip: str, measured: bool) -> str:
-    """Hash what determines the outcome: candidates, chip, how they are compared."""
+    """Hash the inputs of the outcome: candidates, chip, the way of comparing."""
     options = task.options
     parts = {
         "generator": __version__,
@@ -331,7 +332,7 @@ def named_candidate(path: str) -> Candidate:
 
 @lru_cache(maxsize=2)
 def gpu_timer(kernel: str, arch: str, options: TuneOptions) -> Timer | None:
-    """Return what measures on this machine; None without a GPU of ``arch``, or if not asked to."""
+    """Return this machine's timer; None without a GPU of ``arch``, or where measuring is off."""
     from fa4gen.runtime.device import find_device
 
     family = family_called(kernel)
@@ -344,7 +345,7 @@ def gpu_timer(kernel: str, arch: str, options: TuneOptions) -> Timer | None:
 def kernels_to_compile(
     base: LoadedConfig, problems: Sequence[Any], options: TuneOptions
 ) -> tuple[list[Candidate], Callable[[Candidate], Done[bool]]]:
-    """Return each kernel that will be measured once, and what compiles one into the cache."""
+    """Return each kernel that will be timed, and the function that compiles one into the cache."""
     keys = json.dumps(given_keys(base))
     candidates = _candidates(base.config.name, keys)
     arch = base.config.arch

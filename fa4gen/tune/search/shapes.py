@@ -1,9 +1,9 @@
-"""The problems to tune for: from files, or as the command line has them.
+"""The problems to tune for: from files, or from the command line.
 
 A YAML file is a list of problems, each a text ("16x4096x14336") or a mapping of extents; or a
 mapping of extents to lists of values, with ``layers``, a list of mappings of the other extents, as
 a model has them: every layer with every combination of the lists. A CSV file has the extents as
-columns; columns that are no extents are left out.
+columns; other columns are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LAYERS = "layers"
 NAME = "name"
-"""Of a layer: for readers."""
+"""The key of a layer's name, for readers."""
 MOST = 10_000
 """Problems of one run."""
 
@@ -33,7 +33,7 @@ MOST = 10_000
 def read_problems(family: Family, texts: Sequence[str], file: Path | None) -> list[Any]:
     """Return the problems of ``texts`` and of ``file``, each once.
 
-    Raises ConfigError for a file or text that cannot be understood, and where there is no problem.
+    Raises ConfigError for an invalid file or text, and without any problem.
     """
     found = [family.parse_problem(text) for text in texts]
     if file is not None:

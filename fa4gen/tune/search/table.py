@@ -1,4 +1,4 @@
-"""The table of what tuning chose, with the new tiles that it names.
+"""The table of tuning's choices, with the new tiles that it names.
 
 It is a file of its own, NAME.tuning.yaml, or one of several in the file of a chip.
 """
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from fa4gen.tune.search.record import TuneRecord
 
 FARTHEST = math.sqrt(2)
-"""How far a region reaches past the problems at both ends of its axis, as a factor."""
+"""The factor by which a region reaches past the problems at both ends of its axis."""
 FEW = 64
-"""A region whose smallest extent is at most this reaches down to 1."""
+"""The largest extent at the start of a region that lets the region reach down to 1."""
 
 
 @dataclass(frozen=True)
 class TableFiles:
-    """What tuning writes."""
+    """The files that tuning writes."""
 
     table: Path
     """The table as other commands name it."""
@@ -63,9 +63,9 @@ def make_table(
     """Return the table of ``records``, with the new tiles that it names.
 
     ``out`` is its folder, or the file of a chip (FILE.yaml), whose other tables stay. The config
-    itself is one of its kernels: far from the problems it may be the best of them. Raises
-    ConfigError where nothing was chosen, and for records of different chips or of both kinds: a
-    table is of one chip.
+    itself is one of its kernels: far from the problems it may be the fastest of them. Raises
+    ConfigError without any choice, and for records of different chips or of both kinds: a table is
+    of one chip.
     """
     chosen = [record for record in records if record.chosen is not None]
     if not chosen:
@@ -203,13 +203,13 @@ def _differ(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool
 
 @dataclass(frozen=True)
 class TableState:
-    """Whether a table still says what was found out."""
+    """The state of a table: whether it still holds."""
 
     path: Path
     base: str
     """The config that was tuned."""
     problems: tuple[str, ...]
-    """What it was tuned for."""
+    """The problems that it was tuned for."""
     verdict: Literal["current", "stale"]
     reason: str = ""
 
@@ -296,7 +296,7 @@ def _region(record: TuneRecord, where: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _use(base: LoadedConfig, family: Family) -> str:
-    """Return what a table is for: kernels that no set picks by shapes are not loaded by it."""
+    """Return the use of a table: kernels that no set picks by shapes are not loaded by it."""
     table = f"{base.config.name}{TABLE_END}"
     try:
         family.refuse_set(build_plan(base.config))
@@ -341,7 +341,7 @@ def _joined(file: Path, data: Mapping[str, Any], tiles: Mapping[str, Mapping[str
 
 
 def _contents(file: Path) -> dict[str, Any]:
-    """Return what a file of tables holds, nothing where there is none; ConfigError."""
+    """Return the contents of a file of tables, empty for a missing one; ConfigError."""
     import yaml
 
     if not file.exists():

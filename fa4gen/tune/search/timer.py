@@ -1,4 +1,4 @@
-"""What times candidates: the one that uses the GPU, and what a stand-in for it has to do."""
+"""The timer of candidates: on the GPU, and the interface of a stand-in."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class GpuTimer:
         self._bench: Any = None
 
     def prepare(self, kernels: Sequence[tuple[Plan, CompiledKernel]], problem: Any) -> Rounds:
-        """See Timer."""
+        """Check the kernels' outputs on a problem, and make them and their peers ready."""
         if self._bench is None:
             self._bench = self._family.bench(self._fa3)
         size = self._family.bench_size(problem)
@@ -83,7 +83,7 @@ class _GpuRounds:
         self._runs = {**ours, **peers}
 
     def time(self, names: Sequence[str], turn: int) -> dict[str, float]:
-        """See Rounds."""
+        """Time each of ``names`` once; return microseconds by name."""
         from fa4gen.runtime.timing import TimingProtocol, time_in_turn
 
         heating = TimingProtocol(warmup_s=HEATING_S, budget_s=0.0, max_samples=MOST_CALLS)
