@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.common.kernel_config import KernelConfig
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
     from fa4gen.toolchain.choose import Chosen
 
 Keys = dict[str, Any]
@@ -222,10 +222,10 @@ def fitting(design: Design, keys: Keys) -> bool:
     return True
 
 
-def faults_of(design: Design) -> Callable[[KernelConfig], Sequence[Fault]]:
+def faults_of(design: Design) -> Callable[[KernelConfig], Sequence[Refusal]]:
     """Return the function that finds what in a config of ``design`` cannot work."""
     module = sys.modules[design.planner.load().__module__]
-    find_faults: Callable[[KernelConfig], Sequence[Fault]] = module.find_faults
+    find_faults: Callable[[KernelConfig], Sequence[Refusal]] = module.find_faults
     return find_faults
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from fa4gen.config.elsewhere import Elsewhere
 from fa4gen.config.expectations import Expectations, similar
+from fa4gen.config.other_models import OtherModels
 from fa4gen.config.synonyms import key_for, line_for, value_for
 from fa4gen.config.yaml_positions import dotted
 from fa4gen.errors import Problem
@@ -15,8 +15,8 @@ from fa4gen.yaml_words import listing, shown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fa4gen.config.elsewhere import Home
     from fa4gen.config.expectations import JsonSchema
+    from fa4gen.config.other_models import Home
     from fa4gen.config.yaml_positions import Document, KeyPath, Place
     from fa4gen.strict import Fault
 
@@ -34,7 +34,7 @@ def explain_faults(
     data = document.value
     faults = _refused_by_all([_by_place(faults, document) for faults in refused])
     expected = Expectations(schema, data)
-    others = Elsewhere(schema, data)
+    others = OtherModels(schema, data)
     unknown = {path for path, fault in faults.items() if fault.kind == "unknown"}
     known = {path for path in unknown if path[-1] in expected.keys(path[:-1])}
     homes = {path: others.home_of(path) for path in unknown - known}
@@ -187,7 +187,7 @@ def _missing_key(path: KeyPath, expected: Expectations, document: Document, file
 def _wrong_value(
     path: KeyPath,
     expected: Expectations,
-    others: Elsewhere,
+    others: OtherModels,
     document: Document,
     file: str,
 ) -> Problem:

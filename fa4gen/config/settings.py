@@ -20,7 +20,7 @@ class Setting:
     """One key with its value."""
 
     text: str
-    """As the user wrote it: ``num_kv_stages=2``."""
+    """As the user wrote it: ``BN=64``."""
     path: tuple[str, ...]
     """The key, and with dots the keys inside it: ``registers.producer``."""
     value: Any
@@ -77,7 +77,7 @@ def _parse(text: str) -> Setting:
     key, equals, value = text.partition("=")
     if not equals or not _KEY.fullmatch(key):
         what = f"{text!r} is not KEY=VALUE"
-        raise ConfigError(Problem(what, "Write for example num_kv_stages=2.", option=option))
+        raise ConfigError(Problem(what, "Write for example BN=64.", option=option))
     path = tuple(key.split("."))
     if path[0] == "extends":
         what = "extends is set in files only"

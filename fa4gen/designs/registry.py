@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Place:
+class ImportPath:
     """Where something is defined: "module:attribute"."""
 
     name: str
@@ -43,15 +43,15 @@ class Family:
     """Value of the config key ``kernel``."""
     list_columns: tuple[str, ...]
     """Keys that have a column of their own in the table of ``fa4gen list``."""
-    launcher: Place
+    launcher: ImportPath
     """A class, made from plan and cubin: the kernel as a Python function."""
-    verify: Place
+    verify: ImportPath
     """A class, made from a plan: verify's ``Family``."""
-    bench: Place
+    bench: ImportPath
     """An object: bench's ``Family``."""
-    vendor: Place
+    vendor: ImportPath
     """An object: vendor's ``Family``."""
-    tune: Place
+    tune: ImportPath
     """An object: tune's ``Family``."""
 
 
@@ -62,15 +62,15 @@ class Design:
     name: str
     """That of its folder, beside this file."""
     family: Family
-    configs: Mapping[tuple[str, ...], Place]
+    configs: Mapping[tuple[str, ...], ImportPath]
     """By architectures, the model of its configs, a KernelConfig."""
-    plan: Place
+    plan: ImportPath
     """The class of the plan."""
-    planner: Place
+    planner: ImportPath
     """A function from config to plan; ConfigError for what cannot work."""
     template: str
     """Root template of the kernel's source."""
-    tiles: Place
+    tiles: ImportPath
     """An object: what tune tries of it (tune's ``Tiles``)."""
     where: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     """By key of ``DECIDING``, the values that ask for this design of a family's."""
@@ -90,7 +90,7 @@ class Design:
         return keys
 
     def _of_candidates(self, attribute: str) -> Any:
-        return Place(f"{__package__}.{self.name}.candidates:{attribute}").load()
+        return ImportPath(f"{__package__}.{self.name}.candidates:{attribute}").load()
 
     @property
     def archs(self) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ class ConfigModel:
 
     design: Design
     archs: tuple[str, ...]
-    place: Place
+    place: ImportPath
 
     def values(self, key: str) -> tuple[object, ...] | None:
         """Return the values that ``key`` has in its configs; None where it decides nothing."""
@@ -125,20 +125,20 @@ class ConfigModel:
 ATTENTION = Family(
     name="attention",
     list_columns=("kernel", "arch", "dtype", "depth", "mask"),
-    launcher=Place("fa4gen.runtime.attention:AttentionKernel"),
-    verify=Place("fa4gen.verify.attention:AttentionFamily"),
-    bench=Place("fa4gen.bench.attention_family:ATTENTION"),
-    vendor=Place("fa4gen.vendoring.attention:ATTENTION"),
-    tune=Place("fa4gen.tune.attention_family:ATTENTION"),
+    launcher=ImportPath("fa4gen.runtime.attention:AttentionKernel"),
+    verify=ImportPath("fa4gen.verify.attention:AttentionFamily"),
+    bench=ImportPath("fa4gen.bench.attention_family:ATTENTION"),
+    vendor=ImportPath("fa4gen.vendoring.attention:ATTENTION"),
+    tune=ImportPath("fa4gen.tune.attention_family:ATTENTION"),
 )
 GEMM = Family(
     name="gemm",
     list_columns=("kernel", "arch", "dtype", "residual", "activation"),
-    launcher=Place("fa4gen.runtime.gemm:GemmKernel"),
-    verify=Place("fa4gen.verify.gemm.family:GemmFamily"),
-    bench=Place("fa4gen.bench.gemm_family:GEMM"),
-    vendor=Place("fa4gen.vendoring.gemm:GEMM"),
-    tune=Place("fa4gen.tune.gemm_family:GEMM"),
+    launcher=ImportPath("fa4gen.runtime.gemm:GemmKernel"),
+    verify=ImportPath("fa4gen.verify.gemm.family:GemmFamily"),
+    bench=ImportPath("fa4gen.bench.gemm_family:GEMM"),
+    vendor=ImportPath("fa4gen.vendoring.gemm:GEMM"),
+    tune=ImportPath("fa4gen.tune.gemm_family:GEMM"),
 )
 HOPPER = ("sm_90a",)
 BLACKWELL = ("sm_100a", "sm_103a")
@@ -149,101 +149,111 @@ DESIGNS = (
     Design(
         name="attention_sm90",
         family=ATTENTION,
-        configs={HOPPER: Place("fa4gen.designs.attention_sm90.config:HopperAttentionConfig")},
-        plan=Place("fa4gen.designs.attention_sm90.model:HopperAttentionPlan"),
-        planner=Place("fa4gen.designs.attention_sm90.plan:plan_attention_sm90"),
+        configs={HOPPER: ImportPath("fa4gen.designs.attention_sm90.config:HopperAttentionConfig")},
+        plan=ImportPath("fa4gen.designs.attention_sm90.model:HopperAttentionPlan"),
+        planner=ImportPath("fa4gen.designs.attention_sm90.plan:plan_attention_sm90"),
         template="attention_sm90/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:HOPPER_ATTENTION"),
+        tiles=ImportPath("fa4gen.tune.tiles:HOPPER_ATTENTION"),
         where={"depth": PREFILL_DEPTHS, "pack_heads": (False,)},
     ),
     Design(
         name="attention_sm100",
         family=ATTENTION,
         configs={
-            BLACKWELL: Place("fa4gen.designs.attention_sm100.config:BlackwellAttentionConfig")
+            BLACKWELL: ImportPath("fa4gen.designs.attention_sm100.config:BlackwellAttentionConfig")
         },
-        plan=Place("fa4gen.designs.attention_sm100.model:FA4Config"),
-        planner=Place("fa4gen.designs.attention_sm100.plan:plan_attention_sm100"),
+        plan=ImportPath("fa4gen.designs.attention_sm100.model:FA4Config"),
+        planner=ImportPath("fa4gen.designs.attention_sm100.plan:plan_attention_sm100"),
         template="attention_sm100/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": PREFILL_DEPTHS, "pack_heads": (False,)},
     ),
     Design(
         name="attention_sm90_depth512",
         family=ATTENTION,
         configs={
-            HOPPER: Place("fa4gen.designs.attention_sm90_depth512.config:HopperPairAttentionConfig")
+            HOPPER: ImportPath(
+                "fa4gen.designs.attention_sm90_depth512.config:HopperPairAttentionConfig"
+            )
         },
-        plan=Place("fa4gen.designs.attention_sm90_depth512.model:HopperPairAttentionPlan"),
-        planner=Place("fa4gen.designs.attention_sm90_depth512.plan:plan_attention_sm90_depth512"),
+        plan=ImportPath("fa4gen.designs.attention_sm90_depth512.model:HopperPairAttentionPlan"),
+        planner=ImportPath(
+            "fa4gen.designs.attention_sm90_depth512.plan:plan_attention_sm90_depth512"
+        ),
         template="attention_sm90_depth512/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:HOPPER_ATTENTION_ORDERS"),
+        tiles=ImportPath("fa4gen.tune.tiles:HOPPER_ATTENTION_ORDERS"),
         where={"depth": (PAIR_DEPTH,), "pack_heads": (False,)},
     ),
     Design(
         name="attention_sm100_depth512",
         family=ATTENTION,
         configs={
-            BLACKWELL: Place(
+            BLACKWELL: ImportPath(
                 "fa4gen.designs.attention_sm100_depth512.config:BlackwellPairAttentionConfig"
             )
         },
-        plan=Place("fa4gen.designs.attention_sm100_depth512.model:Depth512Config"),
-        planner=Place("fa4gen.designs.attention_sm100_depth512.plan:plan_attention_sm100_depth512"),
+        plan=ImportPath("fa4gen.designs.attention_sm100_depth512.model:Depth512Config"),
+        planner=ImportPath(
+            "fa4gen.designs.attention_sm100_depth512.plan:plan_attention_sm100_depth512"
+        ),
         template="attention_sm100_depth512/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": (PAIR_DEPTH,), "pack_heads": (False,)},
     ),
     Design(
         name="attention_latent",
         family=ATTENTION,
-        configs={HOPPER: Place("fa4gen.designs.attention_latent.config:LatentConfig")},
-        plan=Place("fa4gen.designs.attention_latent.model:LatentAttentionPlan"),
-        planner=Place("fa4gen.designs.attention_latent.plan:plan_attention_latent"),
+        configs={HOPPER: ImportPath("fa4gen.designs.attention_latent.config:LatentConfig")},
+        plan=ImportPath("fa4gen.designs.attention_latent.model:LatentAttentionPlan"),
+        planner=ImportPath("fa4gen.designs.attention_latent.plan:plan_attention_latent"),
         template="attention_latent/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": (LATENT_DEPTH,), "pack_heads": (True,)},
     ),
     Design(
         name="attention_latent_sm100",
         family=ATTENTION,
-        configs={BLACKWELL: Place("fa4gen.designs.attention_latent_sm100.config:LatentPairConfig")},
-        plan=Place("fa4gen.designs.attention_latent_sm100.model:LatentPairPlan"),
-        planner=Place("fa4gen.designs.attention_latent_sm100.plan:plan_attention_latent_sm100"),
+        configs={
+            BLACKWELL: ImportPath("fa4gen.designs.attention_latent_sm100.config:LatentPairConfig")
+        },
+        plan=ImportPath("fa4gen.designs.attention_latent_sm100.model:LatentPairPlan"),
+        planner=ImportPath(
+            "fa4gen.designs.attention_latent_sm100.plan:plan_attention_latent_sm100"
+        ),
         template="attention_latent_sm100/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": (LATENT_DEPTH,), "pack_heads": (True,)},
     ),
     Design(
         name="attention_decode",
         family=ATTENTION,
         configs={
-            HOPPER: Place("fa4gen.designs.attention_decode.config:HopperDecodeConfig"),
-            BLACKWELL: Place("fa4gen.designs.attention_decode.config:BlackwellDecodeConfig"),
+            HOPPER: ImportPath("fa4gen.designs.attention_decode.config:HopperDecodeConfig"),
+            BLACKWELL: ImportPath("fa4gen.designs.attention_decode.config:BlackwellDecodeConfig"),
         },
-        plan=Place("fa4gen.designs.attention_decode.model:DecodeAttentionPlan"),
-        planner=Place("fa4gen.designs.attention_decode.plan:plan_attention_decode"),
+        plan=ImportPath("fa4gen.designs.attention_decode.model:DecodeAttentionPlan"),
+        planner=ImportPath("fa4gen.designs.attention_decode.plan:plan_attention_decode"),
         template="attention_decode/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:ONE_TILE"),
+        tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": (*PREFILL_DEPTHS, PAIR_DEPTH), "pack_heads": (True,)},
     ),
     Design(
         name="gemm_sm90",
         family=GEMM,
-        configs={HOPPER: Place("fa4gen.designs.gemm_sm90.config:HopperGemmConfig")},
-        plan=Place("fa4gen.designs.gemm_sm90.model:HopperGemmPlan"),
-        planner=Place("fa4gen.designs.gemm_sm90.plan:plan_gemm_sm90"),
+        configs={HOPPER: ImportPath("fa4gen.designs.gemm_sm90.config:HopperGemmConfig")},
+        plan=ImportPath("fa4gen.designs.gemm_sm90.model:HopperGemmPlan"),
+        planner=ImportPath("fa4gen.designs.gemm_sm90.plan:plan_gemm_sm90"),
         template="gemm_sm90/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:HOPPER_GEMM"),
+        tiles=ImportPath("fa4gen.tune.tiles:HOPPER_GEMM"),
     ),
     Design(
         name="gemm_sm100",
         family=GEMM,
-        configs={BLACKWELL: Place("fa4gen.designs.gemm_sm100.config:BlackwellGemmConfig")},
-        plan=Place("fa4gen.designs.gemm_sm100.model:BlackwellGemmPlan"),
-        planner=Place("fa4gen.designs.gemm_sm100.plan:plan_gemm_sm100"),
+        configs={BLACKWELL: ImportPath("fa4gen.designs.gemm_sm100.config:BlackwellGemmConfig")},
+        plan=ImportPath("fa4gen.designs.gemm_sm100.model:BlackwellGemmPlan"),
+        planner=ImportPath("fa4gen.designs.gemm_sm100.plan:plan_gemm_sm100"),
         template="gemm_sm100/kernel.cu.j2",
-        tiles=Place("fa4gen.tune.tiles:BLACKWELL_GEMM"),
+        tiles=ImportPath("fa4gen.tune.tiles:BLACKWELL_GEMM"),
     ),
 )
 """Every design, a family's after one another."""

@@ -101,6 +101,21 @@ class Mask:
         return False
 
     @property
+    def has_left_end(self) -> bool:
+        """Whether a row may not see the first keys."""
+        return self.FIRST is not None
+
+    @property
+    def has_right_end(self) -> bool:
+        """Whether a row may not see the last keys."""
+        return self.LAST is not None
+
+    @property
+    def tests_keys(self) -> bool:
+        """Whether keys between the ends that a row sees are tested one by one."""
+        return self.TEST is not None
+
+    @property
     def last_follows_row(self) -> bool:
         """Whether the last key that a row sees depends on the row."""
         return "{position}" in (self.LAST or "")

@@ -205,7 +205,7 @@ def template_roots(user_folder: Path | None) -> tuple[Path, ...]:
 
 
 def camel(name: str) -> str:
-    """Return the C++ constant of a plan field: num_kv_stages -> kNumKvStages, BM -> kBM."""
+    """Return the C++ constant of a plan field: value_depth -> kValueDepth, BM -> kBM."""
     return "k" + "".join(word[:1].upper() + word[1:] for word in name.split("_"))
 
 

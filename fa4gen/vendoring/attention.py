@@ -136,7 +136,7 @@ class AttentionFamily:
             rows=plan.tile_queries,
             columns=plan.BN,
             stage_depth=0,
-            ring=(max(plan.num_kv_stages, 2) + 1) * plan.BN,
+            ring=plan.keys_past_ring,
             part_rows=plan.part_rows,
             descales=plan.has_descales,
             kv_dtype=DTYPES[plan.kv_dtype],

@@ -132,7 +132,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     unequal and empty lengths, grouped heads, layouts, and data that forces rescaling.
     """
     m, n = plan.tile_queries, plan.BN
-    ring = (max(plan.num_kv_stages, 2) + 1) * n
+    ring = plan.keys_past_ring
     several = 3 if plan.lists_blocks else 1  # lists may hide all blocks of one tile
     cases = [
         Case("size/1", 1, 2, 2, 1, 1),

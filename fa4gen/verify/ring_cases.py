@@ -120,7 +120,7 @@ def _at_first_keys(plan: AttentionPlan) -> Iterator[Case]:
     the first of the rows see, has all of the weight. The second is for scores with a limit.
     """
     span = plan.mask.span
-    if span is None or plan.mask.FIRST is None:
+    if span is None or not plan.mask.has_left_end:
         return
     yield Case("further/past_span", 1, 1, 1, 70, span + 4 * plan.BN + 9, data="large_logits")
     seen = np.flatnonzero(plan.mask.first(np.arange(2 * span)) <= 0)

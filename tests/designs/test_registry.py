@@ -61,9 +61,9 @@ def test_the_rooms_have_what_the_row_names(row: Family) -> None:
 
 def test_a_place_that_does_not_exist_is_no_secret() -> None:
     with pytest.raises(ModuleNotFoundError):
-        registry.Place("fa4gen.nowhere:X").load()
+        registry.ImportPath("fa4gen.nowhere:X").load()
     with pytest.raises(AttributeError):
-        registry.Place("fa4gen.designs.build:X").load()
+        registry.ImportPath("fa4gen.designs.build:X").load()
 
 
 def test_every_folder_and_every_plan_has_one_row() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.attention_decode.memory import decode_regions
 from fa4gen.designs.attention_decode.values import MMA_KEYS, MMA_ROWS
 from fa4gen.designs.common import limits
-from fa4gen.designs.common.refusal import Fault
+from fa4gen.designs.common.refusal import Refusal
 from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.values import Values
 
 
-def exceeded_limits(values: Values) -> Iterator[Fault]:
+def exceeded_limits(values: Values) -> Iterator[Refusal]:
     """Yield each limit that the values exceed."""
     needed = dynamic_shared_bytes(decode_regions(values))
     stages, block = values.num_kv_stages, values.block_bytes
@@ -33,7 +33,7 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
     yield from _registers(values)
 
 
-def _registers(values: Values) -> Iterator[Fault]:
+def _registers(values: Values) -> Iterator[Refusal]:
     """Yield a fault where what a thread of a consumer holds at once does not fit its registers."""
     depth, rows = values.config.depth, values.packed_rows
     if values.is_wide:
@@ -46,7 +46,7 @@ def _registers(values: Values) -> Iterator[Fault]:
         columns = "(2 of queries + 4 of output)" if held else "4 of output"
         holds = f"{depth} / 16 * {rows} / 8 * {columns}"
     yield from limits.exceeded(
-        Fault(
+        Refusal(
             kind="consumer registers",
             message=f"registers: a thread of a consumer holds {holds} = {needed}, but has "
             f"{values.registers}",

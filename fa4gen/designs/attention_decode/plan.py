@@ -23,7 +23,7 @@ from fa4gen.designs.common.refusal import refuse_faults
 if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.config import DecodeConfig
     from fa4gen.designs.attention_decode.values import Values
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
 
 
 def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:
@@ -62,7 +62,7 @@ def _tables(values: Values) -> Tables:
     )
 
 
-def find_faults(config: DecodeConfig) -> list[Fault]:
+def find_faults(config: DecodeConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
     return [*broken_rules(config), *exceeded_limits(values)]

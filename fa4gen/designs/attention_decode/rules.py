@@ -17,7 +17,7 @@ from fa4gen.designs.common.decode_rules import (
     unpacked,
     unsupported_batching,
 )
-from fa4gen.designs.common.refusal import Fault
+from fa4gen.designs.common.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.config import DecodeConfig
 
 
-def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
+def broken_rules(config: DecodeConfig) -> Iterator[Refusal]:
     """Yield what the config asks for that does not go with packed heads."""
     yield from _element_types(config)
     yield from _scales(config)
@@ -34,14 +34,14 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
         block, keys = division.parts * division.keys, config.split_keys.keys
         if keys % block:
             up = -(-keys // block) * block
-            yield Fault(
+            yield Refusal(
                 kind="keys of a split",
                 message=f"split_keys: {keys} keys are no multiple of the {block} of a block",
                 keys=("split_keys",),
                 remedies=([{"split_keys": {"keys": up}}], [{"split_keys": "auto"}]),
             )
     if config.resolved_value_depth != config.depth:
-        yield Fault(
+        yield Refusal(
             kind="value_depth of packed heads",
             message=f"value_depth: {config.resolved_value_depth} with pack_heads is not supported "
             f"yet: keys and values, of depth {config.depth}, take turns in one ring",
@@ -49,7 +49,7 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
             remedies=([{"value_depth": "auto"}], [unpacked(config)]),
         )
     if config.packed_rows == WGMMA_ROWS and config.depth not in WIDE_DIVISIONS:
-        yield Fault(
+        yield Refusal(
             kind="depth of wide tiles",
             message=f"packed_rows: {WGMMA_ROWS} at depth {config.depth} is not supported yet: "
             f"depths are {', '.join(map(str, WIDE_DIVISIONS))}",
@@ -65,11 +65,11 @@ def broken_rules(config: DecodeConfig) -> Iterator[Fault]:
         yield from refused_expressions(config, "packed_rows", words, {"packed_rows": MMA_ROWS})
 
 
-def _scales(config: DecodeConfig) -> Iterator[Fault]:
+def _scales(config: DecodeConfig) -> Iterator[Refusal]:
     if config.kv_scale == "auto":
         return
     if config.resolved_kv_dtype == config.dtype:
-        yield Fault(
+        yield Refusal(
             kind="scales of 16 bits",
             message=f"kv_scale: {config.kv_scale} is for kv_dtype: fp8_e4m3, but keys and values "
             f"are {config.dtype}, without scales",
@@ -77,7 +77,7 @@ def _scales(config: DecodeConfig) -> Iterator[Fault]:
             remedies=([{"kv_dtype": "fp8_e4m3"}], [{"kv_scale": "auto"}]),
         )
     elif config.kv_scale == "page" and config.page_size is None:
-        yield Fault(
+        yield Refusal(
             kind="scales of pages",
             message="kv_scale: page is for keys: paged, but keys are "
             f"{config.resolved_keys}, in no pages",
@@ -86,10 +86,10 @@ def _scales(config: DecodeConfig) -> Iterator[Fault]:
         )
 
 
-def _element_types(config: DecodeConfig) -> Iterator[Fault]:
+def _element_types(config: DecodeConfig) -> Iterator[Refusal]:
     unscaled = {"kv_dtype": "auto", **({} if config.kv_scale == "auto" else {"kv_scale": "auto"})}
     if config.resolved_kv_dtype != config.dtype and config.packed_rows == WGMMA_ROWS:
-        yield Fault(
+        yield Refusal(
             kind="type of keys of wide tiles",
             message=f"kv_dtype: {config.kv_dtype} with packed_rows: {WGMMA_ROWS} is not supported "
             "yet: wgmma reads keys from shared memory as they are",
@@ -100,7 +100,7 @@ def _element_types(config: DecodeConfig) -> Iterator[Fault]:
             ),
         )
     if config.resolved_kv_dtype != config.dtype and config.depth not in FP8_DIVISIONS:
-        yield Fault(
+        yield Refusal(
             kind="type of keys of depth",
             message=f"kv_dtype: {config.kv_dtype} at depth {config.depth} is not supported yet: "
             f"depths are {', '.join(map(str, FP8_DIVISIONS))}",

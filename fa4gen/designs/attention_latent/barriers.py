@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.attention_latent.values import STAGES
 from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.common.roles import WARPGROUP_WARPS
 
@@ -21,7 +22,7 @@ def latent_barriers(values: LatentValues) -> tuple[Barrier, ...]:
     """
     probabilities = barrier_row(
         "probabilities_full",
-        values.num_kv_stages,
+        STAGES,
         WARPGROUP_WARPS,
         "thread",
         "every warp of the warpgroup that computed them",
@@ -39,7 +40,7 @@ def latent_barriers(values: LatentValues) -> tuple[Barrier, ...]:
 def _half_rows(values: LatentValues, half: str, number: int) -> Iterator[Barrier]:
     yield barrier_row(
         f"{half}_full",
-        values.num_kv_stages * values.half_parts,
+        STAGES * values.half_parts,
         1,
         "tma_bytes",
         "the loader, then the bytes of these columns",
@@ -49,7 +50,7 @@ def _half_rows(values: LatentValues, half: str, number: int) -> Iterator[Barrier
     )
     yield barrier_row(
         f"{half}_empty",
-        values.num_kv_stages * values.half_parts,
+        STAGES * values.half_parts,
         WARPGROUP_WARPS * values.cluster,
         "thread",
         f"every warp of warpgroup {number}{_of_both(values)}, once it has multiplied by these "
@@ -63,7 +64,7 @@ def _half_rows(values: LatentValues, half: str, number: int) -> Iterator[Barrier
 def _tail_rows(values: LatentValues) -> Iterator[Barrier]:
     yield barrier_row(
         "tail_full",
-        values.num_kv_stages,
+        STAGES,
         1,
         "tma_bytes",
         "the loader, then the bytes of these columns",
@@ -73,7 +74,7 @@ def _tail_rows(values: LatentValues) -> Iterator[Barrier]:
     )
     yield barrier_row(
         "tail_empty",
-        values.num_kv_stages,
+        STAGES,
         WARPGROUP_WARPS * values.cluster,
         "thread",
         f"every warp of warpgroup 0{_of_both(values)}, once it has the scores of its block, or has "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_latent.barriers import latent_barriers
-from fa4gen.designs.attention_latent.values import PARTS
+from fa4gen.designs.attention_latent.values import PARTS, STAGES
 from fa4gen.designs.common.decode_memory import CHUNK, PARKED_BYTES, combining_region
 from fa4gen.designs.common.decode_model import FLOAT_BYTES
 from fa4gen.designs.common.shared_memory import barrier_region, lay_out, slots_of
@@ -21,7 +21,7 @@ def latent_regions(values: LatentValues) -> tuple[SharedRegion, ...]:
     regions = [
         slots_of(
             "kv",
-            values.num_kv_stages,
+            STAGES,
             values.block_bytes,
             f"Blocks of keys, whose first {config.resolved_value_depth} columns are the values: "
             f"{values.BN} x {config.depth} {config.dtype}, 128-byte swizzle",

@@ -21,7 +21,7 @@ from fa4gen.designs.common.refusal import refuse_faults
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent.config import LatentConfig
     from fa4gen.designs.attention_latent.values import LatentValues
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
 
 
 def plan_attention_latent(config: LatentConfig) -> LatentAttentionPlan:
@@ -62,6 +62,6 @@ def _tables(values: LatentValues) -> Tables:
     )
 
 
-def find_faults(config: LatentConfig) -> list[Fault]:
+def find_faults(config: LatentConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
     return list(broken_rules(config))

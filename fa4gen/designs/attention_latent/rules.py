@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_latent.config import LatentConfig
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
 
 
-def broken_rules(config: LatentConfig) -> Iterator[Fault]:
+def broken_rules(config: LatentConfig) -> Iterator[Refusal]:
     """Yield what the config asks for that does not go with latent attention."""
     yield from unsupported_features(config)

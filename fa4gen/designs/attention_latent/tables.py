@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
+from fa4gen.designs.attention_latent.values import STAGES
 from fa4gen.designs.common.decode_parameters import lines_of_features, split_words
 from fa4gen.designs.common.latent_values import first_line
 from fa4gen.designs.common.model import Role
@@ -39,7 +40,7 @@ def summarise(values: LatentValues) -> tuple[str, ...]:
         first_line(config),
         f"packed heads: tiles of {values.packed_rows} rows of a key head x {values.BN} keys, "
         f"{counted(values.num_parts, 'consumer warpgroup')}, "
-        f"{counted(values.num_kv_stages, 'stage')}",
+        f"{counted(STAGES, 'stage')}",
         *([pairs] if values.cluster == 2 else []),
         f"split keys: {split_words(config, values.unit_keys)}",
         *lines_of_features(config),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_latent_sm100.values import PAIR, PARTS
+from fa4gen.designs.attention_latent_sm100.values import PAIR, PARTS, STAGES
 from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.common.roles import WARPGROUP_WARPS
 
@@ -24,11 +24,11 @@ def latent_barriers(values: LatentPairValues) -> tuple[Barrier, ...]:
     """Return the rows of the table, not yet placed in shared memory."""
     return (
         *_ring_rows(
-            "key", values.num_kv_stages * PARTS, values.key_bytes // PARTS,
+            "key", STAGES * PARTS, values.key_bytes // PARTS,
             "a part of the columns of half of a block's keys", "Q.K",
         ),
         *_ring_rows(
-            "value", values.num_kv_stages, values.value_bytes,
+            "value", STAGES, values.value_bytes,
             "half of the value columns of a block", "P.V",
         ),
         barrier_row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_latent_sm100.barriers import BUFFERS, latent_barriers
-from fa4gen.designs.attention_latent_sm100.values import PAIR, TILE_ROWS
+from fa4gen.designs.attention_latent_sm100.values import PAIR, STAGES, TILE_ROWS
 from fa4gen.designs.common.decode_memory import CHUNK, PARKED_BYTES, combining_region
 from fa4gen.designs.common.model import SharedRegion, TensorMemoryRegion
 from fa4gen.designs.common.roles import WARPGROUP
@@ -20,7 +20,7 @@ COMBINED_BYTES = 32
 
 def latent_regions(values: LatentPairValues) -> tuple[SharedRegion, ...]:
     """Return the regions at their offsets from a base aligned to the first one's alignment."""
-    config, stages, dtype = values.config, values.num_kv_stages, values.config.dtype
+    config, stages, dtype = values.config, STAGES, values.config.dtype
     columns = config.resolved_value_depth // PAIR
     line = "; before the first one the line of the sequences" * config.has_tile_lengths
     regions = [

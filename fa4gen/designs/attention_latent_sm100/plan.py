@@ -18,7 +18,7 @@ from fa4gen.designs.common.tensor_memory import allocated_columns
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent_sm100.config import LatentPairConfig
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
 
 NAMED_BARRIERS = (("consumer_barrier", 1), ("exchange_barrier", 2), ("line_barrier", 3))
 """Ids of the hardware's barriers; 0 is __syncthreads. The last one where there are lengths."""
@@ -56,6 +56,6 @@ def plan_attention_latent_sm100(config: LatentPairConfig) -> LatentPairPlan:
     )
 
 
-def find_faults(config: LatentPairConfig) -> list[Fault]:
+def find_faults(config: LatentPairConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
     return list(broken_rules(config))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
+from fa4gen.designs.attention_latent_sm100.values import STAGES
 from fa4gen.designs.common.decode_parameters import lines_of_features, split_words
 from fa4gen.designs.common.latent_values import first_line
 from fa4gen.designs.common.model import Role
@@ -39,7 +40,7 @@ def summarise(values: LatentPairValues) -> tuple[str, ...]:
     return (
         first_line(config),
         f"packed heads: a pair of CTAs takes tiles of {values.packed_rows} rows of a key head x "
-        f"{values.BN} keys, {counted(values.num_kv_stages, 'stage')}",
+        f"{values.BN} keys, {counted(STAGES, 'stage')}",
         f"split keys: {split_words(config, values.unit_keys)}",
         *lines_of_features(config),
     )

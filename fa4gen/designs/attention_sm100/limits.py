@@ -10,7 +10,7 @@ from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
 from fa4gen.designs.attention_sm100.tensor_memory import columns_needed
 from fa4gen.designs.attention_sm100.values import KEY_STEP, ROW_REGISTERS, TILE_ROWS
 from fa4gen.designs.common import limits
-from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.values import Values
 
 
-def exceeded_limits(values: Values) -> Iterator[Fault]:
+def exceeded_limits(values: Values) -> Iterator[Refusal]:
     """Yield each limit that the values exceed."""
     yield from _tensor_memory(values)
     yield from _shared_memory(values)
@@ -27,10 +27,10 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
     yield from _row_registers(values)
 
 
-def _tensor_memory(values: Values) -> Iterator[Fault]:
+def _tensor_memory(values: Values) -> Iterator[Refusal]:
     needed, available = columns_needed(values), values.arch.tensor_memory_columns
     tiles, depth = values.num_qo, values.value_depth
-    fault = Fault(
+    fault = Refusal(
         kind="tensor memory",
         message=f"tensor memory: 2 * {values.BN} columns for scores + {tiles} * {depth} for "
         f"outputs = {needed}, {available} available",
@@ -48,7 +48,7 @@ def _narrower_blocks(values: Values) -> Iterator[Changes]:
     return ({"BN": n} for n in range(values.BN - KEY_STEP, 0, -KEY_STEP))
 
 
-def _shared_memory(values: Values) -> Iterator[Fault]:
+def _shared_memory(values: Values) -> Iterator[Refusal]:
     needed = dynamic_shared_bytes(attention_regions(values))
     stages, slots = values.num_kv_stages, values.slot_bytes
     queries = values.num_qo * values.query_bytes
@@ -77,7 +77,7 @@ def _smaller_tiles(values: Values) -> list[Changes]:
     return [{"BM": TILE_ROWS}] if values.num_qo == 2 else []
 
 
-def _register_file(values: Values) -> Iterator[Fault]:
+def _register_file(values: Values) -> Iterator[Refusal]:
     yield from limits.role_registers(
         values,
         values.num_qo,
@@ -97,14 +97,14 @@ def register_pool(values: Values) -> int:
     return registers_at_entry(values) * values.num_threads
 
 
-def _row_registers(values: Values) -> Iterator[Fault]:
+def _row_registers(values: Values) -> Iterator[Refusal]:
     """Yield a fault where a row of scores does not fit the registers of a softmax thread.
 
     What else a thread keeps is for the compiler to say.
     """
     available = min(values.registers.softmax, values.arch.max_registers_per_thread)
     needed = values.BN + ROW_REGISTERS
-    fault = Fault(
+    fault = Refusal(
         kind="registers of a row",
         message=f"registers: a softmax thread keeps the {values.BN} scores of a row and "
         f"{ROW_REGISTERS} of row state = {needed}, but has {available}",

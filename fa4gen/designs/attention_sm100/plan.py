@@ -30,7 +30,7 @@ from fa4gen.designs.common.tensor_memory import allocated_columns
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
     from fa4gen.designs.attention_sm100.values import Values
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
 
 ROOM = Room(most_stages, columns_needed, has_columns_for_probabilities)
 EPILOGUE_BARRIER = 1
@@ -85,7 +85,7 @@ def _tables(values: Values) -> Tables:
     )
 
 
-def find_faults(config: BlackwellAttentionConfig) -> list[Fault]:
+def find_faults(config: BlackwellAttentionConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, ROOM)
     return [*broken_rules(values), *exceeded_limits(values)]

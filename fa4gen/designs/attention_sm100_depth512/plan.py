@@ -39,7 +39,7 @@ from fa4gen.designs.common.tensor_memory import allocated_columns
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
 
 NAMED_BARRIERS = (("exchange_barrier", 1), ("epilogue_barrier", 2))
 """Ids of the hardware's barriers; 0 is __syncthreads."""
@@ -84,7 +84,7 @@ def plan_attention_sm100_depth512(config: BlackwellPairAttentionConfig) -> Depth
     )
 
 
-def find_faults(config: BlackwellPairAttentionConfig) -> list[Fault]:
+def find_faults(config: BlackwellPairAttentionConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
     return list(faults(values))

@@ -12,7 +12,7 @@ from fa4gen.designs.attention_sm100_depth512.values import (
     ROW_REGISTERS,
 )
 from fa4gen.designs.common import limits
-from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.values import Values
 
 
-def faults(values: Values) -> Iterator[Fault]:
+def faults(values: Values) -> Iterator[Refusal]:
     """Yield what the config asks for that cannot work."""
     yield from _stages(values)
     yield from _registers(values)
     yield from limits.range_of_fp8(values)
 
 
-def _stages(values: Values) -> Iterator[Fault]:
+def _stages(values: Values) -> Iterator[Refusal]:
     stages = values.num_kv_stages
     if stages > MAX_STAGES:
-        yield Fault(
+        yield Refusal(
             kind="barriers",
             message=f"num_kv_stages: one warp initialises the barriers, a lane each, and 10 + 2 * "
             f"{stages} = {10 + 2 * stages} are more than its 32 lanes",
@@ -55,14 +55,14 @@ def _stages(values: Values) -> Iterator[Fault]:
     )
 
 
-def _registers(values: Values) -> Iterator[Fault]:
+def _registers(values: Values) -> Iterator[Refusal]:
     """Yield faults of registers that no compiler changes."""
     to_auto: tuple[list[Changes], ...] = ([{"registers": "auto"}],)
     pool = registers_at_entry(values) * NUM_THREADS
     yield from limits.role_registers(values, 1, pool, to_auto)
     available = min(values.registers.softmax, values.arch.max_registers_per_thread)
     needed = PART + ROW_REGISTERS
-    fault = Fault(
+    fault = Refusal(
         kind="registers of a row",
         message=f"registers: a softmax thread keeps {PART} scores and {ROW_REGISTERS} of row state "
         f"= {needed}, but has {available}",

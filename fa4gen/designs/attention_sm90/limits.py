@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_sm90.values import Values
-    from fa4gen.designs.common.refusal import Changes, Fault
+    from fa4gen.designs.common.refusal import Changes, Refusal
 
 TILE_KEYS = ("BM", "num_consumer_warpgroups", "value_depth", "depth")
 
 
-def exceeded_limits(values: Values) -> Iterator[Fault]:
+def exceeded_limits(values: Values) -> Iterator[Refusal]:
     """Yield each limit that the values exceed."""
     yield from _shared_memory(values)
     yield from limits.register_split(values, _smaller_in_every_way(values))
@@ -34,7 +34,7 @@ def exceeded_limits(values: Values) -> Iterator[Fault]:
     yield from _wgmma_width(values)
 
 
-def _shared_memory(values: Values) -> Iterator[Fault]:
+def _shared_memory(values: Values) -> Iterator[Refusal]:
     needed = dynamic_shared_bytes(attention_regions(values))
     warpgroups, stages = values.num_consumer_warpgroups, values.num_kv_stages
     data = warpgroups * values.query_bytes + stages * values.stage_bytes
@@ -57,7 +57,7 @@ def _shared_memory(values: Values) -> Iterator[Fault]:
     )
 
 
-def _consumer_registers(values: Values) -> Iterator[Fault]:
+def _consumer_registers(values: Values) -> Iterator[Refusal]:
     """Yield a fault where what must be in registers at once does not fit them.
 
     That is when Q.K is issued. What else a thread keeps is for the compiler to say.
@@ -76,7 +76,7 @@ def _consumer_registers(values: Values) -> Iterator[Fault]:
     )
 
 
-def _wgmma_width(values: Values) -> Iterator[Fault]:
+def _wgmma_width(values: Values) -> Iterator[Refusal]:
     """Yield a fault for a matrix product that ptxas does not compile for so many threads."""
     of_values = "depth" if values.config.value_depth == "auto" else "value_depth"
     products = (("Q.K", "BN", values.BN), ("P.V", of_values, values.value_depth))

@@ -31,7 +31,9 @@ class HopperAttentionPlan(AttentionPlan):
 
     @property
     def _tiles_unseen_after_others(self) -> tuple[Unreachable, ...]:
-        sees_all = self.mask.FIRST is None and self.mask.LAST is None and not self.lists_blocks
+        sees_all = (
+            not self.mask.has_left_end and not self.mask.has_right_end and not self.lists_blocks
+        )
         if not self.mixed_tile_heights or self.has_tile_lengths or not sees_all:
             return ()
         reason = (
@@ -71,7 +73,7 @@ class HopperAttentionPlan(AttentionPlan):
 
         With a threshold of 0 maxima are exact, and rows cannot share them.
         """
-        ends_at_query = self.mask.ENDS_AT_QUERY and self.mask.TEST is None
+        ends_at_query = self.mask.ENDS_AT_QUERY and not self.mask.tests_keys
         if not self.score.IS_EXPRESSION or not ends_at_query or not self.votes_on_rescaling:
             return None
         from fa4gen.designs.common.score_terms import distance_text_of  # of few kernels
@@ -88,7 +90,7 @@ class HopperAttentionPlan(AttentionPlan):
         than of values, that spilled.
         """
         roomy = self.cta_group == 1 and self.panel_columns == 64 and self.depth == self.value_depth
-        return roomy and self.mask.FIRST is None and self.distance_text is not None
+        return roomy and not self.mask.has_left_end and self.distance_text is not None
 
     @property
     def _computed(self) -> tuple[str, ...]:

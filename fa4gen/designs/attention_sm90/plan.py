@@ -31,7 +31,7 @@ from fa4gen.designs.common.values import hopper_attention_fields
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
     from fa4gen.designs.attention_sm90.values import Values
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
 
 
 def plan_attention_sm90(config: HopperAttentionConfig) -> HopperAttentionPlan:
@@ -80,7 +80,7 @@ def _tables(values: Values) -> Tables:
     )
 
 
-def find_faults(config: HopperAttentionConfig) -> list[Fault]:
+def find_faults(config: HopperAttentionConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
     return [*broken_rules(values), *exceeded_limits(values)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MAX_BLOCK, WARPGROUP_ROWS
 from fa4gen.designs.common.limits import turns_of_one
-from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.yaml_words import shown
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.values import Values
 
 
-def broken_rules(values: Values) -> Iterator[Fault]:
+def broken_rules(values: Values) -> Iterator[Refusal]:
     """Yield what the config asks for that does not go together."""
     config = values.config
     yield from turns_of_one(values, ([{"ping_pong": False}], [with_warpgroups(config, 2)]))
     if values.overlap_epilogue and values.epilogue == "tma_store":
-        yield Fault(
+        yield Refusal(
             kind="query slot in use",
             message="epilogue: tma_store stages the output in the query slot, which "
             "overlap_epilogue has filled with the next query by then",
@@ -29,7 +29,7 @@ def broken_rules(values: Values) -> Iterator[Fault]:
             remedies=([{"overlap_epilogue": False}], [{"epilogue": "direct"}]),
         )
     if values.value_depth > config.depth and values.epilogue == "tma_store":
-        yield Fault(
+        yield Refusal(
             kind="query slot too small",
             message=f"epilogue: tma_store stages the output in the query slot, whose "
             f"{config.depth} columns do not hold the {values.value_depth} of value_depth",
@@ -51,7 +51,7 @@ def with_warpgroups(config: HopperAttentionConfig, warpgroups: int) -> Changes:
     return changes
 
 
-def _tiles_of_several_heads(values: Values) -> Iterator[Fault]:
+def _tiles_of_several_heads(values: Values) -> Iterator[Refusal]:
     """Yield what needs the head or query of each row, where a tile has several heads."""
     config = values.config
     if config.tile_heads == 1:
@@ -62,7 +62,7 @@ def _tiles_of_several_heads(values: Values) -> Iterator[Fault]:
         "keys": config.resolved_keys == "paged",
         "key_lengths": config.key_lengths,
         "blocks": config.lists_blocks,
-        "mask": mask.TEST is not None or bool(mask.tile_names) or bool(mask.tensors_read),
+        "mask": mask.tests_keys or bool(mask.tile_names) or bool(mask.tensors_read),
         "score": config.resolved_score.IS_EXPRESSION,
         "cta_group": values.is_pair,
     }
@@ -70,7 +70,7 @@ def _tiles_of_several_heads(values: Values) -> Iterator[Fault]:
     if not keys:
         return
     words = ", ".join(f"{key}: {shown(getattr(config, key))}" for key in keys)
-    yield Fault(
+    yield Refusal(
         kind="tiles of several heads",
         message=f"tile_heads: {config.tile_heads} is for dense batches, masks by the ends of what "
         f"a row sees, and single CTAs so far, not with {words}",
@@ -79,9 +79,9 @@ def _tiles_of_several_heads(values: Values) -> Iterator[Fault]:
     )
 
 
-def _broken_chunk_rules(values: Values, asked: int) -> Iterator[Fault]:
+def _broken_chunk_rules(values: Values, asked: int) -> Iterator[Refusal]:
     if asked and not values.config.overlap:
-        yield Fault(
+        yield Refusal(
             kind="chunks without overlap",
             message=f"num_pv_chunks_in_flight: {asked} needs overlap: without it, all of P.V is "
             "waited for before the next Q.K",
@@ -92,7 +92,7 @@ def _broken_chunk_rules(values: Values, asked: int) -> Iterator[Fault]:
             ),
         )
     elif asked > values.num_chunks:
-        yield Fault(
+        yield Refusal(
             kind="more chunks than there are",
             message=f"num_pv_chunks_in_flight: {asked}, but a block of BN = {values.BN} keys has "
             f"{values.BN} / {CHUNK_KEYS} = {values.num_chunks} chunks of P.V",

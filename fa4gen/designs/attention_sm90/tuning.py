@@ -61,12 +61,12 @@ def tuning_of(config: HopperAttentionConfig) -> Tuning:
     depth = max(depths)
     if depths == (192, 128):
         tuning = LATENT
-    elif mask.FIRST is not None:
+    elif mask.has_left_end:
         tuning = WINDOW[depth]
     elif (config.mask, config.score) == ("causal", "alibi"):
         tuning = CAUSAL_ALIBI[depth]
     else:
-        tuning = (DENSE if mask.LAST is None else CAUSAL)[depth]
+        tuning = (DENSE if not mask.has_right_end else CAUSAL)[depth]
     if mask.span is None or mask.span > NARROW_SPAN:
         return tuning
     return replace(

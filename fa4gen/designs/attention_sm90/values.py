@@ -210,7 +210,7 @@ def _registers(config: HopperAttentionConfig, warpgroups: int) -> RegisterSplit:
 
 def _has_busy_loader(config: HopperAttentionConfig) -> bool:
     """Whether the loader multicasts, keeps its place in an order of windows, or reads lists."""
-    static_window = config.scheduler == "static" and config.resolved_mask.FIRST is not None
+    static_window = config.scheduler == "static" and config.resolved_mask.has_left_end
     return config.cta_group == 2 or static_window or config.lists_blocks
 
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_sm90_depth512.values import Values
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
 
 
-def exceeded_limits(values: Values) -> Iterator[Fault]:
+def exceeded_limits(values: Values) -> Iterator[Refusal]:
     """Yield each limit that the values exceed: what is in registers under P.V must fit them."""
     yield from limits.register_split(values)
     yield from limits.consumer_registers(

@@ -32,7 +32,7 @@ from fa4gen.designs.common.values import hopper_attention_fields
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.config import HopperPairAttentionConfig
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
 
 
 def plan_attention_sm90_depth512(config: HopperPairAttentionConfig) -> HopperPairAttentionPlan:
@@ -72,7 +72,7 @@ def plan_attention_sm90_depth512(config: HopperPairAttentionConfig) -> HopperPai
     )
 
 
-def find_faults(config: HopperPairAttentionConfig) -> list[Fault]:
+def find_faults(config: HopperPairAttentionConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config)
     return list(exceeded_limits(values))

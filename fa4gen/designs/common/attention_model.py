@@ -237,6 +237,11 @@ class AttentionPlan(KernelPlan):
         return self.keys == "paged"
 
     @property
+    def keys_past_ring(self) -> int:
+        """Keys of one block more than fit the ring, or than two: a slot is used again."""
+        return (max(self.num_kv_stages, 2) + 1) * self.BN
+
+    @property
     def box_rows(self) -> int:
         """Rows of a box of keys, where they are in pages: of one page, and of one block."""
         return self.tensor_map("key").box[1]

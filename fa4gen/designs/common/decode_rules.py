@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.candidates import given_keys
 from fa4gen.designs.common.listed import SHARES
-from fa4gen.designs.common.refusal import Fault
+from fa4gen.designs.common.refusal import Refusal
 from fa4gen.strict import FixedKey
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ BLACKWELL_PACKED_FIXED = (
 UNSCALED = FixedKey("kv_scale", ("auto",), "keys and values of 16 bits have no scales")
 
 
-def unsupported_features(config: PackedKeys) -> Iterator[Fault]:
+def unsupported_features(config: PackedKeys) -> Iterator[Refusal]:
     """Yield what a decode kernel does not compute yet that knows of no row its head."""
     yield from unsupported_batching(config)
     yield from refused_expressions(config, "pack_heads", "pack_heads", unpacked(config))
 
 
-def other_output(config: PackedKeys, out_dtype: str) -> Iterator[Fault]:
+def other_output(config: PackedKeys, out_dtype: str) -> Iterator[Refusal]:
     """Yield a fault for an output of another type than the query's."""
     if out_dtype not in ("auto", config.dtype):
-        yield Fault(
+        yield Refusal(
             kind="output of packed heads",
             message=f"out_dtype: {out_dtype} with pack_heads is not supported yet: the output is "
             f"{config.dtype}, as the query",
@@ -62,10 +62,10 @@ def other_output(config: PackedKeys, out_dtype: str) -> Iterator[Fault]:
         )
 
 
-def unsupported_batching(config: PackedKeys) -> Iterator[Fault]:
+def unsupported_batching(config: PackedKeys) -> Iterator[Refusal]:
     """Yield what no decode kernel computes yet."""
     if config.batching != "dense":
-        yield Fault(
+        yield Refusal(
             kind="ragged queries of packed heads",
             message=f"batching: {config.batching} with pack_heads is not supported yet: every "
             "sequence has as many query rows",
@@ -79,22 +79,22 @@ def unsupported_batching(config: PackedKeys) -> Iterator[Fault]:
 
 def refused_expressions(
     config: PackedKeys, key: str, words: str, changes: Changes
-) -> Iterator[Fault]:
+) -> Iterator[Refusal]:
     """Yield a fault where a kernel would have to know head and position of each row.
 
     ``key``, with its value in ``words``: why it does not; ``changes``: to a kernel that does.
     """
     if config.score is not None or config.declared_tensors:
         given = "score" if config.score is not None else "parameters"
-        yield Fault(
+        yield Refusal(
             kind="expressions of packed heads",
             message=f"{given} with {words} is not supported yet: rows of a tile are of several "
             "heads",
             keys=(given, key),
             remedies=([changes], _without_expressions(config)),
         )
-    if config.resolved_mask.TEST is not None:
-        yield Fault(
+    if config.resolved_mask.tests_keys:
+        yield Refusal(
             kind="tested mask of packed heads",
             message=f"mask: {config.resolved_mask.name} hides keys between the first and the last "
             f"that a row sees, which {words} does not support yet",

@@ -11,7 +11,7 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fa4gen.designs.common.candidates import given_keys
-from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.roles import (
     WARPGROUP,
     nearest_split,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.roles import RegisterSplit
 
 
-def exceeded(fault: Fault, needed: int, available: int) -> Iterator[Fault]:
+def exceeded(fault: Refusal, needed: int, available: int) -> Iterator[Refusal]:
     """Yield ``fault`` where more is needed than available."""
     if needed > available:
         yield fault
@@ -43,10 +43,10 @@ def shared_memory(
     keys: tuple[str, ...],
     remedies: tuple[Iterable[Changes], ...],
     last_resort: Iterable[Changes] = (),
-) -> Iterator[Fault]:
+) -> Iterator[Refusal]:
     """Yield a fault where the regions do not fit a CTA; ``parts``: the terms of the sum."""
     yield from exceeded(
-        Fault(
+        Refusal(
             kind="shared memory",
             message=f"shared memory: {' + '.join(parts)} = {needed} bytes, {available} available",
             keys=keys,
@@ -95,7 +95,9 @@ class ConsumerValues(Protocol):
         """Registers per thread after setmaxnreg."""
 
 
-def register_split(values: ConsumerValues, last_resort: Iterable[Changes] = ()) -> Iterator[Fault]:
+def register_split(
+    values: ConsumerValues, last_resort: Iterable[Changes] = ()
+) -> Iterator[Refusal]:
     """Yield a fault for a split that setmaxnreg never brings about: it would hang."""
     arch, warpgroups, split = values.arch, values.num_consumer_warpgroups, values.registers
     nearest = nearest_split(arch, split, warpgroups)
@@ -115,7 +117,7 @@ def register_split(values: ConsumerValues, last_resort: Iterable[Changes] = ()) 
             f"{split.consumer})"
         )
     corrected = {"producer": nearest.producer, "consumer": nearest.consumer}
-    yield Fault(
+    yield Refusal(
         kind="register split",
         message=message,
         keys=("registers",),
@@ -131,12 +133,12 @@ def consumer_registers(
     keys: tuple[str, ...],
     remedies: tuple[Iterable[Changes], ...],
     last_resort: Iterable[Changes] = (),
-) -> Iterator[Fault]:
+) -> Iterator[Refusal]:
     """Yield a fault where what a consumer thread ``holds`` does not fit its registers."""
     split = nearest_split(values.arch, values.registers, values.num_consumer_warpgroups)
     available = min(split.consumer, values.arch.max_registers_per_thread)
     message = f"registers: a consumer thread holds {holds} = {needed}, but has {available}"
-    fault = Fault("consumer registers", message, keys, remedies, last_resort)
+    fault = Refusal("consumer registers", message, keys, remedies, last_resort)
     yield from exceeded(fault, needed, available)
 
 
@@ -150,7 +152,7 @@ def wgmma_width(
     last_resort: Iterable[Changes],
     *,
     register_a: bool = False,
-) -> Iterator[Fault]:
+) -> Iterator[Refusal]:
     """Yield a fault for a wgmma that ptxas does not compile for so many threads."""
     warpgroups = values.num_consumer_warpgroups
     needed = wgmma_registers(columns, register_a=register_a)
@@ -160,14 +162,14 @@ def wgmma_width(
         f"compiles it for the {entry} that each of {WARPGROUP * (1 + warpgroups)} threads has at "
         "launch"
     )
-    yield from exceeded(Fault(kind, message, keys, remedies, last_resort), needed, entry)
+    yield from exceeded(Refusal(kind, message, keys, remedies, last_resort), needed, entry)
 
 
-def range_of_fp8(values: BlackwellAttentionValues[Any]) -> Iterator[Fault]:
+def range_of_fp8(values: BlackwellAttentionValues[Any]) -> Iterator[Refusal]:
     """Yield a fault for probabilities that fp8 cannot hold."""
     most = math.floor(E4M3_LARGEST_LOG2)
     if values.element_bytes == 1 and values.rescale_threshold > E4M3_LARGEST_LOG2:
-        yield Fault(
+        yield Refusal(
             kind="range of fp8",
             message=f"rescale_threshold: probabilities up to 2^{values.rescale_threshold:g} do not "
             "fit fp8_e4m3, whose largest number is 448",
@@ -182,7 +184,7 @@ def role_registers(
     available: int,
     remedies: tuple[Iterable[Changes], ...],
     last_resort: Iterable[Changes] = (),
-) -> Iterator[Fault]:
+) -> Iterator[Refusal]:
     """Yield a fault where the roles take more registers than the launch has: it would hang."""
     split = values.registers
     several = f"{softmax_warpgroups} * " if softmax_warpgroups > 1 else ""
@@ -192,7 +194,7 @@ def role_registers(
         f"for the correction + {split.other} for the other warps) = {needed}, {available} "
         "available: setmaxnreg would wait for ever"
     )
-    fault = Fault("register file", message, ("registers",), remedies, last_resort)
+    fault = Refusal("register file", message, ("registers",), remedies, last_resort)
     yield from exceeded(fault, needed, available)
 
 
@@ -208,8 +210,8 @@ def turns_of_one(
     values: TurnValues,
     remedies: tuple[Iterable[Changes], ...],
     last_resort: Iterable[Changes] = (),
-) -> Iterator[Fault]:
+) -> Iterator[Refusal]:
     """Yield a fault for a single warpgroup that is to take turns."""
     message = "ping_pong needs two consumer warpgroups or more to take turns, got 1"
     if values.ping_pong and values.num_consumer_warpgroups == 1:
-        yield Fault("turns of one warpgroup", message, ("ping_pong",), remedies, last_resort)
+        yield Refusal("turns of one warpgroup", message, ("ping_pong",), remedies, last_resort)

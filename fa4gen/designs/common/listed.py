@@ -24,7 +24,7 @@ def check_lists(mask: Mask, keys: str, values: Mapping[str, Any]) -> None:
 
     ``keys``: where keys and values are; ``values``: of all keys of the config.
     """
-    if mask.TEST is None:
+    if not mask.tests_keys:
         raise ValueError(
             f"blocks: listed is for masks that are conditions tested key by key; of mask: "
             f"{mask.name} the blocks are known without lists: use blocks: walked"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.candidates import changed
-from fa4gen.designs.registry import Place, design_for
+from fa4gen.designs.registry import ImportPath, design_for
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.strict import ModelError
 
@@ -29,7 +29,7 @@ MOST_STEPS = 3
 
 
 @dataclass(frozen=True)
-class Fault:
+class Refusal:
     """A rule or a limit that a config breaks."""
 
     kind: str
@@ -45,19 +45,19 @@ class Fault:
     """Tried only when no remedy works; then each remedy together with those of what it brings."""
 
 
-def faults_of(config: KernelConfig) -> Sequence[Fault]:
+def faults_of(config: KernelConfig) -> Sequence[Refusal]:
     """Return everything in ``config`` that cannot work, as its design finds it.
 
     Planners refuse by this function: a fix may make a config another design's.
     """
     module = design_for(config).planner.name.partition(":")[0]
-    faults: Sequence[Fault] = Place(f"{module}:find_faults").load()(config)
+    faults: Sequence[Refusal] = ImportPath(f"{module}:find_faults").load()(config)
     return faults
 
 
 def refuse_faults(
     config: KernelConfig,
-    find_faults: Callable[[KernelConfig], Sequence[Fault]] = faults_of,
+    find_faults: Callable[[KernelConfig], Sequence[Refusal]] = faults_of,
     changed: Callable[[KernelConfig, Changes], KernelConfig] = changed,
 ) -> None:
     """Raise ConfigError with all that ``find_faults`` finds in ``config``, if anything.
@@ -80,7 +80,7 @@ def refuse_faults(
                 left_after[tried] = {_NO_CONFIG}
         return left_after[tried]
 
-    def best(fault: Fault, way: Iterable[Changes]) -> list[Changes]:
+    def best(fault: Refusal, way: Iterable[Changes]) -> list[Changes]:
         helping = None
         for changes in way:
             if not left(changes):
@@ -89,7 +89,7 @@ def refuse_faults(
                 helping = changes
         return [] if helping is None else [helping]
 
-    def problem(fault: Fault) -> Problem:
+    def problem(fault: Refusal) -> Problem:
         offers = [changes for way in fault.remedies for changes in best(fault, way)]
         offers = offers or best(fault, fault.last_resort)
         offers = offers or best(fault, _in_steps(config, fault.kind, kinds, find_faults, changed))
@@ -102,7 +102,7 @@ def _in_steps(
     config: KernelConfig,
     kind: str,
     known: set[str],
-    find_faults: Callable[[KernelConfig], Sequence[Fault]],
+    find_faults: Callable[[KernelConfig], Sequence[Refusal]],
     changed: Callable[[KernelConfig, Changes], KernelConfig],
 ) -> Iterator[Changes]:
     """Yield remedies of the fault ``kind`` together with remedies of the faults that they bring.
@@ -124,7 +124,7 @@ def _in_steps(
 
 
 def in_words(offers: Sequence[Changes]) -> str:
-    """Return "Set BN: 64; or num_kv_stages: 2 and BN: 80."."""
+    """Return "Set BN: 64; or BM: 128 and BN: 80."."""
     from fa4gen.yaml_words import listing, shown
 
     if not offers:
@@ -136,7 +136,7 @@ def in_words(offers: Sequence[Changes]) -> str:
     return f"Set {'; or '.join(words)}."
 
 
-def _key(config: KernelConfig, fault: Fault) -> str:
+def _key(config: KernelConfig, fault: Refusal) -> str:
     """Return the first key of the fault that the config gives a value."""
     written = (key for key in fault.keys if key in config.model_fields_set)
     return next((key for key in written if getattr(config, key) != "auto"), fault.keys[0])

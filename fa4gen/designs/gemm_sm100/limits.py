@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common import limits
-from fa4gen.designs.common.refusal import Fault
+from fa4gen.designs.common.refusal import Refusal
 from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 from fa4gen.designs.gemm_sm100.memory import gemm_regions
 from fa4gen.designs.gemm_sm100.tensor_memory import columns_needed
@@ -30,16 +30,16 @@ DECIDED_TOGETHER = (
 """Keys that share out shared memory and tensor memory; each may be left to the plan."""
 
 
-def exceeded_limits(values: Values) -> Iterator[Fault]:
+def exceeded_limits(values: Values) -> Iterator[Refusal]:
     """Yield each limit that the values exceed."""
     yield from _tensor_memory(values)
     yield from _shared_memory(values)
 
 
-def _tensor_memory(values: Values) -> Iterator[Fault]:
+def _tensor_memory(values: Values) -> Iterator[Refusal]:
     needed, available = columns_needed(values), values.arch.tensor_memory_columns
     stages, stride = values.num_accum_stages, values.stage_stride_cols
-    fault = Fault(
+    fault = Refusal(
         kind="tensor memory",
         message=f"tensor memory: {stages} accumulators, {stride} columns apart, take {needed} "
         f"columns, {available} available",
@@ -54,7 +54,7 @@ def _tensor_memory(values: Values) -> Iterator[Fault]:
     yield from limits.exceeded(fault, needed, available)
 
 
-def _shared_memory(values: Values) -> Iterator[Fault]:
+def _shared_memory(values: Values) -> Iterator[Refusal]:
     needed = dynamic_shared_bytes(gemm_regions(values))
     stages, out, residual = values.num_stages, values.num_out_stages, values.num_epi_stages
     ring = stages * (values.a_bytes + values.b_bytes)

@@ -18,7 +18,7 @@ from fa4gen.designs.gemm_sm100.tensor_memory import tensor_memory_regions
 from fa4gen.designs.gemm_sm100.values import decide
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
     from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
     from fa4gen.designs.gemm_sm100.values import Values
 
@@ -64,7 +64,7 @@ def _tables(values: Values) -> Tables:
     )
 
 
-def find_faults(config: BlackwellGemmConfig) -> list[Fault]:
+def find_faults(config: BlackwellGemmConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
     return [*broken_rules(values), *exceeded_limits(values)]

@@ -14,7 +14,7 @@ from fa4gen.designs.gemm_sm90.rules import all_automatic
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.common.refusal import Changes, Fault
+    from fa4gen.designs.common.refusal import Changes, Refusal
     from fa4gen.designs.gemm_sm90.values import Values
 
 WIDTHS = (256, 192, 128, 64, 32, 16)
@@ -22,7 +22,7 @@ WIDTHS = (256, 192, 128, 64, 32, 16)
 TILE_KEYS = ("BN", "BM", "num_consumer_warpgroups")
 
 
-def exceeded_limits(values: Values) -> Iterator[Fault]:
+def exceeded_limits(values: Values) -> Iterator[Refusal]:
     """Yield each limit that the values exceed."""
     stage, rows = values.a_bytes + values.b_bytes, values.warpgroup_rows
     columns, key = values.wgmma_columns, "BM" if values.config.swap_operands else "BN"

@@ -17,7 +17,7 @@ from fa4gen.designs.gemm_sm90.tables import gemm_roles, gemm_tensor_maps, summar
 from fa4gen.designs.gemm_sm90.values import decide
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.refusal import Fault
+    from fa4gen.designs.common.refusal import Refusal
     from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
     from fa4gen.designs.gemm_sm90.values import Values
 
@@ -87,7 +87,7 @@ def _tables(values: Values) -> Tables:
     )
 
 
-def find_faults(config: HopperGemmConfig) -> list[Fault]:
+def find_faults(config: HopperGemmConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
     values, _ = decide(config, most_stages)
     return [*broken_rules(values), *exceeded_limits(values)]

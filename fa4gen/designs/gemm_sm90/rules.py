@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.limits import turns_of_one
-from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.designs.gemm_sm90.swapped import swapped_rules
 from fa4gen.designs.gemm_sm90.values import GRID, WARPGROUP_ROWS, WGMMA_ROWS
@@ -27,7 +27,7 @@ SIZES = (
 )
 
 
-def broken_rules(values: Values) -> Iterator[Fault]:
+def broken_rules(values: Values) -> Iterator[Refusal]:
     """Yield what the config asks for that does not go together."""
     if values.config.swap_operands:
         yield from swapped_rules(values, all_automatic(values))
@@ -53,12 +53,12 @@ def last_resorts(values: Values) -> list[Changes]:
     return [all_automatic(values), *undivided]
 
 
-def _rows(values: Values) -> Iterator[Fault]:
+def _rows(values: Values) -> Iterator[Refusal]:
     rows, warpgroups = values.BM, values.num_consumer_warpgroups
     fixes: tuple[list[Changes], ...] = [{"num_consumer_warpgroups": 2}], [{"ping_pong": False}]
     yield from turns_of_one(values, fixes, last_resorts(values))
     if values.ping_pong and rows not in WARPGROUP_ROWS:
-        yield Fault(
+        yield Refusal(
             kind="rows",
             message=f"BM: {rows} rows, of which a warpgroup computes 64 or 128, and with ping_pong "
             "each has a tile of its own",
@@ -67,7 +67,7 @@ def _rows(values: Values) -> Iterator[Fault]:
             last_resort=last_resorts(values),
         )
     elif not values.ping_pong and rows / warpgroups not in WARPGROUP_ROWS:
-        yield Fault(
+        yield Refusal(
             kind="rows",
             message=f"BM: {rows} rows for {warpgroups} consumer warpgroups, and each computes 64 "
             f"or 128 of them: {WGMMA_ROWS * warpgroups} or {2 * WGMMA_ROWS * warpgroups}",
@@ -81,13 +81,13 @@ def _rows(values: Values) -> Iterator[Fault]:
         )
 
 
-def _majors(values: Values) -> Iterator[Fault]:
+def _majors(values: Values) -> Iterator[Refusal]:
     config = values.config
     if config.dtype != "fp8_e4m3":
         return
     for key, major in (("a_major", config.a_major), ("b_major", config.b_major)):
         if major != "k":
-            yield Fault(
+            yield Refusal(
                 kind=key,
                 message=f"{key}: {major}, but wgmma takes fp8 operands only with k contiguous",
                 keys=(key,),
@@ -95,7 +95,7 @@ def _majors(values: Values) -> Iterator[Fault]:
             )
 
 
-def _share(values: Values) -> Iterator[Fault]:
+def _share(values: Values) -> Iterator[Refusal]:
     config = values.config
     said = f"cta_group: {GRID}" if config.share == "auto" else f"share: {config.share}"
     fixes: list[Changes]
@@ -122,10 +122,10 @@ def _share(values: Values) -> Iterator[Fault]:
     if values.cta_group == GRID:
         automatic = {"share": "auto", "cta_group": 4}
     last_resort = [{**changes, **automatic} for changes in last_resorts(values)]
-    yield Fault("share", message, ("share", "cta_group"), ([automatic], fixes), last_resort)
+    yield Refusal("share", message, ("share", "cta_group"), ([automatic], fixes), last_resort)
 
 
-def _split(values: Values) -> Iterator[Fault]:
+def _split(values: Values) -> Iterator[Refusal]:
     if not values.is_split:
         return
     last_resort = [{**all_automatic(values), "split_k": 1}]
@@ -134,7 +134,7 @@ def _split(values: Values) -> Iterator[Fault]:
         ("ping_pong", False, "ping_pong: true, which is not supported yet where a cluster"),
     ):
         if getattr(values, key) != value:
-            yield Fault(
+            yield Refusal(
                 kind=f"split with {key}",
                 message=f"{what} divides k with split_k: 2",
                 keys=(key, "split_k"),
@@ -143,16 +143,16 @@ def _split(values: Values) -> Iterator[Fault]:
             )
 
 
-def _output_in_ring(values: Values) -> Iterator[Fault]:
+def _output_in_ring(values: Values) -> Iterator[Refusal]:
     config = values.config
     if not config.output_in_ring:
         return
     apart: Changes = {"output_in_ring": False}
     last_resort = [{**changes, **apart} for changes in last_resorts(values)]
 
-    def fault(kind: str, message: str, key: str, fixes: list[Changes]) -> Fault:
+    def fault(kind: str, message: str, key: str, fixes: list[Changes]) -> Refusal:
         both = ("output_in_ring", key)
-        return Fault(
+        return Refusal(
             kind, f"output_in_ring: true, but {message}", both, ([apart], fixes), last_resort
         )
 
@@ -177,12 +177,12 @@ def _output_in_ring(values: Values) -> Iterator[Fault]:
         yield fault("room in the ring", message, "num_epi_stages", fewer)
 
 
-def _columns(values: Values) -> Iterator[Fault]:
+def _columns(values: Values) -> Iterator[Refusal]:
     panel = values.panel_columns
     if values.config.b_major == "k" or values.BN % panel == 0:
         return
     whole = [panels * panel for panels in (values.BN // panel, values.BN // panel + 1) if panels]
-    yield Fault(
+    yield Refusal(
         kind="columns",
         message=f"BN: {values.BN} columns, but where B has n contiguous a tile has whole panels of "
         f"{panel} columns ({PANEL_BYTES} bytes)",
@@ -192,10 +192,10 @@ def _columns(values: Values) -> Iterator[Fault]:
     )
 
 
-def _block(values: Values) -> Iterator[Fault]:
+def _block(values: Values) -> Iterator[Refusal]:
     panel = values.panel_columns
     if values.BK not in (panel, 2 * panel):
-        yield Fault(
+        yield Refusal(
             kind="block",
             message=f"BK: {values.BK} elements of {values.element_bytes} bytes, but a stage brings "
             f"{PANEL_BYTES} or {2 * PANEL_BYTES} bytes along k: {panel} or {2 * panel}",

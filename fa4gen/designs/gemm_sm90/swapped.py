@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.refusal import Changes, Fault
+from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.gemm_sm90.values import STORED_ROWS, WARPGROUP_ROWS, WGMMA_ROWS
 
 if TYPE_CHECKING:
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from fa4gen.designs.gemm_sm90.values import Values
 
 
-def swapped_rules(values: Values, automatic: Changes) -> Iterator[Fault]:
+def swapped_rules(values: Values, automatic: Changes) -> Iterator[Refusal]:
     """Yield what does not go together with ``swap_operands``.
 
     ``automatic``: the changes that leave every size to the plan.
     """
     last_resort = [automatic, {**automatic, "swap_operands": False}]
 
-    def fault(key: str, message: str, change: Changes) -> Fault:
+    def fault(key: str, message: str, change: Changes) -> Refusal:
         plain: list[Changes] = [
             {"swap_operands": False},
             {"swap_operands": False, "BM": "auto"},
         ]
         both = (key, "swap_operands")
         more = [{**automatic, **change}, {**automatic, "swap_operands": False}]
-        return Fault(key, message, both, ([change], plain), more)
+        return Refusal(key, message, both, ([change], plain), more)
 
     config, warpgroups = values.config, values.num_consumer_warpgroups
     for key, major in (("a_major", config.a_major), ("b_major", config.b_major)):
@@ -53,7 +53,7 @@ def swapped_rules(values: Values, automatic: Changes) -> Iterator[Fault]:
         message = "ping_pong: is not supported yet with swap_operands"
         yield fault("ping_pong", message, {"ping_pong": False})
     if values.BN / warpgroups not in WARPGROUP_ROWS:
-        yield Fault(
+        yield Refusal(
             kind="rows",
             message=f"BN: {values.BN} columns for {warpgroups} consumer warpgroups, and with "
             f"swap_operands each computes 64 or 128 of them: {WGMMA_ROWS * warpgroups} or "

@@ -92,9 +92,9 @@ def quantities(
     first = np.array([one.first for one in rows])[None, :] + diagonals[:, None]
     last = np.array([one.last for one in rows])[None, :] + diagonals[:, None]
     found = {}
-    if mask.LAST is not None:
+    if mask.has_right_end:
         found["end"], found["right mask"] = mask.last(last) + 1, mask.last(first) + 1
-    if mask.FIRST is not None:
+    if mask.has_left_end:
         found["begin"], found["left mask"] = mask.first(first), mask.first(last)
     return found
 

@@ -81,9 +81,9 @@ def _values(plan: AttentionPlan) -> tuple[NDArray[np.int64], dict[str, NDArray[n
     mask = plan.mask
     positions = np.arange(-4 * plan.cluster_queries, _limit(plan))
     found = {}
-    if mask.LAST is not None:
+    if mask.has_right_end:
         found["end"] = found["right mask"] = mask.last(positions) + 1
-    if mask.FIRST is not None:
+    if mask.has_left_end:
         found["begin"] = found["left mask"] = mask.first(positions)
     return positions, found
 

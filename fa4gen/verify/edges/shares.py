@@ -43,7 +43,7 @@ OF_EVEN_SHARES: Final = ("a share of several tiles", "shares of different length
 def share_edges(plan: SharedKeysPlan) -> Iterator[Edge]:
     """Yield the edges of units and shares."""
     ends = ["keys end"]
-    if plan.mask.LAST is not None and plan.mask.TEST is None:
+    if plan.mask.has_right_end and not plan.mask.tests_keys:
         ends.append("the keys that all rows see end")
     for name in ends:
         for words in RELATIONS.values():
@@ -66,7 +66,7 @@ def share_edges(plan: SharedKeysPlan) -> Iterator[Edge]:
 def _never_idle(plan: SharedKeysPlan) -> str:
     """Return why each CTA has a share; "" where there are problems in which one has none."""
     by_blocks = plan.split_blocks or plan.unit_keys == plan.BN
-    differ = plan.key_lengths or plan.values_in_keys or plan.mask.FIRST is not None
+    differ = plan.key_lengths or plan.values_in_keys or plan.mask.has_left_end
     if by_blocks and not differ and plan.launch.cluster == plan.ctas_per_tile:
         return "no more CTAs are launched than the line has places"
     return ""
@@ -85,7 +85,7 @@ def reached(plan: SharedKeysPlan, case: Case) -> Iterator[str]:
         for relation, words in RELATIONS.items():
             if keys and keys % plan.unit_keys == relation % plan.unit_keys:
                 yield f"keys end {words} of a unit"
-            if plan.mask.LAST is not None and plan.mask.TEST is None and keys >= rows:
+            if plan.mask.has_right_end and not plan.mask.tests_keys and keys >= rows:
                 end = min(keys, plan.mask.last(keys - rows) + 1)
                 if 0 < end < keys and end % plan.unit_keys == relation % plan.unit_keys:
                     yield f"the keys that all rows see end {words} of a unit"

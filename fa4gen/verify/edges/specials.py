@@ -57,7 +57,7 @@ def _has_far_unseen(plan: AttentionPlan, case: Case) -> bool:
 def _sees_nothing(plan: AttentionPlan, rows: int, keys: int) -> bool:
     """Return whether the first tiles of a head, those of a cluster, see no key."""
     last = plan.cluster_queries - 1
-    return plan.mask.LAST is not None and last < rows and plan.mask.last(last + keys - rows) < 0
+    return plan.mask.has_right_end and last < rows and plan.mask.last(last + keys - rows) < 0
 
 
 def _of_sequences(plan: AttentionPlan, name: str, *pairs: tuple[int, int], **more: object) -> Case:
@@ -128,8 +128,8 @@ def _work(plan: AttentionPlan, rows: int, keys: int) -> int:
         return 0
     mask, last = plan.mask, keys - 1
     first = keys - rows + (rows - 1) // plan.cluster_queries * plan.cluster_queries
-    begin = 0 if mask.FIRST is None else max(0, mask.first(first))
-    end = keys if mask.LAST is None else min(keys, mask.last(last) + 1)
+    begin = 0 if not mask.has_left_end else max(0, mask.first(first))
+    end = keys if not mask.has_right_end else min(keys, mask.last(last) + 1)
     return max(0, -(-end // plan.BN) - begin // plan.BN)
 
 
@@ -311,7 +311,7 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
     Special(
         "maxima that grow in a block masked at the left",
         "sums and output are not rescaled there, or by what masked scores say",
-        lambda plan: plan.mask.FIRST is not None and plan.mask.span is not None,
+        lambda plan: plan.mask.has_left_end and plan.mask.span is not None,
         _grows,
         _growing,
     ),

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fa4gen.designs.common.refusal import Changes, Fault, refuse_faults
+from fa4gen.designs.common.refusal import Changes, Refusal, refuse_faults
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.strict import Strict, rule
 
@@ -28,22 +28,22 @@ def changed(box: Any, changes: Changes) -> Any:
 
 def faults_of(
     *remedies: Iterable[Changes], last_resort: Iterable[Changes] = ()
-) -> Callable[[Box], list[Fault]]:
+) -> Callable[[Box], list[Refusal]]:
     """Wide boxes and high boxes are refused; the remedies are those of the width."""
 
-    def find(box: Box) -> list[Fault]:
+    def find(box: Box) -> list[Refusal]:
         faults = []
         if box.width > 5:
             keys = ("lid", "height", "width")
-            faults.append(Fault("wide", f"{box.width} is wide", keys, remedies, last_resort))
+            faults.append(Refusal("wide", f"{box.width} is wide", keys, remedies, last_resort))
         if isinstance(box.height, int) and box.height > 5:
-            faults.append(Fault("high", "high", ("height",), ([{"height": 5}],)))
+            faults.append(Refusal("high", "high", ("height",), ([{"height": 5}],)))
         return faults
 
     return find
 
 
-def refused(box: Box, find: Callable[[Box], list[Fault]]) -> tuple[Problem, ...]:
+def refused(box: Box, find: Callable[[Box], list[Refusal]]) -> tuple[Problem, ...]:
     with pytest.raises(ConfigError) as caught:
         refuse_faults(box, find, changed)
     return caught.value.problems

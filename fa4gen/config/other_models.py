@@ -1,4 +1,4 @@
-"""What a config could say for another architecture, or in another kernel family."""
+"""Keys and values that a config could have beside other values of the keys that decide."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Home(NamedTuple):
     """"sm_90a", or "kernel attention"."""
 
 
-class Elsewhere:
+class OtherModels:
     """Answers for all architectures and families but those that ``data`` names.
 
     A family is another one only where ``data`` names one that exists, and so is an architecture.
