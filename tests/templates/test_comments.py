@@ -18,11 +18,13 @@ SOURCES: Final = shipped_configs()
 
 FILES: Final = (".cu", "_barriers.h", "_device.cuh")
 CONSTANT = re.compile(r"constexpr (?:unsigned|u?int32) (k\w+|num_kv_stages) = (\d+);")
-ENUM: Final = re.compile(r"^enum : unsigned \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
-ENUMERATOR: Final = re.compile(r"\b(k\w+) = (\d+),")
 TABLE: Final = re.compile(r"^//   (\w+) +(\d+) x +(\d+)  ", re.MULTILINE)
-BARRIERS: Final = re.compile(r"^  // (\d+) barriers of eight bytes\.$", re.MULTILINE)
-ROW = re.compile(r"^  (k\w+) = (\d+)(?:, \1Slots = (\d+))?, \1Arrivals = \d+,$", re.MULTILINE)
+BARRIERS: Final = re.compile(r"^// (\d+) barriers of eight bytes\.$", re.MULTILINE)
+ROW = re.compile(
+    r"^constexpr unsigned (k\w+) = (\d+);\n(?:constexpr unsigned \1Slots = (\d+);\n)?"
+    r"constexpr unsigned \1Arrivals = \d+;$",
+    re.MULTILINE,
+)
 COUNT = re.compile(
     r"\b(?P<count>\d[\d *x]*|one|two|three|four)(?P<pair> \* cta_group)?"
     r" (?P<of>(?:consumer )?warpgroups?|stages?|slots?|accumulators?|arrivals?|threads|warps)\b"
@@ -49,8 +51,7 @@ MBARS: Final = re.compile(r"^//   ([A-Z]\w*) +(\d+)  ", re.MULTILINE)
 def constants(source: Path) -> dict[str, int]:
     """Of the kernel and of its headers, those that are plain numbers."""
     text = "".join(files_of(source)[end] for end in FILES)
-    enumerators = ENUMERATOR.findall("".join(ENUM.findall(text)))
-    return {name: int(value) for name, value in (*CONSTANT.findall(text), *enumerators)}
+    return {name: int(value) for name, value in CONSTANT.findall(text)}
 
 
 def wrong_counts(comment: str, known: dict[str, int]) -> list[str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCES: Final = shipped_configs()
-MOST_LINES = 255
+MOST_LINES = 275
 """Before the first role."""
 
 
