@@ -191,10 +191,18 @@ def test_nothing_of_the_machine_is_in_the_files(render_small, tmp_path: Path) ->
 def test_the_head_of_a_kernel_names_the_command_that_renders_it(load_text) -> None:
     loaded = load_text(name="mine")
     head = render(build_plan(loaded.config), loaded).source.partition("#include")[0]
-    assert head.rstrip().splitlines()[-2:] == [
+    assert head.rstrip().splitlines()[-3:] == [
+        '// How far it is proved: "proof" in mine.json',
         "// Change the config, not this file, and render it again:",
-        "//   fa4gen render mine",
+        "//   fa4gen render mine.yaml",
     ]
+
+
+def test_the_head_of_a_shipped_kernel_names_the_place_of_its_config() -> None:
+    loaded = load_config(SHIPPED[0])
+    head = render(build_plan(loaded.config), loaded).source.partition("#include")[0]
+    place = f"configs/attention/sm_90a/{SHIPPED[0].name}"
+    assert head.rstrip().splitlines()[-1] == f"//   fa4gen render {place}"
 
 
 def test_manifest_is_the_last_file_and_lists_the_others(render_small) -> None:

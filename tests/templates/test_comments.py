@@ -189,7 +189,7 @@ def unknown_names(text: str) -> list[str]:
     """Names in the comments of a kernel's files that its code does not have."""
     words = frozenset(re.findall(r"\w+", re.sub(r"//.*", "", text)))
     code = words | {re.sub(r"(?<=[a-z])\d", "", word) for word in words}  # of two: epi0, epi1
-    text = re.sub(r"//   fa4gen render \w+", "", text)  # a config's name
+    text = re.sub(r"//   fa4gen render [\w/.]+", "", text)  # a config's name
     names = (
         next(filter(None, match.groups()))
         for comment in re.findall(r"//(.*)", text)
