@@ -9,101 +9,117 @@
 
 namespace depth512_causal_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 23 barriers of eight bytes.
-  kBarriersOffset = 229376,
+// 23 barriers of eight bytes.
+constexpr unsigned kBarriersOffset = 229376;
 
-  // P is stored, and O_lo has been rescaled, or read
-  //   arrived by every thread of softmax and correction in both CTAs
-  //   waited for by the MMA warp, first with parity 0
-  kPoLo = 229376, kPoLoArrivals = 512,
+// P is stored, and O_lo has been rescaled, or read
+//   arrived by every thread of softmax and correction in both CTAs
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kPoLo = 229376;
+constexpr unsigned kPoLoArrivals = 512;
 
-  // O_hi has been rescaled, or read
-  //   arrived by every thread of the correction in both CTAs
-  //   waited for by the MMA warp, first with parity 0
-  kPoHi = 229384, kPoHiArrivals = 256,
+// O_hi has been rescaled, or read
+//   arrived by every thread of the correction in both CTAs
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kPoHi = 229384;
+constexpr unsigned kPoHiArrivals = 256;
 
-  // the scores of an even block have been loaded
-  //   arrived by every softmax thread in both CTAs
-  //   waited for by the MMA warp, first with parity 1
-  kSEvenConsumer = 229392, kSEvenConsumerArrivals = 256,
+// the scores of an even block have been loaded
+//   arrived by every softmax thread in both CTAs
+//   waited for by the MMA warp, first with parity 1
+constexpr unsigned kSEvenConsumer = 229392;
+constexpr unsigned kSEvenConsumerArrivals = 256;
 
-  // the scores of an odd block have been loaded
-  //   arrived by every softmax thread in both CTAs
-  //   waited for by the MMA warp, first with parity 1
-  kSOddConsumer = 229400, kSOddConsumerArrivals = 256,
+// the scores of an odd block have been loaded
+//   arrived by every softmax thread in both CTAs
+//   waited for by the MMA warp, first with parity 1
+constexpr unsigned kSOddConsumer = 229400;
+constexpr unsigned kSOddConsumerArrivals = 256;
 
-  // each row's factor is in shared memory
-  //   arrived by every softmax thread
-  //   waited for by the correction, first with parity 0
-  kCProducer = 229408, kCProducerArrivals = 128,
+// each row's factor is in shared memory
+//   arrived by every softmax thread
+//   waited for by the correction, first with parity 0
+constexpr unsigned kCProducer = 229408;
+constexpr unsigned kCProducerArrivals = 128;
 
-  // the factors have been read
-  //   arrived by every thread of the correction
-  //   waited for by the softmax, first with parity 1
-  kCConsumer = 229416, kCConsumerArrivals = 128,
+// the factors have been read
+//   arrived by every thread of the correction
+//   waited for by the softmax, first with parity 1
+constexpr unsigned kCConsumer = 229416;
+constexpr unsigned kCConsumerArrivals = 128;
 
-  // the scores of an even block are in tensor memory
-  //   arrived by commit of Q.K
-  //   waited for by the softmax, first with parity 0
-  kSEvenProducer = 229424, kSEvenProducerArrivals = 1,
+// the scores of an even block are in tensor memory
+//   arrived by commit of Q.K
+//   waited for by the softmax, first with parity 0
+constexpr unsigned kSEvenProducer = 229424;
+constexpr unsigned kSEvenProducerArrivals = 1;
 
-  // the scores of an odd block are in tensor memory
-  //   arrived by commit of Q.K
-  //   waited for by the softmax, first with parity 0
-  kSOddProducer = 229432, kSOddProducerArrivals = 1,
+// the scores of an odd block are in tensor memory
+//   arrived by commit of Q.K
+//   waited for by the softmax, first with parity 0
+constexpr unsigned kSOddProducer = 229432;
+constexpr unsigned kSOddProducerArrivals = 1;
 
-  // a block's P.V_lo has been added to O_lo
-  //   arrived by commit of P.V_lo
-  //   waited for by the correction, first with parity 0
-  kOMmaLo = 229440, kOMmaLoArrivals = 1,
+// a block's P.V_lo has been added to O_lo
+//   arrived by commit of P.V_lo
+//   waited for by the correction, first with parity 0
+constexpr unsigned kOMmaLo = 229440;
+constexpr unsigned kOMmaLoArrivals = 1;
 
-  // a block's P.V_hi has been added to O_hi
-  //   arrived by commit of P.V_hi
-  //   waited for by the correction; the softmax, before it stores P, first with parity 0
-  kOMmaHi = 229448, kOMmaHiArrivals = 1,
+// a block's P.V_hi has been added to O_hi
+//   arrived by commit of P.V_hi
+//   waited for by the correction; the softmax, before it stores P, first with parity 0
+constexpr unsigned kOMmaHi = 229448;
+constexpr unsigned kOMmaHiArrivals = 1;
 
-  // a part of K or V has landed
-  //   arrived by the leader's loader, then the bytes of both CTAs, the first time with those of Q
-  //     (65536 bytes)
-  //   waited for by the MMA warp, first with parity 0
-  kKvProducer = 229456, kKvProducerSlots = 4, kKvProducerArrivals = 1,
+// a part of K or V has landed
+//   arrived by the leader's loader, then the bytes of both CTAs, the first time with those of Q
+//     (65536 bytes)
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kKvProducer = 229456;
+constexpr unsigned kKvProducerSlots = 4;
+constexpr unsigned kKvProducerArrivals = 1;
 
-  // the slot of a part may be overwritten
-  //   arrived by commit of the product that reads the part
-  //   waited for by the loader, first with parity 1
-  kKvConsumer = 229488, kKvConsumerSlots = 4, kKvConsumerArrivals = 1,
+// the slot of a part may be overwritten
+//   arrived by commit of the product that reads the part
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKvConsumer = 229488;
+constexpr unsigned kKvConsumerSlots = 4;
+constexpr unsigned kKvConsumerArrivals = 1;
 
-  // the queries' space may be overwritten
-  //   arrived by the thread whose TMA store has read the space
-  //   waited for by the loader, first with parity 1
-  kQueryEmpty = 229520, kQueryEmptyArrivals = 1,
+// the queries' space may be overwritten
+//   arrived by the thread whose TMA store has read the space
+//   waited for by the loader, first with parity 1
+constexpr unsigned kQueryEmpty = 229520;
+constexpr unsigned kQueryEmptyArrivals = 1;
 
-  // the next tile is in its slot
-  //   arrived by the leader's loader
-  //   waited for by every other role, the peer's loader, first with parity 0
-  kTileFull = 229528, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the next tile is in its slot
+//   arrived by the leader's loader
+//   waited for by every other role, the peer's loader, first with parity 0
+constexpr unsigned kTileFull = 229528;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the tile has been read
-  //   arrived by every warp of the other roles in both CTAs, and the peer's loader
-  //   waited for by the leader's loader, first with parity 1
-  kTileEmpty = 229544, kTileEmptySlots = 2, kTileEmptyArrivals = 19,
+// the tile has been read
+//   arrived by every warp of the other roles in both CTAs, and the peer's loader
+//   waited for by the leader's loader, first with parity 1
+constexpr unsigned kTileEmpty = 229544;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 19;
 
-  // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
-  kTensorMemoryColumns = 512,
+// Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
+constexpr unsigned kTensorMemoryColumns = 512;
 
-  // output, first half: 64 x 256 float32, as two halves of 128 columns
-  kOLoColumn = 0,
+// output, first half: 64 x 256 float32, as two halves of 128 columns
+constexpr unsigned kOLoColumn = 0;
 
-  // output, second half: 64 x 256 float32, as two halves of 128 columns
-  kOHiColumn = 128,
+// output, second half: 64 x 256 float32, as two halves of 128 columns
+constexpr unsigned kOHiColumn = 128;
 
-  // scores of even blocks: 64 x 256 float32, as two halves of 128 columns
-  kSEvenColumn = 256,
+// scores of even blocks: 64 x 256 float32, as two halves of 128 columns
+constexpr unsigned kSEvenColumn = 256;
 
-  // scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
-  kSOddColumn = 384,
-};
+// scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
+constexpr unsigned kSOddColumn = 384;
 
 }  // namespace depth512_causal_bf16_kernel

@@ -38,14 +38,29 @@
 //   256 to 383  scores of even blocks: 64 x 256 float32, as two halves of 128 columns
 //   384 to 511  scores of odd blocks: 64 x 256 float32, as two halves of 128 columns
 //
+// How it runs: scores S, row maxima m, row sums l, probabilities P, output O; c = scale * log2(e)
+//   load:       for each tile: Q with K(last), then K(b - 1), V_lo(b), V_hi(b) for each block b
+//   mma:        S(last) = Q . K; for each block b: S(b - 1) = Q . K(b - 1);
+//               O_lo += P(b) . V_lo(b); O_hi += P(b) . V_hi(b)
+//   softmax:    for each block: reads S from tensor memory, -inf where the mask hides a key;
+//               m = max(m, S), sends 2^(c(m before - m)) to the correction;
+//               P = 2^(c(S - m)) to shared memory; l += row sums of P
+//   correction: for each block: O_lo, then O_hi *= 2^(c(m before - m)) where a row's maximum grew;
+//               after the last one O / l goes to global memory
+//
 // Config sha256 83b87cd93c92d477aec7b2dd410da30f38df7f69d4f85775cf7f0fd90f3510f2
+// How far it is proved: "proof" in depth512_window_fp8.json
 // Change the config, not this file, and render it again:
-//   fa4gen render depth512_window_fp8
+//   fa4gen render configs/attention/sm_100a/depth512_window_fp8.yaml
 
 #include "depth512_window_fp8_barriers.h"
 #include "depth512_window_fp8_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM100_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM100_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_depth512_window_fp8 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace depth512_window_fp8_kernel {
 
@@ -100,7 +115,6 @@ struct Problem {
   int32 key_rows;
   int32 tiles_per_head;
   int32 num_tiles;
-  int32 heads_per_group;
 };
 
 struct Tile {
@@ -934,7 +948,11 @@ __device__ __forceinline__ void initialize_barriers(uint32 base, int32 lane) {
 //   tiles_per_head      tiles that cover the query rows of a head
 //   num_tiles           tiles_per_head * query_heads * batch
 //   heads_per_group     query heads whose keys and values stay in L2 together; 1 is always right
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // others know no clusters
+    __cluster_dims__(2, 1, 1)
+#endif
+    __launch_bounds__(kNumThreads, 1)
     fa4gen_depth512_window_fp8(
         const __grid_constant__ TensorMap query_map,
         const __grid_constant__ TensorMap key_map,
@@ -957,11 +975,14 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 tiles_per_head,
         int32 num_tiles,
         int32 heads_per_group) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM100_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
   const Problem problem{batch, query_heads, heads_per_key_head, query_rows, key_rows,
-                        tiles_per_head, num_tiles, heads_per_group};
+                        tiles_per_head, num_tiles};
   constexpr int32 kCorrectionWarp = 4;
   constexpr int32 kMmaWarp = 8, kLoadWarp = 9;
   if (warp == 0) {
@@ -999,42 +1020,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   // Warp and address are computed again: no role has a register to keep them in.
   if (threadIdx.x / 32 == kMmaWarp)
     tensor_memory_free<kTensorMemoryColumns>(load_shared(shared_base() + kTensorMemoryOffset));
-}
-
-}  // namespace depth512_window_fp8_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_depth512_window_fp8 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
-
-namespace depth512_window_fp8_kernel {
-
-extern "C" __global__ void fa4gen_depth512_window_fp8(
-    const __grid_constant__ TensorMap query_map,
-    const __grid_constant__ TensorMap key_map,
-    const __grid_constant__ TensorMap value_map,
-    const __grid_constant__ TensorMap out_map,
-    uint16* __restrict__ out,
-    float* __restrict__ lse,
-    const float* __restrict__ query_descale,
-    const float* __restrict__ key_descale,
-    const float* __restrict__ value_descale,
-    int32 batch,
-    int32 query_heads,
-    int32 heads_per_key_head,
-    int32 query_rows,
-    int32 key_rows,
-    int64 out_batch_stride,
-    int64 out_row_stride,
-    int64 out_head_stride,
-    float softmax_scale_log2,
-    int32 tiles_per_head,
-    int32 num_tiles,
-    int32 heads_per_group) {
-  asm volatile("trap;");
-}
-
-}  // namespace depth512_window_fp8_kernel
-
 #endif
+}
+
+}  // namespace depth512_window_fp8_kernel

@@ -40,14 +40,29 @@
 //     0 to  63  probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
 //   128 to 191  probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
 //
+// How it runs: scores S, row maxima m, row sums l, probabilities P, output O; c = scale * log2(e)
+//   load:       for each tile: Q, K(last), then V(b), K(b - 1) for each block b, last to first
+//   mma:        for each block b: S0 = Q0 . K(b); O1 += P1 . V(b + 1);
+//               S1 = Q1 . K(b); O0 += P0 . V(b)
+//   softmax:    for each block: reads S from tensor memory, -inf where the mask hides a key;
+//               m = max(m, S), sends 2^(c(m before - m)) to the correction;
+//               P = 2^(c(S - m)) to tensor memory; l += row sums of P
+//   correction: for each block: O *= 2^(c(m before - m)) where a row's maximum grew;
+//               after the last one O / l goes to global memory
+//
 // Config sha256 8d9bbff172b094596f65d362f78e9ce19ea7756e3bca6ec3f95d930e0e866214
+// How far it is proved: "proof" in fa4_d128_causal_pair_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render fa4_d128_causal_pair_bf16
+//   fa4gen render configs/attention/sm_100a/fa4_d128_causal_pair_bf16.yaml
 
 #include "fa4_d128_causal_pair_bf16_barriers.h"
 #include "fa4_d128_causal_pair_bf16_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM100_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM100_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_fa4_d128_causal_pair_bf16 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace fa4_d128_causal_pair_bf16_kernel {
 
@@ -986,7 +1001,11 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   tiles_per_head      tiles that cover the query rows of a head
 //   num_tiles           tiles_per_head * query_heads * batch
 //   heads_per_group     query heads whose keys and values stay in L2 together; 1 is always right
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // others know no clusters
+    __cluster_dims__(2, 1, 1)
+#endif
+    __launch_bounds__(kNumThreads, 1)
     fa4gen_fa4_d128_causal_pair_bf16(
         const __grid_constant__ TensorMap query_map,
         const __grid_constant__ TensorMap key_map,
@@ -1007,6 +1026,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 tiles_per_head,
         int32 num_tiles,
         int32 heads_per_group) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM100_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
@@ -1048,40 +1070,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   // Warp and address are computed again: no role has a register to keep them in.
   if (threadIdx.x / 32 == kMmaWarp)
     tensor_memory_free<kTensorMemoryColumns>(load_shared(shared_base() + kTensorMemoryOffset));
-}
-
-}  // namespace fa4_d128_causal_pair_bf16_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_fa4_d128_causal_pair_bf16 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
-
-namespace fa4_d128_causal_pair_bf16_kernel {
-
-extern "C" __global__ void fa4gen_fa4_d128_causal_pair_bf16(
-    const __grid_constant__ TensorMap query_map,
-    const __grid_constant__ TensorMap key_map,
-    const __grid_constant__ TensorMap value_map,
-    const __grid_constant__ TensorMap out_map,
-    uint16* __restrict__ out,
-    float* __restrict__ lse,
-    int32* __restrict__ tile_counter,
-    int32 batch,
-    int32 query_heads,
-    int32 heads_per_key_head,
-    int32 query_rows,
-    int32 key_rows,
-    int64 out_batch_stride,
-    int64 out_row_stride,
-    int64 out_head_stride,
-    float softmax_scale_log2,
-    int32 tiles_per_head,
-    int32 num_tiles,
-    int32 heads_per_group) {
-  asm volatile("trap;");
-}
-
-}  // namespace fa4_d128_causal_pair_bf16_kernel
-
 #endif
+}
+
+}  // namespace fa4_d128_causal_pair_bf16_kernel

@@ -9,103 +9,128 @@
 
 namespace fa4_d128_causal_pair_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 42 barriers of eight bytes.
+// 42 barriers of eight bytes.
 
-  // a part of a query tile has landed
-  //   arrived by the loader, then the bytes of a part of Q in both CTAs (32768 bytes)
-  //   waited for by the MMA warp, first with parity 0
-  kQueryFull = 229376, kQueryFullSlots = 4, kQueryFullArrivals = 1,
+// a part of a query tile has landed
+//   arrived by the loader, then the bytes of a part of Q in both CTAs (32768 bytes)
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kQueryFull = 229376;
+constexpr unsigned kQueryFullSlots = 4;
+constexpr unsigned kQueryFullArrivals = 1;
 
-  // a query slot may be overwritten
-  //   arrived by commit of the tile's last Q.K
-  //   waited for by the loader, first with parity 1
-  kQueryEmpty = 229408, kQueryEmptySlots = 2, kQueryEmptyArrivals = 1,
+// a query slot may be overwritten
+//   arrived by commit of the tile's last Q.K
+//   waited for by the loader, first with parity 1
+constexpr unsigned kQueryEmpty = 229408;
+constexpr unsigned kQueryEmptySlots = 2;
+constexpr unsigned kQueryEmptyArrivals = 1;
 
-  // a part of a key block has landed
-  //   arrived by the loader, then the bytes of the part of a key block, half of them the peer's
-  //     (16384 bytes)
-  //   waited for by the MMA warp, first with parity 0
-  kKeyFull = 229424, kKeyFullSlots = 6, kKeyFullArrivals = 1,
+// a part of a key block has landed
+//   arrived by the loader, then the bytes of the part of a key block, half of them the peer's
+//     (16384 bytes)
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kKeyFull = 229424;
+constexpr unsigned kKeyFullSlots = 6;
+constexpr unsigned kKeyFullArrivals = 1;
 
-  // the slot of a part of a key block may be overwritten
-  //   arrived by commit of the last product that reads the part of a key block
-  //   waited for by the loader, first with parity 1
-  kKeyEmpty = 229472, kKeyEmptySlots = 6, kKeyEmptyArrivals = 1,
+// the slot of a part of a key block may be overwritten
+//   arrived by commit of the last product that reads the part of a key block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKeyEmpty = 229472;
+constexpr unsigned kKeyEmptySlots = 6;
+constexpr unsigned kKeyEmptyArrivals = 1;
 
-  // a block of values has landed
-  //   arrived by the loader, then the bytes of the block of values, half of them the peer's (32768
-  //     bytes)
-  //   waited for by the MMA warp, first with parity 0
-  kValueFull = 229520, kValueFullSlots = 3, kValueFullArrivals = 1,
+// a block of values has landed
+//   arrived by the loader, then the bytes of the block of values, half of them the peer's (32768
+//     bytes)
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kValueFull = 229520;
+constexpr unsigned kValueFullSlots = 3;
+constexpr unsigned kValueFullArrivals = 1;
 
-  // the slot of a block of values may be overwritten
-  //   arrived by commit of the last product that reads the block of values
-  //   waited for by the loader, first with parity 1
-  kValueEmpty = 229544, kValueEmptySlots = 3, kValueEmptyArrivals = 1,
+// the slot of a block of values may be overwritten
+//   arrived by commit of the last product that reads the block of values
+//   waited for by the loader, first with parity 1
+constexpr unsigned kValueEmpty = 229544;
+constexpr unsigned kValueEmptySlots = 3;
+constexpr unsigned kValueEmptyArrivals = 1;
 
-  // a block's scores are in tensor memory
-  //   arrived by commit of Q.K
-  //   waited for by the softmax, first with parity 0
-  kScoresFull = 229568, kScoresFullSlots = 2, kScoresFullArrivals = 1,
+// a block's scores are in tensor memory
+//   arrived by commit of Q.K
+//   waited for by the softmax, first with parity 0
+constexpr unsigned kScoresFull = 229568;
+constexpr unsigned kScoresFullSlots = 2;
+constexpr unsigned kScoresFullArrivals = 1;
 
-  // a part of P is in tensor memory, and the scores have been read
-  //   arrived by every softmax thread of the tile in both CTAs
-  //   waited for by the MMA warp, first with parity 0
-  kProbabilitiesFull = 229584, kProbabilitiesFullSlots = 4, kProbabilitiesFullArrivals = 256,
+// a part of P is in tensor memory, and the scores have been read
+//   arrived by every softmax thread of the tile in both CTAs
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kProbabilitiesFull = 229584;
+constexpr unsigned kProbabilitiesFullSlots = 4;
+constexpr unsigned kProbabilitiesFullArrivals = 256;
 
-  // each row's factor is in shared memory
-  //   arrived by every softmax thread of the tile
-  //   waited for by the correction, first with parity 0
-  kScaleFull = 229616, kScaleFullSlots = 2, kScaleFullArrivals = 128,
+// each row's factor is in shared memory
+//   arrived by every softmax thread of the tile
+//   waited for by the correction, first with parity 0
+constexpr unsigned kScaleFull = 229616;
+constexpr unsigned kScaleFullSlots = 2;
+constexpr unsigned kScaleFullArrivals = 128;
 
-  // the factors have been read
-  //   arrived by every thread of the correction
-  //   waited for by the softmax, first with parity 1
-  kScaleEmpty = 229632, kScaleEmptySlots = 2, kScaleEmptyArrivals = 128,
+// the factors have been read
+//   arrived by every thread of the correction
+//   waited for by the softmax, first with parity 1
+constexpr unsigned kScaleEmpty = 229632;
+constexpr unsigned kScaleEmptySlots = 2;
+constexpr unsigned kScaleEmptyArrivals = 128;
 
-  // a block's P.V has been added to the output
-  //   arrived by commit of P.V
-  //   waited for by the correction; the MMA warp, before scores go where P was read, first with
-  //     parity 0
-  kOutputFull = 229648, kOutputFullSlots = 2, kOutputFullArrivals = 1,
+// a block's P.V has been added to the output
+//   arrived by commit of P.V
+//   waited for by the correction; the MMA warp, before scores go where P was read, first with
+//     parity 0
+constexpr unsigned kOutputFull = 229648;
+constexpr unsigned kOutputFullSlots = 2;
+constexpr unsigned kOutputFullArrivals = 1;
 
-  // the output has been rescaled, or read at the end of a tile
-  //   arrived by every thread of the correction in both CTAs
-  //   waited for by the MMA warp, first with parity 1
-  kOutputReady = 229664, kOutputReadySlots = 2, kOutputReadyArrivals = 256,
+// the output has been rescaled, or read at the end of a tile
+//   arrived by every thread of the correction in both CTAs
+//   waited for by the MMA warp, first with parity 1
+constexpr unsigned kOutputReady = 229664;
+constexpr unsigned kOutputReadySlots = 2;
+constexpr unsigned kOutputReadyArrivals = 256;
 
-  // the next tile is in its slot
-  //   arrived by the leader's loader
-  //   waited for by every other role, the peer's loader, first with parity 0
-  kTileFull = 229680, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the next tile is in its slot
+//   arrived by the leader's loader
+//   waited for by every other role, the peer's loader, first with parity 0
+constexpr unsigned kTileFull = 229680;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the tile has been read
-  //   arrived by every warp of the other roles in both CTAs, and the peer's loader
-  //   waited for by the leader's loader, first with parity 1
-  kTileEmpty = 229696, kTileEmptySlots = 2, kTileEmptyArrivals = 27,
+// the tile has been read
+//   arrived by every warp of the other roles in both CTAs, and the peer's loader
+//   waited for by the leader's loader, first with parity 1
+constexpr unsigned kTileEmpty = 229696;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 27;
 
-  // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
-  kTensorMemoryColumns = 512,
+// Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
+constexpr unsigned kTensorMemoryColumns = 512;
 
-  // scores of query tile 0: 128 x 128 float32
-  kScores0Column = 0,
+// scores of query tile 0: 128 x 128 float32
+constexpr unsigned kScores0Column = 0;
 
-  // scores of query tile 1: 128 x 128 float32
-  kScores1Column = 128,
+// scores of query tile 1: 128 x 128 float32
+constexpr unsigned kScores1Column = 128;
 
-  // output of query tile 0: 128 x 128 float32
-  kOutput0Column = 256,
+// output of query tile 0: 128 x 128 float32
+constexpr unsigned kOutput0Column = 256;
 
-  // output of query tile 1: 128 x 128 float32
-  kOutput1Column = 384,
+// output of query tile 1: 128 x 128 float32
+constexpr unsigned kOutput1Column = 384;
 
-  // probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
-  kProbabilities0Column = 0,
+// probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
+constexpr unsigned kProbabilities0Column = 0;
 
-  // probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
-  kProbabilities1Column = 128,
-};
+// probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
+constexpr unsigned kProbabilities1Column = 128;
 
 }  // namespace fa4_d128_causal_pair_bf16_kernel

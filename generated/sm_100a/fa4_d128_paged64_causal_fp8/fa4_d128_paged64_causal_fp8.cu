@@ -40,14 +40,29 @@
 //     0 to  31  probabilities of query tile 0: 128 x 128 fp8_e4m3, over the scores they came from
 //   128 to 159  probabilities of query tile 1: 128 x 128 fp8_e4m3, over the scores they came from
 //
+// How it runs: scores S, row maxima m, row sums l, probabilities P, output O; c = scale * log2(e)
+//   load:       for each tile: Q, K(last), then V(b), K(b - 1) for each block b, last to first
+//   mma:        for each block b: S0 = Q0 . K(b); O1 += P1 . V(b + 1);
+//               S1 = Q1 . K(b); O0 += P0 . V(b)
+//   softmax:    for each block: reads S from tensor memory, -inf where the mask hides a key;
+//               m = max(m, S), sends 2^(c(m before - m)) to the correction;
+//               P = 2^(c(S - m)) to tensor memory; l += row sums of P
+//   correction: for each block: O *= 2^(c(m before - m)) where a row's maximum grew;
+//               after the last one O / l goes to global memory
+//
 // Config sha256 fc170b688c81a97a7d838f16e0e27bc836e20f8c19a221167add6b87f74bdfe6
+// How far it is proved: "proof" in fa4_d128_paged64_causal_fp8.json
 // Change the config, not this file, and render it again:
-//   fa4gen render fa4_d128_paged64_causal_fp8
+//   fa4gen render configs/attention/sm_100a/fa4_d128_paged64_causal_fp8.yaml
 
 #include "fa4_d128_paged64_causal_fp8_barriers.h"
 #include "fa4_d128_paged64_causal_fp8_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM100_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM100_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_fa4_d128_paged64_causal_fp8 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace fa4_d128_paged64_causal_fp8_kernel {
 
@@ -1322,6 +1337,9 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int64 out_head_stride,
         float softmax_scale_log2,
         int32 group_keys) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM100_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list, page_table,
@@ -1363,56 +1381,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
   // Warp and address are computed again: no role has a register to keep them in.
   if (threadIdx.x / 32 == kMmaWarp)
     tensor_memory_free<kTensorMemoryColumns>(load_shared(shared_base() + kTensorMemoryOffset));
-}
-
-}  // namespace fa4_d128_paged64_causal_fp8_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_fa4_d128_paged64_causal_fp8 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
-
-namespace fa4_d128_paged64_causal_fp8_kernel {
-
-extern "C" __global__ void fa4gen_fa4_d128_paged64_causal_fp8(
-    const __grid_constant__ TensorMap query_map,
-    const __grid_constant__ TensorMap key_map,
-    const __grid_constant__ TensorMap value_map,
-    const __grid_constant__ TensorMap out_map,
-    uint16* __restrict__ out,
-    float* __restrict__ lse,
-    const float* __restrict__ query_descale,
-    const float* __restrict__ key_descale,
-    const float* __restrict__ value_descale,
-    int32* __restrict__ tile_counter,
-    const int32* __restrict__ tile_list,
-    const int32* __restrict__ page_table,
-    int32 page_table_stride,
-    int32 cache_pages,
-    int32 key_page_rows,
-    int32 value_page_rows,
-    int32 batch,
-    int32 query_heads,
-    int32 heads_per_key_head,
-    int32 query_rows,
-    int32 key_rows,
-    int64 out_row_stride,
-    int64 out_head_stride,
-    float softmax_scale_log2,
-    int32 group_keys) {
-  asm volatile("trap;");
-}
-
-extern "C" __global__ void fa4gen_fa4_d128_paged64_causal_fp8_list_tiles(
-    const int32* __restrict__ query_offsets,
-    const int32* __restrict__ key_lengths,
-    int32* __restrict__ tile_list,
-    int32 batch,
-    int32 key_rows,
-    int32 max_tiles) {
-  asm volatile("trap;");
-}
-
-}  // namespace fa4_d128_paged64_causal_fp8_kernel
-
 #endif
+}
+
+}  // namespace fa4_d128_paged64_causal_fp8_kernel

@@ -8,19 +8,20 @@
 
 namespace fa4_decode_d128_kv_fp8_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 12 barriers of eight bytes.
+// 12 barriers of eight bytes.
 
-  // a block of keys, or of values, has landed in its slot
-  //   arrived by the loader, then the bytes of the block (32768 bytes)
-  //   waited for by every consumer, first with parity 0
-  kKvFull = 230976, kKvFullSlots = 6, kKvFullArrivals = 1,
+// a block of keys, or of values, has landed in its slot
+//   arrived by the loader, then the bytes of the block (32768 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kKvFull = 230976;
+constexpr unsigned kKvFullSlots = 6;
+constexpr unsigned kKvFullArrivals = 1;
 
-  // a slot may be overwritten
-  //   arrived by every consumer warp, once it has read its keys of the block
-  //   waited for by the loader, first with parity 1
-  kKvEmpty = 231024, kKvEmptySlots = 6, kKvEmptyArrivals = 8,
-};
+// a slot may be overwritten
+//   arrived by every consumer warp, once it has read its keys of the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKvEmpty = 231024;
+constexpr unsigned kKvEmptySlots = 6;
+constexpr unsigned kKvEmptyArrivals = 8;
 
 }  // namespace fa4_decode_d128_kv_fp8_bf16_kernel

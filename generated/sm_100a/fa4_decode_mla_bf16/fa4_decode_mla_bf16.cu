@@ -32,14 +32,28 @@
 //   256 to 287  scores of even blocks: 64 x 64 float32, as two halves of 32
 //   288 to 319  scores of odd blocks: 64 x 64 float32, as two halves of 32
 //
+// How it runs: scores S, row maxima m, row sums l, probabilities P, output O; c = scale * log2(e)
+//   load:    for each block of keys of the pair's share: all columns for Q.K, and the value columns
+//   mma:     S(0) = Q . K(0); for each block n: S(n + 1) = Q . K(n + 1), then O += P(n) . V(n)
+//   consume: Q to shared memory; for each block n:
+//     reads S(n) from tensor memory, two threads a row; S = -inf where the mask hides a key
+//     m = max(m, S); O *= 2^(c(m before - m)) where a maximum grew, once P . V(n - 1) is done
+//     P(n) = 2^(c(S - m)) to shared memory; l += row sums of P
+//   at the end of a tile's share: a partial result; the CTAs of a tile combine a slice each
+//
 // Config sha256 c37ee9083ecc1f8b87e1b6e2612351e0f23f6a20bba23350fdae5376daab91b2
+// How far it is proved: "proof" in fa4_decode_mla_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render fa4_decode_mla_bf16
+//   fa4gen render configs/attention/sm_100a/fa4_decode_mla_bf16.yaml
 
 #include "fa4_decode_mla_bf16_barriers.h"
 #include "fa4_decode_mla_bf16_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM100_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM100_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_fa4_decode_mla_bf16 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace fa4_decode_mla_bf16_kernel {
 
@@ -1211,7 +1225,11 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out_row_stride      of the output's row, in elements
 //   out_head_stride     of the output's head, in elements
 //   softmax_scale_log2  softmax scale * log2(e), above zero
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // others know no clusters
+    __cluster_dims__(2, 1, 1)
+#endif
+    __launch_bounds__(kNumThreads, 1)
     fa4gen_fa4_decode_mla_bf16(
         const __grid_constant__ TensorMap key_map,
         const uint16* __restrict__ query,
@@ -1232,6 +1250,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int64 out_row_stride,
         int64 out_head_stride,
         float softmax_scale_log2) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM100_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
@@ -1278,40 +1299,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   // Warp and address are computed again: no role has a register to keep them in.
   if (threadIdx.x / 32 == kMmaWarp)
     tensor_memory_free<kTensorMemoryColumns>(load_shared(shared_base() + kTensorMemoryOffset));
-}
-
-}  // namespace fa4_decode_mla_bf16_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_fa4_decode_mla_bf16 traps here; it needs -gencode arch=compute_100a,code=sm_100a")
-
-namespace fa4_decode_mla_bf16_kernel {
-
-extern "C" __global__ void fa4gen_fa4_decode_mla_bf16(
-    const __grid_constant__ TensorMap key_map,
-    const uint16* __restrict__ query,
-    uint16* __restrict__ out,
-    float* __restrict__ lse,
-    int32* tickets,
-    float* partials,
-    int32 batch,
-    int32 key_heads,
-    int32 heads_per_key_head,
-    int32 query_rows,
-    int32 key_rows,
-    int32 tiles_per_head,
-    int64 query_batch_stride,
-    int64 query_row_stride,
-    int64 query_head_stride,
-    int64 out_batch_stride,
-    int64 out_row_stride,
-    int64 out_head_stride,
-    float softmax_scale_log2) {
-  asm volatile("trap;");
-}
-
-}  // namespace fa4_decode_mla_bf16_kernel
-
 #endif
+}
+
+}  // namespace fa4_decode_mla_bf16_kernel

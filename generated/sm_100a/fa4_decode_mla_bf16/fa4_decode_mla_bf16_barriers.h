@@ -9,61 +9,71 @@
 
 namespace fa4_decode_mla_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 21 barriers of eight bytes.
+// 21 barriers of eight bytes.
 
-  // a part of the columns of half of a block's keys has landed in each CTA
-  //   arrived by the leader's loader, then the bytes of both CTAs (24576 bytes)
-  //   waited for by the MMA warp, first with parity 0
-  kKeyFull = 229576, kKeyFullSlots = 6, kKeyFullArrivals = 1,
+// a part of the columns of half of a block's keys has landed in each CTA
+//   arrived by the leader's loader, then the bytes of both CTAs (24576 bytes)
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kKeyFull = 229576;
+constexpr unsigned kKeyFullSlots = 6;
+constexpr unsigned kKeyFullArrivals = 1;
 
-  // the slot may be overwritten
-  //   arrived by commit of Q.K
-  //   waited for by the loader, first with parity 1
-  kKeyEmpty = 229624, kKeyEmptySlots = 6, kKeyEmptyArrivals = 1,
+// the slot may be overwritten
+//   arrived by commit of Q.K
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKeyEmpty = 229624;
+constexpr unsigned kKeyEmptySlots = 6;
+constexpr unsigned kKeyEmptyArrivals = 1;
 
-  // half of the value columns of a block has landed in each CTA
-  //   arrived by the leader's loader, then the bytes of both CTAs (65536 bytes)
-  //   waited for by the MMA warp, first with parity 0
-  kValueFull = 229672, kValueFullSlots = 2, kValueFullArrivals = 1,
+// half of the value columns of a block has landed in each CTA
+//   arrived by the leader's loader, then the bytes of both CTAs (65536 bytes)
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kValueFull = 229672;
+constexpr unsigned kValueFullSlots = 2;
+constexpr unsigned kValueFullArrivals = 1;
 
-  // the slot may be overwritten
-  //   arrived by commit of P.V
-  //   waited for by the loader, first with parity 1
-  kValueEmpty = 229688, kValueEmptySlots = 2, kValueEmptyArrivals = 1,
+// the slot may be overwritten
+//   arrived by commit of P.V
+//   waited for by the loader, first with parity 1
+constexpr unsigned kValueEmpty = 229688;
+constexpr unsigned kValueEmptySlots = 2;
+constexpr unsigned kValueEmptyArrivals = 1;
 
-  // the scores of a block are in tensor memory
-  //   arrived by commit of Q.K
-  //   waited for by the consumers, first with parity 0
-  kScoresFull = 229704, kScoresFullSlots = 2, kScoresFullArrivals = 1,
+// the scores of a block are in tensor memory
+//   arrived by commit of Q.K
+//   waited for by the consumers, first with parity 0
+constexpr unsigned kScoresFull = 229704;
+constexpr unsigned kScoresFullSlots = 2;
+constexpr unsigned kScoresFullArrivals = 1;
 
-  // the rows of both CTAs are in shared memory
-  //   arrived by every consumer warp of both CTAs
-  //   waited for by the MMA warp, first with parity 0
-  kQueryFull = 229720, kQueryFullArrivals = 8,
+// the rows of both CTAs are in shared memory
+//   arrived by every consumer warp of both CTAs
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kQueryFull = 229720;
+constexpr unsigned kQueryFullArrivals = 8;
 
-  // P is stored, its scores have been loaded, and the output rescaled, or read
-  //   arrived by every consumer warp of both CTAs
-  //   waited for by the MMA warp, first with parity 0
-  kProbabilitiesFull = 229728, kProbabilitiesFullArrivals = 8,
+// P is stored, its scores have been loaded, and the output rescaled, or read
+//   arrived by every consumer warp of both CTAs
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kProbabilitiesFull = 229728;
+constexpr unsigned kProbabilitiesFullArrivals = 8;
 
-  // P of a block has been read, and P.V added to the output
-  //   arrived by commit of P.V
-  //   waited for by the consumers, first with parity 0
-  kOutputFull = 229736, kOutputFullArrivals = 1,
+// P of a block has been read, and P.V added to the output
+//   arrived by commit of P.V
+//   waited for by the consumers, first with parity 0
+constexpr unsigned kOutputFull = 229736;
+constexpr unsigned kOutputFullArrivals = 1;
 
-  // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
-  kTensorMemoryColumns = 512,
+// Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
+constexpr unsigned kTensorMemoryColumns = 512;
 
-  // output: 64 x 512 float32, as two halves of 256
-  kOColumn = 0,
+// output: 64 x 512 float32, as two halves of 256
+constexpr unsigned kOColumn = 0;
 
-  // scores of even blocks: 64 x 64 float32, as two halves of 32
-  kSEvenColumn = 256,
+// scores of even blocks: 64 x 64 float32, as two halves of 32
+constexpr unsigned kSEvenColumn = 256;
 
-  // scores of odd blocks: 64 x 64 float32, as two halves of 32
-  kSOddColumn = 288,
-};
+// scores of odd blocks: 64 x 64 float32, as two halves of 32
+constexpr unsigned kSOddColumn = 288;
 
 }  // namespace fa4_decode_mla_bf16_kernel

@@ -9,38 +9,44 @@
 
 namespace gemm_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 12 barriers of eight bytes.
+// 12 barriers of eight bytes.
 
-  // a block of A and B has landed
-  //   arrived by the loader, then the bytes of A and B (49152 bytes)
-  //   waited for by the MMA warp, first with parity 0
-  kInputFull = 229376, kInputFullSlots = 4, kInputFullArrivals = 1,
+// a block of A and B has landed
+//   arrived by the loader, then the bytes of A and B (49152 bytes)
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kInputFull = 229376;
+constexpr unsigned kInputFullSlots = 4;
+constexpr unsigned kInputFullArrivals = 1;
 
-  // a slot of A and B may be overwritten
-  //   arrived by commit of the products that read the block
-  //   waited for by the loader, first with parity 1
-  kInputEmpty = 229408, kInputEmptySlots = 4, kInputEmptyArrivals = 1,
+// a slot of A and B may be overwritten
+//   arrived by commit of the products that read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kInputEmpty = 229408;
+constexpr unsigned kInputEmptySlots = 4;
+constexpr unsigned kInputEmptyArrivals = 1;
 
-  // a tile's sums are in tensor memory
-  //   arrived by commit of the tile's last product
-  //   waited for by the epilogue, first with parity 0
-  kAccumFull = 229440, kAccumFullSlots = 2, kAccumFullArrivals = 1,
+// a tile's sums are in tensor memory
+//   arrived by commit of the tile's last product
+//   waited for by the epilogue, first with parity 0
+constexpr unsigned kAccumFull = 229440;
+constexpr unsigned kAccumFullSlots = 2;
+constexpr unsigned kAccumFullArrivals = 1;
 
-  // the sums have been read, and may be overwritten
-  //   arrived by every thread of the epilogue
-  //   waited for by the MMA warp, first with parity 1
-  kAccumEmpty = 229456, kAccumEmptySlots = 2, kAccumEmptyArrivals = 128,
+// the sums have been read, and may be overwritten
+//   arrived by every thread of the epilogue
+//   waited for by the MMA warp, first with parity 1
+constexpr unsigned kAccumEmpty = 229456;
+constexpr unsigned kAccumEmptySlots = 2;
+constexpr unsigned kAccumEmptyArrivals = 128;
 
-  // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
-  kTensorMemoryColumns = 512,
+// Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
+constexpr unsigned kTensorMemoryColumns = 512;
 
-  // accumulator 0: 128 x 256 float32
-  kAccumulator0Column = 0, kAccumulator0Columns = 256,
+// accumulator 0: 128 x 256 float32
+constexpr unsigned kAccumulator0Column = 0;
+constexpr unsigned kAccumulator0Columns = 256;
 
-  // accumulator 1: 128 x 256 float32
-  kAccumulator1Column = 256,
-};
+// accumulator 1: 128 x 256 float32
+constexpr unsigned kAccumulator1Column = 256;
 
 }  // namespace gemm_bf16_kernel

@@ -9,73 +9,92 @@
 
 namespace gemm_bf16_pair_dynamic_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 27 barriers of eight bytes.
+// 27 barriers of eight bytes.
 
-  // a block of A and B has landed
-  //   arrived by the loader, then the bytes of A and B in both CTAs (65536 bytes)
-  //   waited for by the MMA warp, first with parity 0
-  kInputFull = 229376, kInputFullSlots = 5, kInputFullArrivals = 1,
+// a block of A and B has landed
+//   arrived by the loader, then the bytes of A and B in both CTAs (65536 bytes)
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kInputFull = 229376;
+constexpr unsigned kInputFullSlots = 5;
+constexpr unsigned kInputFullArrivals = 1;
 
-  // a slot of A and B may be overwritten
-  //   arrived by commit of the products that read the block
-  //   waited for by the loader, first with parity 1
-  kInputEmpty = 229416, kInputEmptySlots = 5, kInputEmptyArrivals = 1,
+// a slot of A and B may be overwritten
+//   arrived by commit of the products that read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kInputEmpty = 229416;
+constexpr unsigned kInputEmptySlots = 5;
+constexpr unsigned kInputEmptyArrivals = 1;
 
-  // a tile's sums are in tensor memory
-  //   arrived by commit of the tile's last product
-  //   waited for by the epilogue, first with parity 0
-  kAccumFull = 229456, kAccumFullSlots = 2, kAccumFullArrivals = 1,
+// a tile's sums are in tensor memory
+//   arrived by commit of the tile's last product
+//   waited for by the epilogue, first with parity 0
+constexpr unsigned kAccumFull = 229456;
+constexpr unsigned kAccumFullSlots = 2;
+constexpr unsigned kAccumFullArrivals = 1;
 
-  // the sums have been read, and may be overwritten
-  //   arrived by every thread of the epilogue in both CTAs
-  //   waited for by the MMA warp, first with parity 1
-  kAccumEmpty = 229472, kAccumEmptySlots = 2, kAccumEmptyArrivals = 256,
+// the sums have been read, and may be overwritten
+//   arrived by every thread of the epilogue in both CTAs
+//   waited for by the MMA warp, first with parity 1
+constexpr unsigned kAccumEmpty = 229472;
+constexpr unsigned kAccumEmptySlots = 2;
+constexpr unsigned kAccumEmptyArrivals = 256;
 
-  // a part of C has landed
-  //   arrived by the residual's loader, then the bytes of its part of C (16384 bytes)
-  //   waited for by the epilogue, first with parity 0
-  kResidualFull = 229488, kResidualFullSlots = 2, kResidualFullArrivals = 1,
+// a part of C has landed
+//   arrived by the residual's loader, then the bytes of its part of C (16384 bytes)
+//   waited for by the epilogue, first with parity 0
+constexpr unsigned kResidualFull = 229488;
+constexpr unsigned kResidualFullSlots = 2;
+constexpr unsigned kResidualFullArrivals = 1;
 
-  // a slot of C may be overwritten
-  //   arrived by every thread of the epilogue
-  //   waited for by the residual's loader, first with parity 1
-  kResidualEmpty = 229504, kResidualEmptySlots = 2, kResidualEmptyArrivals = 128,
+// a slot of C may be overwritten
+//   arrived by every thread of the epilogue
+//   waited for by the residual's loader, first with parity 1
+constexpr unsigned kResidualEmpty = 229504;
+constexpr unsigned kResidualEmptySlots = 2;
+constexpr unsigned kResidualEmptyArrivals = 128;
 
-  // a tile's C may be loaded: its A and B were asked for first
-  //   arrived by the loader, after the first blocks of a tile
-  //   waited for by the residual's loader, first with parity 0
-  kOrderFull = 229520, kOrderFullSlots = 2, kOrderFullArrivals = 1,
+// a tile's C may be loaded: its A and B were asked for first
+//   arrived by the loader, after the first blocks of a tile
+//   waited for by the residual's loader, first with parity 0
+constexpr unsigned kOrderFull = 229520;
+constexpr unsigned kOrderFullSlots = 2;
+constexpr unsigned kOrderFullArrivals = 1;
 
-  // the residual's loader is at most one tile behind: no phase is missed
-  //   arrived by the residual's loader
-  //   waited for by the loader, first with parity 1
-  kOrderEmpty = 229536, kOrderEmptySlots = 2, kOrderEmptyArrivals = 1,
+// the residual's loader is at most one tile behind: no phase is missed
+//   arrived by the residual's loader
+//   waited for by the loader, first with parity 1
+constexpr unsigned kOrderEmpty = 229536;
+constexpr unsigned kOrderEmptySlots = 2;
+constexpr unsigned kOrderEmptyArrivals = 1;
 
-  // the answer is there: the next tile, or that there is none
-  //   arrived by the leader's scheduler, then the hardware's answer (16 bytes)
-  //   waited for by every other role, and the scheduler, first with parity 0
-  kTileFull = 229552, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the answer is there: the next tile, or that there is none
+//   arrived by the leader's scheduler, then the hardware's answer (16 bytes)
+//   waited for by every other role, and the scheduler, first with parity 0
+constexpr unsigned kTileFull = 229552;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the answer has been read
-  //   arrived by every warp of the other roles in both CTAs
-  //   waited for by the scheduler, first with parity 1
-  kTileEmpty = 229568, kTileEmptySlots = 2, kTileEmptyArrivals = 13,
+// the answer has been read
+//   arrived by every warp of the other roles in both CTAs
+//   waited for by the scheduler, first with parity 1
+constexpr unsigned kTileEmpty = 229568;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 13;
 
-  // the tile after it may be asked for, no sooner
-  //   arrived by the loader, when it begins with a tile
-  //   waited for by the scheduler, first with parity 0
-  kTileWanted = 229584, kTileWantedArrivals = 1,
+// the tile after it may be asked for, no sooner
+//   arrived by the loader, when it begins with a tile
+//   waited for by the scheduler, first with parity 0
+constexpr unsigned kTileWanted = 229584;
+constexpr unsigned kTileWantedArrivals = 1;
 
-  // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
-  kTensorMemoryColumns = 512,
+// Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
+constexpr unsigned kTensorMemoryColumns = 512;
 
-  // accumulator 0: 128 x 256 float32
-  kAccumulator0Column = 0, kAccumulator0Columns = 256,
+// accumulator 0: 128 x 256 float32
+constexpr unsigned kAccumulator0Column = 0;
+constexpr unsigned kAccumulator0Columns = 256;
 
-  // accumulator 1: 128 x 256 float32
-  kAccumulator1Column = 256,
-};
+// accumulator 1: 128 x 256 float32
+constexpr unsigned kAccumulator1Column = 256;
 
 }  // namespace gemm_bf16_pair_dynamic_kernel

@@ -9,91 +9,112 @@
 
 namespace fa4_d128_causal_bf16_sm103_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 32 barriers of eight bytes.
+// 32 barriers of eight bytes.
 
-  // a part of a query tile has landed
-  //   arrived by the loader, then the bytes of a part of Q (32768 bytes)
-  //   waited for by the MMA warp, first with parity 0
-  kQueryFull = 229376, kQueryFullSlots = 2, kQueryFullArrivals = 1,
+// a part of a query tile has landed
+//   arrived by the loader, then the bytes of a part of Q (32768 bytes)
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kQueryFull = 229376;
+constexpr unsigned kQueryFullSlots = 2;
+constexpr unsigned kQueryFullArrivals = 1;
 
-  // a query slot may be overwritten
-  //   arrived by the thread whose TMA store has read the slot
-  //   waited for by the loader, first with parity 1
-  kQueryEmpty = 229392, kQueryEmptySlots = 2, kQueryEmptyArrivals = 1,
+// a query slot may be overwritten
+//   arrived by the thread whose TMA store has read the slot
+//   waited for by the loader, first with parity 1
+constexpr unsigned kQueryEmpty = 229392;
+constexpr unsigned kQueryEmptySlots = 2;
+constexpr unsigned kQueryEmptyArrivals = 1;
 
-  // a block has landed
-  //   arrived by the loader, then the bytes of the block (32768 bytes)
-  //   waited for by the MMA warp, first with parity 0
-  kKvFull = 229408, kKvFullSlots = 5, kKvFullArrivals = 1,
+// a block has landed
+//   arrived by the loader, then the bytes of the block (32768 bytes)
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kKvFull = 229408;
+constexpr unsigned kKvFullSlots = 5;
+constexpr unsigned kKvFullArrivals = 1;
 
-  // the slot of a block may be overwritten
-  //   arrived by commit of the last product that reads the block
-  //   waited for by the loader, first with parity 1
-  kKvEmpty = 229448, kKvEmptySlots = 5, kKvEmptyArrivals = 1,
+// the slot of a block may be overwritten
+//   arrived by commit of the last product that reads the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKvEmpty = 229448;
+constexpr unsigned kKvEmptySlots = 5;
+constexpr unsigned kKvEmptyArrivals = 1;
 
-  // a block's scores are in tensor memory
-  //   arrived by commit of Q.K
-  //   waited for by the softmax, first with parity 0
-  kScoresFull = 229488, kScoresFullSlots = 2, kScoresFullArrivals = 1,
+// a block's scores are in tensor memory
+//   arrived by commit of Q.K
+//   waited for by the softmax, first with parity 0
+constexpr unsigned kScoresFull = 229488;
+constexpr unsigned kScoresFullSlots = 2;
+constexpr unsigned kScoresFullArrivals = 1;
 
-  // a part of P is in tensor memory, and the scores have been read
-  //   arrived by every softmax thread of the tile
-  //   waited for by the MMA warp, first with parity 0
-  kProbabilitiesFull = 229504, kProbabilitiesFullSlots = 4, kProbabilitiesFullArrivals = 128,
+// a part of P is in tensor memory, and the scores have been read
+//   arrived by every softmax thread of the tile
+//   waited for by the MMA warp, first with parity 0
+constexpr unsigned kProbabilitiesFull = 229504;
+constexpr unsigned kProbabilitiesFullSlots = 4;
+constexpr unsigned kProbabilitiesFullArrivals = 128;
 
-  // each row's factor is in shared memory
-  //   arrived by every softmax thread of the tile
-  //   waited for by the correction, first with parity 0
-  kScaleFull = 229536, kScaleFullSlots = 2, kScaleFullArrivals = 128,
+// each row's factor is in shared memory
+//   arrived by every softmax thread of the tile
+//   waited for by the correction, first with parity 0
+constexpr unsigned kScaleFull = 229536;
+constexpr unsigned kScaleFullSlots = 2;
+constexpr unsigned kScaleFullArrivals = 128;
 
-  // the factors have been read
-  //   arrived by every thread of the correction
-  //   waited for by the softmax, first with parity 1
-  kScaleEmpty = 229552, kScaleEmptySlots = 2, kScaleEmptyArrivals = 128,
+// the factors have been read
+//   arrived by every thread of the correction
+//   waited for by the softmax, first with parity 1
+constexpr unsigned kScaleEmpty = 229552;
+constexpr unsigned kScaleEmptySlots = 2;
+constexpr unsigned kScaleEmptyArrivals = 128;
 
-  // a block's P.V has been added to the output
-  //   arrived by commit of P.V
-  //   waited for by the correction; the MMA warp, before scores go where P was read, first with
-  //     parity 0
-  kOutputFull = 229568, kOutputFullSlots = 2, kOutputFullArrivals = 1,
+// a block's P.V has been added to the output
+//   arrived by commit of P.V
+//   waited for by the correction; the MMA warp, before scores go where P was read, first with
+//     parity 0
+constexpr unsigned kOutputFull = 229568;
+constexpr unsigned kOutputFullSlots = 2;
+constexpr unsigned kOutputFullArrivals = 1;
 
-  // the output has been rescaled, or read at the end of a tile
-  //   arrived by every thread of the correction
-  //   waited for by the MMA warp, first with parity 1
-  kOutputReady = 229584, kOutputReadySlots = 2, kOutputReadyArrivals = 128,
+// the output has been rescaled, or read at the end of a tile
+//   arrived by every thread of the correction
+//   waited for by the MMA warp, first with parity 1
+constexpr unsigned kOutputReady = 229584;
+constexpr unsigned kOutputReadySlots = 2;
+constexpr unsigned kOutputReadyArrivals = 128;
 
-  // the next tile is in its slot
-  //   arrived by the loader
-  //   waited for by every other role, first with parity 0
-  kTileFull = 229600, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the next tile is in its slot
+//   arrived by the loader
+//   waited for by every other role, first with parity 0
+constexpr unsigned kTileFull = 229600;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the tile has been read
-  //   arrived by every warp of the other roles
-  //   waited for by the loader, first with parity 1
-  kTileEmpty = 229616, kTileEmptySlots = 2, kTileEmptyArrivals = 13,
+// the tile has been read
+//   arrived by every warp of the other roles
+//   waited for by the loader, first with parity 1
+constexpr unsigned kTileEmpty = 229616;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 13;
 
-  // Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
-  kTensorMemoryColumns = 512,
+// Tensor memory: columns of 128 lanes, from the allocated address. 512 are allocated.
+constexpr unsigned kTensorMemoryColumns = 512;
 
-  // scores of query tile 0: 128 x 128 float32
-  kScores0Column = 0,
+// scores of query tile 0: 128 x 128 float32
+constexpr unsigned kScores0Column = 0;
 
-  // scores of query tile 1: 128 x 128 float32
-  kScores1Column = 128,
+// scores of query tile 1: 128 x 128 float32
+constexpr unsigned kScores1Column = 128;
 
-  // output of query tile 0: 128 x 128 float32
-  kOutput0Column = 256,
+// output of query tile 0: 128 x 128 float32
+constexpr unsigned kOutput0Column = 256;
 
-  // output of query tile 1: 128 x 128 float32
-  kOutput1Column = 384,
+// output of query tile 1: 128 x 128 float32
+constexpr unsigned kOutput1Column = 384;
 
-  // probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
-  kProbabilities0Column = 0,
+// probabilities of query tile 0: 128 x 128 bf16, over the scores they came from
+constexpr unsigned kProbabilities0Column = 0;
 
-  // probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
-  kProbabilities1Column = 128,
-};
+// probabilities of query tile 1: 128 x 128 bf16, over the scores they came from
+constexpr unsigned kProbabilities1Column = 128;
 
 }  // namespace fa4_d128_causal_bf16_sm103_kernel

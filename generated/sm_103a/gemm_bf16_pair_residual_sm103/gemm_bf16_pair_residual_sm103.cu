@@ -28,14 +28,27 @@
 //     0 to 255  accumulator 0: 128 x 256 float32
 //   256 to 511  accumulator 1: 128 x 256 float32
 //
+// How it runs:
+//   load:     for each tile, for each block of k: A and B into the next free slot of the ring
+//   mma:      for each tile, in the next free accumulator of tensor memory:
+//               for each block of k: sums += A . B; the commit releases the slot
+//   epilogue: for each tile, some columns at a time: sums from tensor memory,
+//             alpha * sums + beta * C, into a free slot, and from there to global memory by TMA
+//
 // Config sha256 910870610ea3fce9dac193fc58f9372c98f3bfc999bffa1d9968cf6d9780e635
+// How far it is proved: "proof" in gemm_bf16_pair_residual_sm103.json
 // Change the config, not this file, and render it again:
-//   fa4gen render gemm_bf16_pair_residual_sm103
+//   fa4gen render configs/gemm/sm_103a/gemm_bf16_pair_residual_sm103.yaml
 
 #include "gemm_bf16_pair_residual_sm103_barriers.h"
 #include "gemm_bf16_pair_residual_sm103_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM103_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM103_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_gemm_bf16_pair_residual_sm103 traps here; it needs -gencode" \
+  " arch=compute_103a,code=sm_103a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace gemm_bf16_pair_residual_sm103_kernel {
 
@@ -493,7 +506,11 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   column_tiles  tiles of kBN columns that cover n
 //   num_tiles     row_tiles * column_tiles * batch
 //   group_rows    row tiles worked on together; 1 is always right
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // others know no clusters
+    __cluster_dims__(2, 1, 1)
+#endif
+    __launch_bounds__(kNumThreads, 1)
     fa4gen_gemm_bf16_pair_residual_sm103(
         const __grid_constant__ TensorMap a_map,
         const __grid_constant__ TensorMap b_map,
@@ -508,6 +525,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 column_tiles,
         int32 num_tiles,
         int32 group_rows) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM103_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
@@ -540,35 +560,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
   cluster_sync_aligned();  // until here the peer's products, commits and arrivals reach this CTA
   tcgen05_fence_after();
   if (warp == kMmaWarp) tensor_memory_free<kTensorMemoryColumns>(tensor_memory);
-}
-
-}  // namespace gemm_bf16_pair_residual_sm103_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_gemm_bf16_pair_residual_sm103 traps here; it needs -gencode" \
-  " arch=compute_103a,code=sm_103a")
-
-namespace gemm_bf16_pair_residual_sm103_kernel {
-
-extern "C" __global__ void fa4gen_gemm_bf16_pair_residual_sm103(
-    const __grid_constant__ TensorMap a_map,
-    const __grid_constant__ TensorMap b_map,
-    const __grid_constant__ TensorMap c_map,
-    const __grid_constant__ TensorMap out_map,
-    float alpha,
-    float beta,
-    int32 m,
-    int32 n,
-    int32 k,
-    int32 row_tiles,
-    int32 column_tiles,
-    int32 num_tiles,
-    int32 group_rows) {
-  asm volatile("trap;");
-}
-
-}  // namespace gemm_bf16_pair_residual_sm103_kernel
-
 #endif
+}
+
+}  // namespace gemm_bf16_pair_residual_sm103_kernel

@@ -8,49 +8,62 @@
 
 namespace d128_causal_pingpong_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 16 barriers of eight bytes.
+// 16 barriers of eight bytes.
 
-  // a warpgroup's query rows have landed
-  //   arrived by the loader, then the bytes of Q (16384 bytes)
-  //   waited for by the warpgroup, first with parity 0
-  kQueryFull = 163840, kQueryFullSlots = 2, kQueryFullArrivals = 1,
+// a warpgroup's query rows have landed
+//   arrived by the loader, then the bytes of Q (16384 bytes)
+//   waited for by the warpgroup, first with parity 0
+constexpr unsigned kQueryFull = 163840;
+constexpr unsigned kQueryFullSlots = 2;
+constexpr unsigned kQueryFullArrivals = 1;
 
-  // a warpgroup's query slot may be overwritten
-  //   arrived by each warp of the warpgroup, after its last Q.K
-  //   waited for by the loader, first with parity 1
-  kQueryEmpty = 163856, kQueryEmptySlots = 2, kQueryEmptyArrivals = 4,
+// a warpgroup's query slot may be overwritten
+//   arrived by each warp of the warpgroup, after its last Q.K
+//   waited for by the loader, first with parity 1
+constexpr unsigned kQueryEmpty = 163856;
+constexpr unsigned kQueryEmptySlots = 2;
+constexpr unsigned kQueryEmptyArrivals = 4;
 
-  // a block of keys has landed in its slot
-  //   arrived by the loader, then the bytes of the block (32768 bytes)
-  //   waited for by every consumer, first with parity 0
-  kKeyFull = 163872, kKeyFullSlots = 2, kKeyFullArrivals = 1,
+// a block of keys has landed in its slot
+//   arrived by the loader, then the bytes of the block (32768 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kKeyFull = 163872;
+constexpr unsigned kKeyFullSlots = 2;
+constexpr unsigned kKeyFullArrivals = 1;
 
-  // a key slot may be overwritten
-  //   arrived by every consumer warp, once Q.K has read the block
-  //   waited for by the loader, first with parity 1
-  kKeyEmpty = 163888, kKeyEmptySlots = 2, kKeyEmptyArrivals = 8,
+// a key slot may be overwritten
+//   arrived by every consumer warp, once Q.K has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKeyEmpty = 163888;
+constexpr unsigned kKeyEmptySlots = 2;
+constexpr unsigned kKeyEmptyArrivals = 8;
 
-  // a block of values has landed in its slot
-  //   arrived by the loader, then the bytes of the block (32768 bytes)
-  //   waited for by every consumer, first with parity 0
-  kValueFull = 163904, kValueFullSlots = 2, kValueFullArrivals = 1,
+// a block of values has landed in its slot
+//   arrived by the loader, then the bytes of the block (32768 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kValueFull = 163904;
+constexpr unsigned kValueFullSlots = 2;
+constexpr unsigned kValueFullArrivals = 1;
 
-  // a value slot may be overwritten
-  //   arrived by every consumer warp, once P.V has read the block
-  //   waited for by the loader, first with parity 1
-  kValueEmpty = 163920, kValueEmptySlots = 2, kValueEmptyArrivals = 8,
+// a value slot may be overwritten
+//   arrived by every consumer warp, once P.V has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kValueEmpty = 163920;
+constexpr unsigned kValueEmptySlots = 2;
+constexpr unsigned kValueEmptyArrivals = 8;
 
-  // the next tile is in its slot
-  //   arrived by the loader
-  //   waited for by every consumer, first with parity 0
-  kTileFull = 163936, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the next tile is in its slot
+//   arrived by the loader
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kTileFull = 163936;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the tile has been read
-  //   arrived by every consumer warp
-  //   waited for by the loader, first with parity 1
-  kTileEmpty = 163952, kTileEmptySlots = 2, kTileEmptyArrivals = 8,
-};
+// the tile has been read
+//   arrived by every consumer warp
+//   waited for by the loader, first with parity 1
+constexpr unsigned kTileEmpty = 163952;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 8;
 
 }  // namespace d128_causal_pingpong_bf16_kernel

@@ -8,49 +8,62 @@
 
 namespace d128_gqa4_causal_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 18 barriers of eight bytes.
+// 18 barriers of eight bytes.
 
-  // a warpgroup's query rows have landed
-  //   arrived by the loader, then the bytes of Q (16384 bytes)
-  //   waited for by the warpgroup, first with parity 0
-  kQueryFull = 147456, kQueryFullSlots = 3, kQueryFullArrivals = 1,
+// a warpgroup's query rows have landed
+//   arrived by the loader, then the bytes of Q (16384 bytes)
+//   waited for by the warpgroup, first with parity 0
+constexpr unsigned kQueryFull = 147456;
+constexpr unsigned kQueryFullSlots = 3;
+constexpr unsigned kQueryFullArrivals = 1;
 
-  // a warpgroup's query slot may be overwritten
-  //   arrived by each warp of the warpgroup, after its last Q.K
-  //   waited for by the loader, first with parity 1
-  kQueryEmpty = 147480, kQueryEmptySlots = 3, kQueryEmptyArrivals = 4,
+// a warpgroup's query slot may be overwritten
+//   arrived by each warp of the warpgroup, after its last Q.K
+//   waited for by the loader, first with parity 1
+constexpr unsigned kQueryEmpty = 147480;
+constexpr unsigned kQueryEmptySlots = 3;
+constexpr unsigned kQueryEmptyArrivals = 4;
 
-  // a block of keys has landed in its slot
-  //   arrived by the loader, then the bytes of the block (24576 bytes)
-  //   waited for by every consumer, first with parity 0
-  kKeyFull = 147504, kKeyFullSlots = 2, kKeyFullArrivals = 1,
+// a block of keys has landed in its slot
+//   arrived by the loader, then the bytes of the block (24576 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kKeyFull = 147504;
+constexpr unsigned kKeyFullSlots = 2;
+constexpr unsigned kKeyFullArrivals = 1;
 
-  // a key slot may be overwritten
-  //   arrived by every consumer warp, once Q.K has read the block
-  //   waited for by the loader, first with parity 1
-  kKeyEmpty = 147520, kKeyEmptySlots = 2, kKeyEmptyArrivals = 12,
+// a key slot may be overwritten
+//   arrived by every consumer warp, once Q.K has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKeyEmpty = 147520;
+constexpr unsigned kKeyEmptySlots = 2;
+constexpr unsigned kKeyEmptyArrivals = 12;
 
-  // a block of values has landed in its slot
-  //   arrived by the loader, then the bytes of the block (24576 bytes)
-  //   waited for by every consumer, first with parity 0
-  kValueFull = 147536, kValueFullSlots = 2, kValueFullArrivals = 1,
+// a block of values has landed in its slot
+//   arrived by the loader, then the bytes of the block (24576 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kValueFull = 147536;
+constexpr unsigned kValueFullSlots = 2;
+constexpr unsigned kValueFullArrivals = 1;
 
-  // a value slot may be overwritten
-  //   arrived by every consumer warp, once P.V has read the block
-  //   waited for by the loader, first with parity 1
-  kValueEmpty = 147552, kValueEmptySlots = 2, kValueEmptyArrivals = 12,
+// a value slot may be overwritten
+//   arrived by every consumer warp, once P.V has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kValueEmpty = 147552;
+constexpr unsigned kValueEmptySlots = 2;
+constexpr unsigned kValueEmptyArrivals = 12;
 
-  // the next tile is in its slot
-  //   arrived by the loader
-  //   waited for by every consumer, first with parity 0
-  kTileFull = 147568, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the next tile is in its slot
+//   arrived by the loader
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kTileFull = 147568;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the tile has been read
-  //   arrived by every consumer warp
-  //   waited for by the loader, first with parity 1
-  kTileEmpty = 147584, kTileEmptySlots = 2, kTileEmptyArrivals = 12,
-};
+// the tile has been read
+//   arrived by every consumer warp
+//   waited for by the loader, first with parity 1
+constexpr unsigned kTileEmpty = 147584;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 12;
 
 }  // namespace d128_gqa4_causal_bf16_kernel

@@ -8,49 +8,62 @@
 
 namespace d128_paged64_prefill_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 16 barriers of eight bytes.
+// 16 barriers of eight bytes.
 
-  // a warpgroup's query rows have landed
-  //   arrived by the loader, then the bytes of Q (16384 bytes)
-  //   waited for by the warpgroup, first with parity 0
-  kQueryFull = 229376, kQueryFullSlots = 2, kQueryFullArrivals = 1,
+// a warpgroup's query rows have landed
+//   arrived by the loader, then the bytes of Q (16384 bytes)
+//   waited for by the warpgroup, first with parity 0
+constexpr unsigned kQueryFull = 229376;
+constexpr unsigned kQueryFullSlots = 2;
+constexpr unsigned kQueryFullArrivals = 1;
 
-  // a warpgroup's query slot may be overwritten
-  //   arrived by each warp of the warpgroup, after its last Q.K
-  //   waited for by the loader, first with parity 1
-  kQueryEmpty = 229392, kQueryEmptySlots = 2, kQueryEmptyArrivals = 4,
+// a warpgroup's query slot may be overwritten
+//   arrived by each warp of the warpgroup, after its last Q.K
+//   waited for by the loader, first with parity 1
+constexpr unsigned kQueryEmpty = 229392;
+constexpr unsigned kQueryEmptySlots = 2;
+constexpr unsigned kQueryEmptyArrivals = 4;
 
-  // a block of keys has landed in its slot
-  //   arrived by the loader, then the bytes of the block, half of them from the peer (49152 bytes)
-  //   waited for by every consumer, first with parity 0
-  kKeyFull = 229408, kKeyFullSlots = 2, kKeyFullArrivals = 1,
+// a block of keys has landed in its slot
+//   arrived by the loader, then the bytes of the block, half of them from the peer (49152 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kKeyFull = 229408;
+constexpr unsigned kKeyFullSlots = 2;
+constexpr unsigned kKeyFullArrivals = 1;
 
-  // a key slot may be overwritten
-  //   arrived by every consumer warp of both CTAs, once Q.K has read the block
-  //   waited for by the loader, first with parity 1
-  kKeyEmpty = 229424, kKeyEmptySlots = 2, kKeyEmptyArrivals = 16,
+// a key slot may be overwritten
+//   arrived by every consumer warp of both CTAs, once Q.K has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKeyEmpty = 229424;
+constexpr unsigned kKeyEmptySlots = 2;
+constexpr unsigned kKeyEmptyArrivals = 16;
 
-  // a block of values has landed in its slot
-  //   arrived by the loader, then the bytes of the block, half of them from the peer (49152 bytes)
-  //   waited for by every consumer, first with parity 0
-  kValueFull = 229440, kValueFullSlots = 2, kValueFullArrivals = 1,
+// a block of values has landed in its slot
+//   arrived by the loader, then the bytes of the block, half of them from the peer (49152 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kValueFull = 229440;
+constexpr unsigned kValueFullSlots = 2;
+constexpr unsigned kValueFullArrivals = 1;
 
-  // a value slot may be overwritten
-  //   arrived by every consumer warp of both CTAs, once P.V has read the block
-  //   waited for by the loader, first with parity 1
-  kValueEmpty = 229456, kValueEmptySlots = 2, kValueEmptyArrivals = 16,
+// a value slot may be overwritten
+//   arrived by every consumer warp of both CTAs, once P.V has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kValueEmpty = 229456;
+constexpr unsigned kValueEmptySlots = 2;
+constexpr unsigned kValueEmptyArrivals = 16;
 
-  // the next tile is in its slot
-  //   arrived by the leader's loader
-  //   waited for by every consumer, the peer's loader, first with parity 0
-  kTileFull = 229472, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the next tile is in its slot
+//   arrived by the leader's loader
+//   waited for by every consumer, the peer's loader, first with parity 0
+constexpr unsigned kTileFull = 229472;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the tile has been read
-  //   arrived by every consumer warp of both CTAs, and the peer's loader
-  //   waited for by the leader's loader, first with parity 1
-  kTileEmpty = 229488, kTileEmptySlots = 2, kTileEmptyArrivals = 17,
-};
+// the tile has been read
+//   arrived by every consumer warp of both CTAs, and the peer's loader
+//   waited for by the leader's loader, first with parity 1
+constexpr unsigned kTileEmpty = 229488;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 17;
 
 }  // namespace d128_paged64_prefill_bf16_kernel

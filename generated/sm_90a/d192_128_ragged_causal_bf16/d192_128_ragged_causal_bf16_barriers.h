@@ -8,49 +8,62 @@
 
 namespace d192_128_ragged_causal_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 18 barriers of eight bytes.
+// 18 barriers of eight bytes.
 
-  // a warpgroup's query rows have landed
-  //   arrived by the loader, then the bytes of Q (24576 bytes)
-  //   waited for by the warpgroup, first with parity 0
-  kQueryFull = 196608, kQueryFullSlots = 3, kQueryFullArrivals = 1,
+// a warpgroup's query rows have landed
+//   arrived by the loader, then the bytes of Q (24576 bytes)
+//   waited for by the warpgroup, first with parity 0
+constexpr unsigned kQueryFull = 196608;
+constexpr unsigned kQueryFullSlots = 3;
+constexpr unsigned kQueryFullArrivals = 1;
 
-  // a warpgroup's query slot may be overwritten
-  //   arrived by each warp of the warpgroup, after its last Q.K
-  //   waited for by the loader, first with parity 1
-  kQueryEmpty = 196632, kQueryEmptySlots = 3, kQueryEmptyArrivals = 4,
+// a warpgroup's query slot may be overwritten
+//   arrived by each warp of the warpgroup, after its last Q.K
+//   waited for by the loader, first with parity 1
+constexpr unsigned kQueryEmpty = 196632;
+constexpr unsigned kQueryEmptySlots = 3;
+constexpr unsigned kQueryEmptyArrivals = 4;
 
-  // a block of keys has landed in its slot
-  //   arrived by the loader, then the bytes of the block (36864 bytes)
-  //   waited for by every consumer, first with parity 0
-  kKeyFull = 196656, kKeyFullSlots = 2, kKeyFullArrivals = 1,
+// a block of keys has landed in its slot
+//   arrived by the loader, then the bytes of the block (36864 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kKeyFull = 196656;
+constexpr unsigned kKeyFullSlots = 2;
+constexpr unsigned kKeyFullArrivals = 1;
 
-  // a key slot may be overwritten
-  //   arrived by every consumer warp, once Q.K has read the block
-  //   waited for by the loader, first with parity 1
-  kKeyEmpty = 196672, kKeyEmptySlots = 2, kKeyEmptyArrivals = 12,
+// a key slot may be overwritten
+//   arrived by every consumer warp, once Q.K has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKeyEmpty = 196672;
+constexpr unsigned kKeyEmptySlots = 2;
+constexpr unsigned kKeyEmptyArrivals = 12;
 
-  // a block of values has landed in its slot
-  //   arrived by the loader, then the bytes of the block (24576 bytes)
-  //   waited for by every consumer, first with parity 0
-  kValueFull = 196688, kValueFullSlots = 2, kValueFullArrivals = 1,
+// a block of values has landed in its slot
+//   arrived by the loader, then the bytes of the block (24576 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kValueFull = 196688;
+constexpr unsigned kValueFullSlots = 2;
+constexpr unsigned kValueFullArrivals = 1;
 
-  // a value slot may be overwritten
-  //   arrived by every consumer warp, once P.V has read the block
-  //   waited for by the loader, first with parity 1
-  kValueEmpty = 196704, kValueEmptySlots = 2, kValueEmptyArrivals = 12,
+// a value slot may be overwritten
+//   arrived by every consumer warp, once P.V has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kValueEmpty = 196704;
+constexpr unsigned kValueEmptySlots = 2;
+constexpr unsigned kValueEmptyArrivals = 12;
 
-  // the next tile is in its slot
-  //   arrived by the loader
-  //   waited for by every consumer, first with parity 0
-  kTileFull = 196720, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the next tile is in its slot
+//   arrived by the loader
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kTileFull = 196720;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the tile has been read
-  //   arrived by every consumer warp
-  //   waited for by the loader, first with parity 1
-  kTileEmpty = 196736, kTileEmptySlots = 2, kTileEmptyArrivals = 12,
-};
+// the tile has been read
+//   arrived by every consumer warp
+//   waited for by the loader, first with parity 1
+constexpr unsigned kTileEmpty = 196736;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 12;
 
 }  // namespace d192_128_ragged_causal_bf16_kernel

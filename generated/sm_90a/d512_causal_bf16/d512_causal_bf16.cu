@@ -28,14 +28,29 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x  17  the tile has been read
 //
+// How it runs: scores S, row maxima m, row sums l, probabilities P, output O; c = scale * log2(e)
+//   load:    K(0) | K(1) | V(0) | K(2) | V(1) | ..., blocks of all tiles in a row;
+//            each CTA its keys of a K, and its columns of a V
+//   consume: for each block n, on from tile to tile:
+//     S = Q . K(n), for the keys of this CTA, before O += P . V(n - 1)
+//     m = max(m, S) over both CTAs: row maxima cross; P = 2^(c(S - m)); l += row sums of P
+//     P crosses to the peer, so that each CTA has the probabilities of all keys
+//     O *= 2^(c(m before - m)); O += P . V(n), for the columns of this CTA
+//     after a tile's last block: row sums cross; O / l goes to global memory
+//
 // Config sha256 4d6e498382b735ca0e7946310bd8a0db7fd5ec16d1072da0fb414a99ea8640dd
+// How far it is proved: "proof" in d512_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render d512_causal_bf16
+//   fa4gen render configs/attention/sm_90a/d512_causal_bf16.yaml
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_d512_causal_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace d512_causal_bf16_kernel {
 
@@ -972,7 +987,11 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   tiles_per_head      tiles that cover the query rows of a head
 //   num_tiles           tiles_per_head * query_heads * batch
 //   heads_per_group     query heads whose keys and values stay in L2 together; 1 is always right
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // others know no clusters
+    __cluster_dims__(2, 1, 1)
+#endif
+    __launch_bounds__(kNumThreads, 1)
     fa4gen_d512_causal_bf16(
         const __grid_constant__ TensorMap query_map,
         const __grid_constant__ TensorMap key_map,
@@ -992,6 +1011,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 tiles_per_head,
         int32 num_tiles,
         int32 heads_per_group) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
   const int32 rank = cluster_rank();
@@ -1024,39 +1046,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
     self.run();
   }
   cluster_sync();  // no CTA exits while the peer may still write to its shared memory
-}
-
-}  // namespace d512_causal_bf16_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_d512_causal_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
-
-namespace d512_causal_bf16_kernel {
-
-extern "C" __global__ void fa4gen_d512_causal_bf16(
-    const __grid_constant__ TensorMap query_map,
-    const __grid_constant__ TensorMap key_map,
-    const __grid_constant__ TensorMap value_map,
-    uint16* __restrict__ out,
-    float* __restrict__ lse,
-    int32* __restrict__ tile_counter,
-    int32 batch,
-    int32 query_heads,
-    int32 heads_per_key_head,
-    int32 query_rows,
-    int32 key_rows,
-    int64 out_batch_stride,
-    int64 out_row_stride,
-    int64 out_head_stride,
-    float softmax_scale_log2,
-    int32 tiles_per_head,
-    int32 num_tiles,
-    int32 heads_per_group) {
-  asm volatile("trap;");
-}
-
-}  // namespace d512_causal_bf16_kernel
-
 #endif
+}
+
+}  // namespace d512_causal_bf16_kernel

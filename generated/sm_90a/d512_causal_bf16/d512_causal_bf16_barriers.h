@@ -8,57 +8,71 @@
 
 namespace d512_causal_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 40 barriers of eight bytes.
+// 40 barriers of eight bytes.
 
-  // two panels of the tile's queries have landed
-  //   arrived by the loader, then the bytes of two panels of Q (32768 bytes)
-  //   waited for by both warpgroups, first with parity 0
-  kQueryFull = 231456, kQueryFullSlots = 4, kQueryFullArrivals = 1,
+// two panels of the tile's queries have landed
+//   arrived by the loader, then the bytes of two panels of Q (32768 bytes)
+//   waited for by both warpgroups, first with parity 0
+constexpr unsigned kQueryFull = 231456;
+constexpr unsigned kQueryFullSlots = 4;
+constexpr unsigned kQueryFullArrivals = 1;
 
-  // a panel of keys, or a chunk of values, has landed in its slot
-  //   arrived by the loader, then the bytes of the slot (8192 bytes)
-  //   waited for by both warpgroups, first with parity 0
-  kRingFull = 231488, kRingFullSlots = 8, kRingFullArrivals = 1,
+// a panel of keys, or a chunk of values, has landed in its slot
+//   arrived by the loader, then the bytes of the slot (8192 bytes)
+//   waited for by both warpgroups, first with parity 0
+constexpr unsigned kRingFull = 231488;
+constexpr unsigned kRingFullSlots = 8;
+constexpr unsigned kRingFullArrivals = 1;
 
-  // a slot may be overwritten, and the panel of Q that it was multiplied by
-  //   arrived by every consumer warp, once its product has read the slot
-  //   waited for by the loader, first with parity 1
-  kRingEmpty = 231552, kRingEmptySlots = 8, kRingEmptyArrivals = 8,
+// a slot may be overwritten, and the panel of Q that it was multiplied by
+//   arrived by every consumer warp, once its product has read the slot
+//   waited for by the loader, first with parity 1
+constexpr unsigned kRingEmpty = 231552;
+constexpr unsigned kRingEmptySlots = 8;
+constexpr unsigned kRingEmptyArrivals = 8;
 
-  // the peer's row maxima of a block have arrived
-  //   arrived by the warpgroup itself, then the bytes of the peer's row maxima of a block (256
-  //     bytes)
-  //   waited for by the warpgroup, first with parity 0
-  kMaximumFull = 231616, kMaximumFullSlots = 4, kMaximumFullArrivals = 1,
+// the peer's row maxima of a block have arrived
+//   arrived by the warpgroup itself, then the bytes of the peer's row maxima of a block (256 bytes)
+//   waited for by the warpgroup, first with parity 0
+constexpr unsigned kMaximumFull = 231616;
+constexpr unsigned kMaximumFullSlots = 4;
+constexpr unsigned kMaximumFullArrivals = 1;
 
-  // the peer's probabilities of a block have arrived
-  //   arrived by the warpgroup itself, then the bytes of the peer's probabilities of a block (8192
-  //     bytes)
-  //   waited for by the warpgroup, first with parity 0
-  kProbabilityFull = 231648, kProbabilityFullSlots = 4, kProbabilityFullArrivals = 1,
+// the peer's probabilities of a block have arrived
+//   arrived by the warpgroup itself, then the bytes of the peer's probabilities of a block (8192
+//     bytes)
+//   waited for by the warpgroup, first with parity 0
+constexpr unsigned kProbabilityFull = 231648;
+constexpr unsigned kProbabilityFullSlots = 4;
+constexpr unsigned kProbabilityFullArrivals = 1;
 
-  // probabilities of the next block, and maxima of the one after it, may cross
-  //   arrived by every warp of the peer's warpgroup, once it has read the maxima of a block and
-  //     multiplied the probabilities of the one before
-  //   waited for by the warpgroup, first with parity 0
-  kBuffersFree = 231680, kBuffersFreeSlots = 4, kBuffersFreeArrivals = 4,
+// probabilities of the next block, and maxima of the one after it, may cross
+//   arrived by every warp of the peer's warpgroup, once it has read the maxima of a block and
+//     multiplied the probabilities of the one before
+//   waited for by the warpgroup, first with parity 0
+constexpr unsigned kBuffersFree = 231680;
+constexpr unsigned kBuffersFreeSlots = 4;
+constexpr unsigned kBuffersFreeArrivals = 4;
 
-  // the peer's row sums of a tile have arrived
-  //   arrived by the warpgroup itself, then the bytes of the peer's row sums of a tile (256 bytes)
-  //   waited for by the warpgroup, first with parity 0
-  kSumFull = 231712, kSumFullSlots = 4, kSumFullArrivals = 1,
+// the peer's row sums of a tile have arrived
+//   arrived by the warpgroup itself, then the bytes of the peer's row sums of a tile (256 bytes)
+//   waited for by the warpgroup, first with parity 0
+constexpr unsigned kSumFull = 231712;
+constexpr unsigned kSumFullSlots = 4;
+constexpr unsigned kSumFullArrivals = 1;
 
-  // the next tile is in its slot
-  //   arrived by the loader; in the peer, then the bytes from the leader's loader
-  //   waited for by every consumer, the peer's loader, first with parity 0
-  kTileFull = 231744, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the next tile is in its slot
+//   arrived by the loader; in the peer, then the bytes from the leader's loader
+//   waited for by every consumer, the peer's loader, first with parity 0
+constexpr unsigned kTileFull = 231744;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the tile has been read
-  //   arrived by every consumer warp of both CTAs, and the peer's loader
-  //   waited for by the leader's loader, first with parity 1
-  kTileEmpty = 231760, kTileEmptySlots = 2, kTileEmptyArrivals = 17,
-};
+// the tile has been read
+//   arrived by every consumer warp of both CTAs, and the peer's loader
+//   waited for by the leader's loader, first with parity 1
+constexpr unsigned kTileEmpty = 231760;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 17;
 
 }  // namespace d512_causal_bf16_kernel

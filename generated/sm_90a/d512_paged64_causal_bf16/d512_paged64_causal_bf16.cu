@@ -29,14 +29,29 @@
 //   tile_full         2 x   1  the next tile is in its slot
 //   tile_empty        2 x   8  the tile has been read
 //
+// How it runs: scores S, row maxima m, row sums l, probabilities P, output O; c = scale * log2(e)
+//   load:    K(0) | K(1) | V(0) | K(2) | V(1) | ..., blocks of all tiles in a row;
+//            each CTA its keys of a K, and its columns of a V
+//   consume: for each block n, on from tile to tile:
+//     S = Q . K(n), for the keys of this CTA, before O += P . V(n - 1)
+//     m = max(m, S) over both CTAs: row maxima cross; P = 2^(c(S - m)); l += row sums of P
+//     P crosses to the peer, so that each CTA has the probabilities of all keys
+//     O *= 2^(c(m before - m)); O += P . V(n), for the columns of this CTA
+//     after a tile's last block: row sums cross; O / l goes to global memory
+//
 // Config sha256 43b96828f592c15f2f5e4f6d43c21ccfb5ce93f463b0dcda8d65941b68bdcbc3
+// How far it is proved: "proof" in d512_paged64_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render d512_paged64_causal_bf16
+//   fa4gen render configs/attention/sm_90a/d512_paged64_causal_bf16.yaml
 
 #include "d512_paged64_causal_bf16_barriers.h"
 #include "d512_paged64_causal_bf16_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_d512_paged64_causal_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace d512_paged64_causal_bf16_kernel {
 
@@ -1251,7 +1266,11 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //                       always right
 //   value_row_steps     from one row of the values to the next, in steps of the map's places
 //   value_head_steps    from one head of the values to the next, in steps of the map's places
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // others know no clusters
+    __cluster_dims__(2, 1, 1)
+#endif
+    __launch_bounds__(kNumThreads, 1)
     fa4gen_d512_paged64_causal_bf16(
         const __grid_constant__ TensorMap query_map,
         const __grid_constant__ TensorMap key_map,
@@ -1275,6 +1294,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 group_keys,
         int32 value_row_steps,
         int32 value_head_steps) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
   const int32 rank = cluster_rank();
@@ -1308,53 +1330,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
     self.run();
   }
   cluster_sync();  // no CTA exits while the peer may still write to its shared memory
-}
-
-}  // namespace d512_paged64_causal_bf16_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_d512_paged64_causal_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
-
-namespace d512_paged64_causal_bf16_kernel {
-
-extern "C" __global__ void fa4gen_d512_paged64_causal_bf16(
-    const __grid_constant__ TensorMap query_map,
-    const __grid_constant__ TensorMap key_map,
-    const __grid_constant__ TensorMap value_map,
-    uint16* __restrict__ out,
-    float* __restrict__ lse,
-    const int32* __restrict__ tile_list,
-    const int32* __restrict__ page_table,
-    int32 page_table_stride,
-    int32 cache_pages,
-    int32 key_page_rows,
-    int32 value_page_rows,
-    int32 batch,
-    int32 query_heads,
-    int32 heads_per_key_head,
-    int32 query_rows,
-    int32 key_rows,
-    int64 out_row_stride,
-    int64 out_head_stride,
-    float softmax_scale_log2,
-    int32 group_keys,
-    int32 value_row_steps,
-    int32 value_head_steps) {
-  asm volatile("trap;");
-}
-
-extern "C" __global__ void fa4gen_d512_paged64_causal_bf16_list_tiles(
-    const int32* __restrict__ query_offsets,
-    const int32* __restrict__ key_lengths,
-    int32* __restrict__ tile_list,
-    int32 batch,
-    int32 key_rows,
-    int32 max_tiles) {
-  asm volatile("trap;");
-}
-
-}  // namespace d512_paged64_causal_bf16_kernel
-
 #endif
+}
+
+}  // namespace d512_paged64_causal_bf16_kernel

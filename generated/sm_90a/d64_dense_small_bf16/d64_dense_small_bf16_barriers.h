@@ -8,49 +8,60 @@
 
 namespace d64_dense_small_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 22 barriers of eight bytes.
+// 22 barriers of eight bytes.
 
-  // a warpgroup's query rows have landed
-  //   arrived by the loader, then the bytes of Q (8192 bytes)
-  //   waited for by the warpgroup, first with parity 0
-  kQueryFull = 73728, kQueryFullArrivals = 1,
+// a warpgroup's query rows have landed
+//   arrived by the loader, then the bytes of Q (8192 bytes)
+//   waited for by the warpgroup, first with parity 0
+constexpr unsigned kQueryFull = 73728;
+constexpr unsigned kQueryFullArrivals = 1;
 
-  // a warpgroup's query slot may be overwritten
-  //   arrived by each warp of the warpgroup, after its last Q.K
-  //   waited for by the loader, first with parity 1
-  kQueryEmpty = 73736, kQueryEmptyArrivals = 4,
+// a warpgroup's query slot may be overwritten
+//   arrived by each warp of the warpgroup, after its last Q.K
+//   waited for by the loader, first with parity 1
+constexpr unsigned kQueryEmpty = 73736;
+constexpr unsigned kQueryEmptyArrivals = 4;
 
-  // a block of keys has landed in its slot
-  //   arrived by the loader, then the bytes of the block (8192 bytes)
-  //   waited for by every consumer, first with parity 0
-  kKeyFull = 73744, kKeyFullSlots = 4, kKeyFullArrivals = 1,
+// a block of keys has landed in its slot
+//   arrived by the loader, then the bytes of the block (8192 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kKeyFull = 73744;
+constexpr unsigned kKeyFullSlots = 4;
+constexpr unsigned kKeyFullArrivals = 1;
 
-  // a key slot may be overwritten
-  //   arrived by every consumer warp, once Q.K has read the block
-  //   waited for by the loader, first with parity 1
-  kKeyEmpty = 73776, kKeyEmptySlots = 4, kKeyEmptyArrivals = 4,
+// a key slot may be overwritten
+//   arrived by every consumer warp, once Q.K has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKeyEmpty = 73776;
+constexpr unsigned kKeyEmptySlots = 4;
+constexpr unsigned kKeyEmptyArrivals = 4;
 
-  // a block of values has landed in its slot
-  //   arrived by the loader, then the bytes of the block (8192 bytes)
-  //   waited for by every consumer, first with parity 0
-  kValueFull = 73808, kValueFullSlots = 4, kValueFullArrivals = 1,
+// a block of values has landed in its slot
+//   arrived by the loader, then the bytes of the block (8192 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kValueFull = 73808;
+constexpr unsigned kValueFullSlots = 4;
+constexpr unsigned kValueFullArrivals = 1;
 
-  // a value slot may be overwritten
-  //   arrived by every consumer warp, once P.V has read the block
-  //   waited for by the loader, first with parity 1
-  kValueEmpty = 73840, kValueEmptySlots = 4, kValueEmptyArrivals = 4,
+// a value slot may be overwritten
+//   arrived by every consumer warp, once P.V has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kValueEmpty = 73840;
+constexpr unsigned kValueEmptySlots = 4;
+constexpr unsigned kValueEmptyArrivals = 4;
 
-  // the next tile is in its slot
-  //   arrived by the loader
-  //   waited for by every consumer, first with parity 0
-  kTileFull = 73872, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the next tile is in its slot
+//   arrived by the loader
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kTileFull = 73872;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the tile has been read
-  //   arrived by every consumer warp
-  //   waited for by the loader, first with parity 1
-  kTileEmpty = 73888, kTileEmptySlots = 2, kTileEmptyArrivals = 4,
-};
+// the tile has been read
+//   arrived by every consumer warp
+//   waited for by the loader, first with parity 1
+constexpr unsigned kTileEmpty = 73888;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 4;
 
 }  // namespace d64_dense_small_bf16_kernel

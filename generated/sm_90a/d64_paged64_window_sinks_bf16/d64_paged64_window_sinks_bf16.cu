@@ -25,14 +25,29 @@
 //   tile_full    2 x   1  the next tile is in its slot
 //   tile_empty   2 x  12  the tile has been read
 //
+// How it runs: scores S, row maxima m, row sums l, probabilities P, output O; c = scale * log2(e)
+//   load:    for each tile: K(last), Q, then V(b), K(b - 1) for each block b, last to first
+//   consume: for each tile, 64 rows of it:
+//     S = Q . K(last)
+//     for each block b from the last to the first:
+//       S = -inf where the mask hides a key; m = max(m, S); O and l *= 2^(c(m before - m))
+//       P = 2^(c(S - m)); l += row sums of P; O += P . V(b), 16 keys at a time
+//       S = Q . K(b - 1), under the last products of O; slots are released once read
+//     O / l goes to global memory, with log-sum-exp m + log2(l)
+//
 // Config sha256 c52da5cb329b9cc9ea2424f9f37cca66bb4850b2508e14eb42a94e638b5f3fe8
+// How far it is proved: "proof" in d64_paged64_window_sinks_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render d64_paged64_window_sinks_bf16
+//   fa4gen render configs/attention/sm_90a/d64_paged64_window_sinks_bf16.yaml
 
 #include "d64_paged64_window_sinks_bf16_barriers.h"
 #include "d64_paged64_window_sinks_bf16_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_d64_paged64_window_sinks_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace d64_paged64_window_sinks_bf16_kernel {
 
@@ -1106,6 +1121,9 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int64 out_head_stride,
         float softmax_scale_log2,
         int32 group_keys) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
   const Problem problem{batch, query_heads, heads_per_key_head, 0, 0, tile_list, page_table,
@@ -1131,53 +1149,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     Consumer self{problem, output, base, place, softmax_scale_log2};
     self.run();
   }
-}
-
-}  // namespace d64_paged64_window_sinks_bf16_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_d64_paged64_window_sinks_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
-
-namespace d64_paged64_window_sinks_bf16_kernel {
-
-extern "C" __global__ void fa4gen_d64_paged64_window_sinks_bf16(
-    const __grid_constant__ TensorMap query_map,
-    const __grid_constant__ TensorMap key_map,
-    const __grid_constant__ TensorMap value_map,
-    uint16* __restrict__ out,
-    float* __restrict__ lse,
-    const float* __restrict__ sinks,
-    int32* __restrict__ tile_counter,
-    const int32* __restrict__ tile_list,
-    const int32* __restrict__ page_table,
-    int32 page_table_stride,
-    int32 cache_pages,
-    int32 key_page_rows,
-    int32 value_page_rows,
-    int32 batch,
-    int32 query_heads,
-    int32 heads_per_key_head,
-    int32 query_rows,
-    int32 key_rows,
-    int64 out_row_stride,
-    int64 out_head_stride,
-    float softmax_scale_log2,
-    int32 group_keys) {
-  asm volatile("trap;");
-}
-
-extern "C" __global__ void fa4gen_d64_paged64_window_sinks_bf16_list_tiles(
-    const int32* __restrict__ query_offsets,
-    const int32* __restrict__ key_lengths,
-    int32* __restrict__ tile_list,
-    int32 batch,
-    int32 key_rows,
-    int32 max_tiles) {
-  asm volatile("trap;");
-}
-
-}  // namespace d64_paged64_window_sinks_bf16_kernel
-
 #endif
+}
+
+}  // namespace d64_paged64_window_sinks_bf16_kernel

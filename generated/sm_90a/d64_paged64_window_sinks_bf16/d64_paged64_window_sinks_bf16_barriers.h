@@ -8,49 +8,62 @@
 
 namespace d64_paged64_window_sinks_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 26 barriers of eight bytes.
+// 26 barriers of eight bytes.
 
-  // a warpgroup's query rows have landed
-  //   arrived by the loader, then the bytes of Q (8192 bytes)
-  //   waited for by the warpgroup, first with parity 0
-  kQueryFull = 90112, kQueryFullSlots = 3, kQueryFullArrivals = 1,
+// a warpgroup's query rows have landed
+//   arrived by the loader, then the bytes of Q (8192 bytes)
+//   waited for by the warpgroup, first with parity 0
+constexpr unsigned kQueryFull = 90112;
+constexpr unsigned kQueryFullSlots = 3;
+constexpr unsigned kQueryFullArrivals = 1;
 
-  // a warpgroup's query slot may be overwritten
-  //   arrived by each warp of the warpgroup, after its last Q.K
-  //   waited for by the loader, first with parity 1
-  kQueryEmpty = 90136, kQueryEmptySlots = 3, kQueryEmptyArrivals = 4,
+// a warpgroup's query slot may be overwritten
+//   arrived by each warp of the warpgroup, after its last Q.K
+//   waited for by the loader, first with parity 1
+constexpr unsigned kQueryEmpty = 90136;
+constexpr unsigned kQueryEmptySlots = 3;
+constexpr unsigned kQueryEmptyArrivals = 4;
 
-  // a block of keys has landed in its slot
-  //   arrived by the loader, then the bytes of the block (8192 bytes)
-  //   waited for by every consumer, first with parity 0
-  kKeyFull = 90160, kKeyFullSlots = 4, kKeyFullArrivals = 1,
+// a block of keys has landed in its slot
+//   arrived by the loader, then the bytes of the block (8192 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kKeyFull = 90160;
+constexpr unsigned kKeyFullSlots = 4;
+constexpr unsigned kKeyFullArrivals = 1;
 
-  // a key slot may be overwritten
-  //   arrived by every consumer warp, once Q.K has read the block
-  //   waited for by the loader, first with parity 1
-  kKeyEmpty = 90192, kKeyEmptySlots = 4, kKeyEmptyArrivals = 12,
+// a key slot may be overwritten
+//   arrived by every consumer warp, once Q.K has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKeyEmpty = 90192;
+constexpr unsigned kKeyEmptySlots = 4;
+constexpr unsigned kKeyEmptyArrivals = 12;
 
-  // a block of values has landed in its slot
-  //   arrived by the loader, then the bytes of the block (8192 bytes)
-  //   waited for by every consumer, first with parity 0
-  kValueFull = 90224, kValueFullSlots = 4, kValueFullArrivals = 1,
+// a block of values has landed in its slot
+//   arrived by the loader, then the bytes of the block (8192 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kValueFull = 90224;
+constexpr unsigned kValueFullSlots = 4;
+constexpr unsigned kValueFullArrivals = 1;
 
-  // a value slot may be overwritten
-  //   arrived by every consumer warp, once P.V has read the block
-  //   waited for by the loader, first with parity 1
-  kValueEmpty = 90256, kValueEmptySlots = 4, kValueEmptyArrivals = 12,
+// a value slot may be overwritten
+//   arrived by every consumer warp, once P.V has read the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kValueEmpty = 90256;
+constexpr unsigned kValueEmptySlots = 4;
+constexpr unsigned kValueEmptyArrivals = 12;
 
-  // the next tile is in its slot
-  //   arrived by the loader
-  //   waited for by every consumer, first with parity 0
-  kTileFull = 90288, kTileFullSlots = 2, kTileFullArrivals = 1,
+// the next tile is in its slot
+//   arrived by the loader
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kTileFull = 90288;
+constexpr unsigned kTileFullSlots = 2;
+constexpr unsigned kTileFullArrivals = 1;
 
-  // the tile has been read
-  //   arrived by every consumer warp
-  //   waited for by the loader, first with parity 1
-  kTileEmpty = 90304, kTileEmptySlots = 2, kTileEmptyArrivals = 12,
-};
+// the tile has been read
+//   arrived by every consumer warp
+//   waited for by the loader, first with parity 1
+constexpr unsigned kTileEmpty = 90304;
+constexpr unsigned kTileEmptySlots = 2;
+constexpr unsigned kTileEmptyArrivals = 12;
 
 }  // namespace d64_paged64_window_sinks_bf16_kernel

@@ -17,14 +17,30 @@
 //   kv_full   6 x   1  a block of keys, or of values, has landed in its slot
 //   kv_empty  6 x   8  a slot may be overwritten
 //
+// How it runs: scores S, row maxima m, row sums l, probabilities P, output O; c = scale * log2(e)
+//   load:    for each tile of this CTA's share: K(b), V(b) for each block b of its keys
+//   consume: for each tile of the share, Q in registers:
+//     for each block b, a warp its own keys of it:
+//       S = Q . K(b); S = -inf where the mask hides a key
+//       m = max(m, S); O and l *= 2^(c(m before - m)), where m grew by much
+//       P = 2^(c(S - m)); l += row sums of P; O += P . V(b)
+//     O, m and l of all warps are joined: the output, or a partial result of a
+//     tile that other CTAs share
+//   the last CTA of a tile, or each of them a slice, combines its partial results
+//
 // Config sha256 cb6e49d8f1022894e0395550cd868e055f9f009674549bff0a013f70080721b9
+// How far it is proved: "proof" in decode_d128_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render decode_d128_bf16
+//   fa4gen render configs/attention/sm_90a/decode_d128_bf16.yaml
 
 #include "decode_d128_bf16_barriers.h"
 #include "decode_d128_bf16_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_decode_d128_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace decode_d128_bf16_kernel {
 
@@ -971,6 +987,9 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         int64 out_row_stride,
         int64 out_head_stride,
         float softmax_scale_log2) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const Problem problem{batch, key_heads, heads_per_key_head, query_rows, key_rows, tiles_per_head};
@@ -1000,41 +1019,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
     Consumer self(line, tensors, workspace, base, softmax_scale_log2);
     self.run();
   }
-}
-
-}  // namespace decode_d128_bf16_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_decode_d128_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
-
-namespace decode_d128_bf16_kernel {
-
-extern "C" __global__ void fa4gen_decode_d128_bf16(
-    const __grid_constant__ TensorMap key_map,
-    const __grid_constant__ TensorMap value_map,
-    const uint16* __restrict__ query,
-    uint16* __restrict__ out,
-    float* __restrict__ lse,
-    int32* tickets,
-    float* partials,
-    int32 batch,
-    int32 key_heads,
-    int32 heads_per_key_head,
-    int32 query_rows,
-    int32 key_rows,
-    int32 tiles_per_head,
-    int64 query_batch_stride,
-    int64 query_row_stride,
-    int64 query_head_stride,
-    int64 out_batch_stride,
-    int64 out_row_stride,
-    int64 out_head_stride,
-    float softmax_scale_log2) {
-  asm volatile("trap;");
-}
-
-}  // namespace decode_d128_bf16_kernel
-
 #endif
+}
+
+}  // namespace decode_d128_bf16_kernel

@@ -8,19 +8,20 @@
 
 namespace decode_d128_tree_paged64_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 10 barriers of eight bytes.
+// 10 barriers of eight bytes.
 
-  // a block of keys, or of values, has landed in its slot
-  //   arrived by the loader, then the bytes of the block (32768 bytes)
-  //   waited for by every consumer, first with parity 0
-  kKvFull = 198208, kKvFullSlots = 5, kKvFullArrivals = 1,
+// a block of keys, or of values, has landed in its slot
+//   arrived by the loader, then the bytes of the block (32768 bytes)
+//   waited for by every consumer, first with parity 0
+constexpr unsigned kKvFull = 198208;
+constexpr unsigned kKvFullSlots = 5;
+constexpr unsigned kKvFullArrivals = 1;
 
-  // a slot may be overwritten
-  //   arrived by every consumer warp, once it has read its keys of the block
-  //   waited for by the loader, first with parity 1
-  kKvEmpty = 198248, kKvEmptySlots = 5, kKvEmptyArrivals = 8,
-};
+// a slot may be overwritten
+//   arrived by every consumer warp, once it has read its keys of the block
+//   waited for by the loader, first with parity 1
+constexpr unsigned kKvEmpty = 198248;
+constexpr unsigned kKvEmptySlots = 5;
+constexpr unsigned kKvEmptyArrivals = 8;
 
 }  // namespace decode_d128_tree_paged64_bf16_kernel

@@ -24,14 +24,29 @@
 //   tail_empty          2 x   8  these columns of a slot may be overwritten
 //   probabilities_full  2 x   4  the probabilities of its block, and maxima, are in shared memory
 //
+// How it runs: scores S, row maxima m, row sums l, probabilities P, output O; c = scale * log2(e)
+//   load:    for each block of keys of this CTA's share: the left and the right half of the value
+//            columns, and the columns that are not values, each on barriers of its own
+//   consume: warpgroup w has every other block, and half of the output's columns:
+//     S = Q . K(own block); S = -inf where the mask hides a key; m = max(m, S)
+//     P = 2^(c(S - m)), from registers for its own columns: O_w += P . V_w(own block)
+//     P and m to shared memory, for the other warpgroup
+//     O_w *= 2^(c(m before - m)); O_w += P . V_w(other's block), with the other's P and m
+//     at the end of a tile's share: a partial result; the CTAs of a tile combine a slice each
+//
 // Config sha256 81341650723841dc1d01202286746608d745f8ef111b6438c22cd10a6de2246f
+// How far it is proved: "proof" in decode_mla_paged64_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render decode_mla_paged64_bf16
+//   fa4gen render configs/attention/sm_90a/decode_mla_paged64_bf16.yaml
 
 #include "decode_mla_paged64_bf16_barriers.h"
 #include "decode_mla_paged64_bf16_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_decode_mla_paged64_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace decode_mla_paged64_bf16_kernel {
 
@@ -1461,7 +1476,11 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   out_row_stride      of the output's row, in elements
 //   out_head_stride     of the output's head, in elements
 //   softmax_scale_log2  softmax scale * log2(e), above zero
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // others know no clusters
+    __cluster_dims__(2, 1, 1)
+#endif
+    __launch_bounds__(kNumThreads, 1)
     fa4gen_decode_mla_paged64_bf16(
         const __grid_constant__ TensorMap key_map,
         const uint16* __restrict__ query,
@@ -1487,6 +1506,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int64 out_row_stride,
         int64 out_head_stride,
         float softmax_scale_log2) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warpgroup = __shfl_sync(0xffffffffu, threadIdx.x / 128, 0);  // uniform
   const int32 rank = cluster_rank();
@@ -1525,45 +1547,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
     self.run();
   }
   cluster_meet();  // no CTA exits while the peer may still write to its shared memory
-}
-
-}  // namespace decode_mla_paged64_bf16_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_decode_mla_paged64_bf16 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
-
-namespace decode_mla_paged64_bf16_kernel {
-
-extern "C" __global__ void fa4gen_decode_mla_paged64_bf16(
-    const __grid_constant__ TensorMap key_map,
-    const uint16* __restrict__ query,
-    uint16* __restrict__ out,
-    float* __restrict__ lse,
-    const int32* __restrict__ key_lengths,
-    const int32* __restrict__ page_table,
-    int32 page_table_stride,
-    int32 cache_pages,
-    int32 key_page_rows,
-    int32* tickets,
-    float* partials,
-    int32 batch,
-    int32 key_heads,
-    int32 heads_per_key_head,
-    int32 query_rows,
-    int32 key_rows,
-    int32 tiles_per_head,
-    int64 query_batch_stride,
-    int64 query_row_stride,
-    int64 query_head_stride,
-    int64 out_batch_stride,
-    int64 out_row_stride,
-    int64 out_head_stride,
-    float softmax_scale_log2) {
-  asm volatile("trap;");
-}
-
-}  // namespace decode_mla_paged64_bf16_kernel
-
 #endif
+}
+
+}  // namespace decode_mla_paged64_bf16_kernel

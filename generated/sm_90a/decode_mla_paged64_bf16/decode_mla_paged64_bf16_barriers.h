@@ -8,47 +8,58 @@
 
 namespace decode_mla_paged64_bf16_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 22 barriers of eight bytes.
+// 22 barriers of eight bytes.
 
-  // two panels of the left columns of a block are in its slot
-  //   arrived by the loader, then the bytes of these columns (16384 bytes)
-  //   waited for by the warpgroup whose block it is, then warpgroup 0, first with parity 0
-  kLeftFull = 230752, kLeftFullSlots = 4, kLeftFullArrivals = 1,
+// two panels of the left columns of a block are in its slot
+//   arrived by the loader, then the bytes of these columns (16384 bytes)
+//   waited for by the warpgroup whose block it is, then warpgroup 0, first with parity 0
+constexpr unsigned kLeftFull = 230752;
+constexpr unsigned kLeftFullSlots = 4;
+constexpr unsigned kLeftFullArrivals = 1;
 
-  // two panels of the left columns of a slot may be overwritten
-  //   arrived by every warp of warpgroup 0 of both CTAs, once it has multiplied by these columns as
-  //     values
-  //   waited for by the loader, first with parity 1
-  kLeftEmpty = 230784, kLeftEmptySlots = 4, kLeftEmptyArrivals = 8,
+// two panels of the left columns of a slot may be overwritten
+//   arrived by every warp of warpgroup 0 of both CTAs, once it has multiplied by these columns as
+//     values
+//   waited for by the loader, first with parity 1
+constexpr unsigned kLeftEmpty = 230784;
+constexpr unsigned kLeftEmptySlots = 4;
+constexpr unsigned kLeftEmptyArrivals = 8;
 
-  // two panels of the right columns of a block are in its slot
-  //   arrived by the loader, then the bytes of these columns (16384 bytes)
-  //   waited for by the warpgroup whose block it is, then warpgroup 1, first with parity 0
-  kRightFull = 230816, kRightFullSlots = 4, kRightFullArrivals = 1,
+// two panels of the right columns of a block are in its slot
+//   arrived by the loader, then the bytes of these columns (16384 bytes)
+//   waited for by the warpgroup whose block it is, then warpgroup 1, first with parity 0
+constexpr unsigned kRightFull = 230816;
+constexpr unsigned kRightFullSlots = 4;
+constexpr unsigned kRightFullArrivals = 1;
 
-  // two panels of the right columns of a slot may be overwritten
-  //   arrived by every warp of warpgroup 1 of both CTAs, once it has multiplied by these columns as
-  //     values
-  //   waited for by the loader, first with parity 1
-  kRightEmpty = 230848, kRightEmptySlots = 4, kRightEmptyArrivals = 8,
+// two panels of the right columns of a slot may be overwritten
+//   arrived by every warp of warpgroup 1 of both CTAs, once it has multiplied by these columns as
+//     values
+//   waited for by the loader, first with parity 1
+constexpr unsigned kRightEmpty = 230848;
+constexpr unsigned kRightEmptySlots = 4;
+constexpr unsigned kRightEmptyArrivals = 8;
 
-  // the columns of a block that are no values are in its slot
-  //   arrived by the loader, then the bytes of these columns (8192 bytes)
-  //   waited for by the warpgroup whose block it is, first with parity 0
-  kTailFull = 230880, kTailFullSlots = 2, kTailFullArrivals = 1,
+// the columns of a block that are no values are in its slot
+//   arrived by the loader, then the bytes of these columns (8192 bytes)
+//   waited for by the warpgroup whose block it is, first with parity 0
+constexpr unsigned kTailFull = 230880;
+constexpr unsigned kTailFullSlots = 2;
+constexpr unsigned kTailFullArrivals = 1;
 
-  // these columns of a slot may be overwritten
-  //   arrived by every warp of warpgroup 0 of both CTAs, once it has the scores of its block, or
-  //     has multiplied by the probabilities of the other's, which are in their place
-  //   waited for by the loader, first with parity 1
-  kTailEmpty = 230896, kTailEmptySlots = 2, kTailEmptyArrivals = 8,
+// these columns of a slot may be overwritten
+//   arrived by every warp of warpgroup 0 of both CTAs, once it has the scores of its block, or has
+//     multiplied by the probabilities of the other's, which are in their place
+//   waited for by the loader, first with parity 1
+constexpr unsigned kTailEmpty = 230896;
+constexpr unsigned kTailEmptySlots = 2;
+constexpr unsigned kTailEmptyArrivals = 8;
 
-  // the probabilities of its block, and maxima, are in shared memory
-  //   arrived by every warp of the warpgroup that computed them
-  //   waited for by the other warpgroup, first with parity 0
-  kProbabilitiesFull = 230912, kProbabilitiesFullSlots = 2, kProbabilitiesFullArrivals = 4,
-};
+// the probabilities of its block, and maxima, are in shared memory
+//   arrived by every warp of the warpgroup that computed them
+//   waited for by the other warpgroup, first with parity 0
+constexpr unsigned kProbabilitiesFull = 230912;
+constexpr unsigned kProbabilitiesFullSlots = 2;
+constexpr unsigned kProbabilitiesFullArrivals = 4;
 
 }  // namespace decode_mla_paged64_bf16_kernel

@@ -8,39 +8,48 @@
 
 namespace gemm_bf16_bias_gelu_sm90_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 18 barriers of eight bytes.
+// 18 barriers of eight bytes.
 
-  // a block of A and of B has landed in its slot
-  //   arrived by the loader, then the bytes of A and B (49152 bytes)
-  //   waited for by the consumers of the tile, first with parity 0
-  kInputFull = 197376, kInputFullSlots = 3, kInputFullArrivals = 1,
+// a block of A and of B has landed in its slot
+//   arrived by the loader, then the bytes of A and B (49152 bytes)
+//   waited for by the consumers of the tile, first with parity 0
+constexpr unsigned kInputFull = 197376;
+constexpr unsigned kInputFullSlots = 3;
+constexpr unsigned kInputFullArrivals = 1;
 
-  // a slot of A and B may be overwritten
-  //   arrived by every consumer warp, once wgmma has read the slot
-  //   waited for by the loader, first with parity 1
-  kInputEmpty = 197400, kInputEmptySlots = 3, kInputEmptyArrivals = 8,
+// a slot of A and B may be overwritten
+//   arrived by every consumer warp, once wgmma has read the slot
+//   waited for by the loader, first with parity 1
+constexpr unsigned kInputEmpty = 197400;
+constexpr unsigned kInputEmptySlots = 3;
+constexpr unsigned kInputEmptyArrivals = 8;
 
-  // the residual has landed, and the output's slot is free
-  //   arrived by the transfer warp, then the bytes of C (128 bytes)
-  //   waited for by consumer 0, first with parity 0
-  kEpi0Ready = 197424, kEpi0ReadySlots = 3, kEpi0ReadyArrivals = 1,
+// the residual has landed, and the output's slot is free
+//   arrived by the transfer warp, then the bytes of C (128 bytes)
+//   waited for by consumer 0, first with parity 0
+constexpr unsigned kEpi0Ready = 197424;
+constexpr unsigned kEpi0ReadySlots = 3;
+constexpr unsigned kEpi0ReadyArrivals = 1;
 
-  // a panel of the output is in its slot, and may be stored
-  //   arrived by each warp of consumer 0
-  //   waited for by the transfer warp, first with parity 1
-  kEpi0Written = 197448, kEpi0WrittenSlots = 3, kEpi0WrittenArrivals = 4,
+// a panel of the output is in its slot, and may be stored
+//   arrived by each warp of consumer 0
+//   waited for by the transfer warp, first with parity 1
+constexpr unsigned kEpi0Written = 197448;
+constexpr unsigned kEpi0WrittenSlots = 3;
+constexpr unsigned kEpi0WrittenArrivals = 4;
 
-  // the residual has landed, and the output's slot is free
-  //   arrived by the transfer warp, then the bytes of C (128 bytes)
-  //   waited for by consumer 1, first with parity 0
-  kEpi1Ready = 197472, kEpi1ReadySlots = 3, kEpi1ReadyArrivals = 1,
+// the residual has landed, and the output's slot is free
+//   arrived by the transfer warp, then the bytes of C (128 bytes)
+//   waited for by consumer 1, first with parity 0
+constexpr unsigned kEpi1Ready = 197472;
+constexpr unsigned kEpi1ReadySlots = 3;
+constexpr unsigned kEpi1ReadyArrivals = 1;
 
-  // a panel of the output is in its slot, and may be stored
-  //   arrived by each warp of consumer 1
-  //   waited for by the transfer warp, first with parity 1
-  kEpi1Written = 197496, kEpi1WrittenSlots = 3, kEpi1WrittenArrivals = 4,
-};
+// a panel of the output is in its slot, and may be stored
+//   arrived by each warp of consumer 1
+//   waited for by the transfer warp, first with parity 1
+constexpr unsigned kEpi1Written = 197496;
+constexpr unsigned kEpi1WrittenSlots = 3;
+constexpr unsigned kEpi1WrittenArrivals = 4;
 
 }  // namespace gemm_bf16_bias_gelu_sm90_kernel

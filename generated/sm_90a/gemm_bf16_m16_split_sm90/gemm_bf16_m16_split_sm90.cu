@@ -21,14 +21,27 @@
 //   sums_full     1 x   1  the sums over the peer's part of k have arrived
 //   sums_empty    1 x   4  the sums of the next tile that the peer writes may be sent
 //
+// How it runs:
+//   load:     for each tile, for each block of k: A and B into the next free slot of the ring
+//   consume:  for each tile:
+//     for each block of k: sums += A . B; the slot is released once that has read it
+//     the sums over the other half of k come from the peer, or go there
+//     for each panel of 64 columns: alpha * sums, into a free slot
+//   transfer: for each panel: the slot to global memory, by TMA
+//
 // Config sha256 439f811fe8d0d0c18a0cf5d07f53948d040263a7b6dfb98cf28548089d9075db
+// How far it is proved: "proof" in gemm_bf16_m16_split_sm90.json
 // Change the config, not this file, and render it again:
-//   fa4gen render gemm_bf16_m16_split_sm90
+//   fa4gen render configs/gemm/sm_90a/gemm_bf16_m16_split_sm90.yaml
 
 #include "gemm_bf16_m16_split_sm90_barriers.h"
 #include "gemm_bf16_m16_split_sm90_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_gemm_bf16_m16_split_sm90 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace gemm_bf16_m16_split_sm90_kernel {
 
@@ -460,7 +473,11 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   column_tiles  tiles of kBN columns that cover n
 //   num_tiles     row_tiles * column_tiles * batch
 //   group_rows    row tiles worked on together; 1 is always right
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // others know no clusters
+    __cluster_dims__(2, 1, 1)
+#endif
+    __launch_bounds__(kNumThreads, 1)
     fa4gen_gemm_bf16_m16_split_sm90(
         const __grid_constant__ TensorMap a_map,
         const __grid_constant__ TensorMap b_map,
@@ -473,6 +490,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 column_tiles,
         int32 num_tiles,
         int32 group_rows) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
@@ -512,32 +532,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
                  map_to_cta(base, rank ^ 1), first_tile, tile_step, alpha);
   }
   cluster_sync();  // no CTA exits while the peer may still write to its shared memory
-}
-
-}  // namespace gemm_bf16_m16_split_sm90_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_gemm_bf16_m16_split_sm90 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
-
-namespace gemm_bf16_m16_split_sm90_kernel {
-
-extern "C" __global__ void fa4gen_gemm_bf16_m16_split_sm90(
-    const __grid_constant__ TensorMap a_map,
-    const __grid_constant__ TensorMap b_map,
-    const __grid_constant__ TensorMap out_map,
-    float alpha,
-    int32 m,
-    int32 n,
-    int32 k,
-    int32 row_tiles,
-    int32 column_tiles,
-    int32 num_tiles,
-    int32 group_rows) {
-  asm volatile("trap;");
-}
-
-}  // namespace gemm_bf16_m16_split_sm90_kernel
-
 #endif
+}
+
+}  // namespace gemm_bf16_m16_split_sm90_kernel

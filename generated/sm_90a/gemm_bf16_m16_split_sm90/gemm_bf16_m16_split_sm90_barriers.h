@@ -8,39 +8,46 @@
 
 namespace gemm_bf16_m16_split_sm90_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 26 barriers of eight bytes.
+// 26 barriers of eight bytes.
 
-  // a block of A and of B has landed in its slot
-  //   arrived by the loader, then the bytes of A and B (20480 bytes)
-  //   waited for by the consumers of the tile, first with parity 0
-  kInputFull = 212992, kInputFullSlots = 10, kInputFullArrivals = 1,
+// a block of A and of B has landed in its slot
+//   arrived by the loader, then the bytes of A and B (20480 bytes)
+//   waited for by the consumers of the tile, first with parity 0
+constexpr unsigned kInputFull = 212992;
+constexpr unsigned kInputFullSlots = 10;
+constexpr unsigned kInputFullArrivals = 1;
 
-  // a slot of A and B may be overwritten
-  //   arrived by every consumer warp, once wgmma has read the slot
-  //   waited for by the loader, first with parity 1
-  kInputEmpty = 213072, kInputEmptySlots = 10, kInputEmptyArrivals = 4,
+// a slot of A and B may be overwritten
+//   arrived by every consumer warp, once wgmma has read the slot
+//   waited for by the loader, first with parity 1
+constexpr unsigned kInputEmpty = 213072;
+constexpr unsigned kInputEmptySlots = 10;
+constexpr unsigned kInputEmptyArrivals = 4;
 
-  // the output's slot is free
-  //   arrived by the transfer warp
-  //   waited for by consumer 0, first with parity 0
-  kEpi0Ready = 213152, kEpi0ReadySlots = 2, kEpi0ReadyArrivals = 1,
+// the output's slot is free
+//   arrived by the transfer warp
+//   waited for by consumer 0, first with parity 0
+constexpr unsigned kEpi0Ready = 213152;
+constexpr unsigned kEpi0ReadySlots = 2;
+constexpr unsigned kEpi0ReadyArrivals = 1;
 
-  // a panel of the output is in its slot, and may be stored
-  //   arrived by each warp of consumer 0
-  //   waited for by the transfer warp, first with parity 1
-  kEpi0Written = 213168, kEpi0WrittenSlots = 2, kEpi0WrittenArrivals = 4,
+// a panel of the output is in its slot, and may be stored
+//   arrived by each warp of consumer 0
+//   waited for by the transfer warp, first with parity 1
+constexpr unsigned kEpi0Written = 213168;
+constexpr unsigned kEpi0WrittenSlots = 2;
+constexpr unsigned kEpi0WrittenArrivals = 4;
 
-  // the sums over the peer's part of k have arrived
-  //   arrived by the consumer itself, then the bytes of the peer's sums (4096 bytes)
-  //   waited for by the consumer, first with parity 0
-  kSumsFull = 213184, kSumsFullArrivals = 1,
+// the sums over the peer's part of k have arrived
+//   arrived by the consumer itself, then the bytes of the peer's sums (4096 bytes)
+//   waited for by the consumer, first with parity 0
+constexpr unsigned kSumsFull = 213184;
+constexpr unsigned kSumsFullArrivals = 1;
 
-  // the sums of the next tile that the peer writes may be sent
-  //   arrived by every warp of the peer's consumer, once it has read the sums
-  //   waited for by the consumer, first with parity 1
-  kSumsEmpty = 213192, kSumsEmptyArrivals = 4,
-};
+// the sums of the next tile that the peer writes may be sent
+//   arrived by every warp of the peer's consumer, once it has read the sums
+//   waited for by the consumer, first with parity 1
+constexpr unsigned kSumsEmpty = 213192;
+constexpr unsigned kSumsEmptyArrivals = 4;
 
 }  // namespace gemm_bf16_m16_split_sm90_kernel

@@ -8,39 +8,48 @@
 
 namespace gemm_bf16_mn_major_sm90_kernel {
 
-// Enumerators, since a compiler gives variables a place in the machine code.
-enum : unsigned {
-  // 22 barriers of eight bytes.
+// 22 barriers of eight bytes.
 
-  // a block of A and of B has landed in its slot
-  //   arrived by the loader, then the bytes of A and B (49152 bytes)
-  //   waited for by the consumers of the tile, first with parity 0
-  kInputFull = 212992, kInputFullSlots = 3, kInputFullArrivals = 1,
+// a block of A and of B has landed in its slot
+//   arrived by the loader, then the bytes of A and B (49152 bytes)
+//   waited for by the consumers of the tile, first with parity 0
+constexpr unsigned kInputFull = 212992;
+constexpr unsigned kInputFullSlots = 3;
+constexpr unsigned kInputFullArrivals = 1;
 
-  // a slot of A and B may be overwritten
-  //   arrived by every consumer warp, once wgmma has read the slot
-  //   waited for by the loader, first with parity 1
-  kInputEmpty = 213016, kInputEmptySlots = 3, kInputEmptyArrivals = 8,
+// a slot of A and B may be overwritten
+//   arrived by every consumer warp, once wgmma has read the slot
+//   waited for by the loader, first with parity 1
+constexpr unsigned kInputEmpty = 213016;
+constexpr unsigned kInputEmptySlots = 3;
+constexpr unsigned kInputEmptyArrivals = 8;
 
-  // the residual is in its slot, which may be overwritten with the output
-  //   arrived by the transfer warp, then the bytes of C (8192 bytes)
-  //   waited for by consumer 0, first with parity 0
-  kEpi0Ready = 213040, kEpi0ReadySlots = 4, kEpi0ReadyArrivals = 1,
+// the residual is in its slot, which may be overwritten with the output
+//   arrived by the transfer warp, then the bytes of C (8192 bytes)
+//   waited for by consumer 0, first with parity 0
+constexpr unsigned kEpi0Ready = 213040;
+constexpr unsigned kEpi0ReadySlots = 4;
+constexpr unsigned kEpi0ReadyArrivals = 1;
 
-  // a panel of the output is in its slot, and may be stored
-  //   arrived by each warp of consumer 0
-  //   waited for by the transfer warp, first with parity 1
-  kEpi0Written = 213072, kEpi0WrittenSlots = 4, kEpi0WrittenArrivals = 4,
+// a panel of the output is in its slot, and may be stored
+//   arrived by each warp of consumer 0
+//   waited for by the transfer warp, first with parity 1
+constexpr unsigned kEpi0Written = 213072;
+constexpr unsigned kEpi0WrittenSlots = 4;
+constexpr unsigned kEpi0WrittenArrivals = 4;
 
-  // the residual is in its slot, which may be overwritten with the output
-  //   arrived by the transfer warp, then the bytes of C (8192 bytes)
-  //   waited for by consumer 1, first with parity 0
-  kEpi1Ready = 213104, kEpi1ReadySlots = 4, kEpi1ReadyArrivals = 1,
+// the residual is in its slot, which may be overwritten with the output
+//   arrived by the transfer warp, then the bytes of C (8192 bytes)
+//   waited for by consumer 1, first with parity 0
+constexpr unsigned kEpi1Ready = 213104;
+constexpr unsigned kEpi1ReadySlots = 4;
+constexpr unsigned kEpi1ReadyArrivals = 1;
 
-  // a panel of the output is in its slot, and may be stored
-  //   arrived by each warp of consumer 1
-  //   waited for by the transfer warp, first with parity 1
-  kEpi1Written = 213136, kEpi1WrittenSlots = 4, kEpi1WrittenArrivals = 4,
-};
+// a panel of the output is in its slot, and may be stored
+//   arrived by each warp of consumer 1
+//   waited for by the transfer warp, first with parity 1
+constexpr unsigned kEpi1Written = 213136;
+constexpr unsigned kEpi1WrittenSlots = 4;
+constexpr unsigned kEpi1WrittenArrivals = 4;
 
 }  // namespace gemm_bf16_mn_major_sm90_kernel

@@ -24,14 +24,26 @@
 //   epi1_ready    4 x   1  the residual is in its slot, which may be overwritten with the output
 //   epi1_written  4 x   4  a panel of the output is in its slot, and may be stored
 //
+// How it runs:
+//   load:     for each tile, for each block of k: A and B into the next free slot of the ring
+//   consume:  for each tile:
+//     for each block of k: sums += A . B; the slot is released once that has read it
+//     for each panel of 64 columns: alpha * sums + beta * C, into a free slot
+//   transfer: for each panel: C into the slot ahead; the slot to global memory, by TMA
+//
 // Config sha256 ef1f1710411da91d0dc11ade2535b5b8f1bdc5261ee4567683b2b7923a911a19
+// How far it is proved: "proof" in gemm_fp8_residual_sm90.json
 // Change the config, not this file, and render it again:
-//   fa4gen render gemm_fp8_residual_sm90
+//   fa4gen render configs/gemm/sm_90a/gemm_fp8_residual_sm90.yaml
 
 #include "gemm_fp8_residual_sm90_barriers.h"
 #include "gemm_fp8_residual_sm90_device.cuh"
 
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)  // else: see the end
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // a pass for another target
+#pragma message( \
+  "fa4gen_gemm_fp8_residual_sm90 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
+#pragma nv_diag_suppress 177  // constants that only the kernel's body uses
+#endif
 
 namespace gemm_fp8_residual_sm90_kernel {
 
@@ -421,7 +433,11 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   column_tiles  tiles of kBN columns that cover n
 //   num_tiles     row_tiles * column_tiles * batch
 //   group_rows    row tiles worked on together; 1 is always right
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThreads, 1)
+extern "C" __global__ void
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // others know no clusters
+    __cluster_dims__(2, 1, 1)
+#endif
+    __launch_bounds__(kNumThreads, 1)
     fa4gen_gemm_fp8_residual_sm90(
         const __grid_constant__ TensorMap a_map,
         const __grid_constant__ TensorMap b_map,
@@ -436,6 +452,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
         int32 column_tiles,
         int32 num_tiles,
         int32 group_rows) {
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)  // as above
+  asm volatile("trap;");
+#else
   const uint32 base = shared_base();
   const int32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // uniform
   const int32 rank = cluster_rank();
@@ -475,34 +494,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kNumThrea
                  first_tile, tile_step, alpha, beta);
   }
   cluster_sync();  // no CTA exits while the peer may still write to its shared memory
-}
-
-}  // namespace gemm_fp8_residual_sm90_kernel
-
-#else  // a pass of the build for another target: the kernel is there, and traps
-
-#pragma message( \
-  "fa4gen_gemm_fp8_residual_sm90 traps here; it needs -gencode arch=compute_90a,code=sm_90a")
-
-namespace gemm_fp8_residual_sm90_kernel {
-
-extern "C" __global__ void fa4gen_gemm_fp8_residual_sm90(
-    const __grid_constant__ TensorMap a_map,
-    const __grid_constant__ TensorMap b_map,
-    const __grid_constant__ TensorMap c_map,
-    const __grid_constant__ TensorMap out_map,
-    float alpha,
-    float beta,
-    int32 m,
-    int32 n,
-    int32 k,
-    int32 row_tiles,
-    int32 column_tiles,
-    int32 num_tiles,
-    int32 group_rows) {
-  asm volatile("trap;");
-}
-
-}  // namespace gemm_fp8_residual_sm90_kernel
-
 #endif
+}
+
+}  // namespace gemm_fp8_residual_sm90_kernel
