@@ -214,8 +214,7 @@ def parse_lock(data: bytes, path: Path) -> Lock:
     try:
         content = parse_json(data) if len(data) <= MAX_BYTES else None
     except ValueError as error:
-        cut = not data.rstrip().endswith(b"}")
-        what = "is cut off" if cut else "is not JSON"
+        what = "is cut off" if _is_cut(data, error) else "is not JSON"
         raise ConfigError(_problem(path, f"{what}: {_json_place(error)}", restore)) from error
     if not isinstance(content, dict) or "schema_version" not in content:
         raise ConfigError(
@@ -277,6 +276,13 @@ def _canonical_sha256(data: Any) -> str:
 
 def _problem(path: Path, what: str, remedy: str = "") -> Problem:
     return Problem(f"{LOCK_NAME} {what}", remedy, shown_path(path))
+
+
+def _is_cut(data: bytes, error: Exception) -> bool:
+    """Whether the end of the document is missing: the text stops before an object ends."""
+    if isinstance(error, json.JSONDecodeError) and error.pos >= len(error.doc.rstrip()):
+        return True
+    return not data.rstrip().endswith(b"}")
 
 
 def _json_place(error: Exception) -> str:

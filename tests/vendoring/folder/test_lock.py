@@ -41,6 +41,10 @@ def rewritten(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], b
 HASH = "0" * 64
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "truncated": (lambda data: data[: len(data) // 2], "is cut off: line "),
+    "truncated after a bracket": (
+        lambda data: data[: data.index(b"}", len(data) // 2) + 1],
+        "is cut off: line ",
+    ),
     "empty": (lambda data: b"", "is cut off: line 1 column 1"),
     "binary": (lambda data: b"\x00\xff}", "is not JSON"),
     "merged by git": (lambda data: b"<<<<<<< HEAD\n" + data, "is not JSON: line 1"),
