@@ -38,6 +38,8 @@ import tune_parts  # noqa: E402
 import vendoring_parts  # noqa: E402
 from tables import table  # noqa: E402
 
+FIXED = "fixed"
+"""The default of a key that has one value in a design."""
 _NUMBERS = {"integer": "whole number", "number": "number"}
 
 
@@ -84,8 +86,20 @@ def _family_tables(title: str, tables: dict[str, dict[str, _KeyRow]]) -> list[st
     parts = [f"{title}, every design", table(_KeyRow._fields, common)]
     for words, rows in tables.items():
         own = [row for row in rows.values() if row not in common]
-        parts += [f"{title} for {words}", table(_KeyRow._fields, own)]
+        free = [row for row in own if row.default != FIXED]
+        parts += [f"{title} for {words}", table(_KeyRow._fields, free)]
+        fixed = [_setting(row) for row in own if row.default == FIXED]
+        if fixed:
+            parts.append(
+                f"Fixed, and another value is refused with the reason: {', '.join(fixed)}."
+            )
     return parts
+
+
+def _setting(row: _KeyRow) -> str:
+    """Return a fixed key with the value that may be given, if it is not auto alone."""
+    values = [value for value in re.findall(r"`([^`]+)`", row.values) if value != "auto"]
+    return f"`{row.key.strip('`')}: {values[-1]}`" if values else row.key
 
 
 class _KeyRow(NamedTuple):
@@ -127,7 +141,7 @@ def bug_classes_table() -> str:
 
 def _default(node: dict[str, Any]) -> str:
     if "default" not in node:
-        return "fixed" if node.get("description", "").startswith("Fixed: ") else "the file's stem"
+        return FIXED if node.get("description", "").startswith("Fixed: ") else "the file's stem"
     value = node["default"]
     return "none given" if value is None else f"`{_yaml(value)}`"
 
@@ -232,7 +246,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/measurements/h100.md", "sets of an H100", lambda: set_parts.h100_table(ROOT)),
     ("docs/measurements/h100.md", "few rows on an H100", lambda: set_parts.few_rows_table(ROOT)),
     ("docs/measurements/bug-classes.md", "classes", bug_classes_table),
-    ("docs/reference/c-interface.md", "abi", vendoring_parts.abi_section),
+    ("docs/reference/c-interface.md", "interface", vendoring_parts.interface_section),
     (
         "docs/measurements/launching.md",
         "launcher figures",

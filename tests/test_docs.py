@@ -104,6 +104,7 @@ def test_every_key_is_in_the_tables() -> None:
     _, *parts = KEY_TABLES.split(update.key_table())
     tables = {
         (kernel, archs): re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)
+        + re.findall(r"`(\w+)", rows.partition("Fixed, and")[2])
         for kernel, _, archs, rows in zip(*(parts[i::4] for i in range(4)), strict=True)
     }
     assert len(tables) == len(MODELS) + 2
@@ -134,6 +135,52 @@ def test_a_command_line_is_accepted(line, monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "LIBRARY").touch()  # of --fa3, which has to be there
     parse(line)
+
+
+@pytest.mark.compile
+def test_the_first_kernel_is_made_by_the_commands_of_its_page(monkeypatch, tmp_path) -> None:
+    from fa4gen.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/guide/first-kernel.md").read_text(encoding="utf-8")
+    lines = [line for language, block in BLOCK.findall(text) if language == "sh"
+             for line in block.splitlines() if line.startswith("fa4gen ")]  # fmt: skip
+    commands = [shlex.split(line, comments=True)[1:] for line in lines]
+    assert [words[0] for words in commands][:5] == [
+        "init",
+        "explain",
+        "render",
+        "compile",
+        "verify",
+    ]
+    for words in commands:
+        listed = ["--list-cases"] if words[0] == "verify" else []  # the cases run in other tests
+        assert main([*words, *listed]) == 0, words
+    files = {path.name for path in (tmp_path / "generated/sm_90a/my_kernel").iterdir()}
+    assert files <= set(re.findall(r"my_kernel[\w.]+", text))
+
+
+@pytest.mark.compile
+def test_a_template_of_ones_own_is_taken_as_its_page_says(monkeypatch, tmp_path, capsys) -> None:
+    from fa4gen.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/guide/own-template.md").read_text(encoding="utf-8")
+    lines = BLOCK.findall(text)[0][1].splitlines()
+    _, source, target = shlex.split(next(line for line in lines if line.startswith("cp ")))
+    (tmp_path / target).mkdir(parents=True)
+    template = tmp_path / target / Path(source).name
+    template.write_text("// ours\n" + (ROOT / source).read_text(encoding="utf-8"))
+    assert main(["init", "my_kernel.yaml", "--kernel", "attention", "--arch", "sm_90a"]) == 0
+    for line in lines:
+        if line.startswith("fa4gen "):
+            assert main(shlex.split(line)[1:]) == 0, line
+    assert "// ours" in (tmp_path / "generated/sm_90a/my_kernel/my_kernel.cu").read_text()
+    template.write_text(template.read_text() + "{{ plan.num_stages_of_mine }}\n")
+    capsys.readouterr()
+    assert main(["render", "my_kernel.yaml", "--templates", "mine"]) == 2
+    shown = next(block for language, block in BLOCK.findall(text) if language == "text")
+    assert shown.splitlines()[-1].strip() in capsys.readouterr().err
 
 
 def test_a_wrong_command_line_is_noticed() -> None:
@@ -400,5 +447,5 @@ def test_the_statuses_of_signals_are_those_of_the_code() -> None:
     from fa4gen.cli.main import CLOSED_PIPE, INTERRUPTED
     from fa4gen.termination import TERMINATED
 
-    line = COMMANDS_PAGE.partition("As of other programs: ")[2].partition("\n\n")[0]
+    line = COMMANDS_PAGE.partition("Signals: ")[2].partition("\n\n")[0]
     assert re.findall(r"\d+", line) == [str(s) for s in (INTERRUPTED, TERMINATED, CLOSED_PIPE)]

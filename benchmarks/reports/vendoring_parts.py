@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from measured import document
-from tables import link
+from tables import link, table
 
 FILES = (
     Path("benchmarks/results/launcher_attention_h200.jsonl"),
@@ -31,8 +32,15 @@ LAUNCHES = {
 ON_THE_GPU = ("one tile", "many tiles")
 
 
-def abi_section() -> str:
-    """Return the launcher's header, from the meaning of a status to the prepared launches."""
+STATUS = re.compile(r"(ACME_\w+) = (\d+),?\s+/\* (.*?) \*/")
+FUNCTION = re.compile(r"^ACME_API ([^;]+;)", re.MULTILINE)
+
+
+def interface_section() -> str:
+    """Return the statuses and functions of the launcher's header that are the same in each folder.
+
+    Functions are those that follow the statuses, up to the ones of single kernels.
+    """
     from fa4gen.epilogues import RESIDUALS
     from fa4gen.masks import MASKS
     from fa4gen.render.environment import open_templates
@@ -50,7 +58,11 @@ def abi_section() -> str:
     }
     text = open_templates().environment().get_template("vendored/launcher.h.j2").render(names)
     begin, end = text.index("/* A status is 0"), text.index("/* ---- One function a kernel")
-    return f"```c\n{text[begin:end].rstrip()}\n```"
+    header = text[begin:end]
+    reasons = header.partition("enum acme_reason {")[2].partition("};")[0]
+    rows = [(number, f"`{name}`", words) for name, number, words in STATUS.findall(reasons)]
+    functions = [" ".join(words.split()) for words in FUNCTION.findall(header)]
+    return "\n".join([table(("reason", "name", "meaning"), rows), "", "```c", *functions, "```"])
 
 
 def launcher_section(root: Path) -> str:
