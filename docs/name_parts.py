@@ -25,7 +25,7 @@ def module_text() -> str:
     types = (
         f"\n{family.title()}Name = Literal[\n"
         + "".join(f'    "{name}",\n' for name in sorted(found))
-        + f']\n"""Of {title}."""\n'
+        + f']\n"""The names of {title}."""\n'
         for (family, found), title in zip(
             names.items(), ("attention kernels", "matrix products"), strict=True
         )

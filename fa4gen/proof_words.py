@@ -10,7 +10,7 @@ EMULATED: Final = "emulated"
 PARTLY: Final = "partly emulated"
 """Cases passed, and some instructions ran in none of them."""
 RAN: Final = "ran on "
-"""What the name of a GPU follows."""
+"""The beginning of a proof that ends with the name of a GPU."""
 
 
 def emulated_proof(not_run: int) -> str:

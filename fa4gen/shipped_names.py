@@ -154,7 +154,7 @@ AttentionName = Literal[
     "fa4_decode_mla_bf16",
     "fa4_decode_mla_paged64_bf16",
 ]
-"""Of attention kernels."""
+"""The names of attention kernels."""
 
 GemmName = Literal[
     "gemm_bf16",
@@ -193,4 +193,4 @@ GemmName = Literal[
     "gemm_fp8_residual_sm90",
     "gemm_fp8_sm90",
 ]
-"""Of matrix products."""
+"""The names of matrix products."""

@@ -65,7 +65,8 @@ def found(text: str) -> list[str]:
 
 
 CLEAN = (
-    "bench", "emulator", "epilogues", "key_sources", "masks", "scales", "scores", "sweep", "tune",
+    "bench", "emulator", "epilogues", "key_sources", "masks", "runtime", "scales", "scores",
+    "sweep", "toolchain", "tune", "verify",
 )  # fmt: skip
 """Rooms of fa4gen/ without fragments for docstrings."""
 FRAGMENTS = {

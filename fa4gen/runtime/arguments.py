@@ -42,7 +42,7 @@ END_STRIDE = 2**34 - 16
 """Bytes: likewise of a clipped map, which takes END_ROW rows back by a stride of 2^34 less this."""
 DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp8_e4m3": "float8_e4m3fn"}
 BITS_ACCEPTED = {"fp8_e4m3": "uint8"}
-"""Types whose bit patterns are accepted, too: CuPy has no fp8."""
+"""Types with bit patterns that are accepted, too: CuPy has no fp8."""
 SCORE_SCALE = 2.0**24
 TENSORS = ("query", "key", "value", "out")
 DESCALES = ("query_descale", "key_descale", "value_descale")
@@ -80,9 +80,9 @@ class Arguments(NamedTuple):
     page_table: TensorView | None = None
     """int32 (sequences, most pages of a sequence)."""
     workspace: TensorView | None = None
-    """Of kernels that split keys; None where the launcher has one."""
+    """The workspace of kernels that split keys; None for the launcher's own."""
     tensors: tuple[tuple[str, TensorView | None], ...] = ()
-    """Those that mask and score function read, by the names that the config gives them."""
+    """The tensors that mask and score function read, by their names in the config."""
 
     @property
     def device(self) -> int:
@@ -97,13 +97,13 @@ class Arguments(NamedTuple):
 
     @property
     def float32_inputs(self) -> dict[str, TensorView]:
-        """What the call reads beside query, key and value, by the name of the argument."""
+        """The further float32 inputs of the call, by the name of the argument."""
         named = {**self.descales, "sinks": self.sinks, **dict(self.tensors)}
         return {name: view for name, view in named.items() if view is not None}
 
     @property
     def tables(self) -> dict[str, TensorView | None]:
-        """Where sequences are, by the name of the argument."""
+        """The tables of sequences, by the name of the argument."""
         return {name: getattr(self, name) for name in TABLES}
 
 
@@ -119,13 +119,13 @@ class CheckedArguments:
     softmax_scale: float
     size: ProblemSize
     descales: dict[str, TensorView | None]
-    """By the name of the argument; None is 1, and what a kernel without them has."""
+    """The scales by the name of the argument; None is 1, also for a kernel without them."""
     tables: dict[str, TensorView]
-    """Where sequences are, by the name of the argument; those that the kernel reads."""
+    """The tables of sequences that the kernel reads, by the name of the argument."""
     sinks: TensorView | None = None
     """None for a kernel without them."""
     given: dict[str, TensorView] = field(default_factory=dict)
-    """What mask and score function read, by the names of the config."""
+    """The tensors that mask and score function read, by their names in the config."""
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor called "query", "key", "value" or "out"."""
@@ -151,8 +151,8 @@ def as_scale(softmax_scale: object) -> float:
 def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArguments:
     """Check everything that does not depend on the GPU.
 
-    Raises ArgumentError with all problems: each message names the argument, what was expected and
-    what was given.
+    Raises ArgumentError with all problems: each message names the argument, the expected and the
+    given value.
     """
     check_layout(arguments.layout)
     views = {

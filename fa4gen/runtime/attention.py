@@ -82,11 +82,11 @@ class AttentionKernel(Kernel[Arguments]):
         bytes; nothing is copied. Accepted are CuPy arrays, torch tensors, and arrays with
         ``__dlpack__`` or ``__cuda_array_interface__``.
 
-        Returns ``out``, of the kernel's out_dtype and shaped like the query but for the depth,
-        which is the value's; or ``(out, lse)`` when the kernel writes the log-sum-exp: float32,
-        contiguous (batch, query heads, query rows), natural logarithm. Either is allocated when not
-        given: as torch tensors for a torch query, else by CuPy. Rows that see no key give zeros and
-        -inf. ``softmax_scale`` is depth**-0.5 when not given.
+        Returns ``out``, of the kernel's out_dtype, in the query's shape with the value's depth; or
+        ``(out, lse)`` when the kernel writes the log-sum-exp: float32, contiguous (batch, query
+        heads, query rows), natural logarithm. Either is allocated when not given: as torch tensors
+        for a torch query, else by CuPy. Rows that see no key give zeros and -inf. ``softmax_scale``
+        is depth**-0.5 when not given.
 
         Kernels for fp8 take ``query_descale``, ``key_descale`` and ``value_descale``, those with
         ``kv_dtype: fp8_e4m3`` the last two: float32, contiguous (batch or sequences, key heads),
@@ -96,25 +96,25 @@ class AttentionKernel(Kernel[Arguments]):
         None means 1.
 
         Kernels with sinks take ``sinks``: float32, contiguous (query heads). The softmax of each
-        row is that of its logits and the head's sink, whose share goes to no value; the log-sum-exp
-        includes it, and is the sink where a row sees no key. -inf means no sink.
+        row includes the head's sink as a logit without a value; the log-sum-exp includes it, and is
+        the sink where a row sees no key. -inf means no sink.
 
-        Kernels with ``batching: ragged`` take the rows of all sequences, one after the other:
-        query (rows, query heads, depth), out likewise, lse (query heads, rows); with ``keys:
-        ragged`` also key and value. ``query_offsets`` and ``key_offsets``, int32 (sequences + 1),
-        say where each sequence begins, and last where all end; they begin at 0 or later and do not
-        decrease, which is not checked. They are read on the GPU: a captured graph may be replayed
-        after they have changed. Rows that are no sequence's are not written.
+        Kernels with ``batching: ragged`` take the rows of all sequences, one after the other: query
+        and out (rows, query heads, depth), lse (query heads, rows); with ``keys: ragged`` also key
+        and value. ``query_offsets`` and ``key_offsets``, int32 (sequences + 1), say where each
+        sequence begins, and last where all end; they begin at 0 or later and do not decrease, which
+        is not checked. They are read on the GPU: a captured graph may be replayed after they have
+        changed. Rows outside all sequences are not written.
 
-        ``key_lengths``, int32 (sequences), says how many keys of each sequence count, where the
+        ``key_lengths``, int32 (sequences), has the number of valid keys of each sequence, where the
         kernel has ``key_lengths: true`` or paged keys. With ``keys: paged`` key and value are
         (pages, page_size, key heads, depth), and ``page_table``, int32 (sequences, most pages of a
         sequence), has the page of each page_size keys. Entries past a sequence's last key are not
-        used; others that are no page of the cache, such as -1, stand for zeros. Lengths are 0 or
-        more, which is not checked; what is more than there is room for counts as all of that.
+        used; other entries outside the cache, such as -1, stand for zeros. Lengths are 0 or more,
+        which is not checked; a length beyond the room for keys counts as all of it.
 
-        Kernels with ``parameters`` take each by its name: contiguous, float32 or int32, shaped as
-        the config says. What float32 ones hold is at most 2^20, which is not checked.
+        Kernels with ``parameters`` take each by its name: contiguous, float32 or int32, in the
+        shape of the config. Numbers of float32 ones are at most 2^20, which is not checked.
 
         Kernels with ``depth: 576`` take as value the first 512 columns of the key, in its memory:
         ``key[..., :512]``.
@@ -189,7 +189,7 @@ class AttentionKernel(Kernel[Arguments]):
         query_view, query = arrays.view("query", query)
         key_view, key = arrays.view("key", key)
         value_view, value = arrays.view("value", value)
-        # Outputs are made only for a plausible query; the checks report what is wrong.
+        # Outputs are made only for a plausible query; the checks report errors.
         if len(query_view.shape) == 4 - self.plan.is_ragged and query_view.device >= 0:
             if out is None:
                 shape = (*query_view.shape[:-1], self.plan.value_depth)
@@ -281,7 +281,7 @@ class AttentionKernel(Kernel[Arguments]):
         return check_arguments(self.plan, arguments)
 
     def _list_bytes(self, arguments: Arguments) -> int:
-        """Return what the list of a ragged batch takes, or partial results.
+        """Return the bytes of the list of a ragged batch, or of partial results.
 
         Any number for wrong arguments.
         """
@@ -363,7 +363,7 @@ def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, by
 
 
 def _page_values(checked: CheckedArguments) -> dict[str, int]:
-    """Where the keys of a sequence are: in rows, entries of the page table, steps of a map."""
+    """Return the parameters that place a sequence's keys: rows, table entries, steps of a map."""
     table = checked.tables.get("page_table")
     row_steps, head_steps = place_steps(checked.value)
     return {

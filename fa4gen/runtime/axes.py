@@ -28,7 +28,7 @@ def is_packed(plan: AttentionPlan, name: str) -> bool:
 
 
 def axes_of(plan: AttentionPlan, name: str, layout: str) -> tuple[str, ...]:
-    """Return what the axes of a tensor are to the caller."""
+    """Return the names of a tensor's axes for the caller."""
     return AXES[layout][1:] if is_packed(plan, name) else AXES[layout]
 
 

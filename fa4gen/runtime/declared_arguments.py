@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fa4gen.runtime.tensor_view import TensorView
 
 ALIGNMENTS = {"block_ranges": 16, "row_keys": 8}
-"""In bytes: what is read together."""
+"""Alignments in bytes: the sizes of single loads."""
 AXES = {
     "block_ranges": "(batch or 1, query heads or 1, tiles, 6, 2)",
     "block_entries": "(entries)",
@@ -30,7 +30,8 @@ KEYWORDS = (
     "out", "lse", "softmax_scale", "layout", "query_descale", "key_descale", "value_descale",
     "sinks", "query_offsets", "key_offsets", "key_lengths", "page_table", "workspace",
 )  # fmt: skip
-"""What every call takes beside query, key and value; tensors that a config declares come to it."""
+"""The arguments of every call after query, key and value; tensors that a config declares are
+added."""
 OF_THE_CONFIG = {
     "causal": "mask: causal",
     "is_causal": "mask: causal",
@@ -42,7 +43,7 @@ OF_THE_CONFIG = {
     "alibi_slopes": "score: alibi",
     "bias": "score: {relative_bias: N}",
 }
-"""What other libraries take with a call and a config says here."""
+"""Arguments of calls in other libraries that are keys of a config here."""
 
 
 def check_names(plan: AttentionPlan, given: Iterable[str]) -> Iterator[Problem]:
@@ -71,8 +72,8 @@ def check_declared(
 ) -> list[Problem]:
     """Check the tensors by name; query and key are (batch, rows, heads, depth).
 
-    ``sequences``: the batch, None where a ragged batch's offsets do not say it. What the tensors
-    hold is on the GPU and is not checked.
+    ``sequences``: the batch, None where a ragged batch's offsets do not say it. The tensors'
+    contents are on the GPU and are not checked.
     """
     declared = {tensor.name: tensor for tensor in plan.declared_tensors}
     extents = {
@@ -107,7 +108,7 @@ def check_declared(
 
 
 def list_sizes(plan: AttentionPlan, query: tuple[int, ...], key: tuple[int, ...]) -> ListSizes:
-    """Return what a plan's lists depend on, for shapes (batch, rows, heads, depth)."""
+    """Return the sizes that a plan's lists depend on, for shapes (batch, rows, heads, depth)."""
     return ListSizes(
         batch=query[0],
         query_heads=query[2],

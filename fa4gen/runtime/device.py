@@ -16,7 +16,7 @@ NO_DRIVER = "no NVIDIA driver"
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """What the launcher and the reports need to know about one GPU."""
+    """The facts about one GPU for the launcher and the reports."""
 
     ordinal: int
     name: str
@@ -55,7 +55,7 @@ def load_cupy() -> Any:
 
 @lru_cache(maxsize=1)
 def load_driver() -> Any:
-    """Import cuda.bindings.driver; MissingCapabilityError where there is no NVIDIA driver."""
+    """Import cuda.bindings.driver; MissingCapabilityError without an NVIDIA driver."""
     if not _has_driver_library():  # before the import, which takes a fifth of a second
         raise _no_driver()
     try:
@@ -94,7 +94,7 @@ def device_count() -> int:
 
 
 def why_no_device() -> str:
-    """Why there is no GPU, in words; empty when there is one."""
+    """Return the reason for the lack of a GPU, in words; empty if there is one."""
     return _probe()[1]
 
 
@@ -116,7 +116,7 @@ def _probe() -> tuple[int, str]:
 
 @lru_cache(maxsize=64)
 def device_info(ordinal: int) -> DeviceInfo:
-    """Query GPU number ``ordinal``; MissingCapabilityError when there is no such GPU."""
+    """Query GPU number ``ordinal``; MissingCapabilityError if it does not exist."""
     if ordinal >= device_count():
         raise MissingCapabilityError(
             Problem(

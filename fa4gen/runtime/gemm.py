@@ -49,17 +49,16 @@ class GemmKernel(Kernel[GemmArguments]):
         alpha: float = 1.0,
         beta: float = 1.0,
     ) -> Any:
-        """Compute activation(alpha * a . b + beta * c), or the part that the kernel was made for.
+        """Compute activation(alpha * a . b + beta * c), or the kernel's part of it.
 
         ``a`` is (m, k), ``b`` (k, n), both of the kernel's dtype (for fp8_e4m3, which CuPy does not
-        know, arrays of uint8 are accepted as its bit patterns); ``c``, of the output's type, is
-        (m, n) where the config says ``residual: matrix``, (n,) where it says ``row``, and has the
-        one axis that C has otherwise. With a batch in front of ``a``, ``b`` and ``c`` may have one,
-        too, or are the same for all. The extent that the config calls ``a_major`` or ``b_major`` is
-        contiguous, the last one in ``c`` and ``out``; the other strides and the addresses are
-        multiples of 16 bytes. For ``b_major: k`` that is ``weight.T`` of a contiguous (n, k).
-        Nothing is copied. Accepted are CuPy arrays, torch tensors, and arrays with ``__dlpack__``
-        or ``__cuda_array_interface__``.
+        know, arrays of uint8 are accepted as its bit patterns); ``c``, of the output's type, is (m,
+        n) for ``residual: matrix`` in the config, (n,) for ``row``, and has C's one axis otherwise.
+        With a batch in front of ``a``, ``b`` and ``c`` may have one, too, or are the same for all.
+        The extent that the config calls ``a_major`` or ``b_major`` is contiguous, the last one in
+        ``c`` and ``out``; the other strides and the addresses are multiples of 16 bytes. For
+        ``b_major: k`` that is ``weight.T`` of a contiguous (n, k). Nothing is copied. Accepted are
+        CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or ``__cuda_array_interface__``.
 
         Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
         given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
@@ -106,7 +105,7 @@ class GemmKernel(Kernel[GemmArguments]):
         b_view, b = arrays.view("b", b)
         c_view, kept_c = view_optional("c", c)
         shape = out_shape(a_view, b_view)
-        if out is None and shape is not None:  # else the checks say what is wrong
+        if out is None and shape is not None:  # else the checks report the error
             out = self._new_out(a, shape)
         out_view, kept_out = view_optional("out", out)
         factors = as_factor("alpha", alpha), as_factor("beta", beta)
@@ -114,7 +113,7 @@ class GemmKernel(Kernel[GemmArguments]):
         return Call(arguments, out, (a, b, kept_c, kept_out))
 
     def _new_out(self, a: Any, shape: tuple[int, ...]) -> Any:
-        """Make an output whose rows are a multiple of 16 bytes apart, as TMA requires."""
+        """Return a new output with rows a multiple of 16 bytes apart, as TMA requires."""
         columns = shape[-1]
         padded = align_up(columns, ALIGNMENT // self.plan.out_element_bytes)
         out = arrays.empty(a, (*shape[:-1], padded), GEMM_DTYPES[self.plan.out_dtype])

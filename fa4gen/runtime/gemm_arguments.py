@@ -104,8 +104,8 @@ def out_shape(a: TensorView, b: TensorView) -> tuple[int, ...] | None:
 def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGemm:
     """Check everything that does not depend on the GPU.
 
-    Raises ArgumentError with all problems: each message names the argument, what was expected and
-    what was given.
+    Raises ArgumentError with all problems: each message names the argument, the expected and the
+    given value.
     """
     views = {
         name: view
@@ -192,7 +192,7 @@ def _check_axes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
 def _with_batch(
     plan: GemmPlan, views: dict[str, TensorView]
 ) -> tuple[dict[str, TensorView], list[Problem]]:
-    """Give every view a batch: what has none of its own is shared by all, but not the output."""
+    """Give every view a batch: one without is shared by all, but not the output."""
     full = {name: len(_named_axes(plan, name)) for name in views}
     has_batch = {name: len(view.shape) == full[name] for name, view in views.items()}
     batch = views["a"].shape[0] if has_batch["a"] else 1

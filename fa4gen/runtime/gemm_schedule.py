@@ -1,6 +1,6 @@
-"""How the output of a matrix product is divided into tiles for CTAs: integer arithmetic only.
+"""The division of a matrix product's output into tiles for CTAs: integer arithmetic only.
 
-The kernel accepts any group; what is chosen here only decides the speed.
+The kernel accepts any group; the choice here only decides the speed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 GROUP_ROWS = 2048
 """Rows of the output that are processed together, at most: a wave of tiles is then about square."""
 GROUP_L2_BYTES = 32 << 20
-"""Of a 50 MB L2, for the part of A that these rows read while B streams through."""
+"""The part of a 50 MB L2 for the rows of A that are read while B streams through."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class GemmSchedule:
     """Tiles along m: of a CTA, or of a pair."""
     column_tiles: int
     num_tiles: int
-    """Of all matrices of the batch."""
+    """The tiles of all matrices of the batch."""
     group_rows: int
     """Row tiles that are processed together."""
     grid: int
@@ -45,7 +45,7 @@ class GemmSchedule:
 
 
 def plan_gemm_schedule(plan: GemmPlan, size: GemmSize, multiprocessors: int) -> GemmSchedule:
-    """Divide and order the tiles of a product for a GPU with so many multiprocessors.
+    """Divide and order the tiles of a product for a GPU with ``multiprocessors`` multiprocessors.
 
     A static scheduler has a CTA for each multiprocessor; a dynamic one is launched with a CTA, or
     pair of CTAs, for each tile, and those that run take the tiles of those that are cancelled.

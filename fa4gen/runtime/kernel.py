@@ -1,4 +1,4 @@
-"""What the launchers of all kernel families have in common: devices, streams, prepared calls."""
+"""The common base of the launchers of all kernel families: devices, streams, prepared calls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HasDevice(Protocol):
     """The views of a call's arguments."""
 
     def __hash__(self) -> int:
-        """Hash the views: the key under which the launcher keeps what it prepared."""
+        """Hash the views: the key of the launcher's prepared launches."""
 
     @property
     def device(self) -> int:
@@ -45,9 +45,9 @@ class Call(Generic[A]):
 
     arguments: A
     out: Any
-    """As the caller gave it, or new."""
+    """The caller's output, or a new one."""
     arrays: tuple[Any, ...]
-    """What holds the memory; the first one decides the stream."""
+    """The owners of the memory; the first one decides the stream."""
     lse: Any = None
 
 
@@ -56,10 +56,10 @@ class Packed:
     """Arguments that were checked, in the form of a launch; holds addresses, but no memory."""
 
     grid: int
-    """CTAs; 0 where there is nothing to do."""
+    """CTAs; 0 without work."""
     parameters: ParameterBlock
     before: ParameterBlock | None = None
-    """Parameters of the launch that lists the tiles, where there is one."""
+    """Parameters of the launch that lists the tiles, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Kernel(ABC, Generic[A]):
 
     @property
     def _list_words(self) -> str:
-        """What a launch needs memory for, in words; empty for nothing."""
+        """The use of a launch's further memory, in words; empty without any."""
         return "" if self._plan.tile_list is None else "the tiles of a ragged batch"
 
     @property
@@ -154,7 +154,7 @@ class Kernel(ABC, Generic[A]):
                 runtime.setDevice(previous)
 
     def _driver_call(self, call: Call[A]) -> DriverCall:
-        """Return what a prepared call passes to the driver, on the current stream."""
+        """Return the arguments of a prepared call for the driver, on the current stream."""
         device = call.arguments.device
         on_device = self._devices[device]
         stream = arrays.current_stream(call.arrays[0], device)
@@ -220,10 +220,10 @@ class Launch:
         self._kernel._enqueue(self._call)
 
     def driver_call(self) -> DriverCall:
-        """Return what this passes to the driver: to measure the driver alone."""
+        """Return the arguments for the driver: to measure the driver alone."""
         return self._kernel._driver_call(self._call)
 
 
 def view_optional(name: str, array: Any) -> tuple[TensorView | None, Any]:
-    """As ``arrays.view``, for an argument that may be None."""
+    """Call ``arrays.view`` for an argument that may be None."""
     return (None, None) if array is None else arrays.view(name, array)

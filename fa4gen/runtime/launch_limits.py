@@ -1,4 +1,4 @@
-"""What a GPU can run, and what a launch can count."""
+"""The limits of a GPU and of a launch's counters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_device(plan: KernelPlan, device: DeviceInfo, argument: str = "query") -> None:
-    """Refuse a GPU that does not run the kernel's architecture; ``argument`` is what is on it."""
+    """Refuse a GPU that does not run the kernel's architecture; ``argument`` is an array on it."""
     if not device.runs(plan.arch):
         raise refusal(
             argument,

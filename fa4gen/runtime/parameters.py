@@ -34,7 +34,7 @@ class ParameterBlock:
 
     @property
     def address(self) -> int:
-        """Of the array of pointers: the ``kernelParams`` of cuLaunchKernel."""
+        """The address of the array of pointers: the ``kernelParams`` of cuLaunchKernel."""
         return ctypes.addressof(self._pointers)
 
     def value(self, index: int, size: int) -> bytes:
@@ -55,7 +55,7 @@ def pack(
 
 
 def to_bytes(c_type: str, value: bytes | int | float) -> bytes:
-    """Convert to the kernel's type; OverflowError or TypeError for what does not fit."""
+    """Convert to the kernel's type; OverflowError or TypeError for unsuitable values."""
     kind = _kind(c_type)
     if kind == "map":
         if not isinstance(value, bytes) or len(value) != TENSOR_MAP_BYTES:

@@ -1,4 +1,4 @@
-"""How many rows, heads and sequences an attention kernel can number."""
+"""The most rows, heads and sequences that an attention kernel can number."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ def largest_row_count(plan: AttentionPlan) -> int:
     """Return the most query and key rows that the kernel can number.
 
     It rounds row numbers up to whole tiles and blocks, and adds the mask's numbers to them, or
-    computes what an expression makes of them. Those of heads that share a tile are numbered
-    together.
+    evaluates an expression of them. Rows of heads that share a tile are numbered together.
     """
     reach = max(plan.mask.reach, plan.score.reach)
     most = (INT32_MAX - (4 * plan.BM + plan.BN + reach)) // plan.tile_heads

@@ -1,4 +1,4 @@
-"""How a wrong argument is reported: its name, what was expected, what was given."""
+"""The report of a wrong argument: its name, the expected and the given value."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ def wrong(argument: str, got: str, expected: str, remedy: str = "") -> Problem:
 def wrong_device(
     argument: str, device: int, expected: int, whose: str = "the query's"
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the device of an array; negative ones are the CPU.
+    """Yield the error in the device of an array, if any; negative ones are the CPU.
 
-    ``expected``: that of the first tensor. Where that is the CPU, it is reported for that tensor
-    alone, and says nothing about others.
+    ``expected``: the device of the first tensor; if that is the CPU, devices are not compared.
     """
     if device < 0:
         yield wrong(argument, "memory of the CPU", "memory of a CUDA device")

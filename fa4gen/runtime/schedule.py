@@ -1,6 +1,6 @@
-"""How the query rows of a problem are divided into tiles for CTAs: integer arithmetic only.
+"""The division of a problem's query rows into tiles for CTAs: integer arithmetic only.
 
-The kernel accepts any split that covers the rows; what is chosen here only decides the speed.
+The kernel accepts any split that covers the rows; the choice here only decides the speed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ProblemSize:
     key_rows: int
 
     def in_tiles_of(self, heads: int) -> ProblemSize:
-        """Return the problem whose heads have the rows of so many of these, of one key head."""
+        """Return the problem with ``heads`` query heads of a key head joined to one longer head."""
         if heads == 1:
             return self
         return ProblemSize(
@@ -61,7 +61,7 @@ class Schedule:
     heads_per_group: int
     """Query heads that are processed before the next group begins."""
     num_tiles: int
-    """Of all heads."""
+    """The tiles of all heads."""
     grid: int
     """CTAs; 0 when there is nothing to do."""
     largest_count: int
@@ -75,7 +75,7 @@ NOTHING = Schedule(0, 0, 1, 0, 0, 0)
 
 
 def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
-    """Divide and order the tiles of a problem for a GPU with so many multiprocessors."""
+    """Divide and order the tiles of a problem for a GPU with that number of multiprocessors."""
     if plan.splits_keys:
         return _line_schedule(plan, size, multiprocessors)
     if plan.tile_list is not None:
@@ -109,9 +109,9 @@ def _ragged_schedule(
 
 
 def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
-    """Return the shares of the line of all blocks: of a kernel whose CTAs share the keys of a tile.
+    """Return the shares of the line of all blocks, for a kernel whose CTAs share a tile's keys.
 
-    ``tiles_per_head`` are those of a key head; ``num_tiles`` is the most blocks of the line, or
+    ``tiles_per_head`` are the tiles of a key head; ``num_tiles`` is the most blocks of the line, or
     splits of several. The kernel counts the line in units of fewer keys than a block.
     """
     if not size.all_heads or not size.query_rows:
@@ -182,7 +182,7 @@ def _schedule(
 def resident_ctas(multiprocessors: int, cta_group: int) -> int:
     """CTAs that run at once: whole clusters, and one also where no multiprocessor pair is left."""
     clusters = multiprocessors // cta_group
-    if cta_group > 2:  # the hardware's groups of multiprocessors are no multiples of four
+    if cta_group > 2:  # the hardware's groups of multiprocessors are not multiples of four
         clusters -= clusters // 11
     return max(1, clusters) * cta_group
 
@@ -193,7 +193,7 @@ def ceil_div(a: int, b: int) -> int:
 
 
 def full_tiles(rows: int, tile_rows: int, short: int) -> int:
-    """Full tiles that a head needs besides ``short`` short ones."""
+    """Full tiles that a head needs in addition to ``short`` short ones."""
     return ceil_div(max(0, rows - short * (tile_rows - WARPGROUP_ROWS)), tile_rows)
 
 

@@ -24,8 +24,8 @@ def check_tables(
 
     A sequence may have ``most_keys``, also by the pages that its row of the table has room for.
 
-    What they hold is on the GPU and is not checked: offsets must not decrease, and the last one is
-    at most the rows of the tensor.
+    Their contents are on the GPU and are not checked: offsets must not decrease, and the last one
+    is at most the rows of the tensor.
     """
     wanted = {table.name: table for table in (*plan.query_source.tables, *plan.key_source.tables)}
     sequences = sequences_of(plan, tables, query)
@@ -83,7 +83,7 @@ def _check_table(
 def sequences_of(
     plan: AttentionPlan, tables: dict[str, TensorView | None], query: TensorView
 ) -> int | None:
-    """Return how many sequences a call has; None for a ragged batch whose offsets do not say."""
+    """Return the number of sequences of a call; None if a ragged batch's offsets do not show it."""
     if not plan.is_ragged:
         return query.shape[0]
     offsets = tables["query_offsets"]

@@ -99,7 +99,7 @@ def place_steps(view: TensorView) -> tuple[int, int]:
     """Return the steps of a clipped map of panels from row to row, and from head to head.
 
     A step is the greatest common divisor of both strides: see ``designs.common.tensor_maps``.
-    Nothing is stepped over where there are no elements, whose strides may be anything.
+    Without elements there are no steps: the strides may be anything.
     """
     if 0 in view.shape:
         return 0, 0
@@ -116,7 +116,7 @@ def most_places(view: TensorView) -> int:
 
 
 def _clipped_strides(view: TensorView) -> tuple[int, int]:
-    """Return the bytes from row to row, legal where there is one, and from head to head or 0."""
+    """Return the bytes from row to row, legal for a single row, and from head to head or 0."""
     batch, rows, heads, depth = view.shape
     row = row_step(view) if batch * rows > 1 else depth * view.strides[3]
     return row, view.strides[2] if heads > 1 else 0
@@ -150,7 +150,7 @@ def _describe_clipped(
 def _describe_clipped_panels(
     plan: TensorMapPlan, view: TensorView, fallback_pointer: int
 ) -> TensorMapSpec:
-    """Describe a map that ends at any row, of whose box the kernel finds the head itself."""
+    """Describe a map that ends at any row; the kernel selects the head within its box."""
     panel_columns = plan.box[0]
     panel_bytes = panel_columns * plan.box_bytes // math.prod(plan.box)
     panels = view.shape[3] // panel_columns
@@ -168,7 +168,7 @@ def _describe_clipped_panels(
 def describe_axes(
     plan: TensorMapPlan, view: TensorView, axes: tuple[str, ...], *, fallback_pointer: int
 ) -> TensorMapSpec:
-    """Describe the map of ``view``, whose axes have these names, in the order that ``plan`` says.
+    """Describe the map of ``view``, with these names of axes, in the order of ``plan``.
 
     A tensor without elements gets a map of single elements over ``fallback_pointer``, any valid
     device address that is a multiple of 16: the kernel reads nothing of it, but no map may have an

@@ -63,9 +63,9 @@ class TileCounters:
 
 
 def stream_key(stream: int) -> tuple[int, int]:
-    """Return what identifies a stream, or a captured graph: what may run at the same time differs.
+    """Return a key that differs for launches that may run at the same time: stream, captured graph.
 
-    The second number is NO_CAPTURE, or that of the graph.
+    The second number is NO_CAPTURE, or the graph's number.
     """
     capture = _capture_id(stream)
     # Within a capture a handle identifies the stream, and querying its number would invalidate the

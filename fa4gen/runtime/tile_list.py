@@ -15,9 +15,10 @@ from fa4gen.runtime.device import load_cupy
 from fa4gen.runtime.tile_counter import NO_CAPTURE, stream_key
 
 ENTRY_BYTES = 32
-"""Of a tile, and of what goes before the first one."""
+"""The bytes of a tile, and of the entry before the first one."""
 LEAST_BYTES = 1 << 20
-"""Of a buffer, from which several lists are cut: a capture, which may not allocate, finds room."""
+"""The least bytes of a buffer, from which several lists are cut: a capture, which may not allocate,
+finds room."""
 SPARE_LISTS = 4
 """Lists of the size of the last one that a new buffer has room for."""
 
@@ -26,7 +27,7 @@ class TileLists:
     """The lists on one GPU: the one that is current when the first list is requested."""
 
     def __init__(self, words: str) -> None:
-        """Take what the memory is for, in the words of an error."""
+        """Keep the use of the memory, in the words of an error."""
         self._words = words
         self._lists: dict[tuple[int, int], tuple[int, int]] = {}
         self._buffers: list[Any] = []

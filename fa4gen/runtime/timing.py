@@ -28,7 +28,7 @@ class Timing:
 
     @property
     def median_ms(self) -> float:
-        """The median: what is reported."""
+        """The median: the reported time."""
         return statistics.median(self.samples_ms)
 
     @property
@@ -42,7 +42,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class TimingProtocol:
-    """How to time.
+    """The protocol of timing.
 
     With ``flush_l2``, 256 MB are written before each sample, so that every sample starts with a
     cold L2 and the host has time to enqueue the work. Without it and with many

@@ -1,6 +1,6 @@
 """The workspace of a kernel whose CTAs share keys: tickets, then their partial results.
 
-Tickets are zero before and after every launch; what partial results hold before one is not read.
+Tickets are zero before and after every launch; partial results from before a launch are not read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def check_workspace(plan: AttentionPlan, view: TensorView | None, device: int) -
 def check_workspace_size(
     plan: AttentionPlan, view: TensorView | None, multiprocessors: int, line: int
 ) -> Iterator[Problem]:
-    """Check that the workspace of a call is large enough for a GPU with so many multiprocessors.
+    """Check that a call's workspace is large enough for a GPU with this number of multiprocessors.
 
     ``line``: the ``num_tiles`` of the schedule.
     """

@@ -33,7 +33,7 @@ class Outcome:
     exit_status: int
     """0, 1 (refused, or forbidden by the lint) or 4 (the compiler cannot compile for it)."""
     is_final: bool = False
-    """Whether no other tile would change it: the source is wrong, or there is no compiler."""
+    """Whether no other tile would change it: the source is wrong, or the compiler is missing."""
 
     @property
     def compiled(self) -> bool:
@@ -63,11 +63,11 @@ def compile_many(
     places: bool = True,
     on_done: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """Compile every unit with every compiler, ``jobs`` at a time; raises for none of them.
+    """Compile every unit with every compiler, ``jobs`` at a time; failures are outcomes.
 
-    The outcomes are in the order of the units, and of the compilers for each. ``on_done`` is
-    called for each as it is ready. What the cache holds needs no process. ``places``: find the
-    source lines of what the lint forbids, which takes a second compilation.
+    The outcomes are in the order of the units, and of the compilers for each. ``on_done`` is called
+    for each as it is ready. Cached units need no process. ``places``: find the source lines of the
+    lint's findings, which takes a second compilation.
     """
     work = partial(_compile_one, cache=cache, waive=tuple(waive), places=places)
     tasks = [(unit, tool) for unit in units for tool in compilers]

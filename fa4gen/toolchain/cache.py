@@ -145,7 +145,7 @@ class Cache:
 def _write_synced(path: Path, content: bytes) -> None:
     with path.open("wb") as file:
         file.write(content)
-        path.chmod(0o644)  # whatever the umask: read_own refuses what a group may write
+        path.chmod(0o644)  # whatever the umask: read_own refuses files that a group may write
         file.flush()
         os.fsync(file.fileno())
 

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 Render: TypeAlias = "Callable[[Plan, LoadedConfig], RenderedKernel]"
 Walk: TypeAlias = "Callable[[Sequence[LoadedConfig]], list[Chosen]]"
 MOST_FIXES = 2
-"""That a refusal offers."""
+"""The most fixes that a refusal offers."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Values for keys that a config leaves to the plan, with what they make of it."""
+    """Values for keys that a config leaves to the plan, with the resulting kernel."""
 
     changes: Changes
     plan: Plan
@@ -47,7 +47,7 @@ class Candidate:
 
     @property
     def unit(self) -> Unit:
-        """What is compiled."""
+        """The unit to compile."""
         kernel = self.rendered
         return Unit(kernel.name, kernel.source, kernel.headers, kernel.arch)
 
@@ -58,7 +58,7 @@ class Left:
 
     candidate: Candidate
     why: str
-    """What the lint or the compiler said."""
+    """The finding of the lint or the error of the compiler."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Chosen:
     loaded: LoadedConfig
     candidate: Candidate
     outcomes: tuple[Outcome, ...]
-    """Of each compiler."""
+    """The outcome of each compiler."""
     left: tuple[Left, ...]
-    """What was tried before it, in order."""
+    """The candidates tried before it, in order."""
 
     @property
     def plan(self) -> Plan:
@@ -79,27 +79,27 @@ class Chosen:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it compiled clean, or failed for what no candidate changes."""
+        """Whether it compiled clean, or failed for a reason that no candidate changes."""
         return all(one.compiled for one in self.outcomes) or any(
             one.is_final for one in self.outcomes
         )
 
     @property
     def kernel(self) -> CompiledKernel:
-        """What the first compiler made of it; there is none where that refused it."""
+        """The kernel of the first compiler, which must have compiled it."""
         kernel = self.outcomes[0].kernel
         assert kernel is not None
         return kernel
 
     @property
     def record(self) -> ChoiceRecord:
-        """What a manifest says of it."""
+        """The choice as a manifest records it."""
         left = tuple(LeftOut(one.candidate.changes, one.why) for one in self.left)
         return ChoiceRecord(self.candidate.changes, self.compiler, left)
 
     @property
     def compiler(self) -> str:
-        """Name and version of what took it; "" where nothing did."""
+        """Name and version of the compilers that compiled it; "" for none."""
         kernels = [outcome.kernel for outcome in self.outcomes if outcome.compiled]
         return " and ".join(f"{one.compiler} {one.compiler_version}" for one in kernels if one)
 
@@ -114,7 +114,7 @@ def choose(
 ) -> Chosen:
     """Return the candidate of one config that compiles clean; see ``choose_many``.
 
-    Raises CompileError where there is none, with what its first candidate breaks.
+    Raises CompileError without one, with the findings of the first candidate.
     """
     (chosen,) = choose_many([loaded], [compiler], cache=cache, render=render, fixes=fixes)
     for outcome in chosen.outcomes:
@@ -135,10 +135,10 @@ def choose_many(
 ) -> list[Chosen]:
     """Return for each config the first candidate that every compiler takes, in their order.
 
-    ``jobs`` kernels are compiled at a time: candidates of a config beside each other where there
-    are fewer configs. One that has no such candidate keeps its first, with its problems, and with
-    ``fixes`` changes with which it was seen to compile. Raises ConfigError with all problems of
-    configs that cannot be planned, and TemplateError. ``on_done`` is called once for each config.
+    ``jobs`` kernels are compiled at a time: candidates of a config in parallel with fewer configs.
+    One that has no such candidate keeps its first, with its problems, and with ``fixes`` changes
+    with which it was seen to compile. Raises ConfigError with all problems of configs that cannot
+    be planned, and TemplateError. ``on_done`` is called once for each config.
     """
     compile_units = partial(
         compile_many, compilers=compilers, cache=cache, waive=waive, jobs=jobs, places=False
@@ -214,7 +214,7 @@ def _begin(configs: Sequence[LoadedConfig], render: Render) -> list[_Walk]:
 
 
 def _candidates(loaded: LoadedConfig, first: Candidate, render: Render) -> Iterator[Candidate]:
-    """Yield what can be planned, each text once."""
+    """Yield the candidates that can be planned, each text once."""
     seen = {first.rendered.source}
     yield first
     for changes in islice(candidates_of(loaded.config), 1, None):
@@ -263,7 +263,7 @@ def _left(tried: Iterable[tuple[Candidate, tuple[Outcome, ...]]]) -> tuple[Left,
 
 
 def _with_fixes(refused: Chosen, recompile: Callable[..., list[Outcome]], walk: Walk) -> Chosen:
-    """Return what no candidate makes clean with its source lines, and fixes that compiled."""
+    """Return a config without a clean candidate, with source lines, and fixes that compiled."""
     words = in_words(_fixes(refused.loaded, walk))
     outcomes = []
     for outcome in recompile([refused.candidate.unit], places=True):
@@ -295,6 +295,6 @@ def _that_compile(loaded: LoadedConfig, kind: Iterable[Changes], walk: Walk) -> 
 
 
 def _value(plan: Plan, key: str) -> object:
-    """Return what ``plan`` chose for ``key``, as a config has it."""
+    """Return the plan's value of ``key``, in the form of a config."""
     value = next((row.value for row in plan.choices if row.key == key), "auto")
     return json_data(value)

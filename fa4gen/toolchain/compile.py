@@ -55,10 +55,10 @@ def compile_kernel(
 
     ``headers`` maps the names in ``#include "..."`` to their text. ``compiler`` is "auto", "nvrtc",
     "nvcc" or a compiler object, which serves many calls faster. Findings whose code is in ``waive``
-    are reported but accepted; with ``report`` all are, and the caller looks at ``findings``. With
+    are reported but accepted; with ``report`` all are, and the caller reads ``findings``. With
     ``places`` findings have source lines, for which the source is compiled a second time.
 
-    Raises CompileError when the compiler refuses the source or the lint forbids what it made, and
+    Raises CompileError when the compiler refuses the source or the lint its result, and
     MissingCapabilityError without the compiler or when it does not know ``arch``.
     """
     tool = find_compiler(compiler) if isinstance(compiler, str) else compiler

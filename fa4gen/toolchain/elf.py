@@ -113,7 +113,7 @@ class Cubin:
         return next((section for section in self.sections if section.name == name), None)
 
     def relocated_symbols(self, name: str) -> dict[int, str]:
-        """Return the symbols whose addresses are written into section ``name``, by offset."""
+        """Return the symbols with addresses written into section ``name``, by offset."""
         section = self.section(f".rela{name}")
         try:
             entries = list(struct.iter_unpack("<QQq", section.data)) if section else []

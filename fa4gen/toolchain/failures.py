@@ -20,7 +20,7 @@ class RefusedError(CompileError):
     # Set after construction, since exceptions travel between processes by their plain arguments.
     unit: Unit | None = None
     log: str = ""
-    """What the compiler said."""
+    """The compiler's output."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 

@@ -55,7 +55,7 @@ class _LineProgram:
         self._position = 0
 
     def run(self, symbols: dict[int, str]) -> dict[str, tuple[Row, ...]]:
-        """Return the rows by function; ``symbols`` names those whose addresses are at offsets."""
+        """Return the rows by function; ``symbols`` has the names of symbols by their offsets."""
         tables: dict[str, tuple[Row, ...]] = {}
         while self._position < len(self._data):
             self._read_header()

@@ -1,4 +1,4 @@
-"""What a compiler's log must not contain, as data: the pattern, its meaning, the suggested fix.
+"""The lint of a compiler's log, as data: a pattern, its meaning, the suggested fix.
 
 ptxas reports the worst losses as notes and still succeeds: it ignores ``setmaxnreg``, spills
 registers, waits after every wgmma. Rules go by the text, since codes differ between releases.
@@ -175,7 +175,7 @@ WAIVABLE_WORDS = ("spill", "stack", "local", "report")
 
 
 def lint(log: str, resources: Resources, waive: Collection[str] = ()) -> tuple[Finding, ...]:
-    """Return all that matters in ``log``; findings whose code is in ``waive`` no longer forbid.
+    """Return all findings in ``log``; those with a code in ``waive`` no longer forbid.
 
     Nothing is left out for being small or for being outside of a hot loop.
     """
@@ -222,7 +222,7 @@ def _memory(frames: list[FunctionFrame], resources: Resources) -> Iterator[Findi
             remedy=_SPILL_REMEDY,
             log_lines=tuple(frame.log_line for frame in spilled),
         )
-    # Spills live in the frame as well; what is there without any are arrays.
+    # Spills are in the frame as well; a frame without any holds arrays.
     arrays = [frame for frame in frames if frame.stack_bytes and frame not in spilled]
     if arrays:
         yield Finding(

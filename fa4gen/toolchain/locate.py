@@ -41,7 +41,7 @@ def needs_lines(findings: Sequence[Finding]) -> bool:
 def with_places(findings: Sequence[Finding], built: Built) -> tuple[Finding, ...]:
     """Return ``findings`` with the places that ``built``, the unit with line information, shows.
 
-    A finding that it does not show in the same way, which should not happen, keeps what it has.
+    A finding that ``built`` does not show in the same way, which should not happen, is kept.
     """
     resources = read_resources(built.log, built.cubin)
     twins = list(lint(built.log, resources))
@@ -49,7 +49,7 @@ def with_places(findings: Sequence[Finding], built: Built) -> tuple[Finding, ...
 
 
 def with_source_lines(error: RefusedError, tool: Compiler) -> CompileError:
-    """Return ``error`` with the source lines of what ptxas refused, where it names lines of PTX."""
+    """Return ``error`` with source lines of the refused code, if ptxas names lines of PTX."""
     unit = error.unit
     if unit is None or not any(d.ptx_line for d in error.diagnostics):
         return error

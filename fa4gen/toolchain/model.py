@@ -33,7 +33,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Built:
-    """What a compiler made of a unit."""
+    """The result of compiling a unit."""
 
     ptx: str
     cubin: bytes
@@ -59,7 +59,7 @@ class Compiler(Protocol):
         """Compile to PTX and cubin; CompileError with places, MissingCapabilityError."""
 
     def build_ptx(self, unit: Unit) -> str:
-        """Compile to PTX alone: works on units whose PTX is refused."""
+        """Compile to PTX alone: works on units with PTX that ptxas refuses."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing in a compiler's log that matters, with what to do about it."""
+    """A relevant line in a compiler's log, with the suggested fix."""
 
     code: str
     """ptxas's code ("C7511"), or "spill", "stack", "local", "report", "ptxas", "source"."""
@@ -122,7 +122,7 @@ class CompiledKernel:
     cached: bool
     """Taken from the cache rather than compiled now."""
     seconds: float
-    """How long the compiler took, whenever that was."""
+    """The time of the compiler, whenever that was."""
     key: str
     """Content key: everything that decides the result went into it."""
     cache_note: str = ""

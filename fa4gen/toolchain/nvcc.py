@@ -96,7 +96,7 @@ class Nvcc:
             return Built(ptx, (work / f"{unit.name}.cubin").read_bytes(), log)
 
     def build_ptx(self, unit: Unit) -> str:
-        """Compile to PTX alone: works on units whose PTX is refused."""
+        """Compile to PTX alone: works on units with PTX that ptxas refuses."""
         with TemporaryDirectory(prefix="fa4gen-nvcc-") as folder:
             work = Path(folder)
             ptx = work / f"{unit.name}.ptx"

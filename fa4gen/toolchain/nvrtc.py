@@ -28,7 +28,7 @@ class Nvrtc:
 
     @cached_property
     def version(self) -> str:
-        """Full version, which the library gives only in the PTX that it makes."""
+        """Full version, which the library writes only into its PTX."""
         return self._version_in(self.build_ptx(Unit("version", "", {}, "sm_90a")))
 
     def _version_in(self, ptx: str) -> str:
@@ -52,7 +52,7 @@ class Nvrtc:
         return Built(ptx, program.cubin, program.log)
 
     def build_ptx(self, unit: Unit) -> str:
-        """Compile to PTX alone: works on units whose PTX is refused."""
+        """Compile to PTX alone: works on units with PTX that ptxas refuses."""
         more = ("-lineinfo",) if unit.line_info else ()
         return self._compiled(unit, (f"-arch={unit.virtual_arch}", "-std=c++17", *more)).ptx
 

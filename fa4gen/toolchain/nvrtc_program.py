@@ -30,7 +30,7 @@ def import_nvrtc() -> Any:
 
 
 def release(nvrtc: Any) -> tuple[int, int]:
-    """Return major and minor version; raises what the binding raises without the library."""
+    """Return major and minor version; without the library the binding's error is raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         major, minor = _values(nvrtc.nvrtcVersion())
@@ -60,7 +60,7 @@ class NvrtcProgram:
 
     @property
     def log(self) -> str:
-        """What the compiler printed."""
+        """The compiler's output."""
         nvrtc = self._nvrtc
         text = self._read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
         return text.decode(errors="replace").replace("\0", "").strip("\n ")
@@ -85,7 +85,7 @@ class NvrtcProgram:
 
 
 def _values(result: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what follows the status of a call; NvrtcError."""
+    """Return the values after the status of a call; NvrtcError."""
     status, *values = result
     if int(status):
         raise NvrtcError(status.name)

@@ -37,9 +37,9 @@ class Place:
 
 
 def ptx_places(unit: Unit, ptx: str, lines: Iterable[int], tool: Compiler) -> dict[int, Place]:
-    """Return what ``lines`` of ``ptx``, the PTX of ``unit``, came from.
+    """Return the sources of ``lines`` of ``ptx``, the PTX of ``unit``.
 
-    Lines are left out of which nothing is known; all are where the two builds differ.
+    Unknown lines are left out; all are unknown if the two builds differ.
     """
     with_lines = tool.build_ptx(replace(unit, line_info=True))
     mine, theirs = _instructions(ptx), _instructions(with_lines)
@@ -58,12 +58,12 @@ def ptx_places(unit: Unit, ptx: str, lines: Iterable[int], tool: Compiler) -> di
 
 
 def _text(lines: Sequence[str], number: int) -> str:
-    """Return the line of a number from 1; "" where there is none."""
+    """Return the line of a number from 1; "" past the text."""
     return lines[number - 1].strip() if 1 <= number <= len(lines) else ""
 
 
 def _instructions(ptx: str) -> list[tuple[int, str]]:
-    """Return number and text of the lines, without what line information adds."""
+    """Return number and text of the lines, without line information."""
     found = []
     for number, line in enumerate(ptx.splitlines(), 1):
         text = line.strip()

@@ -1,4 +1,4 @@
-"""What ``compile`` keeps of a kernel: PTX, cubin, log, and the manifest with its resources.
+"""The files of ``compile`` for a kernel: PTX, cubin, log, and the manifest with its resources.
 
 ``N.compile.json`` is the kernel's manifest with a ``compile`` part, the hashes of PTX and cubin and
 the proof level; it is a file of its own so that N.json depends on no compiler. It is the same to
@@ -40,7 +40,7 @@ def dynamic_shared_bytes(rendered: RenderedKernel) -> int:
 
 
 def compile_data(kernel: CompiledKernel, dynamic_shared: int) -> dict[str, Any]:
-    """Return the ``compile`` part: compiler, what the kernel takes, what the lint found."""
+    """Return the ``compile`` part: compiler, the kernel's resources, the lint's findings."""
     return {
         "compiler": kernel.compiler,
         "compiler_version": kernel.compiler_version,
@@ -63,7 +63,7 @@ def finding_data(finding: Finding) -> dict[str, Any]:
 def proof_of(kernel: CompiledKernel | None) -> str:
     """Return how far a kernel is proved by its compilation: "compiled", or still "rendered".
 
-    What was waived is named, so that the kernel is not mistaken for a clean one.
+    Waived findings are named, so that the kernel is not mistaken for a clean one.
     """
     if kernel is None or not kernel.clean:
         return "rendered"
@@ -76,7 +76,7 @@ def output_files(
 ) -> dict[str, bytes]:
     """Return the files to keep by name; ``tag`` follows the kernel's name."""
     stem = f"{rendered.name}.{tag}" if tag else rendered.name
-    # How long ptxas took is not a property of the kernel.
+    # The time of ptxas is not a property of the kernel.
     log = [line for line in kernel.log.splitlines() if "Compile time = " not in line]
     outputs = {
         f"{stem}.ptx": kernel.ptx.encode(),

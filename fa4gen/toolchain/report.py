@@ -31,7 +31,7 @@ class FunctionFrame:
 
 
 def function_frames(log: str) -> list[FunctionFrame]:
-    """Return what ``ptxas -v`` reports of each function's stack and spills, in the log's order."""
+    """Return stack and spills of each function by ``ptxas -v``, in the log's order."""
     frames = []
     function = ""
     for line in log.splitlines():
@@ -44,10 +44,10 @@ def function_frames(log: str) -> list[FunctionFrame]:
 
 
 def read_resources(log: str, cubin: bytes) -> Resources:
-    """Return the resources of the kernels in ``cubin``: the largest where there are several.
+    """Return the resources of the kernels in ``cubin``: the largest of several kernels'.
 
-    Registers, stack and static shared memory are those of the cubin, which is what will run;
-    spills, which only the log knows, are summed over its functions.
+    Registers, stack and static shared memory are those of the cubin, which will run; spills, which
+    only the log knows, are summed over its functions.
     """
     functions = Cubin(cubin).functions
     entries = [function for function in functions if function.is_entry]

@@ -1,4 +1,4 @@
-"""Which lines of the generated file an instruction came from, through the calls inlined there.
+"""The lines of the generated file that an instruction came from, through inlined calls.
 
 Read from a build with line information: from ``.loc`` directives for a line of PTX, and from
 ``.debug_line`` for the address of a machine instruction.
@@ -96,7 +96,7 @@ def _chain(
 
 
 class AddressLines:
-    """Where the machine instructions of a cubin with line information came from."""
+    """The sources of the machine instructions of a cubin with line information."""
 
     def __init__(self, cubin: Cubin) -> None:
         self._rows = read_line_table(cubin)

@@ -1,4 +1,4 @@
-"""What this machine has for compiling: Python, packages, compilers by what they compile, cache."""
+"""The machine's tools for compiling: Python, packages, compilers and their targets, cache."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ PROBES: Mapping[str, Probe] = {
 
 @dataclass(frozen=True)
 class PackageReport:
-    """A requirement and what is installed for it."""
+    """A requirement and the installed package for it."""
 
     name: str
     version: str
@@ -92,7 +92,7 @@ class PackageReport:
     purpose: str
     optional: bool
     problem: str
-    """What is wrong with it, with the remedy; "" when nothing is."""
+    """The problem with it, with the remedy; "" without one."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class CompilerReport:
     version: str
     """"" when it is not there."""
     path: str
-    """Of the program or library; "" when it is not known."""
+    """The path of the program or library; "" if unknown."""
     archs: tuple[str, ...]
     """Those that it compiled a probe for."""
     problem: str
@@ -122,14 +122,14 @@ class CacheReport:
 
 
 def survey_packages() -> list[PackageReport]:
-    """Return what is installed of the packages that fa4gen uses."""
+    """Return the installed versions of the packages that fa4gen uses."""
     return [_package(requirement) for requirement in REQUIREMENTS]
 
 
 def survey_compiler(name: Literal["nvrtc", "nvcc"]) -> CompilerReport:
     """Find a compiler and compile a kernel for each architecture with it.
 
-    Where CUDA compiled for one, nvcc is asked for the others with PTX: half a second each less.
+    After CUDA for one architecture, nvcc assembles PTX for the others: half a second each less.
     """
     try:
         tool = find_compiler(name)
@@ -148,14 +148,14 @@ def survey_compiler(name: Literal["nvrtc", "nvcc"]) -> CompilerReport:
         except Fa4genError as error:
             problem, remedy = error.problems[0].message, error.problems[0].remedy
     try:
-        version = tool.version  # NVRTC's is in what it has compiled
+        version = tool.version  # NVRTC's release is in its compiled kernel
     except Fa4genError as error:
         return CompilerReport(name, "", "", (), error.problems[0].message, error.problems[0].remedy)
     return CompilerReport(name, version, _path(tool), tuple(archs), problem, remedy)
 
 
 def survey_cache(cache: Cache) -> CacheReport:
-    """Try to write to the cache folder, and count what it holds; leaves no trace."""
+    """Try to write to the cache folder, and count its contents; leaves no trace."""
     problem = ""
     folder = next(p for p in (cache.root, *cache.root.parents) if p.exists())
     try:

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AttentionFamily:
-    """What verify does with attention kernels; see ``family``."""
+    """The verify family of attention kernels; see ``family``."""
 
     plan: AttentionPlan
 
@@ -90,7 +90,7 @@ class AttentionFamily:
         return as_called(plan, (*cases, *edge_cases(plan, cases)))
 
     def further_cases(self, wanted: Wanted) -> tuple[Case, ...]:
-        """Return further cases for what the emulator's did not reach."""
+        """Return further cases for code that the emulator's cases did not reach."""
         return as_called(self.plan, attention_further(self.plan, wanted))
 
     def edges(self) -> tuple[Edge, ...]:
@@ -123,7 +123,7 @@ class AttentionFamily:
         return rescales_of(self.plan, coverages)
 
     def large_cases(self) -> tuple[Case, ...]:
-        """Return the cases whose reference is computed on the GPU."""
+        """Return the cases with a reference computed on the GPU."""
         return as_called(self.plan, large_cases())
 
     def steady_work(self, ctas: int, blocks: int) -> SteadyWork:
@@ -159,7 +159,7 @@ class AttentionFamily:
             own_key, own_value = (read_back(plan, case, x, tables) for x in whole)
             inputs = replace(inputs, key=own_key, value=own_value)
         given: Any = (inputs.key, inputs.value)
-        if not case.shared_pages:  # what one sequence does not see another may
+        if not case.shared_pages:  # keys that one sequence does not see may be seen by another
             given = with_nan(plan, inputs, case.sequences)
         key, value = (in_place(plan, case, x, tables) for x in given)
         if plan.has_page_scales:
@@ -302,7 +302,7 @@ def make_reference(
         parts = sequence_parts(plan, sequences)
 
         def of(number: int) -> Any:
-            """Return what else a sequence is computed with: its own scales."""
+            """Return the further inputs of a sequence's computation: its own scales."""
             scales = {name: array[number : number + 1] for name, array in descales.items()}
             if plan.has_page_scales:
                 rows = parts[number].key[1]

@@ -1,4 +1,4 @@
-"""Where a compiled kernel can be run: on a GPU or in the emulator, behind one interface."""
+"""The interface of backends: a compiled kernel runs on a GPU or in the emulator."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def make_backends() -> tuple[Callable[[str], Backend], ...]:
 
 
 def pick_backend(arch: str) -> Backend | None:
-    """Return the first backend for ``arch`` that this machine has; None where there is none."""
+    """Return the first backend for ``arch`` that this machine has, or None."""
     for make in make_backends():
         backend = make(arch)
         if backend.available():

@@ -59,7 +59,7 @@ class View:
 
 
 def with_odd_strides(view: View, contiguous: int = -1) -> View:
-    """Return a view with strides that no launcher may use: odd ones, where there is one element.
+    """Return a view with strides that a launcher must not use: odd ones, for axes of one element.
 
     The axis that is contiguous keeps its own, by which launchers know it.
     """
@@ -81,8 +81,8 @@ class CaseMemory(ABC):
     multiprocessors: int | None = field(default=None, kw_only=True)
     """The launcher's argument where the case is emulated; None: the backend's choice."""
     group: int | None = field(default=None, kw_only=True)
-    """What the kernel works on together where the case is emulated: heads, keys of all heads of a
-    group, or row tiles. None: the launcher's choice."""
+    """The unit of the kernel's work in an emulated case: heads, keys of all heads of a group, or
+    row tiles. None: the launcher's choice."""
     far: bool = field(default=False, kw_only=True)
     """Tensors' rows, heads and batches are 2^31 elements apart where the case is emulated."""
 

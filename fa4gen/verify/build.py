@@ -35,7 +35,7 @@ class BuiltKernel:
     problems: tuple[Problem, ...] = ()
     exit_status: int = 0
     unit: Unit | None = None
-    """What was compiled."""
+    """The unit that was compiled."""
 
     @property
     def name(self) -> str:
@@ -94,7 +94,7 @@ def build_kernels(
     compiler: str = "auto",
     settings: Sequence[Setting] = (),
 ) -> Iterator[BuiltKernel]:
-    """Yield what each config was built to, in their order, built by ``jobs`` processes."""
+    """Yield the build of each config, in their order, by ``jobs`` processes."""
     workers = min(jobs, len(configs))
     if workers <= 1:
         yield from (build_kernel(config, compiler, settings) for config in configs)

@@ -17,7 +17,7 @@ def as_called(plan: AttentionPlan, cases: Iterable[Case]) -> tuple[Case, ...]:
     """Return the cases with the heads and rows that a call of ``plan`` may have, each once.
 
     A key head has a multiple of the query heads whose rows share a tile. Where the mask limits the
-    query rows, cases with more have as many, and say so by their names.
+    query rows, cases with more are cut to the limit, and renamed.
     """
     return unique(_with_fewer_rows(plan, _with_more_heads(plan, case)) for case in cases)
 

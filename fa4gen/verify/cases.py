@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from fa4gen.verify.verdict import NamedCase
 
 MULTIPROCESSORS = 4
-"""Of the chip that is assumed where cases are emulated: few, so that CTAs take several tiles."""
+"""The multiprocessors of the chip that is assumed for emulated cases: few, so that CTAs take
+several tiles."""
 AnyCase = TypeVar("AnyCase", bound="NamedCase")
 
 Layout = Literal["bshd", "bhsd", "transposed", "padded", "apart", "packed"]
@@ -46,18 +47,19 @@ class Case:
     data: str = "normal"
     softmax_scale: float | None = None
     descales: tuple[str, ...] = ("query", "key", "value")
-    """The tensors whose scales a kernel for fp8 is given."""
+    """The tensors with scales, for a kernel for fp8."""
     far_scales: bool = False
     """Scales of pages that differ by 2^20, and some that are zero."""
     tensors: Literal["drawn", "wild", "runs", "first"] = "drawn"
     """Numbers of declared tensors: such as calls have, of any size and sign, in runs, or 1 for the
     first of the first axis and else 0."""
     raised: tuple[int, int] = (0, 0)
-    """Keys, from the first to before the second, whose logits ``counting_raised`` raises."""
+    """Keys, from the first to before the second, with logits raised by ``counting_raised``."""
     shared_pages: bool = False
     """Sequences begin with the same pages."""
     multiprocessors: int | None = None
-    """Of the chip that the launcher assumes where the case is emulated; None: the backend's."""
+    """The multiprocessors of the chip that the launcher assumes for an emulated case; None: the
+    backend's."""
     group: int | None = None
     """Heads worked on together where the case is emulated; None: the launcher's choice. Where
     sequences have groups of their own, those of the sequence with the most keys."""
@@ -82,7 +84,7 @@ class Case:
     )  # fmt: skip
 
     def row(self) -> tuple[object, ...]:
-        """Return what COLUMNS name."""
+        """Return the values of COLUMNS."""
         return (
             self.name,
             self.batch,
@@ -181,7 +183,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
 
 
 def large_cases() -> tuple[Case, ...]:
-    """Return long sequences and many heads, whose reference is computed on the GPU."""
+    """Return long sequences and many heads, with a reference computed on the GPU."""
     cases = [
         Case("large/4k", 2, 8, 8, 4096, 4096),
         Case("large/8k_gqa", 1, 8, 2, 8192, 8192, "bhsd"),
@@ -302,7 +304,7 @@ def _data(plan: AttentionPlan) -> Iterable[Case]:
     """Every kind of data on several blocks of keys, aligned to them and not."""
     left_out = {"normal", "far_apart"}  # the second is for keys that CTAs share
     if plan.score.IS_EXPRESSION:
-        left_out |= {"huge", "tiny"}  # their scales are beyond what a launcher takes with a score
+        left_out |= {"huge", "tiny"}  # their scales exceed the limit of a launcher with a score
     for index, kind in enumerate(KINDS):
         if kind not in left_out:
             rows, keys = plan.BM + 40, 5 * plan.BN
@@ -353,7 +355,7 @@ def _descales(plan: AttentionPlan) -> Iterable[Case]:
 
 
 def _lists(plan: AttentionPlan) -> Iterable[Case]:
-    """Blocks that a tile sees as a whole, in part and not at all, beside each other."""
+    """Blocks that a tile sees as a whole, in part and not at all, next to each other."""
     m, n = plan.BM, plan.BN
     if plan.lists_blocks:
         yield Case("lists/blocks", 3, 1, 1, m + 65, 7 * n + 20, data=COUNTING)

@@ -16,7 +16,7 @@ AnyCase = TypeVar("AnyCase", bound="NamedCase")
 
 
 def select_cases(cases: Iterable[AnyCase], patterns: Sequence[str]) -> tuple[AnyCase, ...]:
-    """Return the cases whose name matches one of the globs; all without any."""
+    """Return the cases with a name that matches one of the globs; all without any."""
     return tuple(
         case
         for case in cases

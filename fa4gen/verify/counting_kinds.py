@@ -3,8 +3,8 @@
 Logits are whole numbers and the softmax scale is ln 2, so that every weight of a row is a power of
 two by any of its maxima: no type rounds it, and sums of weights and of values are exact. Values are
 whole numbers and not negative, so that nothing cancels. The output is then the exact one, rounded
-once. Queries, keys and values are drawn by row, key, head and batch: what is taken from a neighbour
-has other weights and other values.
+once. Queries, keys and values are drawn by row, key, head and batch: a neighbour's have other
+weights and other values.
 
 All of them are whole numbers of up to 16, which fp8 has, too.
 """
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 LN2 = float(np.float32(math.log(2)))
 """The softmax scale."""
 SCALES = {"query": (1.0, 2.0), "key": (1.0, 2.0), "value": (0.5, 1.0, 2.0)}
-"""Of fp8: logits stay whole."""
+"""The scales of fp8: logits stay whole."""
 LOWEST_LOGIT = 3
 MOST = 15
-"""Of a value."""
+"""The largest number of a value."""
 VALUE_SHARE = 1 / 8
-"""Of the columns of a value that are not zero: so many keys of a block add to a column that their
-sum has more bits than bf16."""
+"""The share of a value's columns that are not zero: enough keys of a block add to a column for a
+sum with more bits than bf16."""
 LATENT_MOST = 3
 LATENT_QUERY_SHARE = 1 / 64
-"""Where values are columns of the keys: of their columns that a query multiplies, by -1."""
+"""The share of the columns that a query multiplies, by -1, among those that are values, too."""
 RAMP_STEPS = 8
 RAMP_QUERY = {"bf16": 8, "fp16": 2, "fp8_e4m3": 2}
 """Times RAMP_STEPS: powers of two from the first key to the last, that the type has room for."""

@@ -1,4 +1,4 @@
-"""The numbers of a case of attention before they are rounded: what kinds of data change."""
+"""The numbers of a case of attention before rounding, which kinds of data change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Draft:
 
     rng: np.random.Generator
     dtype: str
-    """Of the query."""
+    """The type of the query."""
     kv_dtype: str
     query: Floats
     key: Floats
@@ -31,7 +31,8 @@ class Draft:
     values_in_keys: bool = False
     """The first columns of the keys are the values."""
     raised: tuple[int, int] = (0, 0)
-    """Keys, from the first to before the second, whose logits a kind may raise above the others."""
+    """Keys, from the first to before the second, with logits that a kind may raise above the
+    others."""
 
     @property
     def depth(self) -> int:

@@ -1,7 +1,7 @@
 """Runs cases in the CPU emulator, where there is no GPU of the kernel's architecture.
 
-Each run takes another seed and another policy of the schedule, and makes all checks: a kernel with
-right numbers and a wait at the wrong place fails, too.
+Each run has another seed and another policy of the schedule, and makes all checks: a kernel with
+right numbers and a misplaced wait fails, too.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class EmulatedKernel:
                 raise FindingsError(
                     Problem(f"the emulator cannot run the kernel: {error}", "")
                 ) from error
-            if call is calls[-1]:  # what is exercised is counted of the kernel itself
+            if call is calls[-1]:  # coverage is counted for the kernel itself
                 self._coverages.append(report.coverage)
             _refuse_findings(report)
         left = [Problem(text, "") for text in self._kept.take_back()]
@@ -260,7 +260,7 @@ def plan_names(plan: KernelPlan) -> Names:
 
 
 def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image], *, far: bool = False) -> TensorMap:
-    """Return the emulator's tensor map for what the launcher would have the driver encode."""
+    """Return the emulator's tensor map for the map that the launcher encodes by the driver."""
     from fa4gen.emulator import TensorMap
 
     name = next(name for name, word in WORDS.items() if word == spec.dtype)

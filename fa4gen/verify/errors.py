@@ -14,7 +14,7 @@ class ErrorSet:
     """Errors by name, or the bounds on them; every field of a subclass is one."""
 
     INTERVALS: ClassVar[frozenset[str]] = frozenset()
-    """Errors that are shares of an interval whose ends, 1, are as right as its middle."""
+    """Errors that are shares of an interval, of which the ends, 1, are as right as the middle."""
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

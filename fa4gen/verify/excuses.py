@@ -1,4 +1,4 @@
-"""Which instructions that did not run are behind branches that the plan says always go one way."""
+"""The instructions that did not run because the plan has their branches go one way only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Judged:
-    """Instructions that did not run, by what the plan says of them.
+    """Instructions that did not run, sorted by the plan's entries.
 
     ``not_run`` are lines of PTX of those that it does not name; ``reasons`` counts the others.
     ``refuted`` says which of its entries are wrong, ``idle`` which name no branch of the kernel.
@@ -31,7 +31,7 @@ class Judged:
 def judge_unreachable(
     coverage: Coverage, places: Mapping[int, Place], unreachable: Sequence[Unreachable]
 ) -> Judged:
-    """Compare what the plan calls unreachable with what did not run."""
+    """Compare the plan's unreachable code with the instructions that did not run."""
     excuses: dict[tuple[int, bool], str] = {}
     refuted = []
     without_branch = []

@@ -1,4 +1,4 @@
-"""What the emulated cases exercised of a kernel's plan, and what they did not reach."""
+"""The coverage of a kernel's plan by the emulated cases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 CHOICES: Final = {"min": "min", "max": "max", "selp": "selection"}
-"""Words for what chooses between two sizes, by opcode."""
+"""Words for the choice between two sizes, by opcode."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Ring:
 
 @dataclass(frozen=True)
 class Exercise:
-    """What ran, by the names of the plan.
+    """The exercised code, by the names of the plan.
 
     Phases are those of a single launch and CTA, so that they show how often a ring wrapped.
     """
@@ -58,11 +58,11 @@ class Exercise:
     tiles: Tiles | None = None
     """Tiles that a CTA worked on; None where no case shows it."""
     rescales: Rescales | None = None
-    """Of an attention kernel with lazy rescaling."""
+    """The rescales of an attention kernel with lazy rescaling."""
     places: Mapping[int, Place] = field(default_factory=dict)
     """Source lines by line of PTX, where they were looked up."""
     unreachable: tuple[Unreachable, ...] = ()
-    """What the plan says that no problem reaches; ``places`` are then known of all branches."""
+    """The plan's entries of unreachable code; ``places`` are then known of all branches."""
 
     @property
     def rings_left(self) -> tuple[Ring, ...]:
@@ -91,12 +91,12 @@ class Exercise:
 
     @property
     def refuted(self) -> tuple[str, ...]:
-        """Sentences on what ran and should not, as the plan says that no problem reaches it."""
+        """Sentences on code that ran although the plan calls it unreachable."""
         return self._judged.refuted
 
     @property
     def idle_excuses(self) -> tuple[str, ...]:
-        """Sentences on what the plan says that no problem reaches and the kernel does not have."""
+        """Sentences on entries of the plan about unreachable code that the kernel does not have."""
         return self._judged.idle
 
     @cached_property
@@ -110,7 +110,7 @@ class Exercise:
 
     @property
     def wanted(self) -> Wanted:
-        """What further cases should reach."""
+        """The goals of further cases."""
         tiles, rescales = self.tiles, self.rescales
         return Wanted(
             rings=bool(self.rings_left),

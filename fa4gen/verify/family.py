@@ -1,4 +1,4 @@
-"""What verify needs from a kernel family; the registry of designs names the class."""
+"""The interface of verify to a kernel family; the registry of designs names the class."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class EmulatedLaunch:
 
 @dataclass(frozen=True)
 class SteadyWork:
-    """A case in which every CTA does the same again and again: what a timeline shows."""
+    """A case in which every CTA repeats the same work: the subject of a timeline."""
 
     case: NamedCase
     words: str
-    """What a CTA works on: "one tile of queries, 8 blocks of keys"."""
+    """The work of a CTA: "one tile of queries, 8 blocks of keys"."""
     turns: int
-    """How often it repeats."""
+    """The number of its repetitions."""
 
 
 class Family(Protocol):
@@ -68,7 +68,7 @@ class Family(Protocol):
         """Return the cases for the emulator: the same edges on little work."""
 
     def further_cases(self, wanted: Wanted) -> tuple[NamedCase, ...]:
-        """Return cases for the emulator, likely ones first, for what its own did not reach."""
+        """Return cases for the emulator, likely ones first, for code that its own did not reach."""
 
     def edges(self) -> tuple[Edge, ...]:
         """Return the edges of the plan, those that no case reaches among them."""
@@ -89,10 +89,10 @@ class Family(Protocol):
         """Count lazy rescaling in the cases; None of kernels without it."""
 
     def large_cases(self) -> tuple[NamedCase, ...]:
-        """Return cases whose reference is computed on the GPU."""
+        """Return cases with a reference computed on the GPU."""
 
     def steady_work(self, ctas: int, blocks: int) -> SteadyWork:
-        """Return a case with the same work for each of ``ctas``: so many blocks a tile."""
+        """Return a case with the same work for each of ``ctas`` CTAs: ``blocks`` blocks a tile."""
 
     def draw(self, case: Any, seed: int) -> Problem:
         """Draw the inputs of one of the cases and lay them out in memory."""
@@ -106,10 +106,10 @@ class Family(Protocol):
     def emulated_launch(
         self, views: Mapping[str, TensorView], memory: Any, multiprocessors: int
     ) -> EmulatedLaunch | None:
-        """Return what the launcher would launch; None where there is nothing to do."""
+        """Return the launch of the launcher; None without any work."""
 
 
 def family_of(plan: Plan) -> Family:
-    """Return what verify does with kernels of ``plan``'s family."""
+    """Return the verify family of ``plan``."""
     family: Family = registry.family_of(plan).verify.load()(plan)
     return family

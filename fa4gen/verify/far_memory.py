@@ -1,8 +1,8 @@
 """Tensors whose rows, heads and batches are 2^31 elements apart, over memory that costs nothing.
 
-So are the sequences of a page table by 2^30 entries, the most that its stride can have in 32 bits.
+The sequences of a page table are 2^30 entries apart, its largest stride in 32 bits.
 
-A case has its tensors near each other, where they are cheap to draw, to copy and to look at. For a
+A case has its tensors near each other, where they are cheap to draw, to copy and to compare. For a
 launch their elements go to addresses far apart, in mappings of which only touched pages exist, and
 come back after it: offsets that a kernel or a launcher computes in 32 bits are wrong there.
 """
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 TENSORS = ("query", "key", "value", "out")
 FAR_ELEMENTS = 1 << 31
 FAR_ENTRIES = 1 << 30
-"""Of the page table, from one sequence to the next."""
+"""The stride of the page table, in entries from one sequence to the next."""
 OWN_BYTES = 4096
 """By which each tensor's strides differ from those of the one before."""
 MAP_NORESERVE = 0x4000
-"""Of Linux; the module has the name from Python 3.13 on."""
+"""Linux's number of the flag; the module has the name from Python 3.13 on."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class FarMemory:
 
     @property
     def of_launch(self) -> tuple[AttentionMemory, dict[str, Image]]:
-        """What a launch works on: where the tensors are, and in which buffers."""
+        """The tensors of a launch, and its buffers."""
         return self.memory, self.buffers
 
     def bring_back(self, buffers: Mapping[str, Image]) -> None:
-        """Write what the launch left in the tensors to ``buffers``, which are those of the case."""
+        """Write the tensors after a launch to ``buffers``, those of the case."""
         for name in TENSORS:
             near, far = self.near.views[name], self.memory.views[name]
             near.bits(buffers[near.buffer])[...] = far.bits(self.buffers[far.buffer])

@@ -1,4 +1,4 @@
-"""Further cases for what the emulator's own did not reach of a kernel, as far as that helps."""
+"""Further cases for code of a kernel that the emulator's own did not reach."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from fa4gen.verify.verdict import CaseVerdict, NamedCase
 
 MAX_FURTHER: Final = 5
-"""At most so many cases are added: what they do not reach either is reported."""
+"""The most cases added: code that they do not reach either is reported."""
 
 
 def exercise_of(
     plan: Plan, verdicts: Iterable[CaseVerdict | None], *, whole: bool
 ) -> Exercise | None:
-    """Return what the cases of ``verdicts`` exercised; None where nothing was recorded."""
+    """Return the coverage by the cases of ``verdicts``; None where nothing was recorded."""
     done = [verdict for verdict in verdicts if verdict is not None]
     watched = [(one.case, one.coverage) for one in done if one.coverage is not None]
     coverage = merge(seen for _, seen in watched)
@@ -49,7 +49,7 @@ def run_further(
     verdicts: Sequence[CaseVerdict | None],
     check: Callable[[NamedCase], CaseVerdict | None],
 ) -> list[CaseVerdict | None]:
-    """Run cases for what those of ``verdicts`` did not reach, one by one; return their verdicts.
+    """Run cases for code that ``verdicts`` did not reach, one by one; return their verdicts.
 
     None is run after a failure: the coverage of an aborted launch means little.
     """
@@ -76,7 +76,7 @@ def with_places(
     unreachable: tuple[Unreachable, ...],
     look_up: Callable[[Sequence[int]], Mapping[int, Place]],
 ) -> Exercise:
-    """Return ``found`` with the source lines of what was not reached, and what cannot be."""
+    """Return ``found`` with the source lines of unreached code, and the unreachable code."""
     coverage = found.coverage
     lines = [one.line for one in found.branches_left] + [one.line for one in coverage.unrun]
     if unreachable:  # those that it names must have gone one way

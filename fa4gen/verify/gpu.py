@@ -38,7 +38,7 @@ class GpuBackend:
 
     @property
     def device(self) -> DeviceInfo:
-        """The GPU; MissingCapabilityError where there is none of this architecture."""
+        """Return the GPU; MissingCapabilityError without one of this architecture."""
         return require_device(self._arch)
 
     @property

@@ -1,4 +1,4 @@
-"""The numbers that a case is run on: drawn from a seed, rounded to the kernel's element type.
+"""The inputs of a case: drawn from a seed, rounded to the kernel's element type.
 
 Every kind of data has a name (``KINDS``); a kind is chosen to strain one part of the kernel.
 """
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 DESCALE_RANGE = (0.5, 2.0)
 SINK_ROWS = 15
-"""Rows, about, whose log-sum-exp places the sinks."""
+"""The approximate number of rows whose log-sum-exp places the sinks."""
 MOST_ABOVE = 60.0
-"""Of a sink above the least logit: of a row that sees that key alone, exp(-87) would be left of the
-output at most before it is no normal number of float32, and may be flushed to zero."""
+"""The most of a sink above the least logit: the output of a row that sees that key alone is then at
+least exp(-87), above the subnormal float32 numbers, which may be flushed to zero."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Inputs:
     descales: Mapping[str, Floats] = field(default_factory=dict)
     """(batch or pages, key heads), of "query", "key" and "value"; those left out are not passed."""
     key_descales: Mapping[str, Floats] = field(default_factory=dict)
-    """Where scales are those of pages, that of each key: (rows, key heads)."""
+    """The scale of each key, where scales are those of pages: (rows, key heads)."""
     sinks: Floats | None = None
     """(query heads); None for a kernel without them."""
     tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -53,8 +53,8 @@ class Inputs:
     counting: bool = False
     """No value is negative, logits are whole multiples of ln 2; see ``counting_kinds``."""
     raised: tuple[int, int] = (0, 0)
-    """Keys of a sequence, from the first to before the second, whose logits are whole multiples
-    above the largest of theirs."""
+    """Keys of a sequence, from the first to before the second, with logits that are whole multiples
+    above its largest."""
 
 
 def draw_scales(
@@ -80,7 +80,7 @@ def draw_sinks(draft: Draft) -> Floats:
 
 
 def _some_scores(draft: Draft, head: int) -> NDArray[np.float64]:
-    """Return logits (rows, keys) of some rows of ``head``; a zero where there is none."""
+    """Return logits (rows, keys) of some rows of ``head``; zeros without any."""
     if not (draft.query.size and draft.key.size):
         return np.zeros((1, 1))
     key_head = head * draft.key.shape[2] // draft.query.shape[2]
@@ -112,10 +112,10 @@ def make_inputs(
     """Draw the inputs of ``case`` for a kernel of this depth and element type.
 
     Values have the depth of the keys unless ``value_depth`` says otherwise, keys and values the
-    type of the query unless ``kv_dtype`` does. Of the tensors in ``descaled`` the scales are drawn
-    that the case names; with ``has_sinks`` a logit for each query head.
-    ``packed``: whether the rows of all sequences are one batch, of queries and of keys.
-    ``values_in_keys``: the first columns of the keys are the values.
+    type of the query unless ``kv_dtype`` does. Scales are drawn for the tensors in ``descaled``
+    that the case names; with ``has_sinks`` a logit for each query head. ``packed``: whether the
+    rows of all sequences are one batch, of queries and of keys. ``values_in_keys``: the first
+    columns of the keys are the values.
     """
     batches, rows = _rows(case, 0, packed[0])
     key_batches, keys = _rows(case, 1, packed[1])

@@ -1,4 +1,4 @@
-"""Intervals around the elements of an output: what a kernel may write, and nothing beyond."""
+"""Intervals around the elements of an output: the numbers that a kernel may write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Between(Protocol):
 
 @np.errstate(over="ignore", invalid="ignore")
 def element_shares(got: Any, result: Between, xp: Any = np) -> Any:
-    """Return each element's distance as a share of what it may be: at most 1 inside its interval.
+    """Return each element's distance as a share of its interval's: at most 1 inside.
 
     NaN where the exact result is a number, or infinity where it must be finite, is infinitely far.
     """

@@ -1,4 +1,4 @@
-"""Compares memory after a kernel with what is expected: every byte, not only the results."""
+"""A comparison of memory after a kernel with the expected bytes: all of them, not only results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def judge(
 ) -> tuple[tuple[Failure, ...], ErrorSet]:
     """Compare the buffers after two runs with their earlier contents and the exact results.
 
-    Returns what is wrong, and the errors of the first run.
+    Returns the findings, and the errors of the first run.
     """
     failures = [
         *_changed_inputs(memory, after),

@@ -91,9 +91,8 @@ def place(
     """Lay the inputs out as the case says, and poison the outputs.
 
     Keys, values and output have the type of the query unless ``kv_dtype`` or ``out_dtype`` names
-    another. ``packed``: see
-    AttentionMemory. ``tables``: arrays of int32 that the call gets besides, by argument.
-    ``values_in_keys``: values are the first columns of the keys, in their memory.
+    another. ``packed``: see AttentionMemory. ``tables``: further arrays of int32 of the call, by
+    argument. ``values_in_keys``: values are the first columns of the keys, in their memory.
     """
     maker = _Maker({}, {}, whole_rows=bool(tables))
     arrays = {"query": inputs.query, "key": inputs.key, "value": inputs.value}

@@ -1,4 +1,4 @@
-"""Scales of the pages of a cache: how they are drawn, and which cases strain them."""
+"""Scales of the pages of a cache: random ones, and cases that strain them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 FAR_APART = {"key": (-19.0, 1.0), "value": (-10.0, 10.0)}
 """Powers of two: of keys so that every page has a share of the softmax."""
 ZEROS = 0.15
-"""Of the values' scales far apart: those of pages of zeros, as 448 divides their maximum."""
+"""The scales of the values that are far apart: those of pages of zeros, as 448 divides their
+maximum."""
 
 
 def page_scale_cases(plan: AttentionPlan) -> Iterator[Case]:
@@ -50,9 +51,9 @@ def with_page_scales(
     rng: np.random.Generator,
     pages: int,
 ) -> Inputs:
-    """Return the inputs with the scales of a cache of so many pages.
+    """Return the inputs with the scales of a cache of ``pages`` pages.
 
-    Those of pages that are no sequence's are NaN.
+    Those of pages without a sequence are NaN.
     """
     used, heads = _used_pages(plan, case, tables), inputs.key.shape[2]
     scales: dict[str, Floats] = {}

@@ -1,4 +1,4 @@
-"""What a kernel rounds, and to which type, according to its plan."""
+"""The roundings of a kernel, with their types, according to its plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
 
 TIED_ABOVE = 68
-"""Where rows share a maximum: kLowest and the threshold of rescaling, see ``tied_rows.cuh.j2``."""
+"""The logits above which rows share a maximum: kLowest and the threshold of rescaling, see
+``tied_rows.cuh.j2``."""
 EXP2_POLYNOMIAL_ERROR = 8.8e-5
 """Largest relative error of the cubic polynomial by which some kernels compute part of 2^x."""
 
@@ -19,7 +20,7 @@ class Precision:
     """The roundings of one kernel."""
 
     dtype: str
-    """Of what is multiplied, such as the probabilities when they are multiplied by values."""
+    """The type of the factors, such as the probabilities when they are multiplied by values."""
     out_dtype: str
     rescale_threshold: float = 0.0
     """Powers of two by which the subtracted maximum may be below the true one."""

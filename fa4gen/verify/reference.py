@@ -36,20 +36,20 @@ CPU_CHUNK = 1 << 18
 """Scores that are computed at a time on a CPU: they fit its caches."""
 GPU_CHUNK = 1 << 26
 MMA_BYTES = 32
-"""Of each operand: what a tensor core adds the products of at a time."""
+"""The bytes of each operand whose products a tensor core adds at a time."""
 LARGEST_SHIFT = 50.0
-"""Of a score by its errors: more is as bad."""
+"""The largest shift of a score by its errors: more is as bad."""
 
 
 @dataclass(frozen=True)
 class AttentionProblem:
-    """What a call computes, except for its tensors' values."""
+    """The computation of a call, except for its tensors' values."""
 
     mask: Mask
     score: Score
     softmax_scale: float
     sum_error: float = 0.0
-    """Of a product q.k: relative to the largest partial sum, |q| |k|."""
+    """The error of a product q.k, relative to the largest partial sum, |q| |k|."""
 
     @classmethod
     def of(cls, plan: AttentionPlan, softmax_scale: float) -> AttentionProblem:
@@ -104,11 +104,12 @@ def exact_attention(
 ) -> AttentionResult:
     """Compute in float64. Rows that see no key give zeros and -inf.
 
-    ``tensors``: those that mask and score function read; ``first_batch``: number of the first one.
+    ``tensors``: the ones that mask and score function read; ``first_batch``: number of the first
+    one.
 
-    ``sinks``: a logit for each query head, one more term of the softmax's sum.
-    ``intervals``: of values that are not negative, what elements may be with these roundings;
-    ``raised``: from which key to before which one weights are rounded by a maximum of their own.
+    ``sinks``: a logit for each query head, one more term of the softmax's sum. ``intervals``: for
+    values that are not negative, the range of elements with these roundings; ``raised``: the keys,
+    first and past the last, whose weights are rounded by a maximum of their own.
     """
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float64)
     lse = _lse_of_no_key(query, sinks, xp, xp.float64)
@@ -216,13 +217,13 @@ class _Block:
     hidden: Any
     """(rows, keys): True where the row does not see the key."""
     score_descale: float
-    """Of query times key."""
+    """The scale of query times key."""
     value_descale: float
     key_scales: Any
-    """Of each key, float32; None where keys have none of their own."""
+    """The scale of each key, float32; None where keys have none of their own."""
     value_scales: Any
     places: Places
-    """Where the scores are."""
+    """The places of the scores."""
     out_index: tuple[int, slice, int]
     lse_index: tuple[int, int, slice]
 
@@ -304,7 +305,7 @@ def _times(scores: Any, scales: Any) -> Any:
 
 
 def _powers(scales: Any, xp: Any) -> tuple[Any, Any]:
-    """Return the exponents of scales of values, and what is left of them; those of zero are 0."""
+    """Return the exponents of scales of values, and their remaining factors; 0 for zeros."""
     if scales is None:
         return np.float32(0), np.float32(1)
     mantissa, exponent = xp.frexp(scales)

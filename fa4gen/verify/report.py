@@ -72,7 +72,7 @@ def problems(verdict: Verdict) -> Iterator[Problem]:
 def coverage_problems(
     name: str, config: str, exercise: Exercise, *, strict: bool
 ) -> Iterator[Problem]:
-    """Return what makes a kernel fail because of what ran of it.
+    """Return the failures of a kernel that follow from its coverage.
 
     Instructions that the plan says cannot run and that did; with ``strict``, those that did not,
     and branches that the plan names and the kernel does not have.
@@ -90,12 +90,12 @@ def coverage_problems(
 
 
 def gaps(verdict: Verdict, *, every: bool = False) -> Iterator[tuple[bool, str]]:
-    """Return what the cases did not reach of a kernel that passed them; True marks warnings.
+    """Return the parts of a passing kernel that the cases did not reach; True marks warnings.
 
     Nothing where cases were chosen by name. A ring that did not wrap is a warning: errors in its
     waits would not have shown. So is a kind of work that was always, or never, done, and code that
-    did not run; ``every`` place of that is given then, else the first.
-    Branches are reported: many can never go both ways.
+    did not run; with ``every`` all places of such code are listed, else the first. Branches are
+    reported: many can never go both ways.
     """
     exercise = verdict.exercise
     right = verdict.num_passed == verdict.num_cases

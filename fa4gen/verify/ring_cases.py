@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from fa4gen.verify.wanted import Wanted
 
 USES = 3
-"""Of every slot."""
+"""The uses of every slot."""
 FAR = 90
 """Keys after which a logit that is less by their number leaves no probability in float32."""
 MOST_BLOCKS = 100
-"""Of a further case: a window may show more than can be emulated."""
+"""The most blocks of a further case: a window may show more than can be emulated."""
 TILES = 6
 """Per CTA: three uses of both slots of the rings that are used once per tile."""
 
 
 def attention_rings(plan: AttentionPlan, times: int = 1) -> tuple[Case, ...]:
-    """Return the cases for the rings of an attention kernel; ``times`` as many uses of each slot.
+    """Return the cases for the rings of an attention kernel, with ``times`` the uses of each slot.
 
     One is a single tile with so many blocks of keys that their rings wrap within it: between tiles
     a loader waits for slots of the queries, too, which hides a missing wait for keys. With a window
@@ -79,7 +79,7 @@ def gemm_rings(plan: GemmPlan, times: int = 1) -> GemmCase:
 
 
 def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
-    """Return cases to try for what is ``wanted``."""
+    """Return cases to try for the goals ``wanted``."""
     m, n = plan.tile_queries, plan.BN
     cases = list(attention_rings(plan, times=2)) if wanted.rings else []
     if wanted.rescales_taken:  # from the last block of keys to the first the maxima grow
@@ -96,7 +96,7 @@ def attention_further(plan: AttentionPlan, wanted: Wanted) -> tuple[Case, ...]:
             # tiles without work, after others
             few = Case("further/few_seen", 1, 2, 1, 3 * m, m + m // 4)
             cases.append(replace(few, multiprocessors=plan.cta_group))
-        # blocks before, inside and after what the mask shows, for rows of two tiles
+        # blocks before, inside and after the visible keys, for rows of two tiles
         keys = min(plan.mask.span or 0, 4 * n) + 3 * n
         cases.append(Case("further/long", 1, 1, 1, m + 1, keys, data="falling"))
         cases += [one for one in _at_first_keys(plan) if _blocks(plan, one) <= MOST_BLOCKS]
@@ -134,7 +134,7 @@ def _blocks(plan: AttentionPlan, case: Case) -> int:
 
 
 def gemm_further(plan: GemmPlan, wanted: Wanted) -> tuple[GemmCase, ...]:
-    """Return cases to try for what is ``wanted``.
+    """Return cases to try for the goals ``wanted``.
 
     None for branches: the default cases have every factor, edge and number of tiles already.
     """

@@ -44,13 +44,13 @@ MAX_THREADS = 16
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """What to run. The same seed gives the same numbers, whichever cases are chosen."""
+    """The cases and checks to run. One seed gives the same numbers, whichever cases are chosen."""
 
     seed: int
     patterns: tuple[str, ...] = ()
     """Globs of case names; empty for all."""
     large: bool = False
-    """Add the cases whose reference is computed on the GPU."""
+    """Add the cases with a reference computed on the GPU."""
     until_failure: bool = False
     """Emulate the cheapest cases first, in one process, and none after one that fails."""
     strict: bool = False
@@ -70,9 +70,9 @@ def verify_configs(
 ) -> Iterator[Verdict]:
     """Verify many: compiled by ``jobs`` processes, run in turn; yields verdicts as they come.
 
-    With ``emulates_all`` the caller knows that ``pick`` gives backends on the CPU only; then the
-    processes run their kernels, too, and share the cases of a kernel where there are more processes
-    than kernels. ``pick`` must then be a module's function.
+    With ``emulates_all`` the caller asserts that ``pick`` returns backends on the CPU only; then
+    the processes run their kernels, too, and share the cases of a kernel where there are more
+    processes than kernels. ``pick`` must then be a module's function.
 
     Once a kernel has crashed or hung, the rest is compiled but not run: see ``StoppedError``.
     """
@@ -180,8 +180,8 @@ def verify_kernel(
     """Run the cases of a compiled kernel that ``options`` choose.
 
     A kernel that is emulated is run by ``jobs`` processes, which take their backend from ``pick``,
-    and further cases are added for what the others did not reach of it, unless some were chosen.
-    ``unit`` is what was compiled, for the source lines of what is not reached in the end.
+    and further cases are added for code that the others did not reach, unless some were chosen.
+    ``unit`` is the compiled unit, for the source lines of code that is not reached in the end.
     """
     started = time.perf_counter()
     chosen = choose_cases(plan, options, emulated=backend.emulates)
@@ -361,7 +361,7 @@ class _Kernel:
             import numpy as xp
         reference = problem.reference(xp)
         failures, errors = judge(memory, images[0], images[-1], reference, xp)
-        if not self._same_bits and not failures:  # what is wrong in one run needs no other
+        if not self._same_bits and not failures:  # an error in one run needs no other run
             images = self._run(case, memory, 1)
             if not isinstance(images, list):
                 return images

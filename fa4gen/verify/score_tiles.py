@@ -1,4 +1,4 @@
-"""How a mask divides the scores of a case: full, partial and empty blocks of keys by tile.
+"""The mask's division of a case's scores: full, partial and empty blocks of keys by tile.
 
 A kernel has separate code for each: no mask, the mask, and blocks that it does not load.
 """

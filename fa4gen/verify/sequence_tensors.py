@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.sequences import Lengths
 
 SPARE_PAGES = 3
-"""Of a cache, in which no sequence's keys are."""
+"""The pages of a cache without keys of a sequence."""
 
 
 def packed_rows(plan: AttentionPlan) -> tuple[bool, bool]:
@@ -29,7 +29,7 @@ def packed_rows(plan: AttentionPlan) -> tuple[bool, bool]:
 
 
 def drawn_rows(plan: AttentionPlan) -> tuple[bool, bool]:
-    """Whether inputs are drawn as the rows of all sequences: of queries, and of keys."""
+    """Whether inputs are drawn as the rows of all sequences: for queries, and for keys."""
     return plan.is_ragged, plan.key_source.clipped
 
 
@@ -40,9 +40,9 @@ def draw_tables(
     *,
     shared_pages: bool = False,
 ) -> dict[str, NDArray[np.int32]]:
-    """Return the arrays that say where the sequences are, by argument; {} where none does.
+    """Return the arrays that place the sequences, by argument; {} for a kernel without them.
 
-    Pages are in random order, and some are no sequence's. Entries of the table that no sequence
+    Pages are in random order, and some belong to no sequence. Entries of the table that no sequence
     reaches are far outside the cache. ``shared_pages``: all begin with pages of the first one.
     """
     tables: dict[str, Any] = {}
@@ -68,9 +68,9 @@ def draw_tables(
 def in_place(
     plan: AttentionPlan, case: Case, rows: NDArray[np.float32], tables: Mapping[str, Any]
 ) -> NDArray[np.float32]:
-    """Return packed keys or values (1, rows, heads, depth) where the kernel finds them.
+    """Return packed keys or values (1, rows, heads, depth) in the kernel's layout.
 
-    What is no sequence's is NaN.
+    Rows outside all sequences are NaN.
     """
     if not plan.key_source.clipped or plan.keys == "ragged":
         return rows

@@ -1,4 +1,4 @@
-"""Batches of sequences whose lengths are hard: query rows and keys of each."""
+"""Batches of sequences with hard lengths: query rows and keys of each."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.decode_model import SharedKeysPlan
 
 PIECES = 14
-"""Of a tile: more than a thread loads at once."""
+"""The pieces of a tile: more than a thread loads at once."""
 GROUPED = 26
 """Pieces that are combined group by group."""
 
@@ -89,7 +89,7 @@ def small_split_cases(plan: AttentionPlan) -> Iterator[Case]:
 
 
 def _joins(plan: SharedKeysPlan) -> Iterator[Case]:
-    """Yield cases whose threads join the most pieces, and whose shares differ in length."""
+    """Yield cases with threads that join the most pieces, and shares that differ in length."""
     n, rows, ctas = plan.BN, plan.BM, plan.ctas_per_tile
     if plan.split_blocks:  # of which a thread joins all, where a tile has all of its rows
         keys = (plan.partials_at_once + 1) * plan.split_blocks * n
@@ -106,5 +106,5 @@ def _joins(plan: SharedKeysPlan) -> Iterator[Case]:
         )  # fmt: skip
     elif plan.partials_at_once > 2:  # two are joined in other cases, too
         _, pieces = plan.neighbours_joined
-        blocks = 3 * pieces - 1  # of a tile; so many CTAs have three blocks each
+        blocks = 3 * pieces - 1  # the blocks of a tile; this number of CTAs have three blocks each
         yield Case("split/joined", 1, 3 * rows, 3, 1, blocks * n, multiprocessors=blocks * ctas)

@@ -1,4 +1,4 @@
-"""How far a kernel may be from the exact result: no further than its precision requires.
+"""The tolerance of a kernel: the distance from the exact result that its precision requires.
 
 The standard is ``rounded_attention``: the same inputs, the same roundings, done in NumPy. Its
 errors against the float64 result are measured for each case, and a kernel may exceed them by a
@@ -66,7 +66,8 @@ ROW_FACTOR = 1.5
 ELEMENT_FACTOR = 2.5
 LSE_FACTOR = 4.0
 LARGE_LOGIT = 512.0
-"""From here on the rounding of a score alone, 2^-24 of it, counts beside that of an output."""
+"""The logit from which on the rounding of a score alone, 2^-24 of it, counts next to that of an
+output."""
 OUTPUT_ROUNDING = 0.5
 """Units of u_o: root mean square of the rounding of a row of outputs, at most."""
 
@@ -96,7 +97,7 @@ def measure(got: AttentionResult, exact: AttentionResult, xp: Any = np) -> Error
 
 
 def _of_distances(distance: Any, exact: AttentionResult, xp: Any) -> tuple[float, float, float]:
-    """Return the errors of an output whose elements are so far from the exact ones."""
+    """Return the errors of an output, from the distances of its elements from the exact ones."""
     # By the largest element, so that squares stay inside float64.
     unit = float(xp.abs(exact.out).max()) if exact.out.size else 0.0
     unit = unit or 1.0
@@ -121,7 +122,7 @@ def bounds(
     descales: Descales | None = None,
     value: Any = None,
 ) -> Errors:
-    """Return what a kernel's errors may be, given those of the same computation in NumPy.
+    """Return the bounds of a kernel's errors, from those of the same computation in NumPy.
 
     Where elements have intervals, the ends of all are allowed: data that count have few different
     weights, whose roundings do not average out.
@@ -183,7 +184,7 @@ def _lse_floor(
 def _through_scores(
     exact: AttentionResult, value: Any, descales: Descales, xp: Any
 ) -> tuple[float, float, float]:
-    """Return what errors of scores may add to those of the output: of all, a row, an element.
+    """Return the effect of scores' errors on the output: on all of it, a row, an element.
 
     Where each score is off by its own error, weights are off by that and by the shift of their
     sum: together by at most twice the shift, of values no longer than the longest. A score function
@@ -212,7 +213,7 @@ def _through_scores(
 
 
 def _share(got: Any, exact: AttentionResult, xp: Any) -> float:
-    """Return the largest share of its interval that an element takes; 0 where there are none."""
+    """Return the largest share of its interval that an element takes; 0 without intervals."""
     if exact.low is None or not exact.out.size:
         return 0.0
     return float(element_shares(got, exact, xp).max())

@@ -1,7 +1,7 @@
-"""What no kernel may depend on: keys that no row sees, and values in blocks beyond its ends.
+"""Memory that no kernel may depend on: keys that no row sees, values in blocks beyond its ends.
 
 Their numbers are NaN in the memory of a case, and entries of a page table for pages of such keys
-are no pages of the cache.
+are outside the cache.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 NO_PAGES = (-1, np.iinfo(np.int32).max, np.iinfo(np.int32).min)
-"""Entries of a page table that are pages of no cache, beside the first one past the cache."""
+"""Entries of a page table outside any cache; the first one past the cache is another."""
 MOST_SCORES = 1 << 22
-"""Of a sequence: for more, keys count as seen from the first to the last one that any row sees."""
+"""The most scores of a sequence: with more, keys count as seen from the first to the last one that
+any row sees."""
 
 
 def keys_between_ends(plan: AttentionPlan, inputs: Inputs, rows: int, keys: int) -> Bools:
-    """Return the keys from the first to the last that the ends of any row allow: as ``seen_keys``.
+    """Return the keys from the first to the last that any row's ends allow, like ``seen_keys``.
 
-    What the mask tests between the ends is left out, as it is by a kernel that walks blocks.
+    The mask's test between the ends is left out, as in a kernel that walks blocks.
     """
     first, end = _ends(plan, rows, keys)
     between = np.zeros((inputs.key.shape[2], keys), np.bool_)
@@ -124,7 +125,7 @@ def without_pages(
 def _sequences(
     plan: AttentionPlan, lengths: Lengths
 ) -> Iterator[tuple[int, tuple[int, slice], int, int]]:
-    """Yield each sequence, where its keys are in the drawn ones, its query rows and its keys."""
+    """Yield each sequence, its keys among the drawn ones, its query rows and its keys."""
     begin = 0
     for number, (rows, keys) in enumerate(lengths):
         if plan.key_source.clipped:

@@ -1,4 +1,4 @@
-"""Verdicts: the results of a case, and what is known about a kernel."""
+"""Verdicts: the results of a case, and the facts about a kernel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class NamedCase(Protocol):
         """The name by which it is chosen."""
 
     def row(self) -> tuple[object, ...]:
-        """Return what COLUMNS name."""
+        """Return the values of COLUMNS."""
 
     def data_items(self) -> dict[str, Any]:
         """Return the case as JSON data."""
@@ -58,7 +58,7 @@ class CaseVerdict:
     """Errors of the same computation in NumPy, with a kernel's roundings."""
     bounds: ErrorSet | None = None
     coverage: Coverage | None = None
-    """What ran of the kernel, where the emulator ran it."""
+    """The coverage of the kernel, if the emulator ran it."""
 
     @property
     def passed(self) -> bool:
@@ -75,7 +75,7 @@ class Reference(Protocol):
 
     @property
     def bounds(self) -> ErrorSet:
-        """What a kernel's errors may be."""
+        """The bounds of a kernel's errors."""
 
     def compare(
         self, memory: Any, after: Mapping[str, Image], xp: Any
@@ -85,7 +85,7 @@ class Reference(Protocol):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known about one kernel."""
+    """The facts about one kernel."""
 
     config: str
     """The config file."""
@@ -106,9 +106,9 @@ class Verdict:
     """0, or that of the error that stopped it."""
     seconds: float = 0.0
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the compiler said: registers, spills, shared memory."""
+    """The compiler's figures: registers, spills, shared memory."""
     exercise: Exercise | None = None
-    """What the cases exercised, where the emulator ran them."""
+    """The coverage by the cases, if the emulator ran them."""
     again: tuple[str, ...] = ()
     """The command that verifies it again; empty for ``fa4gen verify`` of its config."""
 

@@ -1,4 +1,4 @@
-"""What further cases are to reach."""
+"""The goals of further cases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the cases did not reach of a kernel, for choosing further ones."""
+    """The parts of a kernel that the cases did not reach, for choosing further ones."""
 
     rings: bool = False
     """Some did not wrap twice."""

@@ -17,29 +17,31 @@ if TYPE_CHECKING:
     from fa4gen.verify.precision import Precision
 
 LEAST = {"bf16": 2.0**-126, "fp16": 2.0**-24, "fp8_e4m3": 2.0**-9}
-"""What the types of probabilities hold at least: less may become zero."""
+"""The least number above zero of the types of probabilities: a smaller one may become zero."""
 OWN_ERROR = 2.0**-20
-"""Of a weight: of 2^x, of the factor that turns logits into x, and of x where it is large."""
+"""The error of a weight: of 2^x, of the factor that turns logits into x, and of x where it is
+large."""
 DIVISION_ERROR = 2.0**-20
-"""Of the division by the sum, and of its scale."""
+"""The error of the division by the sum, and of its scale."""
 SUM_ERROR = 2.0**-24
-"""For each key: what is cut off or rounded when it is added."""
+"""The error of each key: the bits cut off or rounded in the addition."""
 
 
 @dataclass(frozen=True)
 class WeightedSums:
-    """Sums of some rows before they are divided, and what they are made of, in float64."""
+    """Sums of some rows before their division, and their terms, in float64."""
 
     weights: Any
     """(rows, keys)."""
     scales: Any
-    """Of values, key by key, or None; kernels round weights that are multiplied by them."""
+    """The scales of values, key by key, or None; kernels round weights that are multiplied by
+    them."""
     values: Any
     """(keys, columns)."""
     sums: Any
     """(rows, columns)."""
     total: Any
-    """(rows, 1): what divides; it has the sink's weight, too."""
+    """(rows, 1): the divisor; it has the sink's weight, too."""
     raised: Any = None
     """(keys): those that a kernel weighs by another maximum than the others; None without any."""
 
@@ -47,9 +49,9 @@ class WeightedSums:
 def weight_room(
     weights: Any, errors: Any, precision: Precision, xp: Any, raised: Any = None
 ) -> tuple[Any, Any]:
-    """Return how far each of the weights (rows, keys) may be off after rounding, and before.
+    """Return the largest errors of the weights (rows, keys) after rounding, and before.
 
-    ``errors``: of the scores. What weights are off before rounding is a share of each.
+    ``errors``: those of the scores. The error before rounding is a share of each weight.
     """
     own = xp.expm1(xp.asarray(errors)) + precision.exp2_error + OWN_ERROR
     unit = weights.max(axis=1, keepdims=True)

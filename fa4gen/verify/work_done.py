@@ -47,9 +47,9 @@ class Rescales:
 
 
 def attention_tiles(coverage: Coverage) -> Tiles | None:
-    """Return the tiles that passed through the ring for them; None where no launch had it.
+    """Return the tiles that passed through their ring; None where no launch had it.
 
-    The last message says that there are no more.
+    The last message marks the end.
     """
     use = coverage.use_of("tile_full")
     return None if use is None else Tiles(max(use.least - 1, 0), max(use.most - 1, 0))
@@ -58,9 +58,9 @@ def attention_tiles(coverage: Coverage) -> Tiles | None:
 def gemm_tiles(plan: GemmPlan, coverage: Coverage, k: int) -> Tiles | None:
     """Return the tiles that CTAs worked on; None where no barrier shows it.
 
-    The rings that panels of the output pass through show it, where there are any. Else tiles are
-    passed through a ring, except for the first, and the last message says that there are no more;
-    without that ring each tile has its accumulator, unless ``k``, the depth, is 0.
+    The rings of the output's panels show it, if the kernel has them. Else tiles are passed through
+    a ring, except for the first, and the last message marks the end; without that ring each tile
+    has its accumulator, unless ``k``, the depth, is 0.
     """
     if plan.output_rings:
         panels = plan.panels_per_ring

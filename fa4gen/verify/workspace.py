@@ -26,9 +26,9 @@ NAN_WORD = 0x7FC0_0000
 
 @dataclass(frozen=True)
 class Kept:
-    """A parameter's memory, in words of 4 bytes: those that are zero between launches, and others.
+    """The memory of a parameter, in words of 4 bytes: words zero between launches, and others.
 
-    What the others hold before a launch is never read.
+    The others are never read before a launch writes them.
     """
 
     words: int
@@ -71,7 +71,7 @@ class Workspace:
         return {name: given for name, (_, given) in self._given.items()}
 
     def take_back(self) -> Iterator[str]:
-        """Yield what the launch left otherwise than it has to; it is zero for the next one."""
+        """Yield the words that the launch left wrong; the memory is zero for the next launch."""
         for name, (kept, given) in self._given.items():
             zeros = given.reshape(-1, kept.row)[:, kept.first_zero :]
             places = np.argwhere(zeros)

@@ -22,7 +22,7 @@ OUT_AXES = ("batch", "row", "head", "column")
 def wrong_numbers(
     got: AttentionResult, exact: AttentionResult, errors: Errors, bounds: Errors, xp: Any
 ) -> Iterator[Failure]:
-    """Yield what is wrong with a kernel's results: errors above their bounds, and where."""
+    """Yield the errors in a kernel's results that are above their bounds, with their places."""
     above = [name for name, error in errors if not error <= getattr(bounds, name)]
     if "share" in above:
         yield Failure("numbers", _outside(got.out, exact, xp))

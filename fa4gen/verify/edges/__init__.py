@@ -1,1 +1,1 @@
-"""The edges of a plan, and the cases that reach them: solved for, not drawn."""
+"""The edges of a plan, and the cases that reach them: solved for, not random."""

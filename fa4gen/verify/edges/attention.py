@@ -80,6 +80,6 @@ def _candidate(plan: AttentionPlan, rows: int, keys: int) -> Candidate[Case]:
 
 
 def _cost(plan: AttentionPlan, case: Case) -> int:
-    """Return blocks of keys, and what each launch takes besides."""
+    """Return the cost in blocks of keys, with that of each launch."""
     blocks = score_tiles(plan, case)
     return 2 + blocks["full"] + blocks["partial"]

@@ -22,7 +22,7 @@ class Edge:
 
     name: str
     why: str
-    """What a kernel may do wrong there."""
+    """The error that a kernel may make there."""
     impossible: str = ""
     """Why no problem reaches it, or none that the emulator can afford; "" where one does."""
 

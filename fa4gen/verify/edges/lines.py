@@ -1,4 +1,4 @@
-"""The line of a problem whose CTAs share keys, and how a kernel divides it: see ``line.cuh.j2``."""
+"""The line of a problem whose CTAs share keys, and its division in a kernel (``line.cuh.j2``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.cases import Case
 
 MOST_IDLE: Final = 16
-"""Where a kernel has as many shares for each tile: one of so many CTAs may be idle for it."""
+"""The number of CTAs, for a kernel with this many shares of each tile, of which one may be idle."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class KernelLine:
 
     @cached_property
     def pieces(self) -> tuple[int, ...]:
-        """How many shares each tile is in."""
+        """The number of shares of each tile."""
         found, at = [], 0
         for places in self.tiles:
             found.append(1 + sum(at < begin < at + places for begin in self.begins))
@@ -82,7 +82,7 @@ def units_of(plan: SharedKeysPlan, rows: int, keys: int) -> int:
 
 
 def sharing(plan: SharedKeysPlan, rows: int, pieces: int) -> int:
-    """Return how many threads join a quad of a tile of so many packed rows and pieces."""
+    """Return the number of threads that join a quad of a tile with these packed rows and pieces."""
     quads = rows * plan.value_depth // 4
     items = ceil_div(quads, plan.ctas_per_tile * (1 if plan.split_blocks else pieces))
     return threads_of_quad(items, 1 << plan.log_consumer_threads, pieces)

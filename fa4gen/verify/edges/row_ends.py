@@ -1,4 +1,4 @@
-"""Where what rows see begins and ends, by blocks of keys: for tiles of query rows.
+"""The ends of the keys that rows see, relative to blocks of keys: for tiles of query rows.
 
 A tile loads the blocks from the first key of its first row to the last key of its last row, and
 masks those that some of its rows do not see as a whole. Whether the ends are rounded right shows
@@ -30,7 +30,8 @@ CLIPS: Final = {
     "begin": {-1: "below key 0", 0: "at key 0", 1: "one past key 0"},
 }
 MANY_BLOCKS: Final = 16
-"""Of a window: the place of a tile and the relation to a block are then edges of their own."""
+"""The blocks of a window from which on the place of a tile and the relation to a block are edges of
+their own."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def quantities(
 def reached(
     plan: AttentionPlan, rows: int, keys: int, heads: int, multiprocessors: int
 ) -> Iterator[str]:
-    """Yield the names of the edges that a sequence of so many queries and keys reaches."""
+    """Yield the names of the edges that a sequence of these queries and keys reaches."""
     if not rows or not keys:
         return
     tiles = tiles_of(plan, rows, keys, heads, multiprocessors)
@@ -143,7 +144,7 @@ KEYS_END: Final = {0: "where the keys end", 1: "one past the keys'"}
 def end_names(plan: AttentionPlan, name: str, place: str, words: str) -> tuple[str, ...]:
     """Return the names of the edges of an end in a place: one, or two where both would cost much.
 
-    A tile whose rows see many blocks is expensive, and three of them are more so.
+    A tile whose rows see many blocks is expensive, and three of them more.
     """
     span = plan.mask.span
     if name == "begin" and (span is None or span > MANY_BLOCKS * plan.BN):

@@ -1,6 +1,6 @@
-"""Which ends of rows are edges of a plan, which of them no problem has, and problems that have one.
+"""The edges among row ends of a plan, those without a problem, and problems for the others.
 
-An end is a function of a row's position, which is its number plus what keys outnumber queries by.
+An end is a function of a row's position, which is its number plus the excess of keys over queries.
 So both are found by evaluating the mask on many positions at once.
 """
 
@@ -41,7 +41,7 @@ WHY: Final = {
 
 
 def row_edges(plan: AttentionPlan) -> Iterator[Edge]:
-    """Yield the edges of what rows see; once by name."""
+    """Yield the edges of the keys that rows see; once by name."""
     for words in RELATIONS.values():
         yield Edge(f"keys end {words}", "keys past the end count, or the last ones do not")
     positions, values = _values(plan)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 IDLE: Final = "more CTAs than shares"
 JOINED: Final = "pieces of which several threads join some each"
 SHARED: Final = 4
-"""Of these threads: fewer are seen by cases with few pieces."""
+"""The number of these threads: cases with few pieces have fewer."""
 
 SHARES: Final = {
     "a tile of one piece": "what needs no combining is combined, or not written",
@@ -64,7 +64,7 @@ def share_edges(plan: SharedKeysPlan) -> Iterator[Edge]:
 
 
 def _never_idle(plan: SharedKeysPlan) -> str:
-    """Return why each CTA has a share; "" where there are problems in which one has none."""
+    """Return the reason why each CTA has a share; "" if one may have none."""
     by_blocks = plan.split_blocks or plan.unit_keys == plan.BN
     differ = plan.key_lengths or plan.values_in_keys or plan.mask.has_left_end
     if by_blocks and not differ and plan.launch.cluster == plan.ctas_per_tile:

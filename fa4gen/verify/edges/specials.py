@@ -23,7 +23,7 @@ MOST_UNSEEN: Final = 600
 FIRST_BUCKET: Final = 7
 """Blocks of keys of the sequences in the first of the eight buckets of a lane that lists tiles."""
 WILD_HEADS: Final = 6
-"""As many as ``inputs`` has wild numbers."""
+"""The number of heads: that of wild numbers in ``inputs``."""
 
 
 def specials(plan: AttentionPlan) -> Iterator[Special[AttentionPlan, Case]]:
@@ -165,7 +165,7 @@ def _grows(plan: AttentionPlan, case: Case) -> bool:
 
 
 def _raised(plan: AttentionPlan) -> Case:
-    """Return a case whose last keys to be walked are raised above the others by no power of two.
+    """Return a case whose last walked keys are raised above the others by no power of two.
 
     CTAs that share keys walk them from the first to the last: the last one is raised, alone in its
     unit, in a part that had a unit before, in the second piece of a tile. Others walk blocks from

@@ -1,4 +1,4 @@
-"""How far an activation may amplify an error: evaluated around the point."""
+"""The amplification of an error by an activation: evaluated around the point."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROBES = 8
 LIBRARY_FACTOR = 8.0
 """CUDA's functions may be off by a unit or two where NumPy's are off by half a unit."""
 LEAST_ERROR = 2.0**-22
-"""Of the result: two units of float32, where NumPy happens to make no error."""
+"""The least error of the result: two units of float32, where NumPy happens to make none."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class ActivationError:
     def apply(self, x: Any, error: Any, xp: Any) -> tuple[Any, Any, Any]:
         """Return f(x), and the interval of the kernel's result for ``x`` +- ``error``.
 
-        The expression is evaluated at both ends and in the middle; what float32 adds is measured
-        on the expression itself, since it depends on how it is written: 1 - exp(-x) cancels for
-        small x, x * x does not.
+        The expression is evaluated at both ends and in the middle; the error of float32 is measured
+        on the expression itself, since it depends on its form: 1 - exp(-x) cancels for small x, x *
+        x does not.
         """
         if self.expression is None:
             return x, x - error, x + error

@@ -43,7 +43,8 @@ class GemmCase:
     nan_in_c: bool = False
     """C is NaN throughout; for beta of 0."""
     multiprocessors: int | None = None
-    """Of the chip that the launcher assumes where the case is emulated; None: the backend's."""
+    """The multiprocessors of the chip that the launcher assumes for an emulated case; None: the
+    backend's."""
     group: int | None = None
     """Row tiles worked on together where the case is emulated; None: the launcher's choice."""
 
@@ -53,7 +54,7 @@ class GemmCase:
         return ", ".join((text, *self._specials()))
 
     def row(self) -> tuple[object, ...]:
-        """Return what COLUMNS name."""
+        """Return the values of COLUMNS."""
         batch = "-" if self.batch is None else self.batch
         data = kind_meaning(self.data)
         return self.name, batch, self.m, self.n, self.k, data, ", ".join(self._specials())
@@ -134,7 +135,7 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
 
 
 def large_cases() -> tuple[GemmCase, ...]:
-    """Return large matrices, whose reference is computed on the GPU."""
+    """Return large matrices, with a reference computed on the GPU."""
     return unique(
         [
             GemmCase("large/2k", 2048, 2048, 2048),

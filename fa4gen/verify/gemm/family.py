@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GemmFamily:
-    """What verify does with matrix products; see ``family``."""
+    """The verify family of matrix products; see ``family``."""
 
     plan: AnyGemmPlan
 
@@ -56,7 +56,7 @@ class GemmFamily:
         return (*cases, *edge_cases(self.plan, cases))
 
     def further_cases(self, wanted: Wanted) -> tuple[GemmCase, ...]:
-        """Return further cases for what the emulator's did not reach."""
+        """Return further cases for code that the emulator's did not reach."""
         return gemm_further(self.plan, wanted)
 
     def tiles(self, case: GemmCase, coverage: Coverage) -> Tiles | None:
@@ -87,11 +87,11 @@ class GemmFamily:
         return {}
 
     def large_cases(self) -> tuple[GemmCase, ...]:
-        """Return the cases whose reference is computed on the GPU."""
+        """Return the cases with a reference computed on the GPU."""
         return large_cases()
 
     def steady_work(self, ctas: int, blocks: int) -> SteadyWork:
-        """Return six tiles of the output for each CTA; what repeats is a tile."""
+        """Return six tiles of the output for each CTA; one tile is the repeated work."""
         plan, tiles = self.plan, 6
         case = GemmCase("timeline", ctas * plan.BM, tiles * plan.BN, blocks * plan.BK)
         words = f"{tiles} tiles of the output, {blocks} blocks along k each"

@@ -22,7 +22,7 @@ COUNTED = 48
 """Products of each sum that are not zero, about, of data that count: sums then have more bits than
 bf16, and a single product is not far below a unit of theirs."""
 COUNTED_SIZE = 40.0
-"""Of such a product, about."""
+"""The approximate size of such a product."""
 
 
 @dataclass

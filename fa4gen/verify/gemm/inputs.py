@@ -1,4 +1,4 @@
-"""The numbers that a matrix product is run on: drawn from a seed, rounded to its element types.
+"""The inputs of a matrix product: drawn from a seed, rounded to its element types.
 
 Every kind of data has a name (``KINDS``); a kind is chosen to strain one part of the kernel.
 """

@@ -1,4 +1,4 @@
-"""The memory of a matrix product's case (see ``buffers``): majors, padding, what shares a buffer.
+"""The memory of a matrix product's case (see ``buffers``): majors, padding, shared buffers.
 
 Rows (columns, for an A or B whose other extent is contiguous) begin at multiples of 16 bytes, as
 the launcher requires; where that leaves space after a row, or the case has more of it, the space is

@@ -33,7 +33,7 @@ FLOAT32_ROUNDOFF = 2.0**-24
 
 @dataclass(frozen=True)
 class GemmProblem:
-    """What a kernel computes and rounds, except for its tensors' values."""
+    """The computation and the roundings of a kernel, except for its tensors' values."""
 
     out_dtype: str
     residual: Residual
@@ -42,7 +42,7 @@ class GemmProblem:
 
     @classmethod
     def of(cls, plan: GemmPlan) -> GemmProblem:
-        """Return what the kernel of ``plan`` does."""
+        """Return the problem of the kernel of ``plan``."""
         expression = None if plan.activation is None else parse_activation(plan.activation)
         return cls(plan.out_dtype, plan.c, expression, Accumulation.of(plan))
 
@@ -68,10 +68,11 @@ def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResul
 def _before_activation(
     problem: GemmProblem, inputs: GemmInputs, a: Any, b: Any, c: Any, xp: Any
 ) -> tuple[Any, Any]:
-    """Return alpha * A . B + beta * C in float64, and how far float32 may be from it.
+    """Return alpha * A . B + beta * C in float64, and the largest distance of float32 from it.
 
     Each of the two products, and their sum, is rounded to float32 once where it is not exact: a
-    factor that is a power of two, or a zero beside it, makes no error; nor does what float32 holds.
+    factor that is a power of two, or a zero as the other, makes no error; nor does a result that
+    float32 holds.
     """
     total, error = sum_products(problem.accumulation, a, b, xp)
     scaled = inputs.alpha * total

@@ -17,6 +17,6 @@ class GemmResult:
     high: Any
     """The most."""
     slack: Any
-    """How far the result may be off before it is rounded."""
+    """The allowed error of the result before it is rounded."""
     own: Any
-    """The same computation in float32 NumPy, rounded to the output's type."""
+    """The result of float32 NumPy, rounded to the output's type."""

@@ -1,4 +1,4 @@
-"""How far a matrix product may be from the exact one: by what its own precision cannot avoid.
+"""The tolerance of a matrix product: the errors that its own precision cannot avoid.
 
 Every element has an interval of its own, and a kernel has to stay inside it. It is made of
 
@@ -51,7 +51,7 @@ ROUNDOFF = {**UNIT_ROUNDOFF, "fp32": 2.0**-24}
 FLOAT32_CUT = 2.0**-23
 ALIGNMENT_BITS = 25
 WGMMA_FP8_ALIGNMENT_BITS = 13
-"""Of 8-bit floats with sums in registers: the sum so far keeps no more bits than that, either."""
+"""The alignment bits of 8-bit floats with sums in registers: the sum so far has no more, either."""
 MANTISSA_BITS = 24
 DEVIATIONS = 4.0
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
@@ -59,14 +59,14 @@ LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class Accumulation:
-    """How the tensor cores add."""
+    """The rounding of additions in the tensor cores."""
 
     products_per_step: int
     alignment_bits: int
 
     @classmethod
     def of(cls, plan: GemmPlan) -> Accumulation:
-        """Return what the kernel of ``plan`` adds with."""
+        """Return the accumulation of the kernel of ``plan``."""
         coarse = plan.dtype == "fp8_e4m3" and not plan.has_tensor_memory
         return cls(plan.mma_k, WGMMA_FP8_ALIGNMENT_BITS if coarse else ALIGNMENT_BITS)
 
@@ -130,7 +130,7 @@ def measure(got: Any, result: GemmResult, out_dtype: str, xp: Any = np) -> GemmE
 
 @np.errstate(over="ignore", invalid="ignore")
 def bounds(result: GemmResult, out_dtype: str, xp: Any = np) -> GemmErrors:
-    """Return what a kernel's errors may be."""
+    """Return the bounds of a kernel's errors."""
     if not result.exact.size:
         return GemmErrors(0.0, 1.0, 1.0)
     exact = _finite(result.exact, xp)
