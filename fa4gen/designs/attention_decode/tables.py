@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -35,9 +34,7 @@ def decode_roles(values: Values) -> tuple[Role, Role]:
 
 def decode_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     """Return the maps of K and V: a unit, or of clipped rows a panel of what is in one place."""
-    rows = values.unit_keys
-    if values.config.page_size is not None:
-        rows = math.gcd(rows, values.config.page_size)
+    rows = values.config.rows_of_box(values.unit_keys)
     boxes: dict[Tensor, tuple[int, int]] = {
         "key": (rows, values.num_panels),
         "value": (rows, values.num_panels),

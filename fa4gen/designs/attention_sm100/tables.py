@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.values import TILE_ROWS
@@ -52,7 +51,7 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     clipped = clipped_tensors(config)
 
     def keys(rows: int) -> int:
-        return rows if config.page_size is None else math.gcd(rows, config.page_size)
+        return config.rows_of_box(rows)
 
     def of(tensor: Tensor, columns: int, rows: int, panels: int, size: int) -> TensorMapPlan:
         if tensor in clipped:

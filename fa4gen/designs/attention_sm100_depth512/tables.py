@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100_depth512.values import BLOCK_KEYS, CTA_ROWS, DEPTH, PART
@@ -39,7 +38,7 @@ def attention_roles(values: Values) -> tuple[Role, ...]:
 def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     """Return the maps: a box is what one TMA copy brings: a part of Q, of K, of V, half of O."""
     config, panels = values.config, PART // values.panel_columns
-    rows = PART if config.page_size is None else math.gcd(PART, config.page_size)
+    rows = config.rows_of_box(PART)
     inputs: dict[Tensor, tuple[int, int]] = {
         "query": (CTA_ROWS, panels),
         "key": (rows, panels),

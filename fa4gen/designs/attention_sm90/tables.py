@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
@@ -49,8 +48,7 @@ def attention_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     """
     panels = values.num_panels
     block_rows = values.BN // 2 if values.is_pair else values.BN
-    if values.config.page_size is not None:
-        block_rows = math.gcd(block_rows, values.config.page_size)
+    block_rows = values.config.rows_of_box(block_rows)
     boxes: dict[Tensor, tuple[int, int]] = {
         "query": (WARPGROUP_ROWS, panels),
         "key": (block_rows, 1 if values.is_pair else panels),

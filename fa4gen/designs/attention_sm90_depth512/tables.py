@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90_depth512.values import (
@@ -52,7 +51,7 @@ def pair_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     clipped = clipped_tensors(values.config)
     boxes: dict[Tensor, tuple[int, int]] = {
         "query": (TILE_ROWS, 1),
-        "key": (math.gcd(OWN_KEYS, values.config.page_size or OWN_KEYS), 1),
+        "key": (values.config.rows_of_box(OWN_KEYS), 1),
         "value": (CHUNK_KEYS, OWN_COLUMNS // PANEL_COLUMNS),
     }
     maps = operand_maps(boxes, PANEL_COLUMNS, values.element_bytes, clipped)

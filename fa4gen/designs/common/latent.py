@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +19,7 @@ VALUE_PARAMETERS: Final = ("value_map", "value_page_rows")
 
 def latent_tensor_maps(config: PackedKeys, rows: int) -> tuple[TensorMapPlan, ...]:
     """Return the map of K, which has V: a panel of so many rows, of those in one place."""
-    if config.page_size is not None:
-        rows = math.gcd(rows, config.page_size)
+    rows = config.rows_of_box(rows)
     element_bytes = ELEMENT_BYTES[config.dtype]
     maps = operand_maps(
         {"key": (rows, 1)}, PANEL_BYTES // element_bytes, element_bytes, clipped_tensors(config)
