@@ -9,6 +9,7 @@ import shutil
 import sys
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -239,7 +240,10 @@ def test_an_example_runs(text, gpu) -> None:
     assert names["out"].shape == names[same_shape].shape
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+LINKED = [*DOCUMENTS, *sorted(ROOT.glob("examples/*/README.md"))]
+
+
+@pytest.mark.parametrize("path", LINKED, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_links_lead_somewhere(path) -> None:
     text = path.read_text(encoding="utf-8")
     links = ["".join(groups) for groups in LINK.findall(text)]
@@ -254,7 +258,7 @@ def headings(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", LINKED, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_anchors_are_headings(path) -> None:
     links = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", path.read_text(encoding="utf-8"))
     missing = [
@@ -264,6 +268,22 @@ def test_anchors_are_headings(path) -> None:
         and anchor not in headings(path.parent / file if file else path)
     ]
     assert missing == []
+
+
+def test_links_of_parts_are_relative_to_their_page() -> None:
+    part = '[a](../b.c#d) <img src="pictures/e.svg"> [f](https://g.org/h) [i](#j)'
+    assert update.moved(part, "README.md") == part
+    assert update.moved(part, "docs/measurements/page.md") == (
+        '[a](../../b.c#d) <img src="../pictures/e.svg"> [f](https://g.org/h) [i](#j)'
+    )
+
+
+def test_the_site_has_no_links_to_files_that_it_lacks() -> None:
+    site_links: Any = importlib.import_module("site_links")
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="guide/page.md"))
+    text = "[a](../reference/b.md#c) [d](../../README.md) [e](https://f.org) [g](h.md)"
+    shown = site_links.on_page_markdown(text, page=page)
+    assert shown == "[a](../reference/b.md#c) d [e](https://f.org) [g](h.md)"
 
 
 def test_every_page_is_in_the_index_and_in_the_site() -> None:
