@@ -107,13 +107,25 @@ static_assert(kEpi0ReadyArrivals == 1 && kEpi0WrittenArrivals == 4,
               "One thread gives out a slot, and each warp of the consumer arrives.");
 
 using InputPipeline = ProducerConsumerPipeline<kNumStages>;
-using OutputPipeline = EpiLoadPipeline<kNumEpiStages>;
 
 __device__ __forceinline__ InputPipeline input_pipeline(uint32 base) { return {base + kInputFull}; }
 
-// Of one consumer: its barriers follow each other in the table. What the struct calls full is the
-// row epi_ready: the consumer may write the output to the slot. What it calls empty is the row
-// epi_written: the transfer warp may store the slot, which then is free.
+// The slots of one consumer's output, in turn the consumer's and the transfer warp's. The struct
+// within calls a slot full that is the consumer's, and empty one that is the transfer warp's.
+struct OutputPipeline {
+  EpiLoadPipeline<kNumEpiStages> slots;
+
+  // Consumer: the next slot once it is ready: free, with C in it.
+  __device__ __forceinline__ ExplicitConsumeContext<kNumEpiStages> take_ready() {
+    return slots.consume_explicit();
+  }
+  // Transfer warp: the next slot once it is written; at first all are as good as written.
+  __device__ __forceinline__ ProduceContext<kNumEpiStages> take_written() {
+    return slots.produce();
+  }
+};
+
+// The barriers of one consumer follow each other in the table.
 __device__ __forceinline__ OutputPipeline output_pipeline(uint32 base, int32 consumer) {
   return {base + kEpi0Ready + 8 * 2 * kNumEpiStages * consumer};
 }
@@ -243,7 +255,7 @@ __device__ __forceinline__ void run_transfer(uint32 base, const Problem& problem
   for (int32 uses = 0; done.index < problem.num_tiles; ++uses) {
     // epi_written: every warp of the consumer has written its part of the panel; at first the slots
     // are free.
-    const auto stage = output.produce();
+    const auto stage = output.take_written();
     const uint32 slot = panel_address(base, consumer, stage.index());
     if (uses >= kNumEpiStages) {
       const Tile tile = tile_at(problem, done.index);
@@ -373,7 +385,7 @@ struct Consumer {
 #pragma unroll
       for (int32 panel = 0; panel < kPanels; ++panel) {
         // epi_ready: the residual is in the slot.
-        const auto stage = output.consume_explicit();
+        const auto stage = output.take_ready();
         const uint32 slot = panel_address(base, consumer, stage.index());
 #pragma unroll
         for (int32 group = 0; group < kOutPanelColumns / 16; ++group) {
