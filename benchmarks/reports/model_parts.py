@@ -22,7 +22,7 @@ WORDS = {
     "no residual": "no residual",
     "residual": "residual",
     "earlier runs": "earlier runs",
-    "drawn": "drawn shapes, five runs: swapped operands, turns, clusters of four",
+    "drawn": "random shapes, five runs: swapped operands, turns, clusters of four",
     "fp8": "fp8, 11 products",
 }
 
@@ -42,7 +42,7 @@ def agreement_table(root: Path) -> str:
     for path, words in (
         (fit.TUNED, "42 products of layers that were tuned, not in the fit"),
         (fit.TUNED_RESIDUAL, "the same with a residual, not in the fit"),
-        (fit.UNSEEN, "17 products, 12 of them drawn and measured after the fit"),
+        (fit.UNSEEN, "17 products, 12 of them random, measured after the fit"),
     ):
         rows.append(_row(fit, words, fit.read_tuned(path)))
     return table(HEADER, rows)

@@ -22,7 +22,7 @@ LAYERS = {(6144, 4096), (28672, 4096), (4096, 14336), (4608, 3584), (37888, 3584
 """n and k of layers of Llama 3 8B and Qwen 2.5 7B."""
 FLOORS = ("read floor", "read floor, 264 CTAs")
 NAMED = 9
-"""Shapes at the front of the file that are no layers and were not drawn."""
+"""Shapes at the front of the file that are neither layers nor random."""
 WORST = 14
 """Shapes of the table of single ones."""
 
@@ -72,7 +72,7 @@ def set_table(root: Path) -> str:
     odd = sum(shape.k // 8 % 2 for shape in drawn)
     rows = []
     for words, members in (
-        (f"{len(drawn)} drawn shapes, {odd} of them with odd rows", drawn),
+        (f"{len(drawn)} random shapes, {odd} of them with odd rows", drawn),
         ("4104, 4096 and 2048 cubed, 1000 x 3000 x 5000 and others below", named),
         ("six layers, m of 128 to 4096", layers),
         ("seven layers, m of 1 to 64, and 48 x 5120 x 5120", few),

@@ -104,7 +104,7 @@ def tile_heads_table(root: Path) -> str:
 
 
 def random_products_over_time_table(root: Path) -> str:
-    """Return the drawn products with the candidates of today, beside what they had before."""
+    """Return the random products with today's candidates, and their ratios in earlier runs."""
     earlier = [
         {record["problem"]: _ratio(record) for record in _read(root / file)}
         for file in (RANDOM_PRODUCTS, RANDOM_PRODUCTS_SWAPPED, RANDOM_PRODUCTS_OUTPUT_RING)
@@ -126,7 +126,7 @@ def random_products_over_time_table(root: Path) -> str:
 
 
 def more_random_products_table(root: Path) -> str:
-    """Return the products furthest behind of those that were drawn later, and last."""
+    """Return the products furthest behind of the two later sets."""
     drawn = ("drawn later", "drawn last")
     later = [record for record in _read(root / RANDOM_PRODUCTS_CLUSTERS) if record["set"] in drawn]
     rows = [
@@ -135,12 +135,12 @@ def more_random_products_table(root: Path) -> str:
             f"{_best_peer(record):.1f}",
             f"{_us(record):.1f}",
             f"{_ratio(record):.2f}",
-            record["set"].removeprefix("drawn "),
+            "second" if record["set"] == "drawn later" else "third",
             _kernel_cell(record),
         )
         for record in sorted(later, key=_ratio)[:WORST_LATER]
     ]
-    return table(("m x n x k", "`mm`, us", "ours", "ratio", "drawn", "kernel"), rows)
+    return table(("m x n x k", "`mm`, us", "ours", "ratio", "set", "kernel"), rows)
 
 
 def shared_operands_table(root: Path) -> str:
