@@ -88,8 +88,8 @@ def line_for(key: str, value: Any, kernel: object) -> str | None:
 
     A sentence where no key is needed.
     """
-    if key in REMOVED:
-        return REMOVED[key]
+    if removed := line_instead_of(key, value, kernel):
+        return removed
     if key in WITH_THE_CALL:
         return FROM_THE_CALL
     if key in ("causal", "is_causal"):
@@ -102,6 +102,14 @@ def line_for(key: str, value: Any, kernel: object) -> str | None:
     word = line.partition(":")[0]
     meant = value_for(word, value)
     return f"Write {line.format(value=_shown(value if meant is None else meant))}."
+
+
+def line_instead_of(key: str, value: Any, kernel: object) -> str | None:
+    """Return what to do about a key of an earlier version; None for any other."""
+    if (kernel, key) == ("attention", "num_consumer_warpgroups"):
+        rows = f"{64 * value}" if isinstance(value, int) else "64 for each of them"
+        return f"Write BM: {rows}."
+    return REMOVED.get(key)
 
 
 def key_for(key: str, kernel: object) -> str | None:

@@ -44,7 +44,6 @@ class AttentionFamily:
             "tile_heads",
             "packed_rows",
             "split_keys",
-            "num_consumer_warpgroups",
             "num_kv_stages",
             "num_qk_stages",
             "num_pv_stages",

@@ -156,7 +156,7 @@ def test_explain_wraps_to_the_width(columns: str) -> None:
 
 
 def test_explain_breaks_no_name_and_in_a_pipe_no_row() -> None:
-    assert any(line.split()[-1:] == ["num_consumer_warpgroups"] for line in explained("40"))
+    assert any(line.split()[-1:] == ["tiles_per_head"] for line in explained("40"))
     (row,) = [line for line in explained("") if line.startswith("epilogue")]
     assert row.endswith("16-byte stores from registers need no staging")
 

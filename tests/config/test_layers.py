@@ -72,7 +72,7 @@ def test_a_value_replaces_the_bases_whole_value() -> None:
         (BASE + "dept: 1\n", "depth: 64", "shared/base.yaml:7:1", "unknown key dept"),
         (BASE + "lse: &a 1\nlse: *a\n", "lse: true", "shared/base.yaml:8:1", "given twice"),
         (BASE.replace("depth: 128\n", ""), "lse: true", "own.yaml:1:1", "depth is missing"),
-        (BASE + "BM: 64\n", "num_consumer_warpgroups: 3", "shared/base.yaml:7:5", "BM is 64, but"),
+        (BASE + "page_size: 64\n", "lse: true", "shared/base.yaml:7:12", "is for keys: paged"),
         (BASE + "a\n", "depth: 64", "shared/base.yaml:8:1", "not YAML"),
         ("- a\n", "depth: 64", "own.yaml:1:10", "shared/base.yaml is not a config"),
         ("extends: x\n", "depth: 64", "own.yaml:1:10", "extends another config itself"),
@@ -144,11 +144,11 @@ def test_settings_are_read_as_yaml_and_come_before_file_and_base() -> None:
         ("dept=64", "unknown key dept", "Did you mean depth, which is also given?"),
         ("registers.producr=24", "unknown key producr in registers", "Did you mean producer?"),
         ("stage_stride_cols=64", "unknown key stage_stride_cols", ""),
-        ("BM=192", "BM is 192, but num_consumer_warpgroups: 2", ""),
+        ("page_size=64", "page_size: 64 is for keys: paged, but keys are dense", ""),
     ],
 )
 def test_errors_name_the_option(setting: str, message: str, remedy: str) -> None:
-    text = "extends: shared/base.yaml\nnum_consumer_warpgroups: 2\n"
+    text = "extends: shared/base.yaml\nlse: false\n"
     problems = refused(text, setting)
     assert set(places(problems)) == {f"--set {setting} (own.yaml)"}
     assert {(problem.file, problem.line) for problem in problems} == {("own.yaml", 0)}

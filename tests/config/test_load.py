@@ -130,10 +130,10 @@ def test_a_matrix_product_for_blackwell(here: Path) -> None:
 
 
 def test_a_rule_between_keys_is_placed_at_one_of_them(refuse: Refuse) -> None:
-    [problem] = refuse(VALID + "BM: 128\nnum_consumer_warpgroups: 3\n")
+    [problem] = refuse(VALID + "page_size: 64\n")
 
-    assert (problem.line, problem.column, problem.key) == (5, 5, "BM")
-    assert "64 * 3 = 192" in problem.message
+    assert (problem.line, problem.column, problem.key) == (5, 12, "page_size")
+    assert "is for keys: paged" in problem.message
 
 
 def test_a_file_name_that_is_no_kernel_name(refuse: Refuse) -> None:

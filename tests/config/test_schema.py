@@ -62,7 +62,6 @@ def test_all_but_five_keys_have_defaults() -> None:
         ("BN", 0),
         ("BN", 272),
         ("BN", "automatic"),
-        ("num_consumer_warpgroups", 4),
         ("num_kv_stages", 0),
         ("num_kv_stages", 17),
         ("num_pv_chunks_in_flight", -1),
@@ -161,16 +160,6 @@ def test_values_as_deep_as_512_need_keys_as_deep() -> None:
     with pytest.raises(ModelError) as caught:
         config_with(depth=256, value_depth=512)
     assert [fault.path for fault in caught.value.faults] == [("value_depth",)]
-
-
-def test_tile_rows_and_warpgroups_must_agree() -> None:
-    assert config_with(BM=128, num_consumer_warpgroups=2).BM == 128
-    with pytest.raises(ModelError) as caught:
-        config_with(BM=128, num_consumer_warpgroups=3)
-    assert caught.value.faults[0].message == (
-        "BM is 128, but num_consumer_warpgroups: 3 makes 64 * 3 = 192 rows; "
-        "drop one of the two keys"
-    )
 
 
 @pytest.mark.parametrize(

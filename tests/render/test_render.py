@@ -105,7 +105,7 @@ KEYS = {
     "lse": [True, False],
     "softcap": [None, 30.0],
     "cta_group": [1, 2],
-    "num_consumer_warpgroups": ["auto", 1, 2, 3],
+    "BM": ["auto", 64, 128, 192],
     "overlap": [True, False],
     "ping_pong": ["auto", True, False],
     "overlap_epilogue": ["auto", True, False],

@@ -129,7 +129,7 @@ def test_a_tree_of_more_tokens_than_a_number_has_bits_is_refused(keys) -> None:
 
 
 LISTED = plan_of(score=None, parameters={"document": CONFIG["parameters"]["document"]},
-                 blocks="listed", num_consumer_warpgroups=2)  # fmt: skip
+                 blocks="listed", BM=128)  # fmt: skip
 RANGES = array((2, 1, 1, 6, 2), 8, "int32", 4)
 ENTRIES = array((3,), 9, "int32", 4)
 ROW_KEYS = array((2, 1, 100, 2), 10, "int32", 4)

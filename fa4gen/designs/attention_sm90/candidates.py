@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.tuning import tuning_of
-from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, LARGER_LOADERS, MIN_BLOCK
+from fa4gen.designs.attention_sm90.values import (
+    CHUNK_KEYS,
+    LARGER_LOADERS,
+    MIN_BLOCK,
+    WARPGROUP_ROWS,
+)
 from fa4gen.designs.common.roles import split_keys
 
 if TYPE_CHECKING:
@@ -14,7 +19,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
     from fa4gen.designs.common.candidates import Changes
 
-KEYS = ("BN", "num_consumer_warpgroups", "num_pv_chunks_in_flight", "overlap_epilogue", "registers")
+KEYS = ("BN", "BM", "num_pv_chunks_in_flight", "overlap_epilogue", "registers")
 FEWER_WARPGROUPS = 2
 FEW_KEYS = (64, 32, 16)
 """Of a block of fewer warpgroups: tried where nothing of the measured number compiles clean."""
@@ -35,7 +40,7 @@ def candidates(config: HopperAttentionConfig) -> Iterator[Changes]:
     if tuning.narrows_first:
         yield {"BN": MIN_BLOCK, **least}
     for block in (tuning.BN, *FEW_KEYS):
-        fewer: Changes = {"num_consumer_warpgroups": FEWER_WARPGROUPS, "BN": block}
+        fewer: Changes = {"BM": WARPGROUP_ROWS * FEWER_WARPGROUPS, "BN": block}
         yield {**fewer, **_least(FEWER_WARPGROUPS)}
 
 

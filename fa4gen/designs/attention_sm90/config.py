@@ -9,7 +9,7 @@ from fa4gen.designs.common.attention_config import (
     HopperPrefillKeys,
     ListedKeys,
 )
-from fa4gen.strict import Auto, Field, rule
+from fa4gen.strict import Auto, Field
 
 
 class HopperAttentionConfig(ListedKeys, HopperPrefillKeys):
@@ -28,8 +28,6 @@ class HopperAttentionConfig(ListedKeys, HopperPrefillKeys):
     """Query rows of a tile: 64 for each consumer warpgroup."""
     BN: Annotated[int, Field(ge=16, le=256, multiple_of=16)] | Auto = "auto"
     """Keys of a K/V block."""
-    num_consumer_warpgroups: Annotated[int, Field(ge=1, le=3)] | Auto = "auto"
-    """Warpgroups that compute, each on 64 query rows."""
     tile_heads: Literal[1, 2, 4, 8] = 1
     """Query heads of a key head whose rows share a tile: for few rows, fewer of them left empty."""
     num_kv_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
@@ -49,14 +47,3 @@ class HopperAttentionConfig(ListedKeys, HopperPrefillKeys):
     def resolved_value_depth(self) -> int:
         """Columns of value and output."""
         return self.depth if self.value_depth == "auto" else self.value_depth
-
-    @rule
-    def _tile_matches_warpgroups(self) -> None:
-        if isinstance(self.BM, int) and isinstance(self.num_consumer_warpgroups, int):
-            rows = 64 * self.num_consumer_warpgroups
-            if rows != self.BM:
-                raise ValueError(
-                    f"BM is {self.BM}, but num_consumer_warpgroups: "
-                    f"{self.num_consumer_warpgroups} makes 64 * {self.num_consumer_warpgroups} = "
-                    f"{rows} rows; drop one of the two keys"
-                )

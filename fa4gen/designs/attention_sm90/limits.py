@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.candidates import KEYS
 from fa4gen.designs.attention_sm90.memory import attention_regions
-from fa4gen.designs.attention_sm90.rules import with_warpgroups
 from fa4gen.designs.attention_sm90.values import (
     CHUNK_KEYS,
     MIN_BLOCK,
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.values import Values
     from fa4gen.designs.common.refusal import Changes, Refusal
 
-TILE_KEYS = ("BM", "num_consumer_warpgroups", "value_depth", "depth")
+TILE_KEYS = ("BM", "value_depth", "depth")
 
 
 def exceeded_limits(values: Values) -> Iterator[Refusal]:
@@ -112,7 +111,7 @@ def _fewer_stages(values: Values) -> Iterator[Changes]:
 
 def _fewer_warpgroups(values: Values) -> Iterator[Changes]:
     for warpgroups in range(values.num_consumer_warpgroups - 1, 0, -1):
-        yield with_warpgroups(values.config, warpgroups)
+        yield {"BM": WARPGROUP_ROWS * warpgroups}
 
 
 def _smaller_in_every_way(values: Values) -> Iterator[Changes]:

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MAX_BLOCK, WARPGROUP_ROWS
 from fa4gen.designs.common.limits import turns_of_one
-from fa4gen.designs.common.refusal import Changes, Refusal
+from fa4gen.designs.common.refusal import Refusal
 from fa4gen.yaml_words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
     from fa4gen.designs.attention_sm90.values import Values
 
 
 def broken_rules(values: Values) -> Iterator[Refusal]:
     """Yield what the config asks for that does not go together."""
     config = values.config
-    yield from turns_of_one(values, ([{"ping_pong": False}], [with_warpgroups(config, 2)]))
+    yield from turns_of_one(values, ([{"ping_pong": False}], [{"BM": 2 * WARPGROUP_ROWS}]))
     if values.overlap_epilogue and values.epilogue == "tma_store":
         yield Refusal(
             kind="query slot in use",
@@ -39,16 +38,6 @@ def broken_rules(values: Values) -> Iterator[Refusal]:
     yield from _tiles_of_several_heads(values)
     if config.num_pv_chunks_in_flight != "auto":
         yield from _broken_chunk_rules(values, config.num_pv_chunks_in_flight)
-
-
-def with_warpgroups(config: HopperAttentionConfig, warpgroups: int) -> Changes:
-    """Return the changes that make it so many consumer warpgroups, by the keys that are given."""
-    changes = {}
-    if config.BM != "auto":
-        changes["BM"] = WARPGROUP_ROWS * warpgroups
-    if config.num_consumer_warpgroups != "auto" or not changes:
-        changes["num_consumer_warpgroups"] = warpgroups
-    return changes
 
 
 def _tiles_of_several_heads(values: Values) -> Iterator[Refusal]:

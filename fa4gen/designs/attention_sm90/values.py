@@ -181,23 +181,16 @@ def _overlaps_epilogue(config: HopperAttentionConfig, tuning: Tuning, log: Choic
 
 
 def _warpgroups(config: HopperAttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
-    """Consumer warpgroups; they and BM fix each other."""
-    if config.BM != "auto":
-        log.note("BM", config.BM, "config")
-        warpgroups = config.BM // WARPGROUP_ROWS
-        if config.num_consumer_warpgroups == "auto":
-            log.note("num_consumer_warpgroups", warpgroups, "derived", "BM / 64")
-        else:
-            log.note("num_consumer_warpgroups", warpgroups, "config")
-        return warpgroups
+    """Return how many warpgroups compute, each 64 rows of a tile."""
     depth = config.resolved_value_depth
-    warpgroups = log.take(
-        "num_consumer_warpgroups",
-        config.num_consumer_warpgroups,
-        tuning.num_consumer_warpgroups,
-        f"depth {depth}: an output of 64 x {depth} takes {depth // 2} registers",
+    rows = log.take(
+        "BM",
+        config.BM,
+        WARPGROUP_ROWS * tuning.num_consumer_warpgroups,
+        f"depth {depth}: an output of 64 x {depth} takes {depth // 2} registers of a warpgroup",
     )
-    log.note("BM", WARPGROUP_ROWS * warpgroups, "derived", "64 * num_consumer_warpgroups")
+    warpgroups = rows // WARPGROUP_ROWS
+    log.note("num_consumer_warpgroups", warpgroups, "derived", "BM / 64")
     return warpgroups
 
 

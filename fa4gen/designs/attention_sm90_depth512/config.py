@@ -20,12 +20,6 @@ class HopperPairAttentionConfig(HopperPrefillKeys):
             "each CTA of the pair holds half of 512 columns of value and output",
         ),
         FixedKey("BM", ("auto", 128), "both CTAs of the pair work on the same 128 query rows"),
-        FixedKey(
-            "num_consumer_warpgroups",
-            ("auto", 2),
-            "two warpgroups of 232 registers, each with 64 x 256 of the output, fill the register "
-            "file",
-        ),
         FixedKey("tile_heads", (1,), "the rows of a tile are of one head"),
         FixedKey(
             "BN",

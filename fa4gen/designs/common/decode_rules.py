@@ -25,9 +25,6 @@ PACKED_FIXED = (
 )
 """Keys of all prefill kernels, in designs with packed heads."""
 HOPPER_PACKED_FIXED = (
-    FixedKey(
-        "num_consumer_warpgroups", ("auto",), "warps compute on keys of their own, by mma.sync"
-    ),
     FixedKey("tile_heads", (1,), "a tile has the rows of all heads of a key head anyway"),
     FixedKey("overlap", (True,), "the warps overlap each other"),
     FixedKey("num_pv_chunks_in_flight", ("auto", 0), "mma.sync is synchronous"),

@@ -31,7 +31,7 @@ def test_as_many_arrive_in_the_code_as_the_table_says(
         "depth": 64,
         "epilogue": epilogue,
         "cta_group": cta_group,
-        "num_consumer_warpgroups": warpgroups,
+        "BM": 64 * warpgroups,
         "scheduler": "static",
     }
     loaded = load_mapping(keys, "arrivals")

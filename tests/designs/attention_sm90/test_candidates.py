@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 def test_the_first_is_the_tuned_one_and_blocks_get_narrower(config_of: ConfigOf) -> None:
     first, *others = candidates_of(config_of(mask="causal"))
     assert first == {}
-    wide = [one for one in others if "num_consumer_warpgroups" not in one]
+    wide = [one for one in others if "BM" not in one]
     assert {"BN": 96, "num_pv_chunks_in_flight": 2} in wide
     assert all(one["BN"] >= two["BN"] for one, two in pairwise(wide))
     assert wide[-1]["BN"] == 16
     fewer = others[len(wide) :]
-    assert all(one["num_consumer_warpgroups"] == 2 for one in fewer)
+    assert all(one["BM"] == 128 for one in fewer)
 
 
 @pytest.mark.parametrize("keys", [{"BN": 64}, {"registers": {"producer": 32, "consumer": 160}}])
@@ -59,7 +59,7 @@ def test_a_narrower_block_or_registers_for_the_loader(
 @pytest.mark.parametrize("depth", [64, 96, 128])
 def test_each_block_is_tried_with_both_sizes_of_loader(config_of: ConfigOf, depth: int) -> None:
     tried = list(candidates(config_of(depth=depth, mask="documents")))
-    three = [one for one in tried if "num_consumer_warpgroups" not in one]
+    three = [one for one in tried if "BM" not in one]
     larger = {one["BN"] for one in three if "registers" in one}
     assert larger == {one["BN"] for one in three if "registers" not in one}
 

@@ -76,7 +76,7 @@ def test_offers_where_chunks_in_flight_take_turns(
             depth=192,
             mask="causal",
             softcap=1.0,
-            num_consumer_warpgroups=3,
+            BM=192,
             num_pv_chunks_in_flight=7,
             ping_pong=True,
             **({"registers": registers} if registers else {}),
@@ -106,7 +106,7 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
             "num_kv_stages",
             "shared memory: 3 * 16384 for queries + 4 * 2 * 24576 for stages of keys and values "
             "+ 1264 for barriers, tiles and alignment = 247024 bytes, 232448 available",
-            "Set num_kv_stages: 3; or BN: 80; or num_consumer_warpgroups: 2.",
+            "Set num_kv_stages: 3; or BN: 80; or BM: 128.",
         ),
         (
             {"depth": 96, "BM": 64, "BN": 240, "num_kv_stages": 4},
@@ -120,7 +120,7 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
             "num_kv_stages",
             "shared memory: 3 * 24576 for queries + 3 * (36864 + 24576) for stages of keys and "
             "values + 1232 for barriers, tiles and alignment = 259280 bytes, 232448 available",
-            "Set num_kv_stages: 2; or BN: 80; or num_consumer_warpgroups: 1.",
+            "Set num_kv_stages: 2; or BN: 80; or BM: 64.",
         ),
         (
             {"registers": {"producer": 32, "consumer": 168}},
@@ -143,11 +143,11 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
             "Set BN: auto; or num_pv_chunks_in_flight: auto.",
         ),
         (
-            {"depth": 256, "BN": 48, "num_consumer_warpgroups": 3},
-            "num_consumer_warpgroups",
+            {"depth": 256, "BN": 48, "BM": 192},
+            "BM",
             "registers: the wgmma of P.V, 64 x 256 (depth), takes 256 / 2 + 30 = 158, but ptxas "
             "compiles it for the 128 that each of 512 threads has at launch",
-            "Set num_consumer_warpgroups: 2.",
+            "Set BM: 128.",
         ),
     ],
 )
@@ -169,7 +169,7 @@ def test_the_arithmetic_of_a_refusal(
         {"registers": {"producer": 24, "consumer": 160}},
         {"BN": 96, "num_pv_chunks_in_flight": 3},
         {"depth": 64, "BN": 144, "BM": 192, "mask": {"sliding_window": 1024}},
-        {"depth": 192, "num_consumer_warpgroups": 3},
+        {"depth": 192, "BM": 192},
         {"depth": 256, "cta_group": 2, "mask": {"sliding_window": 100}},
         {"depth": 192, "softcap": 30.0, "mask": {"sliding_window": 9}, "overlap_epilogue": True},
     ],

@@ -17,12 +17,6 @@ PlanOf = Callable[..., AttentionPlan]
     ("keys", "key", "message", "remedy"),
     [
         (
-            {"ping_pong": True, "num_consumer_warpgroups": 1},
-            "ping_pong",
-            "ping_pong needs two consumer warpgroups or more to take turns, got 1",
-            "Set ping_pong: false; or num_consumer_warpgroups: 2.",
-        ),
-        (
             {"ping_pong": True, "BM": 64},
             "ping_pong",
             "ping_pong needs two consumer warpgroups or more to take turns, got 1",

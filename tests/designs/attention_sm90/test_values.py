@@ -80,14 +80,12 @@ def test_a_loader_that_keeps_more_has_more_registers(
     assert (plan.producer_registers, plan.consumer_registers) == registers
 
 
-def test_tile_rows_and_warpgroups_fix_each_other(plan_of: PlanOf) -> None:
+def test_a_warpgroup_has_64_rows_of_a_tile(plan_of: PlanOf) -> None:
     assert plan_of(BM=128).num_consumer_warpgroups == 2
-    assert plan_of(num_consumer_warpgroups=1).BM == 64
-    both = plan_of(BM=128, num_consumer_warpgroups=2)
-    assert (both.BM, both.num_consumer_warpgroups) == (128, 2)
+    assert plan_of(BM=64).num_consumer_warpgroups == 1
 
 
-@pytest.mark.parametrize("keys", [{"BM": 128}, {"num_consumer_warpgroups": 2}, {}])
+@pytest.mark.parametrize("keys", [{"BM": 128}, {}])
 def test_who_decided_the_tile(plan_of: PlanOf, keys: dict[str, object]) -> None:
     plan = plan_of(**keys)
     for key in ("BM", "num_consumer_warpgroups"):
@@ -98,7 +96,7 @@ def test_who_decided_the_tile(plan_of: PlanOf, keys: dict[str, object]) -> None:
 def test_the_block_narrows_where_registers_are_fewer_than_it_was_tuned_for(
     plan_of: PlanOf,
 ) -> None:
-    plan = plan_of(depth=192, num_consumer_warpgroups=3)
+    plan = plan_of(depth=192, BM=192)
     assert plan.BN == 112 == plan_of(depth=192).BN  # as far as can be counted
     assert plan.num_pv_chunks_in_flight == 1 < plan_of(depth=192).num_pv_chunks_in_flight
     few = plan_of(depth=192, registers={"producer": 24, "consumer": 168})

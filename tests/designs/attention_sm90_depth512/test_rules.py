@@ -39,11 +39,6 @@ SLOPE = {"slope": {"dtype": "fp32", "shape": ["query_heads"]}}
             "num_pv_chunks_in_flight: auto",
         ),
         (
-            {"num_consumer_warpgroups": 3},
-            "depth 512 needs num_consumer_warpgroups: 2, got 3",
-            "num_consumer_warpgroups: auto",
-        ),
-        (
             {"registers": {"producer": 40, "consumer": 240}},
             "128 * (40 + 2 * 240) = 66560 for all roles, but the launch has 64512",
             "Set registers: {producer: 40, consumer: 232}; or registers: auto.",
@@ -69,7 +64,7 @@ def test_what_cannot_work_is_refused_with_a_suggested_fix(
 @pytest.mark.parametrize(
     "keys",
     [
-        {"BM": 128, "num_consumer_warpgroups": 2, "BN": 128, "num_kv_stages": 8},
+        {"BM": 128, "BN": 128, "num_kv_stages": 8},
         {"ping_pong": False, "overlap_epilogue": True, "epilogue": "direct"},
         {"num_pv_chunks_in_flight": 0, "rescale_threshold": 0.0},
         {"registers": {"producer": 40, "consumer": 232}},

@@ -9,7 +9,7 @@ from fa4gen.verify import attention
 from tests.kernels.source_mutation import Change, Kernel, kernel_of, verify
 
 pytestmark = [pytest.mark.emulate, pytest.mark.compile]
-HOPPER = {"arch": "sm_90a", "dtype": "fp16", "depth": 64, "BN": 64, "num_consumer_warpgroups": 2}
+HOPPER = {"arch": "sm_90a", "dtype": "fp16", "depth": 64, "BN": 64, "BM": 128}
 MASKS = {
     "documents": {
         "mask": "key <= query and document[batch, query] == document[batch, key]",

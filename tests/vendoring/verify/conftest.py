@@ -169,7 +169,7 @@ depth: 64
 mask: documents
 blocks: listed
 BN: 64
-num_consumer_warpgroups: 2
+BM: 128
 lse: true
 """,
     "blocks": """\
@@ -181,7 +181,7 @@ mask: "seen[key_head, row // 40, key // 40] != 0 and (head != 1 or key % 3 != 0)
 parameters: {seen: {dtype: int32, shape: [key_heads, 4, 4]}}
 blocks: listed
 BN: 64
-num_consumer_warpgroups: 2
+BM: 128
 lse: true
 """,
     "blackwell": """\

@@ -18,7 +18,7 @@ from tests.kernels.source_mutation import Change, Kernel, kernel_of, program_of,
 pytestmark = [pytest.mark.emulate, pytest.mark.compile]
 BASE = {
     "arch": "sm_90a", "dtype": "bf16", "depth": 64, "mask": "causal", "BN": 32,
-    "num_consumer_warpgroups": 2, "score": "score - 3.0 * (query - key)",
+    "BM": 128, "score": "score - 3.0 * (query - key)",
 }  # fmt: skip
 SQUARE = "tiles/square*"
 FORMS = {

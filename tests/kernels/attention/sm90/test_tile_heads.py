@@ -13,7 +13,7 @@ KERNELS = {
     "dense": {"tile_heads": 8},
     "window": {"mask": {"sliding_window": 100}, "sinks": True, "tile_heads": 2},
     "stored": {"mask": "causal", "epilogue": "tma_store", "scheduler": "static"},
-    "capped": {"mask": {"chunked": 64}, "softcap": 20.0, "num_consumer_warpgroups": 2},
+    "capped": {"mask": {"chunked": 64}, "softcap": 20.0, "BM": 128},
 }
 CASES = ("tiles/many", "more_queries/*", "empty/*")
 CHANGES = {
