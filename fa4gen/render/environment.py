@@ -143,9 +143,9 @@ class TemplateSet(jinja2.BaseLoader):
 
 
 class Put(Extension):
-    """The statement ``{% put keys.load_block() %}``, which writes lines that a macro has.
+    """The statement ``{% put keys.load_block() %}``, which writes the lines of a macro.
 
-    As of every statement, nothing is left of its line: a macro without lines adds no empty one.
+    Its own line goes like that of every statement: a macro without lines adds no empty one.
     """
 
     tags = {"put"}  # noqa: RUF012 (the interface is Jinja's)

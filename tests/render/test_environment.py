@@ -102,3 +102,15 @@ def test_used_names_only_what_this_environment_loaded(tmp_path) -> None:
         environment = templates.environment()
         assert environment.get_template("outer").render(deep=deep) == ("1" if deep else "")
         assert set(environment.used) == used
+
+
+def test_put_writes_the_lines_of_a_macro_and_no_line_for_none(tmp_path) -> None:
+    (tmp_path / "keys.j2").write_text(
+        "{% macro rows() %}\n  rows;\n{% endmacro %}\n{% macro empty() %}{% endmacro %}\n"
+    )
+    (tmp_path / "role.j2").write_text(
+        "{% import 'keys.j2' as keys %}\nfirst;\n  {% put keys.rows() %}\n"
+        "{% put keys.empty() %}\nlast;\n"
+    )
+    environment = open_templates(tmp_path).environment()
+    assert environment.get_template("role.j2").render() == "first;\n  rows;\nlast;\n"
