@@ -42,7 +42,7 @@ LONGEST_WAIT_S = 86400.0
 
 @dataclass(frozen=True)
 class Done(Generic[Result]):
-    """What a task's function returned."""
+    """The result of a task's function."""
 
     result: Result
     worn: bool = False
@@ -98,7 +98,7 @@ class Worker(Generic[Task, Result]):
         # before multiprocessing waits for it at exit; a forked copy of this object does nothing
         weakref.finalize(self, _kill_child, self._process, os.getpid())
         self.task: Task | None = None
-        """What it works on."""
+        """The task in progress, None when idle."""
         self.deadline = float("inf")
 
     def begin(self, task: Task, time_limit_s: float = float("inf")) -> None:

@@ -1,4 +1,4 @@
-"""What is kept and executed later is used only where nobody else can have written it."""
+"""Files that are kept and executed later are used only where no other user can write them."""
 
 from __future__ import annotations
 

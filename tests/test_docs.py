@@ -30,7 +30,7 @@ COMMANDS_PAGE = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|(?:src|srcset)=\"([^\"]+)\"")
 MOST_WORDS = 1200
-"""Of README.md."""
+"""The most words of README.md."""
 
 
 def blocks(language: str) -> list[Any]:

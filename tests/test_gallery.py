@@ -38,7 +38,7 @@ FEATURES = (
 
 
 def kind(value: Any) -> str:
-    """What a reader looks for: a word, the name of a mask, or that there is a value at all."""
+    """The kind of a value for readers: a word, a mask's name, or that there is a value at all."""
     if isinstance(value, dict):
         return "/".join(value)
     if isinstance(value, str):

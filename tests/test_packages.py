@@ -22,7 +22,7 @@ PACKAGE = Path(fa4gen.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 400
 AXES = {"epilogues", "key_sources", "masks", "scores", "strict"}
-"""What configs combine freely, and the base of their models."""
+"""The packages that configs combine freely, and the base of their models."""
 MAY_IMPORT = {
     "expressions": set(),
     "strict": set(),
@@ -95,7 +95,7 @@ def module_of(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the tests ask of a module; its tree takes long to make, and much memory."""
+    """Facts about a module for the tests; its tree takes long to make, and much memory."""
 
     imported: tuple[str, ...]
     """Modules that are imported anywhere."""
@@ -106,7 +106,7 @@ class Facts:
     calls: frozenset[tuple[str, str]]
     """See ``calls``."""
     pickles: tuple[str | None, ...]
-    """Of each call of np.load what it says of pickles."""
+    """The argument about pickles of each call of np.load."""
 
 
 @cache
@@ -274,7 +274,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def test_code_is_made_from_text_in_one_place() -> None:
-    """What could run code that a file holds; Jinja's templates and modules by name are the rest."""
+    """The places that could run code of a file; Jinja's templates and modules are the rest."""
     doors = {
         **{("", name): {"emulator/translate/generated_code.py"} for name in ("exec", "compile")},
         ("", "eval"): set(),

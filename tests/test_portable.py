@@ -1,4 +1,4 @@
-"""What needs no GPU works where Python has none of the modules of POSIX, as on Windows."""
+"""The parts that need no GPU work where Python has none of the modules of POSIX, as on Windows."""
 
 from __future__ import annotations
 

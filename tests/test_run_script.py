@@ -88,7 +88,7 @@ class Checkout:
 
     @property
     def calls(self) -> list[str]:
-        """What was called since the last run, except for the query of Python's version."""
+        """Return the calls since the last run, except for the query of Python's version."""
         lines = self.log.read_text().splitlines()
         return [line for line in lines if "version_info" not in line]
 

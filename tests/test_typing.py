@@ -1,4 +1,4 @@
-"""What type checkers say of the interface: the examples of the documents, kinds of kernels."""
+"""The interface under type checkers: the examples of the documents, kinds of kernels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ mine: fa4gen.AttentionKernel = fa4gen.load("mine.yaml")
 
 
 def checked(folder: Path, files: dict[str, str]) -> str:
-    """What mypy --strict says of the files; names that they do not define are of any type."""
+    """Return mypy --strict's messages on the files; names not defined in them are of any type."""
     (folder / "stubs" / "torch").mkdir(parents=True)
     (folder / "stubs" / "torch" / "__init__.pyi").write_text(TORCH)
     (folder / "stubs" / "torch" / "nn").mkdir()

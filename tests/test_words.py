@@ -65,8 +65,8 @@ def found(text: str) -> list[str]:
 
 
 CLEAN = (
-    "bench", "emulator", "epilogues", "key_sources", "masks", "runtime", "scales", "scores",
-    "sweep", "toolchain", "tune", "verify",
+    "bench", "cli", "config", "emulator", "epilogues", "expressions", "key_sources", "masks",
+    "render", "runtime", "scales", "scores", "strict", "sweep", "toolchain", "tune", "verify",
 )  # fmt: skip
 """Rooms of fa4gen/ without fragments for docstrings."""
 FRAGMENTS = {

@@ -1,4 +1,4 @@
-"""How ``fa4gen compile`` shows its results."""
+"""The report of ``fa4gen compile``: its results as a table or JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Row:
     files: tuple[Path, ...]
     """Files that were kept of it."""
     keys: Mapping[str, object]
-    """What the candidate sets that was taken."""
+    """The keys that the chosen candidate sets."""
     left: tuple[Left, ...] = ()
     """Candidates that were tried before it."""
 
@@ -60,7 +60,7 @@ def print_text(rows: Sequence[Row]) -> None:
 
 
 def words_of_left(row: Row) -> str:
-    """Return what was tried before the candidate that was taken, in a line."""
+    """Return the candidates tried before the chosen one, in a line."""
     first = row.left[0]
     others = f" and {counted(len(row.left) - 1, 'other')}" if len(row.left) > 1 else ""
     return f"the first candidate was left ({first.why}){others}; fa4gen explain --compile shows all"

@@ -1,4 +1,4 @@
-"""What the shell offers at the Tab key: names of configs and sweeps, keys and their values."""
+"""The shell's completions at the Tab key: names of configs and sweeps, keys and their values."""
 
 from __future__ import annotations
 

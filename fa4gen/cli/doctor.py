@@ -1,4 +1,4 @@
-"""``fa4gen doctor``: what this machine can compile and run, determined by trying."""
+"""``fa4gen doctor``: the abilities of this machine to compile and run, determined by trying."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _missing(found: _Findings, require_gpu: bool, require_nvcc: bool) -> list[Pr
 
 
 def _abilities(found: _Findings) -> list[tuple[str, str, str]]:
-    """Return for each group of commands whether it works here, and what is limited."""
+    """Return for each group of commands whether it works here, and its limits."""
     from fa4gen.designs.common.hardware import ARCHITECTURES
 
     compiler = next((c.name for c in found.compilers if c.archs), "")

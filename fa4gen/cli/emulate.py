@@ -1,4 +1,4 @@
-"""``fa4gen emulate``: runs any kernel's PTX on the CPU and reports what is wrong with it."""
+"""``fa4gen emulate``: runs any kernel's PTX on the CPU and reports its errors."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def _document(
 
 
 def _coverage(runs: Sequence[Run]) -> Coverage:
-    """Return what all runs together exercised of the kernel."""
+    """Return the coverage of the kernel by all runs together."""
     from fa4gen.emulator.coverage.counts import merge
 
     coverage = merge(run.report.coverage for run in runs)

@@ -1,4 +1,4 @@
-"""``fa4gen explain``: shows what a config resolves to, and why."""
+"""``fa4gen explain``: shows the plan of a config, and its reasons."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def command(
 
 
 def _project_records() -> Records:
-    """Return what the project records of its kernels; nothing where its file is invalid."""
+    """Return the project's records of its kernels; empty where its file is invalid."""
     from fa4gen.cli.generated import records_of
     from fa4gen.config.selection import output_folder
     from fa4gen.errors import ConfigError

@@ -1,4 +1,4 @@
-"""What ``render`` and ``check`` share: options, where they look for orphans, and their hints."""
+"""The common part of ``render`` and ``check``: options, the scope of orphans, hints."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ generated_out_option = click.option(
 
 @dataclass(frozen=True)
 class Keeping:
-    """Which kernels of a run are kept in the output folder as files, and which as hashes."""
+    """The division of a run's kernels: those kept in the output folder as files, and as hashes."""
 
     as_files: tuple[RenderedKernel, ...] = ()
     as_hashes: tuple[RenderedKernel, ...] = ()
     are_all: bool = False
-    """Whether these are all kernels of the project, so that other hashes are no kernel's."""
+    """Whether these are all kernels of the project, so that other hashes are of no kernel."""
 
     def concerns(self, hashes: Mapping[str, KernelHashes]) -> bool:
         """Whether ``hashes``, which the folder keeps, are compared and written."""
@@ -62,7 +62,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class Invocation:
-    """What the user wrote, which the commands of hints repeat."""
+    """The user's command line, which the commands of hints repeat."""
 
     configs: tuple[str, ...]
     shipped: bool = False
@@ -83,7 +83,7 @@ class Invocation:
 
     @property
     def options(self) -> list[str]:
-        """The other options that decide which files there are and what is in them."""
+        """The other options that decide which files there are, and their contents."""
         from fa4gen.config.paths import shown_path
 
         words = [word for setting in self.settings for word in setting.words]
@@ -144,7 +144,7 @@ class Invocation:
 
 
 def records_of(folder: Path) -> Records:
-    """Return what is recorded of kernels in ``folder`` and in the project's output folder.
+    """Return the records of kernels in ``folder`` and in the project's output folder.
 
     Raises ConfigError for a project's file or hashes that cannot be read.
     """
@@ -225,7 +225,7 @@ def note_claims(claims: Claims, out: Path) -> None:
 
 
 def confirm_prune(orphans: Sequence[FileVerdict]) -> bool:
-    """Show what is to be deleted and ask for it; ConfigError where there is nobody to ask."""
+    """Show the files to be deleted and ask for it; ConfigError without a terminal to ask on."""
     import sys
 
     from fa4gen.cli.output import note

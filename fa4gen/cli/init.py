@@ -22,7 +22,7 @@ DEFAULT_FILE = Path("my_kernel.yaml")
 ASKED = {"kernel": "Kernel family", "arch": "Architecture"}
 """Keys that are asked for, with the words."""
 USUAL = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": "128"}
-"""What a key is unless it is given; of ``ASKED``, the answer that is offered."""
+"""The usual value of a key; for ``ASKED``, the answer that is offered."""
 _PROJECT = """\
 # What fa4gen's commands are about in this project: `fa4gen render`, `fa4gen check`, ...
 # Files, folders, globs and names of shipped configs, relative to this file:
@@ -98,7 +98,7 @@ def _check_file(file: Path, force: bool) -> None:
 
 
 def _answers(given: Mapping[str, str | None], already: Mapping[str, Any]) -> list[Setting]:
-    """Return what options and answers give beside ``already``; the rest is as usual."""
+    """Return the options and answers in addition to ``already``; the rest is as usual."""
     from fa4gen.config.settings import option_setting
     from fa4gen.config.starter import choices
 

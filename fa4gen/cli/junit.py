@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fa4gen.sweep.record import CaseRecord
 
-# What XML 1.0 cannot hold, not even escaped.
+# Characters that XML 1.0 cannot hold, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BEGINNING = b"<?xml"
 

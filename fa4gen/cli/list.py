@@ -1,4 +1,4 @@
-"""``fa4gen list``: which configs there are and what they ask for."""
+"""``fa4gen list``: shows the configs and their kernels."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def _main(args: Sequence[str]) -> int:
 
 
 def _run(args: Sequence[str], run: RunOptions) -> int:
-    """Run the command line, report what ended it and return the exit status."""
+    """Run the command line, report the error that ended it and return the exit status."""
     try:
         status = group.main(
             args,

@@ -29,7 +29,7 @@ OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("text", "json", "github")
 
 @dataclass
 class RunOptions:
-    """What ``main`` must know of a command that failed: the click context's ``obj``."""
+    """Facts that ``main`` needs about a command that failed: the click context's ``obj``."""
 
     output_format: OutputFormat = "text"
     traceback: bool = False
@@ -74,7 +74,7 @@ def bytes_given(_context: click.Context, _option: click.Parameter, value: str | 
 
 
 class FilePath(click.Path):
-    """A path that is not empty: '' would be the current folder, which nobody asked for."""
+    """A path that is not empty: '' would be the current folder."""
 
     def convert(
         self,

@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, everything else on stderr.
+"""The output of commands: results on stdout, everything else on stderr.
 
 Under ``--format json`` a command prints exactly one document: its own, or that of the error that
 ended it (``{"exit_status": ..., "problems": [...]}``).
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fa4gen.errors import Problem
 
 _ATTRIBUTES = ("bold", "dim")
-"""Words of a style that are no colour."""
+"""Words of a style other than colours."""
 
 
 def print_json(data: Any) -> None:

@@ -23,7 +23,7 @@ _WIDE = 60
 
 
 class Progress(Protocol):
-    """Where work reports its progress."""
+    """The sink of a command's progress."""
 
     def advance(self, message: str = "") -> None:
         """Count one thing as done; a ``message`` is printed above the bar."""
@@ -75,7 +75,7 @@ def _bar(total: int, what: str) -> Iterator[Progress]:
             rich_progress.TextColumn("left:", markup=False),
             rich_progress.TimeRemainingColumn(),
         ]
-    # What the command prints on stdout stays there.
+    # The command's output on stdout stays there.
     with rich_progress.Progress(
         *columns, console=console, transient=True, redirect_stdout=False
     ) as bar:

@@ -118,7 +118,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Render:
-    """What the command line asks for."""
+    """The requests of the command line."""
 
     call: Invocation
     force: bool

@@ -15,13 +15,13 @@ BEGINNINGS = {
     ".json": b"{",
     ".svg": b"<?xml",
 }
-"""How files begin that may be replaced: by the ending of their name."""
+"""Beginnings of files that may be replaced, by the ending of their name."""
 
 
 def check_result_file(option: str, path: Path) -> None:
-    """Raise ConfigError where ``path`` could not be written, or something else would be replaced.
+    """Raise ConfigError where ``path`` cannot be written, or is a file of another kind.
 
-    ``option`` is what the command line calls it. Folders that are missing are made when writing.
+    ``option`` is its name on the command line. Folders that are missing are made when writing.
     """
     file = shown_path(path)
     if path.is_dir():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PrintableStream:
-    """A stream of text that writes what ``printable`` makes of it.
+    """A stream of text that writes it through ``printable``.
 
     It has no ``buffer``: whoever prints by way of that, as click does for some encodings, takes the
     stream itself then.
@@ -21,7 +21,8 @@ class PrintableStream:
 
     def __init__(self, stream: TextIO) -> None:
         self.trusted = stream
-        """Where text goes that is printable already, but for what this program adds to it."""
+        """The target of text that is printable already, but for the parts that this program
+        adds."""
         self._line = ""
 
     def write(self, text: str | bytes) -> int:
@@ -39,7 +40,7 @@ class PrintableStream:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the stream has; ``buffer`` is nobody's."""
+        """Return the stream's attribute; ``buffer`` is missing."""
         if name in ("buffer", "trusted"):  # trusted: while a copy is made
             raise AttributeError(name)
         return getattr(self.trusted, name)

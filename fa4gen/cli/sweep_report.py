@@ -1,4 +1,4 @@
-"""How ``fa4gen sweep`` shows its cases and its results."""
+"""The report of ``fa4gen sweep``: its cases and its results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNKNOWN = "-"
 
 
 def print_cases(cases: Sequence[SweepCase], output_format: OutputFormat) -> None:
-    """Print what ``--list`` shows: each case, and why it will be skipped."""
+    """Print each case for ``--list``, and why it will be skipped."""
     from fa4gen.cli.output import print_json, print_table, problem_data
 
     if output_format == "json":
@@ -132,7 +132,7 @@ def _run_cases(records: Sequence[CaseRecord]) -> list[CaseRecord]:
 
 
 def _cells(record: CaseRecord) -> tuple[str, ...]:
-    """Return a row of COLUMNS; UNKNOWN for what the case did not come to."""
+    """Return a row of COLUMNS; UNKNOWN where the case did not come to a value."""
     from fa4gen.sweep.planning import stages_in_words
 
     facts, verification = record.facts, record.verification

@@ -1,7 +1,7 @@
 """Tables as lines of text: cells are wrapped between words, and no word is broken.
 
-What a user copies from a table (a name, a path, a hash) is a word, so it stays whole, even where
-the table is wider than the terminal for it.
+A text that a user copies from a table (a name, a path, a hash) is a word, so it stays whole, even
+where the table is wider than the terminal for it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _widths(table: Sequence[Sequence[str]], most: int | None) -> list[int]:
     spare = max(most - len(GAP) * (len(widths) - 1) - sum(widths), 0)
     wishes = sorted((longest[i] - width, i) for i, width in enumerate(widths))
     for others, (wish, column) in zip(range(len(wishes), 0, -1), wishes, strict=True):
-        given = min(wish, spare // others)  # the smallest wish first: what it leaves goes to others
+        given = min(wish, spare // others)  # the smallest wish first: its rest goes to others
         widths[column] += given
         spare -= given
     return widths

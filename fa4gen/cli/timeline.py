@@ -52,7 +52,7 @@ def draw_timeline(trace: Path | None, timeline: Path | None, title: str) -> dict
 
 
 def print_figures(document: Mapping[str, Any]) -> None:
-    """Print what ``draw_timeline`` measured."""
+    """Print the figures of ``draw_timeline``."""
     from fa4gen.cli.output import print_table
 
     figures = document["timeline"]

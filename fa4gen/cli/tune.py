@@ -209,7 +209,7 @@ def _one_config(config: str) -> Path:
 
 
 def _check(plot: Path | None, arch: str, *, require_gpu: bool) -> None:
-    """Refuse what could not be done, before any work."""
+    """Refuse impossible requests, before any work."""
     if require_gpu:
         from fa4gen.runtime.device import require_device
 
@@ -226,7 +226,7 @@ def _check(plot: Path | None, arch: str, *, require_gpu: bool) -> None:
 def _compile_ahead(
     base: LoadedConfig, problems: Sequence[Any], options: TuneOptions, jobs: int
 ) -> None:
-    """Compile what will be measured, into the cache, in parallel; errors come up later."""
+    """Compile the kernels to be timed, into the cache, in parallel; errors come up later."""
     from fa4gen.cli.progress import progress
     from fa4gen.tune.search.run import gpu_timer, kernels_to_compile
     from fa4gen.workers import run_tasks

@@ -26,7 +26,7 @@ CHECK_STYLES = {
 
 
 def plan_data(plan: FolderPlan, *, dry_run: bool, diff: bool) -> dict[str, Any]:
-    """Return what was done with a folder as JSON data."""
+    """Return the changes of a folder as JSON data."""
     from fa4gen.config.paths import shown_path
 
     return {
@@ -50,7 +50,7 @@ def plan_data(plan: FolderPlan, *, dry_run: bool, diff: bool) -> dict[str, Any]:
 
 
 def print_plan(plan: FolderPlan, *, dry_run: bool, diff: bool) -> None:
-    """Print the table of files that change, and a line of what it comes to."""
+    """Print the table of files that change, and a line with the sum."""
     from fa4gen.cli.output import print_table
     from fa4gen.config.paths import shown_path
 
@@ -74,7 +74,7 @@ def print_plan(plan: FolderPlan, *, dry_run: bool, diff: bool) -> None:
 
 
 def folder_bytes(plan: FolderPlan) -> int:
-    """Return what the folder's files come to, fa4gen's own and those of the user's among them."""
+    """Return the bytes of the folder's files, fa4gen's own and those of the user."""
     return sum(len(outcome.after) for outcome in plan.outcomes if outcome.after is not None)
 
 
@@ -100,7 +100,7 @@ def report_refused(plan: FolderPlan, output_format: OutputFormat) -> None:
 
 
 def check_data(verdict: FolderVerdict, *, diff: bool) -> dict[str, Any]:
-    """Return what was found in a folder as JSON data."""
+    """Return the findings in a folder as JSON data."""
     from fa4gen.config.paths import shown_path
 
     counts = Counter[str](file.verdict for file in verdict.files)
@@ -135,7 +135,7 @@ def check_data(verdict: FolderVerdict, *, diff: bool) -> dict[str, Any]:
 
 
 def print_check(verdict: FolderVerdict, *, diff: bool) -> None:
-    """Print the table of files that are not current, and what to do."""
+    """Print the table of files that are not current, and the commands to run."""
     from fa4gen.cli.output import note, print_table
     from fa4gen.config.paths import shown_path
 
@@ -190,7 +190,7 @@ def annotate_check(verdict: FolderVerdict) -> None:
 
 
 def _fix(verdict: FolderVerdict) -> str:
-    """Return in words what makes the folder current; "" where it is."""
+    """Return in words how to make the folder current; "" where it is."""
     from fa4gen.config.paths import shown_path
 
     if verdict.current:

@@ -49,11 +49,11 @@ class Writing:
     output_format: OutputFormat
 
     def write(self, targets: Sequence[WrittenFolder]) -> int:
-        """Render, compile and write ``targets``; print what was done and return the status."""
+        """Render, compile and write ``targets``; print the changes and return the status."""
         return self.carry_out([self._plan(target) for target in targets])
 
     def carry_out(self, plans: Sequence[FolderPlan]) -> int:
-        """Write what is planned, unless this is a dry run; print it and return the exit status."""
+        """Write the planned files, unless this is a dry run; print them and return the status."""
         from fa4gen.cli.output import print_json
         from fa4gen.cli.vendor_report import plan_data, print_plan, report_refused
         from fa4gen.errors import NotCurrentError

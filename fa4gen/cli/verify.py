@@ -49,7 +49,8 @@ COLUMNS = (
 RIGHT = COLUMNS[2:]
 ERRORS = COLUMNS[5:9]
 MOST_SHOWN = 3
-"""Kernels for which figures of what ran are printed; with more, only what causes a warning."""
+"""The most kernels for which figures of coverage are printed; with more, only causes of
+warnings."""
 STYLES = {"FAILED": "bold red", "compiled": "yellow"}
 
 
@@ -299,7 +300,7 @@ def print_verdicts(
     *,
     show_coverage: bool,
 ) -> None:
-    """Print the table or ``document``, and on stderr what is wrong or was not reached."""
+    """Print the table or ``document``, and on stderr the errors and the code not reached."""
     from fa4gen.cli.output import note, print_json, print_table, report
     from fa4gen.errors import Problem
     from fa4gen.proof_words import PARTLY

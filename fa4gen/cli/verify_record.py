@@ -1,4 +1,4 @@
-"""``fa4gen verify --record``: what was proved goes into the manifests of generated kernels."""
+"""``fa4gen verify --record``: writes proofs into the manifests of generated kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recorder:
-    """The generated kernels whose manifests are written."""
+    """The generated kernels with manifests to be written."""
 
     folder: Path
     kernels: Mapping[str, RenderedKernel]
@@ -58,7 +58,7 @@ class Recorder:
         return cls(folder, {kernel.folder: kernel for kernel in kernels})
 
     def record(self, verdicts: Sequence[Verdict]) -> None:
-        """Write what ``verdicts`` say into the manifests; a kernel that failed loses its proof."""
+        """Write ``verdicts``' proofs into the manifests; a kernel that failed loses its proof."""
         from fa4gen.cli.output import note
         from fa4gen.config.paths import shown_path
         from fa4gen.render.record_proof import record_proof

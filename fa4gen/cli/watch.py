@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
 INTERVAL_S = 0.3
-"""How often files are looked at; a change must also be over for so long, since editors write in
+"""The interval of looking at files; a change must also be over for as long, since editors write in
 several steps."""
 State = tuple[int, int, int]
-"""What changes with a file: time of change in nanoseconds, bytes, inode."""
+"""The marks of a file's change: time in nanoseconds, bytes, inode."""
 
 
 def watch(render: Callable[[], Collection[Path]], places: Callable[[], Iterable[Path]]) -> None:

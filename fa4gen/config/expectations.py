@@ -1,4 +1,4 @@
-"""What a key may hold, in words, and the allowed value nearest to a wrong one.
+"""The allowed values of a key, in words, and the one nearest to a wrong value.
 
 Both are read off the JSON Schema of the config models, so that they cannot drift from what is
 really accepted.

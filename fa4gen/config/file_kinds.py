@@ -1,4 +1,4 @@
-"""What kind of fa4gen's files a file is, and which command takes it: for those given to another.
+"""The kind of a file of fa4gen, and the command that takes it: for files given to another.
 
 A kind is recognised by what only it has: how its bytes begin, or its keys. A file that is none of
 them is left to the reader, whose messages say what is wrong with it.
@@ -47,7 +47,7 @@ Kind = Literal[
 
 @dataclass(frozen=True)
 class KindFacts:
-    """What messages say of a kind."""
+    """The words of messages about a kind."""
 
     what: str
     """Its name with an article."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 EXTENDS = "extends"
 _NOT_INHERITED = ("name",)
-"""Of a base: two kernels cannot have one name."""
+"""The key of a base that is not inherited: two kernels cannot have one name."""
 _NO_PLACE = Place(0, 0, 0, 0)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SHARED_TABLE: tuple[str, ...] = ("tool", "fa4gen")
 
 Adapter = Literal["c", "cmake", "torch", "jax", "tvm-ffi", "python"]
-"""What a vendored folder has files for; c and cmake always come."""
+"""The adapters of a vendored folder; c and cmake always come."""
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -41,7 +41,7 @@ class VendorEntry(Strict):
     into: Text
     """The folder."""
     prefix: Annotated[str, Field(pattern=r"^[a-z](?:_?[a-z0-9])*$", max_length=32)]
-    """What its C names begin with."""
+    """The prefix of its C names."""
     configs: tuple[Text, ...] = ()
     """Config files, folders, globs and shipped names; the project's where none are given."""
     adapters: tuple[Adapter, ...] = ()
@@ -52,7 +52,7 @@ class VendorEntry(Strict):
 
 
 class ProjectFile(Strict):
-    """What a project's file may say."""
+    """The contents of a project's file."""
 
     configs: tuple[Text, ...] = ()
     """Config files, folders, globs and shipped names."""

@@ -64,17 +64,17 @@ class KernelEntry:
     config: str
     """A tile of the file, a path relative to the file, or the name of a shipped config."""
     config_sha256: str = ""
-    """Of the config that was measured; "" where any will do."""
+    """The hash of the config that was measured; "" where any will do."""
 
 
 @dataclass(frozen=True)
 class KernelSetFile:
-    """What a set or a table says, with the config files that it names."""
+    """The contents of a set or a table, with the config files that it names."""
 
     path: Path
     entries: tuple[KernelEntry, ...]
     configs: tuple[Path, ...] = ()
-    """Of the entries, in their order."""
+    """The config files of the entries, in their order."""
     regions: tuple[Region, ...] = ()
     between: tuple[Region, ...] = ()
     """Parts of the regions where the model prefers another kernel of the table."""

@@ -25,10 +25,10 @@ KEYS = ("name", "base", "matrix", "include", "exclude")
 
 @dataclass(frozen=True)
 class SweepBase:
-    """What all cases of a sweep have in common."""
+    """The common part of all cases of a sweep."""
 
     name: str
-    """What the cases' names begin with."""
+    """The prefix of the cases' names."""
     keys: Mapping[str, Any]
     file: str
     places: Mapping[KeyPath, Place]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MAX_LENGTH = 100
-"""What the config schema allows a name."""
+"""The longest name that the config schema allows."""
 _DIGEST = 8
 _SHORT = {
     "depth": "d",

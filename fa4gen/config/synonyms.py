@@ -33,7 +33,7 @@ OF_KERNEL: Final = {
     ("gemm", "bias"): "residual: row",
     ("gemm", "epilogue"): "activation: {value}",
 }
-"""The same for keys that mean something else in the other family."""
+"""Lines to write for keys that mean something else in the other family."""
 WITH_THE_CALL: Final = frozenset(
     [
         "heads",
@@ -65,7 +65,7 @@ WITH_THE_CALL: Final = frozenset(
         "beta",
     ]
 )
-"""What a call says, by its arrays or its arguments."""
+"""Arguments that a call passes, by its arrays or by name, and no config."""
 VALUES: Final = {
     "arch": {
         **dict.fromkeys(("hopper", "h100", "h200", "gh200", "sm_90", "sm90", "sm90a"), "sm_90a"),

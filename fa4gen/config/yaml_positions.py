@@ -45,7 +45,7 @@ class Place(NamedTuple):
     value_line: int
     value_column: int
     text_column: int = 0
-    """Of the first character of a text that is written on one line as it is; 0 for others."""
+    """The column of the first character of a text written on one line as it is; 0 for others."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Arrays:
 
 @dataclass(frozen=True)
 class RealArrays(Arrays):
-    """The same, with floats of type ``dtype``, "float32" or "float64"."""
+    """The operations with floats of type ``dtype``, "float32" or "float64"."""
 
     dtype: str = "float64"
 

@@ -41,7 +41,7 @@ class C:
     value: int | bool | None = None
     """Where it is a number or is always true or false."""
     least: int | None = None
-    """What it is not below, where that is known."""
+    """A lower bound of its value, if one is known."""
 
     def within(self, rank: Rank) -> str:
         """Return it as an operand of an operator of this rank."""

@@ -1,4 +1,4 @@
-"""What an expression may name and call."""
+"""The names and functions that an expression may use."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from fa4gen.expressions.tree import Node
 
 LARGEST_ELEMENT = 2.0**20
-"""Of tensors of floats: what is more is not refused, and may make scores infinite."""
+"""The largest element of tensors of floats: a larger one is not refused, and may make scores
+infinite."""
 
 
 @dataclass(frozen=True)
 class Language:
-    """What an expression is called, and which indices it may name."""
+    """The name of a kind of expression, and the indices that it may name."""
 
     what: str
     """With its article, such as "a mask"."""
@@ -46,7 +47,7 @@ class Language:
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """What may be called."""
+        """The functions that may be called."""
         common = (name for name in FUNCTIONS if not (self.only_floats and name == "bit"))
         return (*common, *(self.of_floats if self.has_floats else ()), *self.macros)
 
@@ -56,7 +57,7 @@ class Language:
         return tuple(self.tensors or ())
 
     def reach(self, node: Node) -> Any:
-        """Return what a tree may become."""
+        """Return the interval of a tree."""
         elements = {
             name: Range(-LARGEST_ELEMENT, LARGEST_ELEMENT)
             for name, tensor in (self.tensors or {}).items()

@@ -1,4 +1,4 @@
-"""Where scores are, for the reference: what an expression may name, as numbers and arrays."""
+"""The places of scores, for the reference: the indices of an expression, as numbers and arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_TILE = ("head", "key_head", "batch")
 """Indices that are the same for all scores of a tile."""
 INDICES = (QUERY, KEY, "row", *OF_TILE)
 MOST_PLACES = 2**28
-"""Of rows, keys, heads and batches: so that small multiples of an index fit 32 bits."""
+"""The most rows, keys, heads and batches: small multiples of an index then fit 32 bits."""
 
 
 @dataclass(frozen=True)

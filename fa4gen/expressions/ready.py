@@ -19,10 +19,10 @@ NUMBER = "{number}"
 
 @dataclass(frozen=True)
 class Ready:
-    """A name, with what it stands for."""
+    """A name, with the text that it stands for."""
 
     key: str
-    """The key of a config whose value it is."""
+    """The config's key whose value it is."""
     name: str
     text: str
     """The expression; ``{number}`` in it is that of the config."""

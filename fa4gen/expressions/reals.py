@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fa4gen.expressions.tree import Node
 
 LARGEST, SMALLEST = 2.0**100, 2.0**-100
-"""Of floats: far from what float32 does not hold, so that a scale may be folded in."""
+"""The limits of floats: far from those of float32, so that a scale may be folded in."""
 
 
 def as_real(node: Node) -> Node:
@@ -90,5 +90,5 @@ def _fold(name: str, values: list[float]) -> float | None:
                 return None
     except (OverflowError, ZeroDivisionError, ValueError):
         return None
-    # what float32 does not hold is left to be refused, or to underflow as computed
+    # results that float32 does not hold are refused later, or underflow as computed
     return found if not found or SMALLEST <= abs(found) <= LARGEST else None

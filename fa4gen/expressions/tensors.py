@@ -21,7 +21,7 @@ class Tensor:
 
     @property
     def kind(self) -> Kind:
-        """What an element is."""
+        """The kind of an element."""
         return Kind.REAL if self.dtype == "fp32" else Kind.WHOLE
 
     @property

@@ -1,4 +1,4 @@
-"""What every expression's text must keep to before Python's parser reads it."""
+"""The rules that every expression's text must keep before Python's parser reads it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Enum):
-    """What a part of an expression is."""
+    """The kind of a part of an expression."""
 
     TRUTH = "a condition"
     WHOLE = "a whole number"
@@ -26,7 +26,7 @@ class Number:
 
     @property
     def kind(self) -> Kind:
-        """See Kind."""
+        """The kind of the number."""
         return Kind.WHOLE
 
 
@@ -38,7 +38,7 @@ class Real:
 
     @property
     def kind(self) -> Kind:
-        """See Kind."""
+        """The kind of the number."""
         return Kind.REAL
 
 
@@ -68,7 +68,7 @@ class Operation:
 
     @property
     def kind(self) -> Kind:
-        """See Kind."""
+        """The kind of the result."""
         if self.name in CONDITIONS:
             return Kind.TRUTH
         return Kind.REAL if self.name == TO_REAL else self.arguments[-1].kind
@@ -85,7 +85,7 @@ CONDITIONS = (
     | {f"real_{name}" for name in COMPARISONS}
     | {"logical_and", "logical_or", "logical_not"}
 )
-"""Operations whose result is a condition."""
+"""Operations that result in a condition."""
 
 
 def evaluate(node: Node, variables: Mapping[str, Any], names: Any) -> Any:
@@ -111,7 +111,7 @@ def parts(node: Node) -> Iterator[Node]:
 
 
 def below(node: Node) -> tuple[Node, ...]:
-    """Return what a node is made of."""
+    """Return the operands of a node."""
     match node:
         case Operation(_, arguments):
             return arguments

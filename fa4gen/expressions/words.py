@@ -12,7 +12,7 @@ FUNCTIONS = {
     "bit": "bit",
 }
 BITS = 32
-"""Of a whole number; ``bit(number, index)`` takes an index outside of them for the nearest."""
+"""The bits of a whole number; ``bit(number, index)`` takes an index outside for the nearest one."""
 OF_FLOATS = ("exp2", "log2", "tanh")
 """Functions of languages with floats."""
 OF_ACTIVATIONS = ("exp", "exp2", "log", "log2", "tanh", "erf", "sqrt")
@@ -24,7 +24,7 @@ FLOOR_DIVIDE, FLOOR_REMAINDER = "floor_divide", "floor_remainder"
 
 
 class ExpressionError(ValueError):
-    """What is wrong with a text, and where."""
+    """An error in a text, and its place."""
 
     def __init__(self, message: str, character: int | None = None) -> None:
         super().__init__(message)

@@ -40,7 +40,7 @@ class RenderedConfig:
 
     @property
     def choice(self) -> ChoiceRecord:
-        """Which candidate it is, as its manifest says."""
+        """The candidate, as its manifest names it."""
         return choice_of(parse_json(self.kernel.files[f"{self.kernel.name}.json"].encode()))
 
     @property
@@ -67,10 +67,9 @@ def render_configs(
 ) -> list[RenderedConfig]:
     """Return what each config of ``paths``, changed by ``settings``, renders to, in their order.
 
-    What a config leaves to a compiler is what ``recorded`` says, else what its design tries first:
-    nothing is compiled. Raises ConfigError with the problems of all configs,
-    two configs of the same architecture and name among them, or TemplateError once for each place
-    at fault.
+    Keys that a config leaves to a compiler are those of ``recorded``, else of the design's first
+    candidate: nothing is compiled. Raises ConfigError with the problems of all configs, two configs
+    of the same architecture and name among them, or TemplateError once for each place at fault.
     """
     templates = open_templates(user_templates)  # before any worker: the folder may not exist
     workers = min(jobs, len(paths) // _KERNELS_PER_WORKER)

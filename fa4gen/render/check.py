@@ -23,7 +23,7 @@ OrphanScope = Literal["own", "families", "everything"]
 """Where to look for orphans: in the folders of the kernels given ("own"), also in those of other
 kernels of the same families and architectures ("families"), or in all of the output folder."""
 KERNEL_FILES = (".cu", "_barriers.h", "_device.cuh", ".json")
-"""What follows a kernel's name in the names of its files."""
+"""The endings of a kernel's files after its name."""
 
 
 @dataclass(frozen=True)
@@ -158,12 +158,12 @@ def find_orphans(
 
 
 def temporary_files(out_dir: Path) -> list[Path]:
-    """Return the temporary files that killed runs left beside kernels, sorted by path."""
+    """Return the temporary files that killed runs left next to kernels, sorted by path."""
     return [path for folder in _kernel_folders(out_dir) for path in leftovers(folder, folder.name)]
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """Return the file's bytes, None when there is no such file; ConfigError when unreadable."""
+    """Return the file's bytes, None if it does not exist; ConfigError when unreadable."""
     try:
         if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
             # reading it might wait for ever, and writing would put a file in its place

@@ -36,7 +36,7 @@ class ChoiceRecord:
     compiler: str = ""
     """Name and version of the compiler that took it; "" where none was asked."""
     left: tuple[LeftOut, ...] = ()
-    """What was tried before it, in order."""
+    """The candidates tried before it, in order."""
 
     def data(self) -> dict[str, Any]:
         """Return the record as the manifest has it."""
@@ -49,7 +49,7 @@ FIRST = ChoiceRecord()
 
 
 def choice_of(manifest: Mapping[str, Any]) -> ChoiceRecord:
-    """Return what an intact manifest records; FIRST for one of a version without the record."""
+    """Return the record of an intact manifest; FIRST for one of a version without the record."""
     try:
         return choice_from(manifest[CHOICE])
     except (KeyError, TypeError, AttributeError):

@@ -1,7 +1,7 @@
-"""Which kernels of an output folder have a config that the command was not about.
+"""The kernels of an output folder that belong to configs outside of a command.
 
-Generated files do not say what config file they came from. So before kernels are called orphans,
-the config files of the project are looked through: what one of them renders to is not an orphan.
+Generated files do not name their config file. So before kernels are called orphans, the config
+files of the project are searched: a kernel of one of them is not an orphan.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class CompiledTemplates:
 
     folder: Path
     origin: str
-    """What makes code of templates, as a text that changes with it."""
+    """The version of everything that turns templates into code, as a text."""
 
     @classmethod
     def default(cls, environment_file: Path) -> CompiledTemplates:
@@ -44,13 +44,13 @@ class CompiledTemplates:
             stamps = [(str(file), made.st_size, made.st_mtime_ns) for file, made in makers]
             digest = hashlib.sha256(environment_file.read_bytes()).hexdigest()
         except OSError:
-            return cls(Path(os.devnull), "")  # what made the code cannot be known: keep none
+            return cls(Path(os.devnull), "")  # the origin of the code cannot be known: keep none
         return cls(cache_folder() / "templates", json.dumps([sys.version, digest, stamps]))
 
     def code(self, name: str, path: Path, text: str, make: Callable[[], CodeType]) -> CodeType:
         """Return the code of the template ``name``, whose text was read from ``path``.
 
-        What is kept; else what ``make`` returns, which is kept then.
+        Kept code is returned; else ``make`` is called, and its result kept.
         """
         file = self.folder / f"{_digest(sys.version, str(path)).hex()[:32]}.bin"
         key = _digest(self.origin, name, str(path), text)

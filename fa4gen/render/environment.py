@@ -39,7 +39,7 @@ class TemplateSource:
 
     @property
     def sha256(self) -> str:
-        """Of the text in UTF-8 with Unix line ends, so that a checkout's line ends do not count."""
+        """Hash the text in UTF-8 with Unix line ends: a checkout's line ends do not count."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
@@ -88,7 +88,7 @@ class TemplateSet(jinja2.BaseLoader):
 
     @property
     def sha256(self) -> str:
-        """Of the names and hashes of all templates that were read so far."""
+        """Hash the names and hashes of all templates that were read so far."""
         lines = [f"{name} {self._sources[name].sha256}\n" for name in sorted(self._sources)]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -210,7 +210,7 @@ def camel(name: str) -> str:
 
 
 def cpp_literal(value: Any) -> Any:
-    """Check what an expression writes: C++ has no None, and spells True as true.
+    """Check the output of an expression: C++ has no None, and spells True as true.
 
     Undefined values pass, so that they raise with their own name.
     """

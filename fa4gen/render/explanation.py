@@ -1,4 +1,4 @@
-"""A plan as tables: each value and who chose it, and the layout of memory."""
+"""A plan as tables: each value and its origin, and the layout of memory."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _values(plan: Plan, loaded: LoadedConfig) -> Section:
 
 
 def _candidates(choice: ChoiceRecord) -> Section:
-    """Return what was tried for keys that the config leaves to the plan, and what became of it."""
+    """Return the candidates for keys that the config leaves to the plan, with their outcomes."""
     taken = f"compiles clean ({choice.compiler}): taken" if choice.compiler else NOT_COMPILED
     rows = [(_keys(one.keys), one.why) for one in choice.left] + [(_keys(choice.keys), taken)]
     return Section("Candidates, in order", (), ("keys set", "what the compiler says"), tuple(rows))

@@ -37,7 +37,7 @@ def fix_commands(
     commands = []
     if edited:
         files = [shown_path(configs[kernel]) for kernel in configs if kernel in edited]
-        # Writing a kernel renews its manifest, which alone records orphans beside it.
+        # Writing a kernel renews its manifest, which alone records orphans next to it.
         beside = any(v.prunable and v.kernel in edited for v in orphans)
         prune = ["--prune"] if beside else []
         commands.append(shlex.join(["fa4gen", "render", "--force", *prune, *options, *files]))

@@ -1,4 +1,4 @@
-"""What a kernel's device header holds: the instructions and rings that its text uses, no others.
+"""The contents of a device header: the instructions and rings that a kernel's text uses, no others.
 
 The templates of ``templates/device/ptx`` are families of instructions, each function defined once.
 A family is a heading, then definitions with their comments, set apart by blank lines: functions,
@@ -35,7 +35,8 @@ FAMILIES = (
     "device/ptx/packed.cuh.j2",
     "device/ptx/convert.cuh.j2",
 )
-"""The families in the order in which kernels have them: what one calls of another goes before."""
+"""The families in the order in which kernels have them: a function comes after those that it
+calls."""
 RINGS = (
     "device/rings/ring.cuh.j2",
     "device/rings/ring_position.cuh.j2",
@@ -51,7 +52,7 @@ RINGS = (
 )
 """The rings after them, in this order; a kernel has a file completely or not at all."""
 PLACEHOLDER = "\x03"
-"""What ``{{ instructions }}`` writes until instructions and rings are put in its place."""
+"""The output of ``{{ instructions }}`` until instructions and rings are put in its place."""
 NOTHING = "// The kernel uses none of them."
 
 _COMMENT = re.compile(r"//[^\n]*")
@@ -115,9 +116,9 @@ def whole(lines: Sequence[str]) -> list[Definition]:
 
 
 def called(families: Mapping[str, Sequence[str]], words: Iterable[str]) -> Kept:
-    """Return what to keep of ``families`` (their lines) where the kernel's code has ``words``.
+    """Return the lines of ``families`` to keep where the kernel's code has ``words``.
 
-    What a definition that is kept uses is kept as well, and the heading of its family.
+    Definitions that a kept one uses are kept as well, and the heading of its family.
     """
     found = {
         name: whole(lines) if name in RINGS else definitions(lines)
@@ -145,7 +146,7 @@ def called(families: Mapping[str, Sequence[str]], words: Iterable[str]) -> Kept:
 
 
 def put_in(text: str, families: Mapping[str, Sequence[str]], kept: Kept) -> str:
-    """Return ``text`` with what is kept in the place of its placeholder, a blank line between."""
+    """Return ``text`` with the kept lines in the place of its placeholder, a blank line between."""
     paragraphs = [
         "\n".join(families[name][i] for i in paragraph)
         for name, paragraphs in kept.items()

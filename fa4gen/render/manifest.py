@@ -1,4 +1,4 @@
-"""The manifest N.json: what a kernel was made from, what it is, and the hashes of its files.
+"""The manifest N.json: a kernel's sources, its plan, and the hashes of its files.
 
 It says nothing about when, where or by whom, and how far the kernel is proved only as far as
 rendering goes: ``"proof": "rendered"``. ``recorded_proof`` has what verifying may add.
@@ -121,7 +121,7 @@ def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class RecordedKernel:
-    """What a manifest on disk records about the files next to it."""
+    """The record of a manifest on disk about the files next to it."""
 
     name: str
     kernel: str
@@ -142,7 +142,7 @@ def intact_manifest(data: bytes | None) -> dict[str, Any] | None:
 
 
 def read_manifest(path: Path) -> RecordedKernel | None:
-    """Return what the manifest at ``path`` records; None when absent, edited or not a manifest.
+    """Return the record of the manifest at ``path``; None when absent, edited or not a manifest.
 
     A manifest counts only as written: one byte of its content changed, and it records nothing.
     """

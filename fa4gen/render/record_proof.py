@@ -1,4 +1,4 @@
-"""Writes what verify proved of generated kernels into their manifests."""
+"""Writes verify's proofs of generated kernels into their manifests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def record_proof(kernel: RenderedKernel, out_dir: Path, proof: RecordedProof | None) -> None:
     """Write ``proof`` into the manifest of ``kernel``; None, of one that failed, takes it away.
 
-    Raises NotCurrentError where the files in ``out_dir`` are not what was verified.
+    Raises NotCurrentError where the files in ``out_dir`` are not the verified ones.
     """
     require_current([kernel], out_dir)
     name = f"{kernel.name}.json"
@@ -31,7 +31,7 @@ def record_proof(kernel: RenderedKernel, out_dir: Path, proof: RecordedProof | N
 
 
 def require_current(kernels: Sequence[RenderedKernel], out_dir: Path) -> None:
-    """Raise NotCurrentError for kernels whose files are not there as their configs render them."""
+    """Raise NotCurrentError for kernels with files that differ from what their configs render."""
     problems = []
     for kernel in kernels:
         wrong = [one for one in kernel_verdicts(kernel, out_dir) if one.verdict != "current"]

@@ -1,4 +1,4 @@
-"""How far a generated kernel is proved, as its manifest says it once ``verify --record`` has run.
+"""The proof of a generated kernel, as its manifest has it after ``verify --record``.
 
 A rendered manifest says ``"proof": "rendered"``. Recording puts the verdict's word there, and next
 to it ``verified``: date, seed and cases. Both stay as long as the kernel's files do: ``render`` and
@@ -23,10 +23,10 @@ _WEAKEST_FIRST = (RENDERED, "compiled", PARTLY, EMULATED, RAN)
 
 @dataclass(frozen=True)
 class RecordedProof:
-    """What was proved of a kernel, and how that can be repeated."""
+    """The proof of a kernel, and how to repeat it."""
 
     proof: str
-    """As verdicts have it: "emulated", say."""
+    """The proof in the words of verdicts, such as "emulated"."""
     date: str
     """YYYY-MM-DD, in UTC."""
     seed: int

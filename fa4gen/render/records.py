@@ -1,4 +1,4 @@
-"""Finds what is recorded of kernels rendered before, in their manifests or as hashes."""
+"""The records of kernels rendered before, in their manifests or as hashes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Records:
     """The manifests below some output folders, and the hashes that these keep."""
 
     hashes: Mapping[Path, Mapping[str, KernelHashes]] = field(default_factory=dict)
-    """What each output folder keeps as hashes; the first that knows a kernel counts."""
+    """The hashes kept in each output folder; the first folder that knows a kernel counts."""
 
     @classmethod
     def below(cls, *folders: Path) -> Records:

@@ -155,7 +155,7 @@ def _render_files(
 
 
 def config_path(path: Path) -> str:
-    """Return what a kernel calls its config: a shipped one's place, another's file name.
+    """Return a kernel's name for its config: a shipped one's place, another's file name.
 
     A path of the machine would make the text depend on where it was rendered.
     """

@@ -109,7 +109,7 @@ def _trail(error: Exception, templates: TemplateSet) -> list[TemplateLine]:
 
 
 def _explain(error: Exception, plan: Plan) -> tuple[str, str, str]:
-    """Return what is wrong, what to do, and the name in question."""
+    """Return the error, the remedy, and the name in question."""
     if isinstance(error, jinja2.UndefinedError):
         text = str(error)
         if match := _NO_ATTRIBUTE.search(text):

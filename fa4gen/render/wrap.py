@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_COLUMNS = 100
 _NEVER = 9.0
-"""The cost of a break that is taken only where there is no other."""
+"""The cost of a break that is taken only without an alternative."""
 _GAP = re.compile(r"\S {2,}(?=\S)")
 _MESSAGE = "#pragma message( \\"
 _INLINE = re.compile(r"^( *)((?:\w+ )*__device__ .*\)(?: const)?) \{ (.+) \}$")
@@ -29,7 +29,7 @@ _AFTER = {
     "||": 1.0, "&&": 1.1, "|": 1.2, "==": 1.2, "!=": 1.2, "<": 1.2, ">": 1.2, "<=": 1.2, ">=": 1.2,
     "+": 1.4, "-": 1.4, "<<": 1.5, ">>": 1.5, "=": 1.6, "*": 1.8, "/": 1.8, "%": 1.8,
 }  # fmt: skip
-"""What a break before or after a word costs: operators that bind least go first."""
+"""The cost of a break before or after a word: operators that bind least go first."""
 _AFTER_BRACKET = 4.0
 
 
@@ -43,7 +43,7 @@ class Line:
 
 @dataclass(frozen=True)
 class _Bracket:
-    """An open bracket: where what it holds stood, and where it stands now."""
+    """An open bracket: the old and the new column of its contents."""
 
     character: str
     was: int
@@ -67,7 +67,7 @@ class _Break:
 def wrap(text: str) -> list[Line]:
     """Return the lines of ``text``, each of MAX_COLUMNS or less wherever a break is possible.
 
-    What continues inside a bracket stands in the bracket's column.
+    Lines that continue inside a bracket start in the bracket's column.
     """
     lines = text.split("\n")
     done: list[Line] = []
@@ -91,7 +91,7 @@ def wrap(text: str) -> list[Line]:
 
 
 def _aligned(lines: Sequence[Line]) -> Iterator[Line]:
-    """Move what continues inside a bracket to its column: templates do not know how long names are.
+    """Move lines inside a bracket to its column: templates do not know the lengths of names.
 
     Four columns more, for the operands of an operator, remain four; operands of ``asm`` remain.
     Where the bracket's own line ends with it, the others are four columns from that line's first.
@@ -303,7 +303,7 @@ def _follow(brackets: list[int], line: str, i: int) -> None:
 
 
 def _cost(line: str, blank: int) -> float:
-    """Return what a break at a blank costs, by the words on either side of it."""
+    """Return the cost of a break at a blank, by the words on either side of it."""
     before, after = line[:blank].rsplit(" ", 1)[-1], line[blank + 1 :].split(" ", 1)[0]
     if before.endswith((",", ";")) or (before.endswith('"') and after.startswith('"')):
         return 0.0
@@ -315,7 +315,7 @@ def _cost(line: str, blank: int) -> float:
 def _split_string(
     line: str, open_brackets: tuple[int, ...], most_columns: int = MAX_COLUMNS
 ) -> list[str]:
-    """Return the line with the string that is too long as two; [] where there is none."""
+    """Return the line with its too long string as two; [] for a line without one."""
     for start, end, is_string in _pieces(line):
         if not is_string or end <= most_columns:
             continue
@@ -350,7 +350,7 @@ def _closed(code: str) -> bool:
 
 
 def _pieces(line: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield (start, end, is a string) of the strings of a line, and of what is between them."""
+    """Yield (start, end, is a string) of the strings of a line, and of the text between them."""
     start = 0
     for match in re.finditer(r'//.*|"(?:[^"\\]|\\.)*"', line):
         if match[0].startswith("//"):

@@ -22,7 +22,7 @@ Action = Literal["created", "updated", "unchanged", "pruned"]
 
 @dataclass(frozen=True)
 class FileOutcome:
-    """What was done, or is to be done, with one file."""
+    """The action on one file, done or planned."""
 
     path: Path
     action: Action
@@ -37,7 +37,7 @@ def plan_writes(
     *,
     see: str = "fa4gen check --diff",
 ) -> list[list[FileOutcome]]:
-    """Return what writing each of ``kernels`` would do; writes nothing.
+    """Return the outcome of writing each of ``kernels``; writes nothing.
 
     Raises NotCurrentError, with all of them, when files would be overwritten that are not as
     fa4gen wrote them, unless ``force``; ``see`` is the command that shows the edits.
@@ -81,7 +81,7 @@ def write_texts(texts: Mapping[Path, str]) -> None:
 
 
 def write_files(files: Mapping[Path, bytes]) -> None:
-    """Put every content at its path by a rename, overwriting; what is there already stays.
+    """Put every content at its path by a rename, overwriting; other files stay.
 
     Raises ConfigError, with all files as they were, where one cannot be written, as on a full disk.
     """
@@ -139,7 +139,7 @@ def prune(orphans: Iterable[FileVerdict]) -> list[FileOutcome]:
 
 
 def plan_prune(orphans: Iterable[FileVerdict]) -> list[FileOutcome]:
-    """Return what ``prune`` would delete."""
+    """Return the files that ``prune`` would delete."""
     return [FileOutcome(orphan.path, "pruned", orphan) for orphan in orphans if orphan.prunable]
 
 

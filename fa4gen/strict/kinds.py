@@ -34,6 +34,8 @@ from typing import (
     get_origin,
 )
 
+from fa4gen.overriding import override
+
 if TYPE_CHECKING:
     import collections.abc
     from collections.abc import Callable, Sequence
@@ -43,7 +45,7 @@ Limit: TypeAlias = float
 
 
 class Fault(NamedTuple):
-    """What is wrong at one place of a document."""
+    """A fault at one place of a document."""
 
     path: KeyPath
     kind: Literal["unknown", "missing", "value", "fixed", "rule"]
@@ -52,9 +54,9 @@ class Fault(NamedTuple):
     message: str = ""
     """The sentence of a rule or a fixed key."""
     character: int | None = None
-    """Of a text, where the fault is at one of its characters."""
+    """The character of a text at fault, if known."""
     remedy: str = ""
-    """What to do about a fixed key."""
+    """The remedy for a fixed key."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,21 +129,21 @@ class Read:
 
 
 class Model(Protocol):
-    """What a model says of itself."""
+    """The interface of a model."""
 
     @property
     def model_fields(self) -> collections.abc.Mapping[str, Any]:
         """The keys."""
 
     def model_read(self, data: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        """Return the object of ``data``, which is at ``path``; or add what is wrong with it."""
+        """Return the object of ``data`` at ``path``; or add its faults."""
 
 
 class Kind:
-    """What a value can be."""
+    """The values that an annotation allows."""
 
     def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        """Return what to keep of ``value``, which is at ``path``; or add what is wrong with it."""
+        """Return the value to keep for ``value`` at ``path``; or add its faults."""
         raise NotImplementedError
 
 
@@ -151,8 +153,8 @@ class Choice(Kind):
 
     values: tuple[Any, ...]
 
+    @override
     def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        """See Kind."""
         for one in self.values:  # any() would close a generator, and lose a Ctrl-C in it
             if type(value) is type(one) and value == one:
                 return value
@@ -167,8 +169,8 @@ class Scalar(Kind):
     type: type
     limits: Field
 
+    @override
     def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        """See Kind."""
         if self.type is float and type(value) is int:
             try:
                 value = float(value)
@@ -191,8 +193,8 @@ class Listing(Kind):
 
     item: Kind
 
+    @override
     def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        """See Kind."""
         if not isinstance(value, (list, tuple)):
             faults.append(Fault(path, "value"))
             return value
@@ -205,8 +207,8 @@ class Mapping(Kind):
 
     model: Model
 
+    @override
     def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        """See Kind."""
         return self.model.model_read(value, path, faults)
 
     @property
@@ -229,8 +231,8 @@ class ByName(Kind):
 
     item: Kind
 
+    @override
     def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        """See Kind."""
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
             faults.append(Fault(path, "value"))
             return value
@@ -241,13 +243,13 @@ class ByName(Kind):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Converted(Kind):
-    """What a function makes of a value."""
+    """Values converted by a function."""
 
     kind: Kind
     function: Callable[[Any], Any]
 
+    @override
     def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        """See Kind."""
         before = len(faults)
         value = self.kind.read(value, path, faults)
         if len(faults) > before:
@@ -267,10 +269,10 @@ class Either(Kind):
     kinds: tuple[Kind, ...]
 
     def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        """See Kind.
+        """Return the value to keep for ``value`` at ``path``; or add its faults.
 
-        Of the faults of several kinds count those of the kind that was meant: a mapping with a
-        fault within, a text that fits but for a rule.
+        Among several kinds the faults of the intended one count: a mapping with a fault within, a
+        text that fits but for a rule.
         """
         found: list[Fault] = []
         for kind in self._meant(value):

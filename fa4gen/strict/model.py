@@ -57,14 +57,14 @@ class ModelField:
 
     @cached_property
     def annotation(self) -> Any:
-        """What is allowed, as it is annotated."""
+        """The annotation of the allowed values."""
         alone = SimpleNamespace(__annotations__={"": self._written})
         names = vars(sys.modules[self._owner.__module__])
         return get_type_hints(alone, names, include_extras=True)[""]
 
     @cached_property
     def kind(self) -> Kind:
-        """What is allowed."""
+        """The kind of the allowed values."""
         return kind_of(self.annotation)
 
 
@@ -127,7 +127,7 @@ class Strict:
 
     @classmethod
     def model_read(cls, data: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        """Return the object of ``data``, which is at ``path``; or add what is wrong with it."""
+        """Return the object of ``data`` at ``path``; or add its faults."""
         if isinstance(data, cls):
             return data
         if not isinstance(data, dict):

@@ -86,7 +86,7 @@ def attend(query: Any, keys: Any, values: Any, sinks: Any) -> Any:
 
 
 class FakePeer:
-    """The same by the tables of its own call."""
+    """A peer that gives the kernel's results, by the tables of its own call."""
 
     name = "same"
 

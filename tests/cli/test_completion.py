@@ -17,7 +17,7 @@ VARIABLE = "_FA4GEN_COMPLETE"
 
 
 def completed(words: list[str], cwd: Path) -> list[str]:
-    """What the shell is given for the last of ``words``."""
+    """Return the shell's offers for the last of ``words``."""
     done = subprocess.run(
         [sys.executable, "-m", "fa4gen"],
         capture_output=True,

@@ -37,7 +37,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def refused(capsys: pytest.CaptureFixture[str], *more: str) -> str:
-    """What the command says, which cannot run this."""
+    """Return the command's message for a file that it cannot run."""
     capsys.readouterr()
     assert main([*COMMAND, *more]) == 2
     return capsys.readouterr().err

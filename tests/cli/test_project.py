@@ -1,4 +1,4 @@
-"""What commands do in a folder with a project file, and without one when CONFIG is missing."""
+"""Commands in a folder with a project file, and without one when CONFIG is missing."""
 
 from __future__ import annotations
 

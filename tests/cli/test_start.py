@@ -37,7 +37,8 @@ OUTSIDE = {
 }
 """Modules that take long to import and that rendering has no use for."""
 OF_EXPRESSIONS = {"fa4gen.expressions.tree", "fa4gen.masks.expression", "fa4gen.scores.expression"}
-"""What only configs with conditions or score functions need: those of these tests have none."""
+"""Modules that only configs with conditions or score functions need: those of these tests have
+none."""
 MOST_OF_FA4GEN = 126
 """Modules: a command that needs one more is a reason to count again, not an error."""
 CODE = """

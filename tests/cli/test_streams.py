@@ -24,7 +24,7 @@ ACTS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e]|\r(?!\n)|
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str, github: bool = False) -> str:
-    """What a command line prints, of which nothing acts."""
+    """Return the output of a command line, without control characters that act."""
     capsys.readouterr()
     main(list(words))
     both = "\n".join(capsys.readouterr())

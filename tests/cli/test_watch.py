@@ -73,7 +73,7 @@ def depth_of(name: str) -> object:
 
 
 def test_each_input_that_changes_is_rendered_again(watching: Watching) -> None:
-    """What is written in several steps may be rendered several times: each waits for its effect."""
+    """A file written in several steps may be rendered several times: each waits for its effect."""
     watching.rests()
     assert depth_of("one") == 128
 

@@ -43,7 +43,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a program launched, in order, on which arrays. Running it does not change the arrays."""
+    """The launches of a program, in order, with their arrays, which a run does not change."""
 
     launches: Sequence[Launch]
     arrays: Mapping[str, Placed]

@@ -42,7 +42,7 @@ class Tensors:
         return bits[: np.prod(shape)].reshape(shape)
 
     def given(self, recording: Recording, names: str) -> list[NDArray[np.float64]]:
-        """What the program filled; raises AssertionError where it is not random."""
+        """Return the arrays that the program filled; AssertionError unless they are random."""
         arrays = {name: one.array for name, one in recording.arrays.items()}
         found = [self.value(name, arrays).astype(np.float64) for name in names]
         assert min(one.std() for one in found) > 0.1

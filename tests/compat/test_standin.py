@@ -1,4 +1,4 @@
-"""What recording leaves behind: it needs a C compiler, and none of the other projects."""
+"""The files of a recording: it needs a C compiler, and none of the other projects."""
 
 from __future__ import annotations
 

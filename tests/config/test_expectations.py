@@ -98,7 +98,7 @@ def test_whatever_is_called_nearest_is_accepted(
 
 
 def own_faults(data: dict[str, Any], key: str) -> list[Fault]:
-    """What is wrong with the value of a key; what does not go together is another question."""
+    """Return the faults of a key's own value; combinations of keys are another question."""
     try:
         validated(data)
     except ModelError as error:

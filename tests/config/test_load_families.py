@@ -1,4 +1,4 @@
-"""What is reported for keys and values that belong to another architecture or kernel family."""
+"""Messages about keys and values that belong to another architecture or kernel family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a config may contain, before anything is computed from it."""
+"""The contents that a config may have, before anything is computed from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every design's candidates keep to, on all shipped configs and on some that pin keys."""
+"""Rules for every design's candidates, on all shipped configs and on some that pin keys."""
 
 from __future__ import annotations
 

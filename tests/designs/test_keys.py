@@ -57,7 +57,7 @@ def built(keys: Keys, design: str) -> Built | None:
 
 
 def plan_alone(plan: Plan, loaded: LoadedConfig) -> object:
-    """What templates and launchers read of a config."""
+    """Return the plan as templates and launchers read it, without the config."""
     return replace(plan, choices=())
 
 

@@ -23,7 +23,7 @@ DEFINED = {
     "row": lambda c, i, j: c[j],
     "column": lambda c, i, j: c[i],
 }
-"""What each kind adds to the element of row i and column j."""
+"""The addend of each kind for the element of row i and column j."""
 KINDS = [kind for kind in RESIDUALS if kind.exists]
 NAMES = {kind.name for kind in RESIDUALS}
 IN_TEXT = re.compile(

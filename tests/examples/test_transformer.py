@@ -56,7 +56,7 @@ LENGTHS = [1, 16, 5, 33, 15, 17, 100]
 
 @pytest.fixture(scope="module")
 def expected(model: Any) -> list[list[int]]:
-    """What transformers' eager attention continues each prompt with, on its own."""
+    """Return the continuation of each prompt by transformers' eager attention, on its own."""
     model.set_attn_implementation("eager")
     model.generation_config.eos_token_id = None  # random models mean nothing by it
     found = []

@@ -1,4 +1,4 @@
-"""What an expression may become over a rectangle: never less than what occurs in it."""
+"""The interval of an expression over a rectangle: never less than its values in it."""
 
 from __future__ import annotations
 

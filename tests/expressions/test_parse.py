@@ -1,4 +1,4 @@
-"""What is an expression, and how what is not one is refused."""
+"""The texts that are expressions, and the refusals of others."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def kernel_in(config: str) -> Kernel:
 
 
 class HasChanges(Protocol):
-    """What ``mutated`` needs from a mutant."""
+    """The attributes that ``mutated`` needs of a mutant."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -197,7 +197,7 @@ def program_of(ptx: str) -> Program:
 
 
 def compiled_of(kernel: Kernel) -> Any:
-    """What verify's emulator reads of a compiled kernel: machine code takes as long again."""
+    """Return a compiled kernel as verify's emulator reads it: machine code takes as long again."""
     resources = Resources(128, 0, 0, 0, 0, 0)
     return SimpleNamespace(cubin=b"", ptx=ptx_of(kernel), resources=resources)
 
@@ -212,7 +212,7 @@ def verify(kernel: Kernel, case: str, seed: int) -> tuple[Verdict, list[Report]]
 
 
 def failure(mutant: Mutant, kernel: Kernel, seed: int) -> str:
-    """What is wrong with the verdict on a mutant under ``seed``; "" where it is as expected."""
+    """Return the error in the verdict on a mutant under ``seed``; "" where it is as expected."""
     verdict, reports = verify(kernel, mutant.case, seed)
     assert verdict.num_cases == 1
     if verdict.passed:

@@ -1,4 +1,4 @@
-"""What each mask means, pair by pair, as simply as possible: the entries must agree."""
+"""The definition of each mask, pair by pair, as simply as possible: the entries must agree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VALUES: dict[str, Any] = {
     "sliding_window": {"sliding_window": {"left": 100, "right": 30}},
     "chunked": {"chunked": 100},
 }
-"""Of a config."""
+"""The values of a config."""
 
 
 def of_kind(name: str, numbers: st.SearchStrategy[int]) -> st.SearchStrategy[Mask]:

@@ -49,7 +49,7 @@ def seen_by(mask, query_rows, key_rows, rows, keys):
 
 
 def disagreement(host_mask, mask, query_rows, key_rows, first_row, block) -> str:
-    """What of the kernel is not as the definition has it; "" for nothing."""
+    """Return the difference of the kernel from the definition; "" for none."""
     host_mask.set_numbers(mask)
     n = host_mask.block_keys
     rows = range(first_row, min(first_row + host_mask.rows, query_rows))

@@ -46,7 +46,7 @@ def shipped(tmp_path: Path) -> Path:
 
 
 def text_of(roots: Path | tuple[Path, ...], kept: CompiledTemplates, **options) -> str:
-    """What t.j2 renders to in a process that has compiled nothing yet."""
+    """Return the text of t.j2, rendered by a process that has compiled nothing yet."""
     roots = roots if isinstance(roots, tuple) else (roots,)
     templates = TemplateSet(roots, compiled=kept, **options)
     return templates.environment().get_template("t.j2").render(x=7)

@@ -80,7 +80,7 @@ def joined(lines: list[Line]) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """What a compiler sees: tokens, adjacent strings as one, where preprocessor lines end."""
+    """Return a compiler's view: tokens, adjacent strings as one, ends of preprocessor lines."""
     found: list[str] = []
     for line in text.replace("\\\n", "").split("\n"):
         if line.startswith("#"):
@@ -164,7 +164,7 @@ GENERATED: Final = [
 
 
 def test_lines_of_generated_files_are_in_the_column_of_their_bracket() -> None:
-    """Of calls and parameters: a line ends in a list of (...) that began in the same line."""
+    """Checked for calls and parameters: a line ends in a list of (...) begun in the same line."""
     seen, wrong = 0, []
     for file in GENERATED:
         lines = file.read_text().split("\n")

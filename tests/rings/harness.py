@@ -87,7 +87,7 @@ def program(file: str, table: str, variants: tuple[Any, ...], cta_group: int = 1
 
 @dataclass(frozen=True)
 class Run:
-    """What a launch left: its report, its results, and log[rank, role, step, part, word]."""
+    """The result of a launch: its report, its results, and log[rank, role, step, part, word]."""
 
     report: Report
     out: NDArray[Any]

@@ -51,7 +51,7 @@ OFFSETS = {
     "C_consumer": 5, "S_even_producer": 6, "S_odd_producer": 7, "O_mma_lo": 8, "O_mma_hi": 9,
     "KV": 10,
 }  # fmt: skip
-"""Of the document, in units of barriers."""
+"""The offsets of the document, in units of barriers."""
 # accessor: the producer's barrier, the consumer's, the first phase
 ROLES = {
     "producer_s_even": ("S_even_producer", "S_even_consumer", 1),

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 
 CONFIG = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128}
 ATOL = 0.03
-"""Of outputs around 1: several times the rounding of bf16."""
+"""The tolerance of outputs around 1: several times the rounding of bf16."""
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.gpu
 CONFIG = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16"}
 BF16 = ml_dtypes.bfloat16
 TOLERANCE = 0.01
-"""Of the largest element: more than the rounding of bf16, far less than a wrong one."""
+"""A share of the largest element: more than the rounding of bf16, far less than a wrong one."""
 
 
 @pytest.fixture(scope="module")

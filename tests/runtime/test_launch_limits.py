@@ -1,4 +1,4 @@
-"""What a GPU can run, and what a launch can count."""
+"""The limits of a GPU, and of a launch's counters."""
 
 from __future__ import annotations
 

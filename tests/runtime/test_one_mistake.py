@@ -71,7 +71,7 @@ def good(kind: str) -> Arguments:
 
 
 def lines(plan: AttentionPlan, arguments: Arguments) -> list[str]:
-    """What is refused."""
+    """Return the messages of a refusal."""
     with pytest.raises(ArgumentError) as caught:
         check_arguments(plan, arguments)
     return [str(problem) for problem in caught.value.problems]

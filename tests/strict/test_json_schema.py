@@ -33,7 +33,7 @@ class Model(Strict):
     word: Literal["a", "b"]
     mask: Literal["none"] | Window | Annotated[str, Field(pattern=" ")] = "none"
     budget: Budget | Auto = "auto"
-    """What may be used."""
+    """The budget that may be used."""
     share: Annotated[float, Field(ge=0, le=1, description="Of one.")] | None = None
     names: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     flag: bool = False
@@ -84,7 +84,7 @@ def test_every_part_of_a_schema() -> None:
             "budget": {
                 "anyOf": [{"$ref": "#/$defs/Budget"}, {"const": "auto", "type": "string"}],
                 "default": "auto",
-                "description": "What may be used.",
+                "description": "The budget that may be used.",
             },
             "share": {
                 "anyOf": [

@@ -1,4 +1,4 @@
-"""What annotations allow: as pydantic's strict mode understands them, but for numbers as words."""
+"""The values of annotations: those of pydantic's strict mode, but for numbers as words."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ MBARS: Final = re.compile(r"^//   ([A-Z]\w*) +(\d+)  ", re.MULTILINE)
 
 
 def constants(source: Path) -> dict[str, int]:
-    """Of the kernel and of its headers, those that are plain numbers."""
+    """Return the plain numbers among the constants of the kernel and of its headers."""
     text = "".join(files_of(source)[end] for end in FILES)
     return {name: int(value) for name, value in CONSTANT.findall(text)}
 
@@ -96,7 +96,7 @@ def test_barriers_fill_the_place_that_their_header_states(source: Path) -> None:
 
 
 def stated_arrivals(text: str) -> dict[tuple[str, str], int]:
-    """What comments of structs state: arrivals by struct and end, "full" or "empty"."""
+    """Return the arrivals in comments of structs, by struct and end, "full" or "empty"."""
     group = CTA_GROUP.search(text)
     pair = int(group[1]) if group else 1
     return {
@@ -182,7 +182,8 @@ def test_table_and_role_say_who_loads(source: Path) -> None:
 NAMED: Final = re.compile(
     r"\bAs (\w*_\w+)|`(\w+)`|\b(\w+)\(\)|\b([a-z]+_[a-z0-9_]+)\b(?!\.\w)|\b(k[A-Z]\w+)"
 )
-"""What a comment may name: a function, a variable, a constant, a row of the table of barriers."""
+"""The things that a comment may name: functions, variables, constants, rows of the table of
+barriers."""
 
 
 def unknown_names(text: str) -> list[str]:

@@ -46,7 +46,7 @@ LEFTOVER = re.compile(
     r"if (?:constexpr )?\((?:true|false|\d+)\)|const int32 begin = 0;"
     r"|for \(\w+ (\w+) = 0; \1 < 1; |while \(false\)|[?] true : |[?] false : "
 )
-"""What a template's choice by the plan would have removed."""
+"""Text that a template's choice by the plan would have removed."""
 
 
 def code_of(source: Path) -> str:

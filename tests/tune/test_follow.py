@@ -61,7 +61,7 @@ def regret(pick: Any, candidates: dict[str, Any], problem: Any) -> float:
 
 @pytest.mark.parametrize("base", [BASE, "gemm_bf16_residual_sm90", "gemm_fp8_sm90"])
 def test_predicted_regret_in_the_regions_of_a_table(base: str) -> None:
-    """Of the kernels of the table alone, which is what vendored folders have."""
+    """The regret is that of the table's kernels alone, which vendored folders have."""
     file = table_of(base)
     candidates = {one.name: one for one in load_candidates(file)}
     before, after = [], []

@@ -20,7 +20,7 @@ from tests.vendoring.statuses import ARGUMENTS, DRIVER_ERROR, REASONS, describe_
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    """What a C program that includes the header of an empty folder prints."""
+    """Return the output of a C program that includes the header of an empty folder."""
     try:
         compiler = find_c_compiler()
     except MissingCapabilityError as error:

@@ -1,4 +1,4 @@
-"""What the C of a vendored folder cannot judge or pass is refused: masks, tensors, lists."""
+"""Masks, tensors and lists that the C of a vendored folder cannot judge or pass are refused."""
 
 from __future__ import annotations
 

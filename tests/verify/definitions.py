@@ -1,4 +1,4 @@
-"""What reference, bounds and inputs must be, as simply as possible: pair by pair, bit by bit.
+"""Definitions of reference, bounds and inputs, as simple as possible: pair by pair, bit by bit.
 
 Each check is given a module of ``fa4gen/verify``, or a mutant of it, and fails where it is wrong.
 """

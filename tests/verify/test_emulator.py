@@ -173,7 +173,7 @@ def test_names_come_from_the_plan() -> None:
 @pytest.mark.parametrize("name", ["d128_causal_bf16", "d64_window_fp16", "d256_dense_bf16",
                                   "d128_causal_pair_bf16"])  # fmt: skip
 def test_the_emulator_gives_what_the_gpu_gives(gpu, name: str) -> None:
-    """The same case on both: float32 sums may differ in order, so bits of the output may, too."""
+    """One case on both: float32 sums may differ in order, so bits of the output may, too."""
     import numpy as np
 
     from fa4gen.verify.cases import emulated_cases

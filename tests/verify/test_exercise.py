@@ -1,4 +1,4 @@
-"""What cases exercise of a plan: rings, further cases for what is missing, and its description."""
+"""The coverage of a plan by cases: rings, further cases for missing parts, and its description."""
 
 from __future__ import annotations
 

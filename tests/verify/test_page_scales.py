@@ -35,7 +35,7 @@ def case_of(**more: Any) -> Case:
 
 
 def given(drawn: Any) -> dict[str, Any]:
-    """What the call gets, as numbers."""
+    """Return the arguments of the call, as numbers."""
     memory, found = drawn.memory, {}
     for name, view in memory.views.items():
         bits = view.bits(memory.buffers[view.buffer])

@@ -50,7 +50,7 @@ def test_weights_below_the_least_number_may_vanish(precision) -> None:
 
 
 def test_weights_vanish_earlier_where_rows_share_a_maximum(make_plan) -> None:
-    """Of ALiBi's kernel: its maxima may be above a row's own while that row's sum is not tiny."""
+    """ALiBi's kernel: its maxima may be above a row's own while that row's sum is not tiny."""
     shares = Precision.of(plan_of(find_configs(["d128_alibi_causal_bf16"])[0]))
     assert room([1.0, 2.0**-57, 2.0**-117], shares) == pytest.approx([0, 0, 2.0**-117])
     assert (room([1.0, 2.0**-57, 2.0**-117], Precision.of(make_plan())) == 0).all()

@@ -49,7 +49,7 @@ def original(name: str) -> Kernel:
 
 
 def exercised(kernel: Kernel, case: str) -> Exercise:
-    """What the cases that fit exercise, whether or not they pass."""
+    """Return the coverage by the cases that fit, whether or not they pass."""
     verdict, _ = verify(kernel, case, 0)
     assert verdict.exercise is not None
     return verdict.exercise

@@ -1,4 +1,4 @@
-"""What CuTe DSL uses instead of a GPU: a runtime that records launches, and tensors "on" one.
+"""A stand-in for CuTe DSL's GPU: a runtime that records launches, and tensors "on" one.
 
 Used by ``record.py`` only, in a process of its own: the stand-in has to be there before CuTe DSL
 is imported, and the architecture is fixed when it is.

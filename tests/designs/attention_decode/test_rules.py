@@ -1,4 +1,4 @@
-"""What a decode kernel refuses, and what it suggests instead."""
+"""Refusals of decode kernels, with their suggested fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compile walk tries of attention on Blackwell, and in which order."""
+"""The candidates of a compile walk for attention on Blackwell, in their order."""
 
 from __future__ import annotations
 

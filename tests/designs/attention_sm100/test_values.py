@@ -1,4 +1,4 @@
-"""What the plan decides where a config says nothing."""
+"""The plan's decisions where a config leaves keys out."""
 
 from __future__ import annotations
 

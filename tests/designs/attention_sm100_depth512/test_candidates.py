@@ -1,4 +1,4 @@
-"""What a compile walk tries at depth 512 on Blackwell, and in which order."""
+"""The candidates of a compile walk at depth 512 on Blackwell, in their order."""
 
 from __future__ import annotations
 

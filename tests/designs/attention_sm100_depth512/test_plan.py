@@ -1,4 +1,4 @@
-"""What holds for the plan of every config that is accepted."""
+"""Properties of the plan of every config that is accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is tried of attention on Hopper, and in which order."""
+"""The candidates of attention on Hopper, in their order."""
 
 from __future__ import annotations
 

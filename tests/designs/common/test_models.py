@@ -1,4 +1,4 @@
-"""What templates ask of a plan beside its fields."""
+"""The questions of templates to a plan that are not its fields."""
 
 from __future__ import annotations
 

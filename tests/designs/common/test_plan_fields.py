@@ -1,4 +1,4 @@
-"""What plans are made of: each field has a value, and tables are put in their places."""
+"""The parts of plans: each field has a value, and tables are put in their places."""
 
 from __future__ import annotations
 

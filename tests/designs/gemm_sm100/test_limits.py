@@ -1,4 +1,4 @@
-"""What is refused, in which words, and that every suggested fix is one."""
+"""Refusals, their words, and that every suggested fix is one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused, and that every suggested fix is one."""
+"""Refusals, and that every suggested fix is one."""
 
 from __future__ import annotations
 

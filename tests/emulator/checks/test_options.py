@@ -1,4 +1,4 @@
-"""What the caller may ask for."""
+"""The checks that a caller may choose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a class of bugs is: a kernel that has one, its corrected twin, and what is reported."""
+"""The definition of a bug class: a kernel that has one, its corrected twin, and the finding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLDER: Final = Path(__file__).parent / "cuda"
 PTX_HEADER: Final = FOLDER.parents[1] / "mutations" / "cuda" / "ptx.cuh"
 LIMITS: Final = Limits(steps=300_000, idle_steps=20_000)
 ARCHS: Final = {"tensor_memory": "sm_100a", "launch_control": "sm_100a"}
-"""Of the files whose kernels are not for sm_90a."""
+"""The architectures of the files with kernels that are not for sm_90a."""
 
 Twin = Literal["broken", "fixed"]
 Data = dict[str, NDArray[Any]]

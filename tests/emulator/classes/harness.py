@@ -21,7 +21,7 @@ BUG_CLASSES: Final = (
 
 
 def complaints(bug: BugClass, seeds: range) -> list[str]:
-    """What is wrong with the reports of both kernels under these seeds."""
+    """Return the errors in the reports of both kernels under these seeds."""
     result = []
     text = source(bug.file)
     for seed in seeds:
@@ -44,7 +44,7 @@ def complaints(bug: BugClass, seeds: range) -> list[str]:
 
 
 def _is(finding: Finding, found: Found, text: str) -> bool:
-    """What was expected; an output that nobody wrote has no line."""
+    """Whether a finding is the expected one; an output that was never written has no line."""
     if not found.at:
         return finding.kind == found.kind
     return matches(finding, found, text)

@@ -13,7 +13,7 @@ from tests.emulator.classes.bug_class import Data
 
 Make = Callable[[np.random.Generator], Data]
 NOTHING = 0xDEADBEEF
-"""What outputs hold before they are written."""
+"""The contents of outputs before they are written."""
 
 
 def numbers(*shape: int, out: tuple[int, ...] | None = None) -> Make:

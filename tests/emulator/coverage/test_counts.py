@@ -1,4 +1,4 @@
-"""What a launch exercised: hand-counted on small kernels, and how coverages merge."""
+"""The coverage of a launch: hand-counted on small kernels, and merges of coverages."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ COUNT = st.integers(0, 5)
 
 @st.composite
 def coverages(draw: st.DrawFn) -> Coverage:
-    """Of one kernel with three branches and six instructions on three lines."""
+    """Return coverages of one kernel with three branches and six instructions on three lines."""
     names = sorted(draw(st.sets(NAME)))
     ran = draw(st.sets(st.integers(0, 5)))
     return Coverage(

@@ -86,7 +86,7 @@ def encode(tensor_map: TensorMap, pointer: int) -> bytes:
 
 
 def run(probe: FamilyProbe, folder: Path) -> list[np.ndarray]:
-    """What a probe leaves in its arrays."""
+    """Return the arrays of a probe after its run."""
     import cupy
 
     path = folder / f"{probe.name}.ptx"  # CuPy remembers modules by their path

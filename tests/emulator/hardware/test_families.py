@@ -1,4 +1,4 @@
-"""What every family of Hopper instructions leaves in memory, against what an H200 left there.
+"""The memory that every family of Hopper instructions leaves, against that of an H200.
 
 ``families_h200.npz`` was recorded there by record_families.py: the arrays that a probe changed.
 """

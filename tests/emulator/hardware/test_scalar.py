@@ -1,4 +1,4 @@
-"""What scalar instructions give in the emulator, against what an H200 gave for the same inputs.
+"""The results of scalar instructions in the emulator, against an H200's for the same inputs.
 
 ``scalar_h200.npz`` was recorded there by record_scalar.py. NaN payloads are not compared.
 """

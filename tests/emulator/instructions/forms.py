@@ -64,7 +64,7 @@ LITERALS = (
 
 
 class _RefusalError(EmulatorError):
-    """What a translator raises; nobody reads it."""
+    """The error of a translator that refuses; its text is not used."""
 
 
 class _Listener(Emitter):

@@ -107,7 +107,7 @@ def _elsewhere(**environment: str) -> dict[str, str]:
 
 
 def _versions() -> list[str]:
-    """What NumPy has versions of functions for and this CPU has, from the least on."""
+    """Return the CPU features that NumPy has versions of functions for, from the least on."""
     features = _multiarray_umath.__cpu_features__
     return [name for name in _multiarray_umath.__cpu_dispatch__ if features.get(name)]
 

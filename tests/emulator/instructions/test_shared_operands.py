@@ -24,7 +24,7 @@ WORDS = np.arange(100, 164, dtype=np.uint32).reshape(2, 32)
 
 
 def result(body: str, target: str = "sm_90a") -> np.ndarray:
-    """What ``body`` leaves in %r5 of the threads of two CTAs of a cluster; %d1 is WORDS[rank]."""
+    """Return %r5 after ``body``, of the threads of two CTAs of a cluster; %d1 is WORDS[rank]."""
     text = f"{OWN} add.u64 %d1, %d1, %d7; {GENERIC} {SYNC} {body} st.global.u32 [%d6], %r5; {SYNC}"
     cluster = ".reqnctapercluster 2, 1, 1 .explicitcluster"
     ptx = copy_kernel(text, ("u64", "u64"), 1024, directives=cluster, target=target)

@@ -47,7 +47,7 @@ def matches(finding: Finding, found: Found, source: str) -> bool:
 
 
 def complaint(mutant: Mutant, report: Report, source: str) -> str | None:
-    """What is wrong with the report of a mutant, or None."""
+    """Return the error in the report of a mutant, or None."""
     if report.verdict.value != mutant.verdict:
         return f"verdict {report.verdict.value} instead of {mutant.verdict}: {report}"
     for found in mutant.found:

@@ -1,4 +1,4 @@
-"""What a mutant is: a kernel with one mistake, and what the emulator has to say about it."""
+"""The definition of a mutant: a kernel with one mistake, and the emulator's finding."""
 
 from __future__ import annotations
 

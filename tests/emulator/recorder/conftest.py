@@ -11,7 +11,7 @@ from fa4gen.emulator.recorder.build import NoCompilerError, build_driver
 
 @pytest.fixture(scope="session")
 def recorder_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What FA4GEN_CACHE_DIR is set to; ``recorder`` in it has the stand-ins."""
+    """Return the folder of FA4GEN_CACHE_DIR; ``recorder`` in it has the stand-ins."""
     cache = tmp_path_factory.mktemp("recorder-cache")
     try:
         build_driver(cache / "recorder")

@@ -1,4 +1,4 @@
-"""What a launch changed goes back to the memory that it shares with the program, nothing else."""
+"""A launch's changes go back to the memory that it shares with the program, nothing else."""
 
 from __future__ import annotations
 

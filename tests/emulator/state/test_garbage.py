@@ -1,4 +1,4 @@
-"""What a launch leaves behind is freed with it, and Python's own collector is as it was."""
+"""The objects of a launch are freed with it, and Python's own collector is as it was."""
 
 from __future__ import annotations
 

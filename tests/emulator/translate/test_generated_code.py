@@ -138,7 +138,7 @@ NUMBERS = (
 
 @dataclass
 class Texts:
-    """What was compiled, and whether the canary sang."""
+    """The compiled texts, and whether the canary sang."""
 
     compiled: set[str] = field(default_factory=set)
     sang: list[str] = field(default_factory=list)
@@ -316,7 +316,7 @@ def test_generated_code_has_no_builtins(texts) -> None:
 
 
 def test_lines_alone_mean_what_they_mean_together(texts) -> None:
-    """What is compared line by line is the tree that is compiled."""
+    """The lines that are compared one by one make the tree that is compiled."""
     launched(PTX)
     for text in texts.compiled:
         (function,) = ast.parse(text).body

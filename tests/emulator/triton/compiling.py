@@ -25,10 +25,10 @@ from fa4gen.emulator import Program, Report, Severity, TensorMap
 FOR_REVIEW = frozenset(
     {"missing-init-fence", "missing-tcgen05-fence", "missing-proxy-fence", "proxy-war"}
 )
-"""What Triton leaves out everywhere, and the emulator asks a person about, or reports as against
-the letter of the ISA: CTAs that use their own barriers after bar.sync alone, tcgen05.fence,
-fence.proxy.async between cp.async and wgmma, and between reads and later copies (that only where
-what was read has been needed before)."""
+"""Findings that Triton's kernels have everywhere, for review or against the letter of the ISA: CTAs
+that use their own barriers after bar.sync alone, no tcgen05.fence, no fence.proxy.async between
+cp.async and wgmma, and between reads and later copies (that only where the values read have been
+needed before)."""
 SCRATCH = ("missing-proxy-fence",)
 """Where Triton makes tensor maps or keeps the address of tensor memory, tensor copies write
 later, without a fence.proxy.async."""
@@ -76,7 +76,7 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a launch has to know of a compiled kernel; sizes in bytes."""
+    """The data that a launch needs of a compiled kernel; sizes in bytes."""
 
     ptx: str
     entry: str

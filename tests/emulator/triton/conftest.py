@@ -1,4 +1,4 @@
-"""What tests of Triton's kernels share. They need Triton, and no GPU."""
+"""The common part of tests of Triton's kernels. They need Triton, and no GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def _results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is compiled here has no ptxas's part: it is kept apart from Triton's own, for a run.
+    """Kernels compiled here have no ptxas part: they are kept apart from Triton's own, for a run.
 
     In one folder for all workers.
     """
@@ -30,5 +30,5 @@ def arch(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """The same numbers each time."""
+    """Return a generator with the same numbers each time."""
     return np.random.default_rng(7)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound="HasPlan")
 Lengths = tuple[tuple[int, int], ...]
 NAN, INFINITY = 0x7FC0, 0x7F80
-"""Of bf16."""
+"""The bits of bf16."""
 
 
 class OneSchedule:
@@ -55,7 +55,7 @@ def run(kernel: Kernel, memory: AttentionMemory) -> dict[str, Any]:
 
 
 def failures(kernel: Kernel, lengths: Lengths) -> list[str]:
-    """What verify finds wrong with one run of a kernel."""
+    """Return verify's findings about one run of a kernel."""
     problem = _problem(kernel, lengths)
     try:
         after = run(kernel, problem.memory)

@@ -67,7 +67,7 @@ BY_COLUMN = {
 
 @pytest.fixture(scope="module")
 def by_column() -> Kernel:
-    """What is the same for a row's scores is added to its maximum, where no key is hidden."""
+    """A number common to a row's scores is added to its maximum, where no key is hidden."""
     return kernel_of({**KERNELS["hopper"], "mask": "causal", "score": "alibi"})
 
 

@@ -1,4 +1,4 @@
-"""What kernels may not depend on: NaN behind masks, entries of page tables that are no pages."""
+"""Memory that kernels may not depend on: NaN behind masks, page table entries outside the cache."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ UNIT_ROUNDOFF = {"bf16": 2**-8, "fp16": 2**-11, "fp32": 2**-23}
 HALF_A_SUBNORMAL = {"fp16": 2**-25}
 """The largest rounding error of numbers too small for the type's whole precision."""
 FLOAT32_SUM = 2**-20
-"""Of a sum's terms: what the order of additions may change, with room to spare."""
+"""The error of a sum by its terms: the effect of the order of additions, with room to spare."""
 
 
 @contextmanager
@@ -66,7 +66,7 @@ class Outcome:
     report: Report
     wrong: str
     bits: bytes = b""
-    """Of the output."""
+    """The bits of the output."""
 
     @property
     def failure(self) -> str:

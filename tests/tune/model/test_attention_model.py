@@ -64,7 +64,7 @@ def test_agrees_with_measurements(fit: Any) -> None:
 
 @pytest.mark.parametrize("number", range(3))
 def test_first_choices_of_what_was_tuned(fit: Any, number: int) -> None:
-    """Of kernels that were the likeliest: pairs in a causal mask were called 1.4 times as fast."""
+    """The likeliest kernels were timed: pairs in a causal mask were predicted 1.4 times as fast."""
     found = compare(fit.figures_of(fit.read_tuned(fit.TUNED[number]), H200))
     assert found.figures > 100
     assert found.mean_choice >= 0.97, found
@@ -258,7 +258,7 @@ def test_shapes_of_a_call() -> None:
 
 
 def test_choices_beside_what_was_tuned() -> None:
-    """Of the kernels that `fa4gen tune` measured.
+    """The choices agree with the kernels that `fa4gen tune` measured.
 
     Without the cost of a block whose loads nothing hides it chooses, at depth 192 and 256, tiles
     with a ring of one stage, which took half as long again in an earlier run.
@@ -302,7 +302,7 @@ def test_tiles_that_all_begin_at_once_end_with_the_longest() -> None:
 
 
 def test_a_fixed_order_may_give_a_cluster_the_long_tiles() -> None:
-    """Of a head's 4 tiles, a divisor of 132, a multiprocessor always gets the same one."""
+    """A multiprocessor always gets the same one of a head's 4 tiles, since 4 divides 132."""
     even, uneven = AttentionProblem(8, 64, 64, 5 * 192, 960), AttentionProblem(8, 64, 64, 768, 768)
     longer = []
     for problem in (even, uneven):

@@ -19,7 +19,7 @@ from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "fit_gemm_model.py"
 TILE = GemmTile(128, 256, 64, 3)
 ORDERS = {"drawn": (0.93, 0.86), "fp8": (0.93, 0.90)}
-"""What holds of kernels of which most were the likeliest."""
+"""The shares of pairs in order for kernels of which most were the likeliest."""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_the_order_of_all_kernels(fit: Any) -> None:
     ("file", "order"), [("TUNED", 0.93), ("TUNED_RESIDUAL", 0.93), ("UNSEEN", 0.92)]
 )
 def test_agrees_with_what_was_measured_later(fit: Any, file: str, order: float) -> None:
-    """Of other runs, and of kernels that were the likeliest: nothing of them is in the fit."""
+    """The kernels of other runs, which were the likeliest, are not in the fit."""
     records = fit.suited(fit.read_tuned(getattr(fit, file)))
     found = compare(fit.figures_of(records, H200))
     assert found.figures > 140

@@ -73,7 +73,7 @@ def import_file(path: Path, name: str = "") -> ModuleType:
 
 
 class FakeDevice:
-    """What CuPy's arrays have for a device."""
+    """The attributes of a device in CuPy's arrays."""
 
     def __init__(self, number: int) -> None:
         self.id = number

@@ -211,7 +211,7 @@ class Cases:
         assert len(lists) == 2
 
     def partial_results_have_a_workspace(self) -> None:
-        """Of one size for even shares, of one that grows with the problem for splits."""
+        """Even shares need one size, splits one that grows with the problem."""
         from fa4gen.config.find import find_configs
         from fa4gen.config.load import load_config
         from fa4gen.designs.build import build_plan

@@ -25,7 +25,8 @@ SETS = {
     "products with c": ("gemm_bf16_residual_sm90",),
     "products without c": ("gemm_fp8_sm90",),
 }
-"""What only some kernels need is only in the folders of these: nothing there may be unused."""
+"""The kernels of each folder: code that only some kernels need is in their folders alone, and
+nothing there may be unused."""
 
 
 def torch_headers() -> Path:

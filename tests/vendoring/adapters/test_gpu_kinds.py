@@ -89,7 +89,7 @@ CASES: dict[str, Callable[[], tuple[tuple[np.ndarray, ...], Arrays]]] = {
         {**scales(11, 2), "key_lengths": LENGTHS, "page_table": TABLE},
     ),
 }
-"""What makes inputs, and arrays by name in the order of the C struct."""
+"""Makers of inputs, and of arrays by name in the order of the C struct."""
 
 
 def bits(array: np.ndarray) -> np.ndarray:

@@ -101,7 +101,7 @@ def test_every_kernel_has_its_operators(acme) -> None:
 
 @pytest.mark.parametrize("dynamic", [False, True])
 class TestCompile:
-    """What torch.compile makes of the functions; tracing ends before anything is run."""
+    """The functions under torch.compile; tracing ends before anything is run."""
 
     def trace(self, function, arguments, dynamic):
         from torch._dynamo.backends.common import aot_autograd

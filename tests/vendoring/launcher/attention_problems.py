@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TENSORS = ("query", "key", "value", "out")
 ARRAYS = ("lse", *DESCALES, "sinks", *TABLES)
-"""Of 4-byte numbers."""
+"""The arrays of 4-byte numbers."""
 WORDS = {"fp32": "float32", "int32": "int32"}
 FAR = 1 << 46
 """Bytes between tensors that are to lie apart."""

@@ -17,7 +17,7 @@ ROWS = st.integers(1, 9000)
 
 
 def traits(plan: AttentionPlan) -> tuple[object, ...]:
-    """What a caller can ask for beside dtypes and architecture."""
+    """Return the properties that a caller can choose, except dtypes and architecture."""
     kinds = (plan.batching, plan.keys, plan.page_size, plan.key_lengths, plan.sinks)
     return (plan.depth, plan.value_depth, plan.mask, plan.score, plan.lse, *kinds)
 
@@ -56,7 +56,7 @@ def tiles(plan: AttentionPlan, problem: Problem, multiprocessors: int) -> tuple[
 
 
 def extents(data: Any) -> dict[str, int]:
-    """Of a random problem."""
+    """Return the extents of a random problem."""
     key_heads = data.draw(st.integers(1, 4))
     return {
         "batch": data.draw(st.integers(1, 40)),

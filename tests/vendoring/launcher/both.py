@@ -63,7 +63,7 @@ NOTHING = Made(0, 0, 0, ())
 
 
 def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: int) -> Any:
-    """What fa4gen.runtime does: the code of the launcher but for the GPU."""
+    """Return the outcome of fa4gen.runtime: the code of the launcher but for the GPU."""
     launcher = family_of(plan).launcher.load()
     sm = int(plan.arch.removeprefix("sm_").rstrip("a"))
 
@@ -117,7 +117,7 @@ def values(block: ParameterBlock, parameters: tuple[Parameter, ...]) -> tuple[by
 
 
 def counter_bytes(plan: Plan) -> int:
-    """Of the workspace that go before the list of tiles."""
+    """Return the bytes of the workspace before the list of tiles."""
     return COUNTER_BYTES * any(row.name == "tile_counter" for row in plan.parameters)
 
 
@@ -139,7 +139,7 @@ class CLauncher:
         self._copies: list[Copy] = []
         self._places: dict[SimulatedDevice, tuple[Copy, int]] = {}
         self.ordinal = 0
-        """Of the device that was made current last."""
+        """The ordinal of the device that was made current last."""
 
     def on(self, device: SimulatedDevice) -> Binding:
         """Make the device current; return the library that may be used there."""
@@ -159,7 +159,7 @@ class CLauncher:
         return copy.binding
 
     def outcome(self, plan: Plan, args: Args, multiprocessors: int, way: str = "called") -> Any:
-        """What the C launcher does with the arguments, by one of WAYS."""
+        """Return the outcome of the C launcher for the arguments, by one of WAYS."""
         library = self.on(SimulatedDevice(plan.arch, multiprocessors))
         kernel = library.kernel(plan.name)
         self.stand_in.reset()

@@ -1,4 +1,4 @@
-"""What the launcher's tests do with a kernel family."""
+"""The launcher's tests for each kernel family."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PROBLEMS: Final = {"attention": attention_problems, "gemm": gemm_problems}
 """Random problems: ``sound_problems``, ``any_problems``, ``empty_problem``."""
 TRAITS: Final = {"attention": attention_traits, "gemm": gemm_traits}
-"""What selects a kernel, and what a problem costs."""
+"""The properties that select a kernel, and a problem's costs."""
 
 
 def problems_of(plan: Plan) -> ModuleType:

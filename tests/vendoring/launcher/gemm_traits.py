@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def traits(plan: GemmPlan) -> tuple[object, ...]:
-    """What a caller can ask for beside dtypes and architecture."""
+    """Return the properties that a caller can choose, except dtypes and architecture."""
     return (plan.a_major, plan.b_major, plan.residual, plan.activation)
 
 
@@ -37,6 +37,6 @@ def tiles(plan: AnyGemmPlan, problem: Problem, multiprocessors: int) -> tuple[in
 
 
 def extents(data: Any) -> dict[str, int]:
-    """Of a random problem."""
+    """Return the extents of a random problem."""
     found = {field: data.draw(st.integers(1, 9000)) for field in ("m", "n", "k")}
     return {**found, "batch": data.draw(st.integers(1, 4))}

@@ -96,7 +96,7 @@ def cubin_without_code(plan: Plan) -> bytes:
 
 
 def _info(parameters: tuple[Parameter, ...], threads: int, cluster: int) -> bytes:
-    """What the driver reads of an entry."""
+    """Return the facts that the driver reads of an entry."""
     info = b""
     offset = 0
     for ordinal, row in enumerate(parameters):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PLAIN, LISTED, TOGETHER = "d128_causal_bf16", "d128_ragged_causal_bf16", "decode_d128_bf16"
 NAMES = (PLAIN, LISTED, TOGETHER, "gemm_bf16_residual_sm90")
-"""Of two launches, of a cooperative one, of products."""
+"""The names of kernels of two launches, of a cooperative one, of products."""
 OTHER_STREAM = 0x5714EB
 FAILURE = 2
 STEPS = (

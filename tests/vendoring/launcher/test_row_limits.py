@@ -53,7 +53,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> CLauncher:
 
 
 def outcome(kernels: CLauncher, name: str, **changes: int) -> Made | Refused:
-    """What the Python launcher does, after it was compared with what the C one does."""
+    """Return the Python launcher's outcome, after comparing it with the C launcher's."""
     plan = PLANS[name]
     problem = replace(plain_problem(plan), **changes)
     expected = python_outcome(plan, problem.python_arguments(plan), 132, WORKSPACE)

@@ -33,9 +33,9 @@ KERNELS = (
 )
 ARCHITECTURES = ("sm_90a", "sm_100a", "sm_103a")
 MULTIPROCESSORS = (132, 1, 77, 148)
-"""Of each architecture; replay.c has the same."""
+"""The multiprocessors of each architecture; replay.c has the same."""
 EXAMPLES = 30
-"""Of each kernel."""
+"""The examples of each kernel."""
 
 
 def recorded(launcher, name) -> list[bytes]:

@@ -69,7 +69,7 @@ def emulate(stand_ins: Path, tmp_path: Path) -> Emulate:
 
 
 def test_the_self_test_passes(compiled: Objects, ptx: Path, emulate: Emulate) -> None:
-    """Of one kernel alone; tests/vendoring/verify has it with every kind of kernel."""
+    """The folder has one kernel alone; tests/vendoring/verify has it with every kind of kernel."""
     words = ("--quick", "--seed", "7", "--kernel", "d64_dense_small_bf16")
     status, said = emulate(ptx, compiled.build / "selftest", *words)
     assert (status, "FAILED" in said) == (0, False), said

@@ -1,4 +1,4 @@
-"""What the folder's README says to type, typed as written; its C compiled as it stands."""
+"""The commands of the folder's README, typed as written; its C compiled as it stands."""
 
 from __future__ import annotations
 

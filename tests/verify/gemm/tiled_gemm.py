@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.gemm.memory import GemmMemory
 
     Place = tuple[int, slice, slice]
-    """Of a tile: batch, rows and columns."""
+    """The place of a tile: batch, rows and columns."""
 
 
 @dataclass

@@ -215,7 +215,7 @@ READY:
     (64, []), (128, []), (32, ["over-arrival"]), (1, ["over-arrival"]),
 ])  # fmt: skip
 def test_one_instruction_arrives_in_one_phase(count, found, how, bytes_):
-    """Of the lanes of one instruction none comes after another."""
+    """No lane of one instruction comes after another lane of it."""
     body = SPILL.format(how=how, bytes=bytes_).replace("COUNT", str(count))
     for schedule in SCHEDULES:
         report = run(kernel(body, shared=8), np.zeros(1), block=64, schedule=schedule)

@@ -1,4 +1,4 @@
-"""What clusters know of each other: as an array of all clusters would have it, but smaller."""
+"""Knowledge between clusters: equal to an array of all clusters, but smaller."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Blackwell:
         self.world.observer.tensor_waited(self.math, None, kind)
 
     def found(self):
-        """What was found; the warps of a warpgroup find the same."""
+        """Return the findings; the warps of a warpgroup find the same."""
         return sorted(set(self.world.found()))
 
 

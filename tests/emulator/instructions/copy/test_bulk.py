@@ -77,7 +77,7 @@ def test_a_load_into_another_place_per_lane() -> None:
 
 
 def test_a_wait_for_all_but_the_latest_group() -> None:
-    """Of three groups, each adding to the same word, two have to be over."""
+    """Two of three groups, each adding to the same word, have to be over."""
     add = """
     cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d0], [tile], 16;
     cp.async.bulk.commit_group;"""

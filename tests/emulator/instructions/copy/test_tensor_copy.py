@@ -37,7 +37,7 @@ def load(at, *, offset: int = 0, expected: int, opcode: str = LOAD) -> str:
 
 
 def loaded(tensor_map: TensorMap, at, *, offset: int = 0, expected: int | None = None, **options):
-    """What a load leaves in shared memory (bytes), and the report."""
+    """Return the shared memory after a load (bytes), and the report."""
     counts = [-(-b // s) for b, s in zip(tensor_map.box, tensor_map.steps, strict=True)]
     size = int(np.prod(counts)) * tensor_map.array.itemsize
     out = np.zeros(SIZE, np.uint8)

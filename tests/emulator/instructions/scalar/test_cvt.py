@@ -130,7 +130,7 @@ def test_float_to_whole_float(kind, mode):
 
 
 def quiet_nan(pattern, result):
-    """Of a float64: the sign and the upper bits, as an H200 converts it."""
+    """Return the quiet NaN of a float64: the sign and the upper bits, as an H200 converts it."""
     form = FORMATS[result]
     payload = (pattern & (1 << 52) - 1) >> (53 - form.precision) | 1 << (form.precision - 2)
     infinity = special_bits(math.inf, result)

@@ -268,7 +268,8 @@ LOOP:
     barrier.cluster.arrive.release;
     barrier.cluster.wait.acquire;
 """
-"""Of one CTA or two: 32 threads write, 32 read, the others arrive at the barrier and leave."""
+"""A kernel of one CTA or two: 32 threads write, 32 read, the others arrive at the barrier and
+leave."""
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -17,7 +17,7 @@ OWN = """
 
 
 def ranks(body: str) -> np.ndarray:
-    """What ``body`` leaves in %r5 of the 32 threads of four CTAs of a cluster."""
+    """Return %r5 after ``body``, of the 32 threads of four CTAs of a cluster."""
     out = np.zeros((4, 32), np.uint32)
     text = f"{OWN}{SYNC}{body} st.global.u32 [%d6], %r5; {SYNC}"
     ptx = copy_kernel(text, ("u64",), 1024, directives=CLUSTER.format(n=4))

@@ -76,7 +76,7 @@ def test_setmaxnreg_in_a_copy_for_each_role_is_for_review(count: int) -> None:
 
 
 def test_a_second_setmaxnreg_of_some_warps_does_not_block() -> None:
-    """What two warps give up once more is what the others lack."""
+    """The registers that two warps release once more are those that the others lack."""
     again = """
     setmaxnreg.dec.sync.aligned.u32 72;
     setp.lt.u32 %p2, %r21, 64;

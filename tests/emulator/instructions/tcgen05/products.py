@@ -73,7 +73,7 @@ def read_back(n: int) -> str:
 
 
 def before(n: int) -> np.ndarray:
-    """What ``fill`` leaves behind."""
+    """Return the memory that ``fill`` leaves."""
     return (np.arange(128)[:, None] * 512 + np.arange(n)).astype(np.uint32)
 
 

@@ -62,7 +62,7 @@ def test_loads(shape: str, times: int, count: int, split: int, half: int) -> Non
 
 @pytest.mark.parametrize(("shape", "times", "count", "split"), CASES)
 def test_stores(shape: str, times: int, count: int, split: int) -> None:
-    """What is stored in a shape is found where the shape says, and nothing else changes."""
+    """Values stored in a shape are found in the cells of that shape, and nothing else changes."""
     more = f", {split}" if shape == "16x32bx2" else ""
     values = "\n".join(f"add.u32 %r{200 + r}, %r12, {r};" for r in range(count))
     body = f"""

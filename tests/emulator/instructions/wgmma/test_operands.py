@@ -1,4 +1,4 @@
-"""What each warp of a warpgroup reads of the operands of a wgmma."""
+"""The parts of a wgmma's operands that each warp of a warpgroup reads."""
 
 from __future__ import annotations
 

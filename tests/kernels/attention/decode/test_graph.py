@@ -23,7 +23,7 @@ SOURCES: dict[str, dict[str, Any]] = {
 PAGE, PAGES, SEQUENCES = 64, 40, 3
 KEYS = PAGE * PAGES
 LENGTHS = ((KEYS, 1, 700), (64, KEYS, KEYS), (0, 2, 1999), (KEYS, 1, 700))
-"""Of the sequences, replay by replay; the first ones come back."""
+"""The lengths of the sequences, replay by replay; the first ones come back."""
 
 
 @pytest.mark.parametrize("source", SOURCES)

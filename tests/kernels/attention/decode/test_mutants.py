@@ -51,7 +51,7 @@ class KeptWorkspace:
 
 
 def failures(kernel: Kernel, case: Case) -> list[str]:
-    """What verify finds wrong with two launches, and tickets that are not zero afterwards."""
+    """Return verify's findings about two launches, and tickets that are not zero afterwards."""
     program: Any = KeptWorkspace(kernel)
     problem = AttentionFamily(kernel.plan).draw(case, 7)
     emulated = EmulatedKernel(kernel.plan, program)

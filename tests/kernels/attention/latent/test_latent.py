@@ -91,7 +91,7 @@ QUICK = ("probabilities written while they are read", "sum of one part")
 
 @pytest.fixture(autouse=True)
 def each_product_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the schedule, the emulator decides which products of a chain it sums together, and so their
+    """By the schedule the emulator decides which products of a chain it sums together, and so their
     rounding. Alone they give the same bits in every run, as on hardware."""
     monkeypatch.setattr(Product, "joins", lambda self, chain: False)
 

@@ -96,7 +96,7 @@ QUICK = ("handed over without a release", "sum of half a row")
 
 @pytest.fixture(autouse=True)
 def each_product_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the schedule, the emulator decides which products of a chain it sums together, and so their
+    """By the schedule the emulator decides which products of a chain it sums together, and so their
     rounding. Alone they give the same bits in every run."""
     monkeypatch.setattr(Product, "joins", lambda self, later: False)
 
@@ -126,7 +126,7 @@ def test_two_launches_on_a_workspace_are_right(source: str, case: Case) -> None:
 
 
 def wrong_splits(kernel: Kernel, case: Case) -> list[str]:
-    """What is wrong with two launches on one workspace; tickets are in its partial results."""
+    """Return the errors of two launches on one workspace; tickets are in its partial results."""
     problem = AttentionFamily(kernel.plan).draw(case, 7)
     emulated = EmulatedKernel(kernel.plan, KeptWorkspace(kernel))  # type: ignore[arg-type]
     reference = problem.reference(np)

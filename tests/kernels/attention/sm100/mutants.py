@@ -122,7 +122,7 @@ _LAST_RELEASES: Final[tuple[tuple[str, Literal["error", "isa"]], ...]] = (
     ("over", "isa"), ("fused", "isa"), ("single", "isa"),
     ("pair", "error"), ("pair_query", "error"),
 )  # fmt: skip
-"""Of a peer a late arrival is an error."""
+"""Releases whose late arrival at a peer is an error."""
 WAITS: Final[dict[str, Mutant]] = {
     "value_released_before_its_product": Mutant(
         "over", "V is released, and the ring steps, before tile 1's product",

@@ -195,7 +195,7 @@ def edited(kernel: Kernel, edits: tuple[Edit, ...]) -> Kernel:
 
 
 def failure(mutant: Mutant, seed: int) -> str:
-    """What is wrong with the report on a mutant under ``seed``; "" if it is as expected."""
+    """Return the error in the report on a mutant under ``seed``; "" if it is as expected."""
     verdict, reports = verify(edited(depth512(mutant.config), mutant.edits), mutant.case, seed)
     assert verdict.num_cases == 1
     report = reports[-1]

@@ -40,7 +40,7 @@ def listed(kernel: Kernel, lengths: tuple[tuple[int, int], ...], room: int) -> n
 
 
 def most_blocks_seen(plan: Any, rows: int, keys: int) -> int:
-    """Of the tiles of a sequence, those of the last one."""
+    """Return the most blocks that a sequence's last tile sees."""
     end = plan.mask.bounds(keys - 1, keys)[1]
     return -(-max(0, min(end, keys)) // plan.BN) if rows else 0
 
