@@ -77,7 +77,7 @@ class Design:
 
     @property
     def candidates(self) -> Callable[[KernelConfig], Iterator[dict[str, object]]]:
-        """What is tried of keys that a config leaves to the plan, in order."""
+        """The candidates for keys that a config leaves to the plan, in order."""
         found: Callable[[KernelConfig], Iterator[dict[str, object]]] = self._of_candidates(
             "candidates"
         )

@@ -45,7 +45,7 @@ class AttentionFamily:
     """Attention forward."""
 
     def refuse(self, plan: AttentionPlan) -> None:
-        """See Family."""
+        """Raise ConfigError for a kernel that the C launcher cannot call."""
         if plan.declared_tensors and plan.has_tile_lengths:
             raise ConfigError(
                 Problem(
@@ -67,7 +67,7 @@ class AttentionFamily:
             )
 
     def launcher_facts(self, plan: AttentionPlan, facts: LauncherFacts) -> LauncherFacts:
-        """See Family."""
+        """Return ``facts`` with those of attention."""
         if plan.tile_list is not None:
             facts = replace(
                 facts,
@@ -111,7 +111,7 @@ class AttentionFamily:
         )
 
     def selftest_facts(self, plan: AttentionPlan) -> SelftestFacts:
-        """See Family."""
+        """Return the facts of a kernel for the self-test."""
         from fa4gen.verify.precision import Precision
 
         precision = Precision.of(plan)
@@ -158,7 +158,10 @@ class AttentionFamily:
     def case_args(
         self, plan: AttentionPlan, views: Mapping[str, TensorView], memory: AttentionMemory
     ) -> AttentionArgs:
-        """See Family. A softmax scale that is the default is left to the launcher."""
+        """Return the arguments of a call with the tensors of one of verify's cases.
+
+        A softmax scale that is the default is left to the launcher.
+        """
         scale = 0.0 if memory.softmax_scale is None else memory.softmax_scale
         optional: Any = {name: views.get(name) for name in OPTIONAL}
         return attention_args(
@@ -175,7 +178,7 @@ class AttentionFamily:
     def peer_args(
         self, plan: AttentionPlan, views: Mapping[str, TensorView], *, alpha: float, beta: float
     ) -> AttentionArgs:
-        """See Family."""
+        """Return the arguments of a call for bench."""
         del alpha, beta
         operands = views["query"], views["key"], views["value"], views["out"], views.get("lse")
         return attention_args(plan, Arguments(*operands, plan.depth**-0.5, "bshd"))

@@ -37,10 +37,10 @@ class GemmFamily:
     """Matrix products."""
 
     def refuse(self, plan: GemmPlan) -> None:
-        """See Family: there is none."""
+        """Accept every kernel: the C launcher can call all."""
 
     def launcher_facts(self, plan: GemmPlan, facts: LauncherFacts) -> LauncherFacts:
-        """See Family."""
+        """Return ``facts`` with those of matrix products."""
         return replace(
             facts,
             cta_group=plan.launch.cluster,
@@ -56,7 +56,7 @@ class GemmFamily:
         )
 
     def selftest_facts(self, plan: GemmPlan) -> SelftestFacts:
-        """See Family."""
+        """Return the facts of a kernel for the self-test."""
         from fa4gen.verify.gemm.tolerance import Accumulation
 
         how = Accumulation.of(plan)
@@ -99,13 +99,13 @@ class GemmFamily:
     def case_args(
         self, plan: GemmPlan, views: Mapping[str, TensorView], memory: GemmMemory
     ) -> GemmArgs:
-        """See Family."""
+        """Return the arguments of a call with the tensors of one of verify's cases."""
         return self.peer_args(plan, views, alpha=memory.alpha, beta=memory.beta)
 
     def peer_args(
         self, plan: GemmPlan, views: Mapping[str, TensorView], *, alpha: float, beta: float
     ) -> GemmArgs:
-        """See Family."""
+        """Return the arguments of a call for bench."""
         operands = views["a"], views["b"], views.get("c"), views["out"]
         return gemm_args(plan, GemmArguments(*operands, alpha, beta))
 

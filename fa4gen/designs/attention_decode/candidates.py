@@ -1,4 +1,4 @@
-"""What is tried of a decode kernel: its tile follows from the depth, so nothing."""
+"""The candidates of a decode kernel: none, since its tile follows from the depth."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class DecodeKeys(PackedKeys):
 
     @property
     def resolved_kv_scale(self) -> str:
-        """What has a scale of its own, where keys and values have any."""
+        """The unit with a scale of its own, for scaled keys and values."""
         return "head" if self.kv_scale == "auto" else self.kv_scale
 
 

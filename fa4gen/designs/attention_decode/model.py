@@ -1,4 +1,4 @@
-"""What the plan of a decode kernel has beside that of any with shares of the keys."""
+"""The plan of a decode kernel, in addition to that of any with shares of the keys."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 from fa4gen.designs.common.decode_model import SharedKeysPlan
 from fa4gen.designs.common.unreachable import Unreachable
+from fa4gen.overriding import override
 
 _OF: Final[dict[str, frozenset[str]]] = {
     "key": frozenset({"first_key", "column"}),
@@ -15,7 +16,7 @@ _OF: Final[dict[str, frozenset[str]]] = {
     "query": frozenset({"n"}),
     "terms": frozenset({"n"}),
 }
-"""What names of a score's place are made of, each after those that need it."""
+"""The names that names of a score's place are made of, each after those that need it."""
 _WORD = re.compile(r"(?<![.\w])[a-z_]\w*")
 
 
@@ -27,8 +28,8 @@ class DecodeAttentionPlan(SharedKeysPlan):
     """Whether products read the query from shared memory."""
 
     @property
+    @override
     def unreachable(self) -> tuple[Unreachable, ...]:
-        """See KernelPlan."""
         if not self.is_wide or self.num_parts > 1:
             return super().unreachable
         reason = "the only part has keys in each block"
@@ -37,7 +38,7 @@ class DecodeAttentionPlan(SharedKeysPlan):
 
     @property
     def score_words(self) -> frozenset[str]:
-        """What the C++ of a score function that is an expression names, and what those are of."""
+        """The names in the C++ of an expression score, and the names that those are made of."""
         if not self.score.IS_EXPRESSION:
             return frozenset()
         words = set(_WORD.findall(self.score_text.text))
@@ -58,7 +59,7 @@ class DecodeAttentionPlan(SharedKeysPlan):
 
     @property
     def wgmma_columns(self) -> tuple[int, ...]:
-        """Of the products of keys and of values, where they are by wgmma."""
+        """The columns of the products of keys and of values, if they are by wgmma."""
         return tuple(sorted({self.part_keys, self.value_depth})) if self.is_wide else ()
 
     @property

@@ -1,4 +1,4 @@
-"""What a config may not ask of a decode kernel, and suggested fixes."""
+"""The rules of decode kernels for configs, and suggested fixes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.tensor_maps import Tensor
 
 NARROW_PROMOTION: Final = 64
-"""The same where a row has fewer bytes."""
+"""The L2 promotion, in bytes, where a row has fewer bytes."""
 
 
 def decode_roles(values: Values) -> tuple[Role, Role]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.model import Choice
 
 QUARTERS: Final = 4
-"""Of a multiprocessor: warps are divided among them."""
+"""The quarters of a multiprocessor: warps are divided among them."""
 MMA_ROWS: Final = 8
 """Query rows of one mma: its narrow side."""
 MMA_KEYS: Final = 16
@@ -45,7 +45,7 @@ class Division:
     parts: int
     """Warps, or warpgroups, each with keys and a softmax of its own."""
     keys: int
-    """Of each part."""
+    """The keys of each part."""
 
 
 DIVISIONS = {
@@ -66,7 +66,7 @@ WIDE_DIVISIONS = {
     192: Division(1, 64),
     256: Division(1, 64),
 }
-"""The same of warpgroups, in tiles of 64 rows: one of them has registers for 256 columns."""
+"""The divisions for warpgroups, in tiles of 64 rows: one of them has registers for 256 columns."""
 FP8_DIVISIONS = {
     64: Division(8, 64),
     96: Division(8, 16),
@@ -74,8 +74,8 @@ FP8_DIVISIONS = {
     192: Division(4, 32),
     256: Division(4, 32),
 }
-"""Of keys of 8 bits: as many bytes. At depth 96 half of them: three panels of pages of 16 would be
-more boxes than a warp has lanes."""
+"""The divisions for keys of 8 bits: as many bytes. At depth 96 half of them: three panels of pages
+of 16 would be more boxes than a warp has lanes."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Values(DesignValues[DecodeConfig]):
 
     @property
     def part_words(self) -> str:
-        """What computes on keys of its own."""
+        """The name of a part, which computes on keys of its own."""
         return "warpgroup" if self.is_wide else "warp"
 
     @property
@@ -136,12 +136,12 @@ class Values(DesignValues[DecodeConfig]):
 
     @property
     def threads(self) -> int:
-        """Of the consumers and the warp that loads."""
+        """The threads of the consumers and the warp that loads."""
         return WARP * (self.num_consumer_warps + 1)
 
     @property
     def registers(self) -> int:
-        """Of each thread: each quarter of a multiprocessor has a quarter of them for its warps."""
+        """The registers of each thread, from a quarter of them for each quarter of the warps."""
         quarters = -(-self.threads // (QUARTERS * WARP)) * QUARTERS * WARP
         most = self.arch.registers // quarters // REGISTER_STEP * REGISTER_STEP
         return min(most, self.arch.max_registers_per_thread)

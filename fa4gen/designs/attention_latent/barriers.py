@@ -86,5 +86,5 @@ def _tail_rows(values: LatentValues) -> Iterator[Barrier]:
 
 
 def _of_both(values: LatentValues) -> str:
-    """Whose warps arrive: of tiles that are not paired, two lanes of each of one CTA's."""
+    """Return the words for arrivals of two CTAs; arrivals of an unpaired tile are one CTA's."""
     return " of both CTAs" if values.cluster == 2 else ""

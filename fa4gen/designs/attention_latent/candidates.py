@@ -1,4 +1,4 @@
-"""What is tried of a latent kernel on Hopper: it has one tile, so nothing."""
+"""The candidates of a latent kernel on Hopper: none, since it has one tile."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What the plan of a latent kernel has beside that of any decode kernel."""
+"""The plan of a latent kernel, in addition to that of any decode kernel."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from fa4gen.designs.common.decode_model import SharedKeysPlan
+from fa4gen.overriding import override
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,24 +17,24 @@ class LatentAttentionPlan(SharedKeysPlan):
     half_parts: int
     """Barriers that they arrive on."""
     line_bytes: int
-    """Of the line of the sequences, in the query's place before the first one."""
+    """The bytes of the line of the sequences, in the query's place before the first one."""
     line_sums_bytes: int
     producer_registers: int
     consumer_registers: int
 
     @property
+    @override
     def values_in_keys(self) -> bool:
-        """See AttentionPlan."""
         return True
 
     @property
+    @override
     def ring_is_loaders(self) -> bool:
-        """See KernelPlan."""
         return True
 
     @property
     def wgmma_columns(self) -> tuple[int, ...]:
-        """Of scores, and of what arrives together of a warpgroup's half of the output."""
+        """The columns of scores, and of a warpgroup's half of the output that arrives together."""
         return self.part_keys, self.value_depth // self.num_parts // self.half_parts
 
     @property

@@ -1,4 +1,4 @@
-"""What a latent kernel on Hopper does not compute."""
+"""The features that a latent kernel on Hopper does not have."""
 
 from __future__ import annotations
 

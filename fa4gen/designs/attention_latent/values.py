@@ -46,7 +46,7 @@ class LatentValues(LatentBlocks[LatentConfig]):
 
     @property
     def part_words(self) -> str:
-        """What computes on blocks of its own."""
+        """The name of a part, which computes on blocks of its own."""
         return "warpgroup"
 
     @property
@@ -61,7 +61,7 @@ class LatentValues(LatentBlocks[LatentConfig]):
 
     @property
     def threads(self) -> int:
-        """Of the consumers and of the loader's warpgroup, which gives them its registers."""
+        """The threads of the consumers and of the loader's warpgroup, which lends its registers."""
         return WARPGROUP * (PARTS + 1)
 
     @property
@@ -76,17 +76,17 @@ class LatentValues(LatentBlocks[LatentConfig]):
 
     @property
     def half_parts(self) -> int:
-        """Of a half, which arrive on barriers of their own: two panels each."""
+        """The parts of a half, which arrive on barriers of their own: two panels each."""
         return self.half_panels // PART_PANELS
 
     @property
     def half_bytes(self) -> int:
-        """Of a half of the values."""
+        """The bytes of a half of the values."""
         return self.half_panels * BLOCK_KEYS * PANEL_BYTES
 
     @property
     def tail_bytes(self) -> int:
-        """Of the columns of a block that are no values."""
+        """The bytes of the columns of a block that are not values."""
         return self.block_bytes - PARTS * self.half_bytes
 
     @property

@@ -1,4 +1,4 @@
-"""What is tried of a latent kernel on Blackwell: it has one tile, so nothing."""
+"""The candidates of a latent kernel on Blackwell: none, since it has one tile."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_latent_sm100.values import LatentPairValues
 
 COMBINED_BYTES = 32
-"""Of a thread: four columns, a maximum, a sum."""
+"""The bytes of a thread: four columns, a maximum, a sum."""
 
 
 def latent_regions(values: LatentPairValues) -> tuple[SharedRegion, ...]:

@@ -1,4 +1,4 @@
-"""What the plan of a latent kernel on Blackwell has beside that of any decode kernel."""
+"""The plan of a latent kernel on Blackwell, in addition to that of any decode kernel."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.decode_model import SharedKeysPlan
 from fa4gen.designs.common.kernel_model import TensorMemoryPlan
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import TensorMemoryRegion
@@ -21,15 +22,15 @@ class LatentPairPlan(TensorMemoryPlan, SharedKeysPlan):
     num_qk_stages: int
     """Parts along the depth in which keys arrive."""
     line_bytes: int
-    """Of the line of the sequences, in the query's place before the first one."""
+    """The bytes of the line of the sequences, in the query's place before the first one."""
     line_sums_bytes: int
     tensor_memory: tuple[TensorMemoryRegion, ...]
     tensor_memory_columns: int
     """Columns to allocate: a power of two."""
 
     @property
+    @override
     def values_in_keys(self) -> bool:
-        """See AttentionPlan."""
         return True
 
     @property
@@ -44,7 +45,7 @@ class LatentPairPlan(TensorMemoryPlan, SharedKeysPlan):
 
     @property
     def out_panel_columns(self) -> int:
-        """Of the output, which goes straight to memory; as many as a panel would have."""
+        """The columns of a panel of the output, which goes straight to memory without one."""
         return self.panel_columns
 
     @property

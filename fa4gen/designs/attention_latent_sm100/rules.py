@@ -1,4 +1,4 @@
-"""What a config may not ask of a latent kernel on Blackwell."""
+"""The rules of latent kernels on Blackwell for configs."""
 
 from __future__ import annotations
 

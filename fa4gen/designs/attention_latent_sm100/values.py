@@ -37,12 +37,12 @@ class LatentPairValues(LatentBlocks[LatentPairConfig]):
 
     @property
     def packed_rows(self) -> int:
-        """The same, by its key."""
+        """The packed rows of a pair, by the config's key."""
         return PAIR_ROWS
 
     @property
     def tile_rows(self) -> int:
-        """Of them, a CTA's."""
+        """The packed rows of one CTA."""
         return TILE_ROWS
 
     @property
@@ -52,7 +52,7 @@ class LatentPairValues(LatentBlocks[LatentPairConfig]):
 
     @property
     def part_words(self) -> str:
-        """What computes on blocks of its own."""
+        """The name of a part, which computes on blocks of its own."""
         return "pair"
 
     @property
@@ -62,7 +62,7 @@ class LatentPairValues(LatentBlocks[LatentPairConfig]):
 
     @property
     def threads(self) -> int:
-        """Of the consumers, and of the warps that multiply and load."""
+        """The threads of the consumers, and of the warps that multiply and load."""
         return 32 * (WARPGROUP_WARPS + ISSUING_WARPS)
 
     @property

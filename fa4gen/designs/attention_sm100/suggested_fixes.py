@@ -1,4 +1,4 @@
-"""What is tried when no change of one key makes a Blackwell attention config work."""
+"""Fixes of several keys, for Blackwell attention configs that no change of one key makes work."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ PREFERRED_BLOCKS = (128, 96, 64, 32)
 LISTED_BLOCKS = (64, 32)
 """Where lists name the blocks that are seen: of narrower blocks, fewer keys are masked."""
 ROW_REGISTERS = 2
-"""Of a softmax thread, for the maximum and the sum of its row."""
+"""The registers of a softmax thread for the maximum and the sum of its row."""
 SPLITS = {1: RoleSplit(192, 192, 120), 2: RoleSplit(200, 64, 48)}
 """By query tiles: the softmax gets what the others can spare."""
 WIDE_QUERIES = RoleSplit(184, 64, 80)
@@ -146,7 +146,7 @@ def panel_columns(depth: int, element_bytes: int) -> int:
 
 @dataclass(frozen=True)
 class Room:
-    """What the hardware leaves for choices: answers asked of values that are not final."""
+    """The room that the hardware leaves for choices: questions to values that are not final."""
 
     stages: Callable[[Values], int]
     """How many stages fit shared memory beside the rest."""

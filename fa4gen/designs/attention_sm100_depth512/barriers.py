@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.model import Barrier
 
 THREADS = 128
-"""Of the softmax, and of the correction."""
+"""The threads of the softmax, and of the correction."""
 BOTH = 2
 
 

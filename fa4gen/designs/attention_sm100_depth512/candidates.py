@@ -1,4 +1,4 @@
-"""What is tried at depth 512 on Blackwell: other splits of the registers."""
+"""The candidates at depth 512 on Blackwell: other splits of the registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a config of depth 512 may not ask for, and suggested fixes."""
+"""The rules of depth 512 for configs, and suggested fixes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ PART = 128
 PANEL_BYTES = 128
 NUM_THREADS = 384
 ROW_REGISTERS = 2
-"""Of a softmax thread, for the maximum and the sum of its half of a row."""
+"""The registers of a softmax thread for the maximum and the sum of its half of a row."""
 SPLIT = RoleSplit(216, 128, 64)
 MAX_STAGES = 11
 """One warp initialises 10 + 2 * stages barriers, each lane one of them."""

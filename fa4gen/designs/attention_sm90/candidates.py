@@ -1,4 +1,4 @@
-"""What is tried of attention on Hopper: wide blocks first, and for each what takes less room."""
+"""The candidates of attention on Hopper: wide blocks first, and for each those of less room."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 KEYS = ("BN", "BM", "num_pv_chunks_in_flight", "overlap_epilogue", "registers")
 FEWER_WARPGROUPS = 2
 FEW_KEYS = (64, 32, 16)
-"""Of a block of fewer warpgroups: tried where nothing of the measured number compiles clean."""
+"""The keys of a block with fewer warpgroups: tried where nothing of the usual number compiles
+clean."""
 
 
 def candidates(config: HopperAttentionConfig) -> Iterator[Changes]:

@@ -1,4 +1,4 @@
-"""What the plan of an attention kernel on Hopper has beside that of any."""
+"""The plan of an attention kernel on Hopper, in addition to that of any."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.attention_model import AttentionPlan
 from fa4gen.designs.common.unreachable import Unreachable
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.score_distance import DistanceText
@@ -25,8 +26,8 @@ class HopperAttentionPlan(AttentionPlan):
     consumer_registers: int
 
     @property
+    @override
     def unreachable(self) -> tuple[Unreachable, ...]:
-        """See KernelPlan."""
         return (*self._blocks_in_part, *self._tiles_unseen_after_others)
 
     @property
@@ -93,8 +94,8 @@ class HopperAttentionPlan(AttentionPlan):
         return roomy and not self.mask.has_left_end and self.distance_text is not None
 
     @property
+    @override
     def _computed(self) -> tuple[str, ...]:
-        """See AttentionPlan."""
         lines, apart = super()._computed, self.distance_text
         if apart is None:
             return lines

@@ -1,4 +1,4 @@
-"""What was measured to be fastest on an H200, for each depth and kind of mask."""
+"""The fastest choices on an H200, as measured, for each depth and kind of mask."""
 
 from __future__ import annotations
 

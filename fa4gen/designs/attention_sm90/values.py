@@ -28,9 +28,10 @@ MAX_BLOCK = 256
 CHUNK_KEYS = 16
 """Keys of one wgmma of P.V."""
 PROBABILITY_REGISTERS = 4
-"""Of a thread, for the probabilities of such a chunk: 64 x 16 of 16 bits in 128 threads."""
+"""The registers of a thread for the probabilities of such a chunk: 64 x 16 of 16 bits in 128
+threads."""
 ROW_REGISTERS = 4
-"""Of a thread, for the maxima and sums of its two rows."""
+"""The registers of a thread for the maxima and sums of its two rows."""
 LARGER_LOADERS = {2: RegisterSplit(40, 232), 3: RegisterSplit(56, 152)}
 """By consumer warpgroups, for a loader that does more than claim tiles and count blocks."""
 

@@ -1,4 +1,4 @@
-"""What is tried at depth 512 on Hopper: another split of the registers, another order of tiles."""
+"""The candidates at depth 512 on Hopper: another split of the registers, another order of tiles."""
 
 from __future__ import annotations
 

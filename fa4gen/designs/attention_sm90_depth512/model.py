@@ -1,4 +1,4 @@
-"""What the plan of an attention kernel of depth 512 on Hopper has beside that of any."""
+"""The plan of an attention kernel of depth 512 on Hopper, in addition to that of any."""
 
 from __future__ import annotations
 

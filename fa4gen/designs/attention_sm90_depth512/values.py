@@ -31,9 +31,9 @@ CHUNK_KEYS: Final = 16
 RING_SLOTS: Final = 8
 """A CTA's keys of a block are 8 panels, its values 8 chunks: one trip round the ring each."""
 BUFFERS: Final = 2
-"""Of everything that crosses: the peer may be one block, or one tile, ahead."""
+"""The buffers of everything that crosses: the peer may be one block, or one tile, ahead."""
 REGISTERS: Final = RegisterSplit(40, 232)
-"""What the loader and the consumers get at first."""
+"""The registers of the loader and of the consumers in the first candidate."""
 
 
 @dataclass(frozen=True)

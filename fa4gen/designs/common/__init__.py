@@ -1,1 +1,1 @@
-"""What several designs have in common: the parts of a plan, hardware, memory, roles."""
+"""The common part of several designs: the parts of a plan, hardware, memory, roles."""

@@ -47,7 +47,7 @@ class AttentionKeys(KernelConfig):
     softcap: SoftcapValue | None = None
     """Logits become softcap * tanh(logit / softcap) before the mask."""
     score: ScoreValue | None = None
-    """What logits become before the mask, such as "score - 0.5 * (query - key)"."""
+    """A function of logits before the mask, such as "score - 0.5 * (query - key)"."""
     parameters: dict[str, TensorValue] | None = None
     """Tensors that mask and score read, given with the call, each with dtype and shape."""
     batching: Batching = "dense"
@@ -86,7 +86,7 @@ class AttentionKeys(KernelConfig):
 
     @property
     def resolved_kv_scale(self) -> str:
-        """What has a scale of its own, where keys and values have any."""
+        """The unit with a scale of its own, for scaled keys and values."""
         return "head"
 
     @property

@@ -1,4 +1,4 @@
-"""What the plans of all attention kernels have: see ``model`` for its parts."""
+"""The plan of all attention kernels: see ``model`` for its parts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fa4gen.designs.common.kernel_model import KernelPlan
 from fa4gen.designs.common.score_text import GIVEN, Names, accessor, given
 from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
 from fa4gen.key_sources import key_source_of, query_source_of
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.score_text import ScoreText, Term
@@ -22,19 +23,19 @@ LISTED = (
     "blocks of keys that the call's lists do not name are not loaded",
     "an entry says for which rows of its tile no key is tested, or only the ends of a row's keys",
 )
-"""What a kernel makes of a mask by lists of blocks."""
+"""The lines of ``explain`` about a mask by lists of blocks."""
 FLOOR_FUNCTIONS = (FLOOR_DIVIDE, FLOOR_REMAINDER)
 
 
 @dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)  # a base: quicker
 class AttentionPlan(KernelPlan):
-    """What follows from any attention config: all that launcher, verify and reports read.
+    """The plan of an attention kernel: everything that launcher, verify and reports read.
 
     ``dtype`` is that of the query.
     """
 
     kv_dtype: str
-    """Of key and value."""
+    """The type of key and value."""
     kv_scale: str
     """"head", or "page": what has a scale of its own, where keys and values come with scales."""
     depth: int
@@ -47,9 +48,9 @@ class AttentionPlan(KernelPlan):
     sinks: bool
     """A logit of each query head joins the sum of the softmax, and the log-sum-exp."""
     score: Score
-    """What becomes of logits before the mask."""
+    """The function of logits before the mask."""
     declared_tensors: tuple[Tensor, ...]
-    """What mask and score function read, as a call gives it."""
+    """The tensors of a call that mask and score function read."""
     has_descales: bool
     """Tensors of fp8 come with a scale for each batch, or page, and key head: see ``descaled``."""
     BM: int
@@ -82,8 +83,8 @@ class AttentionPlan(KernelPlan):
         return self.BM // self.tile_heads
 
     @property
+    @override
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """See KernelPlan."""
         lines = LISTED if self.lists_blocks else self.mask.explained
         sections = [(f"Mask: {self.mask.words}", lines)] if lines else []
         if self.score.IS_EXPRESSION:
@@ -92,7 +93,7 @@ class AttentionPlan(KernelPlan):
 
     @property
     def _computed(self) -> tuple[str, ...]:
-        """What a kernel makes of the score function."""
+        """The lines of ``explain`` about the score function."""
         own = f"{self.score.FACTOR} is {self.score.FACTOR_NOTE}"
         terms = [
             f"once a {self.term_words}: {term.c_type} {term.name} = {term.value}"
@@ -108,12 +109,12 @@ class AttentionPlan(KernelPlan):
 
     @property
     def place_names(self) -> Names:
-        """What the kernel calls head, batch and extents, where it computes terms."""
+        """The kernel's names for head, batch and extents, where it computes terms."""
         return Names()
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """What mask and score function need of a tile, computed once."""
+        """The terms of a tile for mask and score function, computed once."""
         if not self.mask.tile_names and not self.score.IS_EXPRESSION:
             return ()
         from fa4gen.designs.common.score_terms import terms_of  # few kernels have any
@@ -156,12 +157,12 @@ class AttentionPlan(KernelPlan):
 
     @property
     def term_words(self) -> str:
-        """What has terms of its own: a tile, or a row where a tile has several heads' rows."""
+        """The unit with terms of its own: a tile, or a row where a tile has several heads' rows."""
         return "row" if self.splits_keys else "tile"
 
     @property
     def given_names(self) -> tuple[str, ...]:
-        """What the kernel calls their addresses."""
+        """The kernel's names for their addresses."""
         names = tuple(map(given, self.declared_tensors))
         if not self.lists_blocks:
             return names
@@ -314,7 +315,7 @@ class AttentionPlan(KernelPlan):
 
     @property
     def operation(self) -> str:
-        """What the kernel computes, in a line."""
+        """The kernel's function, in a line."""
         return "attention forward, O = softmax(scale * Q . K^T) . V"
 
     @property

@@ -1,4 +1,4 @@
-"""What both designs of attention on Blackwell have: rows, regions and parameters."""
+"""The common part of both designs of attention on Blackwell: rows, regions and parameters."""
 
 from __future__ import annotations
 

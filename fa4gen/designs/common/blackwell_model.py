@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BlackwellAttentionPlan(TensorMemoryPlan, AttentionPlan):
-    """What both attention plans with tensor memory have."""
+    """The common part of both attention plans with tensor memory."""
 
     BK0: int
     """Columns of query and key that one stage of Q.K multiplies."""
@@ -52,7 +52,7 @@ class BlackwellAttentionPlan(TensorMemoryPlan, AttentionPlan):
 
     @property
     def fma_keys(self) -> int:
-        """Of every 16 keys, those whose exponentials the FMA pipe computes: the last ones."""
+        """The keys of every 16, the last ones, whose exponentials the FMA pipe computes."""
         return round(16 * self.exp2_fma_share)
 
     @property

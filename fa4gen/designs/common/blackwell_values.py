@@ -1,4 +1,4 @@
-"""What follows directly from a config of attention with tensor memory, in both designs."""
+"""Values that follow directly from a config of attention with tensor memory, in both designs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RoleSplit:
 
 @dataclass(frozen=True)
 class BlackwellAttentionValues(DesignValues[B]):
-    """What both designs of attention with tensor memory decide."""
+    """The decisions of both designs of attention with tensor memory."""
 
     num_kv_stages: int
     scheduler: Scheduler

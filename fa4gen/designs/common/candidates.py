@@ -1,4 +1,4 @@
-"""What a compile walk tries of a config: values for keys that the config leaves to the plan.
+"""The candidates of a compile walk: values for keys that the config leaves to the plan.
 
 No rule says what a compiler makes of a kernel. A design lists candidates, the one that was measured
 to be fastest first; the first that compiles clean is taken (``toolchain.choose``).
@@ -34,7 +34,7 @@ FEATURES: tuple[Changes, ...] = (
     {"score": None, "parameters": None},
     {"activation": None},
 )
-"""What else may make room when no tile does, and computes something else: offered, never taken."""
+"""Changes that may make room when no tile does, with another result: offered, never taken."""
 
 
 def left_to_plan(config: KernelConfig, changes: Mapping[str, object]) -> Changes:

@@ -21,7 +21,7 @@ class ChoiceLog:
 
     @property
     def rows(self) -> tuple[Choice, ...]:
-        """What was decided so far, in order."""
+        """The choices so far, in order."""
         return tuple(self._rows)
 
     def take(self, key: str, given: T | Literal["auto"], default: T, reason: str) -> T:

@@ -29,7 +29,7 @@ _TAKEN = {
     "query_offsets", "key_offsets", "key_lengths", "page_table", "block_ranges", "block_entries",
     "row_keys",
 }  # fmt: skip
-"""What expressions name, and the launcher's other arguments."""
+"""The names in expressions, and the launcher's other arguments."""
 
 
 class TensorValue(Strict):

@@ -1,4 +1,4 @@
-"""What sharing the keys of a tile costs: the keys that the CTA with the most of them reads.
+"""The cost of sharing the keys of a tile: the keys that the CTA with the most of them reads.
 
 Such a kernel streams keys, so that this CTA sets its time. Even shares have the least, whatever the
 lengths: that is why ``split_keys: auto`` needs no number of splits.

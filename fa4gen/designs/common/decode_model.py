@@ -1,4 +1,4 @@
-"""What the plans of kernels with packed heads and shares of the keys have beside those of any."""
+"""The plan of kernels with packed heads and shares of the keys, in addition to that of any."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from fa4gen.designs.common.decode_joins import (
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.designs.common.score_text import Names
 from fa4gen.designs.common.unreachable import Unreachable
+from fa4gen.overriding import override
 
 EXTENTS = {
     "batch": "problem.batch",
@@ -22,18 +23,18 @@ EXTENTS = {
     "rows": "problem.query_rows",
     "keys": "problem.most_key_rows",
 }
-"""Of a declared tensor, in such a kernel."""
+"""The extents of a declared tensor as C++, in such a kernel."""
 PARTIAL_PADDING = 4
 """Floats after each row of a partial result: its maximum, its sum, and two that are not used."""
 PARTIALS_PER_CTA = 2
-"""Of the tile that a CTA's share begins in, and of the one that it ends in."""
+"""The partial results of a CTA: of the tiles that its share begins in and ends in."""
 TICKETS_PER_CTA = 1
 """Counts the pieces of the tile that its share ends in."""
 FLOAT_BYTES = 4
 WARP = 32
 WGMMA_ROWS = 64
 MOST_SEQUENCES = 4096
-"""Whose lengths are summed in shared memory."""
+"""The most sequences with lengths that are summed in shared memory."""
 MOST_CTAS = 1024
 """More than any chip has multiprocessors: the tickets have a fixed place, whatever the grid."""
 
@@ -50,7 +51,7 @@ class SharedKeysPlan(AttentionPlan):
     part_keys: int
     """Keys of a block that one part takes."""
     part_words: str
-    """What a part is."""
+    """The name of a part: "warp", "warpgroup" or "pair"."""
     is_wide: bool
     """Whether the rows of a tile are those of a wgmma, and the parts warpgroups."""
     unit_keys: int
@@ -60,12 +61,12 @@ class SharedKeysPlan(AttentionPlan):
     split_blocks: int
     """Blocks of a split of a fixed number of keys; 0 for even shares."""
     most_sequences: int
-    """Of a call whose lengths are read on the device."""
+    """The most sequences of a call with lengths that are read on the device."""
     most_ctas: int
 
     @property
+    @override
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """See KernelPlan."""
         shares = ARCHITECTURES[self.arch].multiprocessors // self.ctas_per_tile
         split, who = self.split_blocks * self.BN, "CTA" if self.ctas_per_tile == 1 else "pair"
         lines = cost_lines(shares, unit=self.unit_keys, split=split, who=who)
@@ -147,8 +148,8 @@ class SharedKeysPlan(AttentionPlan):
         return 1 << self.log_consumer_threads
 
     @property
+    @override
     def unreachable(self) -> tuple[Unreachable, ...]:
-        """See KernelPlan."""
         return (*self._pieces_joined, *self._first_columns)
 
     @property
@@ -177,7 +178,7 @@ class SharedKeysPlan(AttentionPlan):
 
     @property
     def partials_per_cta(self) -> int:
-        """See PARTIALS_PER_CTA."""
+        """The partial results of a CTA, for templates."""
         return PARTIALS_PER_CTA
 
     @property

@@ -1,4 +1,4 @@
-"""What kernels with packed heads refuse alike: keys of other designs, and what none computes."""
+"""The refusals common to kernels with packed heads: keys of other designs, missing features."""
 
 from __future__ import annotations
 

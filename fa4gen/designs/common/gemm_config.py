@@ -56,7 +56,7 @@ class GemmKeys(KernelConfig):
 
     @property
     def c(self) -> Residual:
-        """What C is."""
+        """The residual C."""
         return residual_of(self.residual)
 
     @property

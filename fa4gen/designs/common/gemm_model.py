@@ -1,4 +1,4 @@
-"""What the plans of all matrix products have: D = activation(alpha * A . B + beta * C)."""
+"""The plan of all matrix products: D = activation(alpha * A . B + beta * C)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AccumulatorLayout = Literal["rows", "quarters", "halves"]
 halves: 64 rows twice, lanes 64 to 127 with the second half of the columns."""
 
 COSTLY = ("exp(", "tanh(", "sigmoid(", "silu(", "gelu(", "erf(", "log(", "sqrt(")
-"""What an activation computes with registers of its own."""
+"""The calls of an activation that need registers of their own."""
 
 
 def costly_calls(activation: str) -> int:
@@ -33,7 +33,7 @@ def accumulator_layout(rows: int, cta_group: int) -> AccumulatorLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class GemmPlan(KernelPlan):
-    """What follows from any config of a matrix product.
+    """The plan of a matrix product.
 
     ``dtype`` is that of A and B, ``out_dtype`` that of C and D.
     """
@@ -45,9 +45,9 @@ class GemmPlan(KernelPlan):
     residual: str
     """The name of what C is; see ``c``."""
     activation: str | None
-    """What is applied to alpha * A . B + beta * C, as the config writes it."""
+    """The activation of alpha * A . B + beta * C, as the config writes it."""
     activation_cuda: str | None
-    """The same as a C++ expression over ``float x``."""
+    """The activation as a C++ expression over ``float x``."""
     BM: int
     """Rows of a CTA's tile of the output."""
     BN: int
@@ -66,7 +66,7 @@ class GemmPlan(KernelPlan):
 
     @property
     def c(self) -> Residual:
-        """What C is."""
+        """The residual C."""
         return residual_of(self.residual)
 
     @property
@@ -86,7 +86,7 @@ class GemmPlan(KernelPlan):
 
     @property
     def operation(self) -> str:
-        """What the kernel computes, in a line."""
+        """The kernel's function, in a line."""
         sums = "alpha * A . B" + " + beta * C" * self.c.exists
         output = f"activation({sums})" if self.activation else sums
         return f"matrix product, D = {output}{self.c.operation}"

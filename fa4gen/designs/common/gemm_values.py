@@ -1,4 +1,4 @@
-"""What follows directly from the config of a matrix product, in both designs."""
+"""Values that follow directly from the config of a matrix product, in both designs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GemmValues(DesignValues[G]):
-    """What both designs of a matrix product decide."""
+    """The decisions of both designs of a matrix product."""
 
     cta_group: int
     BM: int
@@ -30,7 +30,7 @@ class GemmValues(DesignValues[G]):
 
     @property
     def c(self) -> Residual:
-        """What C is."""
+        """The residual C."""
         return self.config.c
 
     @property

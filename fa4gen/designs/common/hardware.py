@@ -1,4 +1,4 @@
-"""What each architecture offers, as numbers. Sources: CUDA programming guide, PTX ISA."""
+"""The resources of each architecture, as numbers. Sources: CUDA programming guide, PTX ISA."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ class Architecture:
     max_registers_per_thread: int
     named_barriers: int
     multiprocessors: int
-    """Of the chip that most have (H200, B200, B300), for explanations; a launch asks the GPU."""
+    """Multiprocessors of the usual chip (H200, B200, B300), for explanations; a launch asks the
+    GPU."""
     most_multiprocessors: int
-    """Of its largest GPU."""
+    """Multiprocessors of its largest GPU."""
     first_cuda: str
     """The first version of CUDA that compiles for it."""
     tensor_memory_columns: int = 0
-    """Of 128 lanes of 32 bits each; 0 where there is no tensor memory."""
+    """Columns of 128 lanes of 32 bits each; 0 without tensor memory."""
 
 
 ARCHITECTURES = {

@@ -1,4 +1,4 @@
-"""What every kernel's plan holds, whichever family it belongs to: see ``model`` for its parts."""
+"""The plan of every kernel, whichever family it belongs to: see ``model`` for its parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
 class KernelPlan:
-    """What the launcher, the emulator's names, the header, the manifest and reports read."""
+    """The plan of a kernel: read by launcher, emulator, header, manifest and reports."""
 
     kernel: str
     """Kernel family: "attention" or "gemm"."""
@@ -32,10 +32,10 @@ class KernelPlan:
     feature_macro: str
     """Defined by the compilers only for exactly this architecture."""
     dtype: str
-    """Of the inputs: "bf16", "fp16" or "fp8_e4m3"."""
+    """The type of the inputs: "bf16", "fp16" or "fp8_e4m3"."""
     element_bytes: int
     out_dtype: str
-    """Of the output: "bf16", "fp16" or "fp32"."""
+    """The type of the output: "bf16", "fp16" or "fp32"."""
     out_element_bytes: int
     cta_group: int
     scheduler: str
@@ -72,12 +72,12 @@ class KernelPlan:
 
     @property
     def operation(self) -> str:
-        """What the kernel computes, in a line."""
+        """The kernel's function, in a line."""
         raise NotImplementedError
 
     @property
     def operand_dtype(self) -> str:
-        """Of what the tensor cores multiply."""
+        """The type of the operands of the tensor cores."""
         return self.dtype
 
     @property

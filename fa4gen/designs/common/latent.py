@@ -1,4 +1,4 @@
-"""What latent attention is on both architectures: the values are the first columns of the keys."""
+"""Latent attention on both architectures: the values are the first columns of the keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.model import Parameter, TensorMapPlan
 
 VALUE_PARAMETERS: Final = ("value_map", "value_page_rows")
-"""Of decode kernels whose values are a tensor of their own."""
+"""The parameters of decode kernels with values in a tensor of their own."""
 
 
 def latent_tensor_maps(config: PackedKeys, rows: int) -> tuple[TensorMapPlan, ...]:

@@ -1,4 +1,4 @@
-"""What follows from a config of latent attention on both architectures."""
+"""Values that follow from a config of latent attention on both architectures."""
 
 from __future__ import annotations
 

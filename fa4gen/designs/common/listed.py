@@ -1,4 +1,4 @@
-"""What ``blocks: listed`` goes with."""
+"""The keys that ``blocks: listed`` can be combined with."""
 
 from __future__ import annotations
 

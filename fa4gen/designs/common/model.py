@@ -32,13 +32,14 @@ class Barrier:
     """Who arrives, in words: "producer thread, then the bytes of K"."""
     waited_by: str
     meaning: str
-    """What a completed phase says: "a block of K has landed in its slot"."""
+    """The meaning of a completed phase: "a block of K has landed in its slot"."""
     first_wait_parity: Literal[0, 1]
     """1 for barriers that start open (a slot that is free at first), else 0."""
     transaction_bytes: int
     """Bytes that TMA, or stores of the peer, add to each phase; 0 where there are none."""
     cta: Literal["own", "leader", "pair", "cluster"]
-    """Whose copy counts: each CTA's own, the leader's, or own with arrivals from the pair."""
+    """The CTA with the barrier that counts: each CTA's own, the leader's, or own with arrivals from
+    the pair."""
     offset: int
     """From the base of shared memory."""
 
@@ -161,7 +162,7 @@ class Choice:
 
     key: str
     value: object
-    """Of the key, as the plan holds it; hashable."""
+    """The value of the key, as the plan holds it; hashable."""
     source: ChoiceSource
     reason: str
 

@@ -60,7 +60,7 @@ class PackedValues(Protocol):
 
     @property
     def part_words(self) -> str:
-        """What a part is."""
+        """The name of a part: "warp", "warpgroup" or "pair"."""
 
     @property
     def is_wide(self) -> bool:

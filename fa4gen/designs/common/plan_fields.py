@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """What a design derives from its values, table by table."""
+    """The tables that a design derives from its values."""
 
     summary: tuple[str, ...]
     roles: tuple[Role, ...]

@@ -1,4 +1,4 @@
-"""What kernels compute of a score function or a mask that names more than query and key.
+"""The terms of a score function or mask that names more than query and key, in kernels.
 
 What is the same for all scores of a tile is computed once a tile: the *terms*. The rest is C++ of
 one score, where whole numbers become floats so that each key costs an addition, not a conversion.

@@ -21,7 +21,7 @@ EXTENTS = {
     "rows": "problem.query_rows",
     "keys": "problem.key_rows",
 }
-"""Of a declared tensor, in a kernel."""
+"""The extents of a declared tensor as C++."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class ScoreText:
     text: str
     """Replaces ``scores[i]``."""
     names: frozenset[str]
-    """What it reads of row, query, key and column."""
+    """The names among row, query, key and column that it reads."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """What a kernel calls the places of a score."""
+    """The kernel's names for the places of a score."""
 
     head: str = "tile.head"
     key_head: str = "tile.head / problem.heads_per_key_head"
     batch: str = "tile.batch"
     extents: Mapping[str, str] = field(default_factory=lambda: EXTENTS)
-    """Of a declared tensor."""
+    """The extents of a declared tensor as C++."""
 
 
 def accessor(tensor: Tensor, names: Mapping[str, str]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ V = TypeVar("V", bound="DesignValues[Any]")
 
 SWIZZLE_ALIGNMENT = 1024
 BASE_ALIGNMENT = 16
-"""What dynamic shared memory is aligned to if the kernel does not ask for more."""
+"""The alignment of dynamic shared memory if the kernel does not ask for more."""
 
 
 def align_up(value: int, alignment: int) -> int:

@@ -27,7 +27,7 @@ SWIZZLES: dict[int, Swizzle] = {128: 128, 64: 64, 32: 32}
 """By the bytes of a panel's row."""
 DIMS = ("column", "row", "panel", "head", "batch")
 HEADS_FIRST_DIMS = ("column", "head", "row", "panel", "batch")
-"""Of queries and output whose tiles have rows of several heads."""
+"""The dimensions of queries and output with tiles of several heads."""
 CLIPPED_DIMS = ("column", "row", "head", "place", "wrap")
 CLIPPED_PANEL_DIMS = ("column", "row", "panel", "place", "wrap")
 END_ROW_LOG2 = 30

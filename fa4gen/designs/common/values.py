@@ -1,4 +1,4 @@
-"""What follows directly from a config with every ``auto`` decided, in several designs."""
+"""Values that follow directly from a config with every ``auto`` decided, in several designs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is tried of matrix products on Blackwell: two slots of the output, then narrower tiles."""
+"""The candidates of products on Blackwell: two slots of the output, then narrower tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plan of a matrix product on Blackwell has beside that of any."""
+"""The plan of a matrix product on Blackwell, in addition to that of any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is tried of matrix products on Hopper: other splits of the registers, then smaller tiles."""
+"""The candidates of products on Hopper: other splits of the registers, then smaller tiles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPLITS: tuple[Changes, ...] = (
     {"registers": {"producer": 40, "consumer": 152}},
     {"registers": {"producer": 24, "consumer": 240}},
 )
-"""Of three consumer warpgroups and of two: the loader has more, or the consumers."""
+"""Registers with three consumer warpgroups and with two: the loader has more, or the consumers."""
 WIDTHS = (192, 128, 64, 32, 16)
 
 

@@ -1,4 +1,4 @@
-"""What the plan of a matrix product on Hopper has beside that of any."""
+"""The plan of a matrix product on Hopper, in addition to that of any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does not go together with exchanged operands, and suggested fixes."""
+"""The keys that exclude exchanged operands, and suggested fixes."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Values(GemmValues[HopperGemmConfig]):
 
     @property
     def shared_operands(self) -> str:
-        """What the CTAs of a cluster bring for one another, if there are several."""
+        """The operands that CTAs of a cluster load for one another, if there are several."""
         if self.shares_both:
             return "A and B"
         return "A" if self.cluster_columns > 1 else "B"
