@@ -286,6 +286,16 @@ def test_the_site_has_no_links_to_files_that_it_lacks() -> None:
     assert shown == "[a](../reference/b.md#c) d [e](https://f.org) [g](h.md)"
 
 
+def test_messages_of_the_troubleshooting_page_are_those_of_the_code() -> None:
+    text = (ROOT / "docs/guide/troubleshooting.md").read_text(encoding="utf-8")
+    symptoms = re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)
+    messages = [quoted for symptom in symptoms for quoted in re.findall(r"\*([^*]+)\*", symptom)]
+    assert len(messages) > 4
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "fa4gen").rglob("*.py"))
+    words = [part.strip() for message in messages for part in re.split(r"\.\.\.|\d+", message)]
+    assert [part for part in words if part and part.strip(" ,") not in code] == []
+
+
 def test_every_page_is_in_the_index_and_in_the_site() -> None:
     folder = ROOT / "docs"
     pages = {path.relative_to(folder).as_posix() for path in folder.glob("**/*.md")}
