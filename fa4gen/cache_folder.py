@@ -10,10 +10,10 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def read_own(path: Path) -> bytes:
-    """Return what is in a file that nobody else can have written.
+    """Return the contents of a file that no other user can have written.
 
-    Raises OSError where there is no file, or another user owns it or may write to it: what is kept
-    is executed, here or on a GPU.
+    Raises OSError where there is no file, or another user owns it or may write to it: the contents
+    are executed, here or on a GPU.
     """
     with path.open("rb") as opened:
         if not _is_own(os.fstat(opened.fileno())):
@@ -22,7 +22,7 @@ def read_own(path: Path) -> bytes:
 
 
 def is_own(path: Path) -> bool:
-    """Whether there is a file that nobody else can have written, in such a folder."""
+    """Whether there is a file that no other user can have written, in such a folder."""
     try:
         return all(_is_own(one.stat()) for one in (path, path.parent))
     except OSError:
@@ -30,7 +30,7 @@ def is_own(path: Path) -> bool:
 
 
 def keep_own(path: Path) -> None:
-    """Let nobody else write the file and its folder, whatever the umask: see ``is_own``."""
+    """Let no other user write the file and its folder, whatever the umask: see ``is_own``."""
     for one in (path.parent, path):
         one.chmod(stat.S_IMODE(one.stat().st_mode) & ~OTHERS_WRITE)
 

@@ -1,4 +1,4 @@
-"""Where tasks run: in worker processes of this machine, or on a cluster of dask's."""
+"""The executors of tasks: worker processes of this machine, or a cluster of dask's."""
 
 from __future__ import annotations
 

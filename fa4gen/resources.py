@@ -1,4 +1,4 @@
-"""Where the shipped templates and configs are: in the wheel, or next to the package."""
+"""The places of the shipped templates and configs: in the wheel, or next to the package."""
 
 from __future__ import annotations
 

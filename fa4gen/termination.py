@@ -1,4 +1,4 @@
-"""How a command and its workers handle SIGTERM and SIGINT; light: every command imports it.
+"""SIGTERM and SIGINT in a command and its workers; light: every command imports it.
 
 Neither raises anything amid an import: an extension module that is half imported prints a traceback
 of its own and turns the exception into another, as NumPy does.

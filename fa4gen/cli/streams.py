@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class PrintableStream:
     """A stream of text that writes it through ``printable``.
 
-    It has no ``buffer``: whoever prints by way of that, as click does for some encodings, takes the
-    stream itself then.
+    It has no ``buffer``: code that prints by way of that, as click does for some encodings, takes
+    the stream itself then.
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 JsonSchema = dict[str, Any]
 
 MOST_LISTED = 8
-"""Up to so many allowed numbers are listed one by one; more are given as a range."""
+"""The most allowed numbers that are listed one by one; more are given as a range."""
 SIMILARITY = 0.5
 """How much alike two words are (difflib's ratio) before one is suggested for the other."""
 

@@ -219,7 +219,7 @@ def _kind_of_json(path: Path, text: str) -> Kind | None:
 
 
 def _kind_of_yaml(text: str) -> Kind | None:
-    """Return the kind of a file by its keys; a config may have wrong ones beside its own."""
+    """Return the kind of a file by its keys; a config may have wrong ones among its own."""
     keys = set(_KEY.findall(text))
     if "extends" in keys or ("kernel" in keys and keys & {"arch", "dtype"}):
         return "config"

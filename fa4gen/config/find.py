@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 SUFFIXES = (".yaml", ".yml")
 TABLE_SUFFIXES = (".tuning.yaml", ".tuning.yml")
 SET_SUFFIXES = (".set.yaml", ".set.yml", *TABLE_SUFFIXES)
-"""Files that name kernels, beside the configs of a folder: not configs themselves."""
+"""Files that name kernels, next to the configs of a folder: not configs themselves."""
 SWEEPS = "sweeps"
 """Folder of sweep files among the shipped configs: not configs themselves."""
 TUNED = "tuned"
-"""Folder of tables by ``fa4gen tune`` beside the shipped configs, with the tiles that they name."""
+"""Folder of tables by ``fa4gen tune`` next to the shipped configs, with the tiles that they
+name."""
 
 
 def find_configs(arguments: Sequence[str | Path], base: Path | None = None) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Keys and values that a config could have beside other values of the keys that decide."""
+"""Keys and values that a config could have with other values of the keys that decide."""
 
 from __future__ import annotations
 

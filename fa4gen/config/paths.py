@@ -1,4 +1,4 @@
-"""How paths are written in messages."""
+"""Paths as messages write them."""
 
 from __future__ import annotations
 

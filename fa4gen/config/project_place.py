@@ -1,4 +1,4 @@
-"""Where a project's own file can be; a module of its own, since most runs find none."""
+"""The places of a project's own file; a module of its own, since most runs find none."""
 
 from __future__ import annotations
 

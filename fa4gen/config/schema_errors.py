@@ -144,7 +144,7 @@ def _unknown_key(
 
 
 def _one_too_many(path: KeyPath, document: Document, file: str) -> Problem:
-    """Return the problem of a key of another branch than that of the keys beside it."""
+    """Return the problem of a key of another branch than that of the keys next to it."""
     value = document.value
     for part in path[:-1]:
         value = value[part]
@@ -229,7 +229,7 @@ def _wrong_value(
 
 
 def _another_value(path: KeyPath, fault: Fault, document: Document, file: str) -> Problem:
-    """Return the problem of a key that has one value, or none, beside the other keys."""
+    """Return the problem of a key that has one value, or none, with the other keys."""
     line, column = place_of(path, document.places, value=True)
     return Problem(fault.message, fault.remedy, file, line, column, dotted(path))
 

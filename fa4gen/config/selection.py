@@ -1,4 +1,4 @@
-"""Which configs and which output folder a command is about, where its command line is silent."""
+"""The configs and the output folder of a command whose command line does not name them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def project_configs(project: Project) -> list[Path]:
 
 
 def _of_project(name: str) -> list[Path]:
-    """Return the configs of the project whose kernel is called ``name``, a word that is no path."""
+    """Return the configs of the project with a kernel called ``name``, a word and not a path."""
     if not name.isidentifier() or Path(name).exists():
         return []
     try:

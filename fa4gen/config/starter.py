@@ -48,7 +48,7 @@ def choices(key: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def _values(key: str, data: Mapping[str, Any]) -> str:
-    """Return the values of ``key`` beside the other keys of ``data``, in words."""
+    """Return the values of ``key`` with the other keys of ``data``, in words."""
     if key == "kernel":
         data = {}
     others = {other: value for other, value in data.items() if other != key}

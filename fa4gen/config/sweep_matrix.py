@@ -1,4 +1,4 @@
-"""Which combinations of values a sweep has: the rules of a GitHub Actions matrix.
+"""The combinations of values of a sweep: the rules of a GitHub Actions matrix.
 
 * Every value of every matrix key with every other, the last key changing fastest.
 * ``exclude`` drops the combinations that hold all values of one of its entries.

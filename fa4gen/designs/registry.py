@@ -60,7 +60,7 @@ class Design:
     """One kernel design."""
 
     name: str
-    """That of its folder, beside this file."""
+    """The name of its folder, next to this file."""
     family: Family
     configs: Mapping[tuple[str, ...], ImportPath]
     """By architectures, the model of its configs, a KernelConfig."""

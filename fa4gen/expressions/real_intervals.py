@@ -1,4 +1,4 @@
-"""Intervals of floats beside those of whole numbers: what an expression with floats may become.
+"""Intervals of floats and whole numbers: the results that an expression with floats may have.
 
 Ends are Python's floats, computed without rounding outwards: they are compared with limits that
 are far from any number of use.

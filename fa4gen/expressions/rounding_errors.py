@@ -1,4 +1,4 @@
-"""How far float32 may be from the exact value of an expression, element by element.
+"""The distance of float32 from the exact value of an expression, element by element.
 
 Values are float64 and come with a bound on the error that a kernel has so far. Every operation
 adds UNIT of its result: four times the error of one rounding, since the kernel may order products

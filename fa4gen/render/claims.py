@@ -36,7 +36,7 @@ def find_claims(kernels: Collection[str], root: Path, more: Iterable[Path] = ())
     """Return which of ``kernels`` (``arch/name``) a config file renders to.
 
     Config files are those of ``more``, and all below ``root`` that are not in hidden folders. A
-    file that is no valid config claims the kernels that are called like it.
+    file with an invalid config claims the kernels of its name.
     """
     if not kernels:
         return Claims()

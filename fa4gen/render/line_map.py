@@ -1,4 +1,4 @@
-"""Which template line each line of a rendered file came from.
+"""A map from the lines of a rendered file to the lines of its templates.
 
 The files themselves carry no trace of their templates. When the compiler or the text checks
 complain about a line, the kernel is rendered once more with every piece of template text tagged

@@ -50,7 +50,7 @@ def arrange(scales: Any) -> Any:
 def restore(arranged: Any, rows: int, blocks: int) -> Any:
     """Return scales (..., rows, blocks) from those that ``arrange`` gave.
 
-    Raises ArgumentError for another shape than that of so many rows and blocks.
+    Raises ArgumentError for a shape that does not fit the rows and blocks.
     """
     backend = backend_of(arranged)
     atoms = _bytes(backend, arranged, 5)

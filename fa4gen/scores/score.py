@@ -26,7 +26,7 @@ EXPRESSION = "score"
 class Score:
     """A function of logits; this one leaves them as they are.
 
-    Fields beside the name are the function's numbers, floats above 0; a constant of kernels each.
+    Fields after the name are the function's numbers, floats above 0; a constant of kernels each.
     """
 
     name: str = field(default="none", init=False)

@@ -186,7 +186,7 @@ class Strict:
     def data(self, *, only_given: bool = False, only_changed: bool = False) -> dict[str, Any]:
         """Return the keys and their values, models within them as mappings, too.
 
-        ``only_given``: without keys that nobody wrote; ``only_changed``: without keys that have
+        ``only_given``: without keys that were not given; ``only_changed``: without keys that have
         their default.
         """
         found: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """The code of a vendored folder that ``fa4gen vendor verify`` compiles and runs on this machine.
 
-Where it is as the lock has it, nobody has changed it since the lock was written; who wrote the lock
+Where it is as the lock has it, it is unchanged since the lock was written; the writer of the lock
 is not known from that.
 """
 

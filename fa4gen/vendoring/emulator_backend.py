@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 ALLOCATION: Final = 512
 """Bytes: what allocations begin at multiples of, as the driver's do."""
 GAP: Final = 1 << 13
-"""Between allocations: memory of nobody."""
+"""The gap between allocations: memory outside all."""
 STREAM: Final = 0x57EA_0010
 WORKSPACE_POISON: Final = 0xA5
 COOPERATIVE: Final = 2

@@ -1,6 +1,6 @@
 """The files of a vendored folder that their names and contents show to be fa4gen's.
 
-The lock alone does not show that: whoever can change it can list a file of the user's with its
+The lock alone does not show that: a person who can change it can list a file of the user's with its
 hash. A file that is deleted or replaced has to pass ``is_generated`` as well.
 """
 

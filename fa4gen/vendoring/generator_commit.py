@@ -1,4 +1,4 @@
-"""Which fa4gen is at work: its version, and the commit where it runs from a checkout."""
+"""The identity of this fa4gen: its version, and the commit where it runs from a checkout."""
 
 from __future__ import annotations
 

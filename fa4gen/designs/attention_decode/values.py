@@ -59,7 +59,7 @@ DIVISIONS = {
 """Blocks of 24 or 32 KB: the rings of smaller ones cost more barriers, larger ones fill later. At
 depth 512 they have 64 KB: fewer keys would leave a warp without work."""
 HELD_DEPTH: Final = 256
-"""Columns of the query that registers have room for, beside as many of the output."""
+"""Columns of the query that registers have room for, with as many of the output."""
 WIDE_DIVISIONS = {
     64: Division(2, 64),
     128: Division(2, 64),
@@ -153,7 +153,7 @@ class Values(DesignValues[DecodeConfig]):
 
     @property
     def has_descales(self) -> bool:
-        """Whether keys and values are of 8 bits and come with scales, beside a query of 16."""
+        """Whether keys and values are of 8 bits and come with scales, and the query is of 16."""
         return self.config.resolved_kv_dtype != self.config.dtype
 
     @property
@@ -206,9 +206,9 @@ def division_of(config: DecodeConfig) -> Division:
 def decide(
     config: DecodeConfig, most_stages: Callable[[Values], int]
 ) -> tuple[Values, tuple[Choice, ...]]:
-    """Return a value for every key, and who decided it; nothing is refused here.
+    """Return a value for every key, and its origin; nothing is refused here.
 
-    ``most_stages`` says how many slots of the ring fit shared memory beside the rest.
+    ``most_stages`` says how many slots of the ring fit shared memory with the rest.
     """
     log = ChoiceLog(config)
     take_keys(config, log)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PARTS: Final = 2
 """Warpgroups, each with half of the output's columns, and with every other block."""
 STAGES: Final = PARTS
-"""A slot for each warpgroup's block: no more fit beside the query."""
+"""A slot for each warpgroup's block: no more fit with the query."""
 PART_PANELS: Final = 2
 """Panels that arrive together: the products begin with the first ones."""
 
@@ -101,7 +101,7 @@ class LatentValues(LatentBlocks[LatentConfig]):
 
 
 def decide(config: LatentConfig) -> tuple[LatentValues, tuple[Choice, ...]]:
-    """Return a value for every key, and who decided it; nothing is refused here."""
+    """Return a value for every key, and its origin; nothing is refused here."""
     log = ChoiceLog(config)
     take_keys(config, log)
     values = LatentValues(config, STAGES, config.rescale_threshold, WGMMA_ROWS)

@@ -57,7 +57,7 @@ class LatentPairValues(LatentBlocks[LatentPairConfig]):
 
     @property
     def num_consumer_warps(self) -> int:
-        """Warps of the softmax, who also write the output."""
+        """Warps of the softmax, which also write the output."""
         return WARPGROUP_WARPS
 
     @property
@@ -92,7 +92,7 @@ class LatentPairValues(LatentBlocks[LatentPairConfig]):
 
 
 def decide(config: LatentPairConfig) -> tuple[LatentPairValues, tuple[Choice, ...]]:
-    """Return a value for every key, and who decided it; nothing is refused here."""
+    """Return a value for every key, and its origin; nothing is refused here."""
     log = ChoiceLog(config)
     take_keys(config, log)
     log.note("packed_rows", PAIR_ROWS, "derived", "a product of 128 rows over a pair of CTAs")

@@ -149,7 +149,7 @@ class Room:
     """The room that the hardware leaves for choices: questions to values that are not final."""
 
     stages: Callable[[Values], int]
-    """How many stages fit shared memory beside the rest."""
+    """The number of stages that fit shared memory with the rest."""
     columns: Callable[[Values], int]
     """Columns of tensor memory needed."""
     is_apart: Callable[[Values], bool]
@@ -177,7 +177,7 @@ def fma_share(config: BlackwellAttentionConfig) -> tuple[float, str]:
 
 
 def decide(config: BlackwellAttentionConfig, room: Room) -> tuple[Values, tuple[Choice, ...]]:
-    """Return a value for every key, and who decided it; nothing is refused here."""
+    """Return a value for every key, and its origin; nothing is refused here."""
     log = ChoiceLog(config)
     take_keys(config, log)
     log.take("value_depth", config.value_depth, config.depth, "as depth")

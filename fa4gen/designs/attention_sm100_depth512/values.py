@@ -70,7 +70,7 @@ class Values(BlackwellAttentionValues[BlackwellPairAttentionConfig]):
 def decide(
     config: BlackwellPairAttentionConfig, most_stages: Callable[[Values], int]
 ) -> tuple[Values, tuple[Choice, ...]]:
-    """Return a value for every key, and who decided it; nothing is refused here."""
+    """Return a value for every key, and its origin; nothing is refused here."""
     log = ChoiceLog(config)
     take_keys(config, log)
     take_out_dtype(config, log)

@@ -76,7 +76,7 @@ def _consumer_registers(values: Values) -> Iterator[Refusal]:
 
 
 def _wgmma_width(values: Values) -> Iterator[Refusal]:
-    """Yield a fault for a matrix product that ptxas does not compile for so many threads."""
+    """Yield a fault for a matrix product that ptxas does not compile for this number of threads."""
     of_values = "depth" if values.config.value_depth == "auto" else "value_depth"
     products = (("Q.K", "BN", values.BN), ("P.V", of_values, values.value_depth))
     for name, key, columns in products:

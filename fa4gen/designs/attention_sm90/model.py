@@ -87,8 +87,8 @@ class HopperAttentionPlan(AttentionPlan):
     def skips_far_blocks(self) -> bool:
         """Whether blocks are left out in which nothing is left of all probabilities.
 
-        Beside both ends of a window, in pairs, with narrow panels, and with more columns of keys
-        than of values, that spilled.
+        With both ends of a window, in pairs, with narrow panels, and with more columns of keys than
+        of values, that spilled.
         """
         roomy = self.cta_group == 1 and self.panel_columns == 64 and self.depth == self.value_depth
         return roomy and not self.mask.has_left_end and self.distance_text is not None

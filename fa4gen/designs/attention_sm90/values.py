@@ -116,9 +116,9 @@ class Values(DesignValues[HopperAttentionConfig]):
 def decide(
     config: HopperAttentionConfig, most_stages: Callable[[Values], int]
 ) -> tuple[Values, tuple[Choice, ...]]:
-    """Return a value for every key, and who decided it; nothing is refused here.
+    """Return a value for every key, and its origin; nothing is refused here.
 
-    ``most_stages`` says how many slots of each ring fit shared memory beside the rest.
+    ``most_stages`` says how many slots of each ring fit shared memory with the rest.
     """
     log = ChoiceLog(config)
     take_keys(config, log)

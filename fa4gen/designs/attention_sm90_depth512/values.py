@@ -72,7 +72,7 @@ class Values(DesignValues[HopperPairAttentionConfig]):
 
 
 def decide(config: HopperPairAttentionConfig) -> tuple[Values, tuple[Choice, ...]]:
-    """Return a value for every key, and who decided it; nothing is refused here."""
+    """Return a value for every key, and its origin; nothing is refused here."""
     log = ChoiceLog(config)
     take_keys(config, log)
     paged = config.resolved_keys == "paged"

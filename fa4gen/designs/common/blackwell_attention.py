@@ -56,7 +56,7 @@ def scale_rows(
 
 
 def other_role_tiles(warps: int, *, shared: bool) -> tuple[Barrier, Barrier]:
-    """Return the rows of tiles that pass to so many warps of the other roles."""
+    """Return the rows of tiles that pass to ``warps`` warps of the other roles."""
     return tile_rows(
         warps,
         shared=shared,

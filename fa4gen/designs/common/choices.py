@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class ChoiceLog:
-    """Takes values from a config or their defaults, and remembers who decided."""
+    """Takes values from a config or their defaults, and remembers their origin."""
 
     def __init__(self, config: KernelConfig) -> None:
         self._written = config.model_fields_set

@@ -1,4 +1,4 @@
-"""The key ``parameters``: tensors that a call gives beside query, key and value."""
+"""The key ``parameters``: tensors of a call in addition to query, key and value."""
 
 from __future__ import annotations
 

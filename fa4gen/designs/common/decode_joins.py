@@ -1,4 +1,4 @@
-"""How many partial results a thread joins that combines a tile, as ``Sharing`` of the kernels.
+"""The number of partial results that a thread joins, as ``Sharing`` of the kernels has it.
 
 A CTA combines a slice of each of the two tiles that its share has a part of, by quads of four
 columns. Where there are fewer quads than threads, threads share the pieces of a quad.

@@ -84,7 +84,7 @@ def lines_of_features(config: PackedKeys) -> Iterator[str]:
 
 
 def split_words(config: PackedKeys, unit_keys: int) -> str:
-    """Return how CTAs share keys, in units of so many, and who combines their results."""
+    """Return how CTAs share keys, in units of keys, and the CTAs that combine their results."""
     if config.split_keys != "auto":
         return f"{config.split_keys.keys} keys each, combined by the last CTA of a tile"
     return (

@@ -1,4 +1,4 @@
-"""Tensor maps of a matrix product: a box is a swizzled panel of so many lines."""
+"""Tensor maps of a matrix product: a box is a swizzled panel of a number of lines."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _panel(
     part: str,
     columns: int,
 ) -> TensorMapPlan:
-    """Return a map of panels with lines for so many ``columns``, of which a box may have fewer."""
+    """Return a map of panels with lines for ``columns`` columns, of which a box may have fewer."""
     size, is_output = values.out_element_bytes, tensor == "out"
     return tensor_map(
         tensor,

@@ -18,7 +18,7 @@ VALUE_PARAMETERS: Final = ("value_map", "value_page_rows")
 
 
 def latent_tensor_maps(config: PackedKeys, rows: int) -> tuple[TensorMapPlan, ...]:
-    """Return the map of K, which has V: a panel of so many rows, of those in one place."""
+    """Return the map of K, which has V: a panel of ``rows`` rows, of those in one place."""
     rows = config.rows_of_box(rows)
     element_bytes = ELEMENT_BYTES[config.dtype]
     maps = operand_maps(

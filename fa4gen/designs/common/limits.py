@@ -153,7 +153,7 @@ def wgmma_width(
     *,
     register_a: bool = False,
 ) -> Iterator[Refusal]:
-    """Yield a fault for a wgmma that ptxas does not compile for so many threads."""
+    """Yield a fault for a wgmma that ptxas does not compile for this number of threads."""
     warpgroups = values.num_consumer_warpgroups
     needed = wgmma_registers(columns, register_a=register_a)
     entry = registers_at_entry(values.arch, warpgroups)

@@ -29,7 +29,7 @@ class Barrier:
     """Arrivals that complete a phase (the count given to mbarrier.init)."""
     arrive_how: ArriveHow
     arrived_by: str
-    """Who arrives, in words: "producer thread, then the bytes of K"."""
+    """The arriving threads or units, in words: "producer thread, then the bytes of K"."""
     waited_by: str
     meaning: str
     """The meaning of a completed phase: "a block of K has landed in its slot"."""

@@ -52,7 +52,7 @@ class Tables:
 def kernel_fields(
     values: DesignValues[Any], choices: tuple[Choice, ...], tables: Tables, *, cta_group: int
 ) -> Fields:
-    """Return the fields of any plan: names, tables, launch, and who decided what."""
+    """Return the fields of any plan: names, tables, launch, and the origin of each value."""
     config = values.config
     first = next(region.offset for region in tables.regions if region.name == "barriers")
     return {

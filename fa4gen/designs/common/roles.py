@@ -28,7 +28,7 @@ class RegisterSplit:
     consumer: int
 
     def total(self, num_consumers: int) -> int:
-        """Return the registers of one producer and so many consumer warpgroups."""
+        """Return the registers of one producer and ``num_consumers`` consumer warpgroups."""
         return WARPGROUP * (self.producer + num_consumers * self.consumer)
 
 
@@ -80,7 +80,7 @@ def wgmma_registers(columns: int, *, register_a: bool) -> int:
     """Return the registers a thread has to have at launch for a wgmma of 64 x ``columns``.
 
     ptxas takes no wgmma with fewer, whatever else there is: error C7602 names this number, its sums
-    and 26 more, with ``register_a`` those of the A operand besides.
+    and 26 more, with ``register_a`` those of the A operand, too.
     """
     return columns // 2 + (30 if register_a else 26)
 

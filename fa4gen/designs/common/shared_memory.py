@@ -49,7 +49,7 @@ def tile_bytes(config: AttentionKeys) -> int:
 
 
 def tile_lengths(config: AttentionKeys) -> str:
-    """Return what a tile brings along besides, in words."""
+    """Return the further data of a tile, in words."""
     if config.lists_blocks:
         return ", and where its entries in the list of blocks begin and end"
     return ", and where the sequence's rows and keys begin and end" * config.has_tile_lengths

@@ -63,5 +63,5 @@ def _small_regions(values: Values) -> list[SharedRegion]:
 
 
 def most_stages(values: Values) -> int:
-    """Return how many slots of A and B fit shared memory beside the rest: 0 to 16."""
+    """Return the number of slots of A and B that fit shared memory with the rest: 0 to 16."""
     return most_that_fit(values, gemm_regions, "num_stages", MAX_STAGES)

@@ -113,16 +113,16 @@ class Values(GemmValues[BlackwellGemmConfig]):
 
 
 def panel_bytes(line: int) -> int:
-    """Return the widest row of a swizzled panel that tiles a line of so many bytes."""
+    """Return the widest row of a swizzled panel that tiles a line of ``line`` bytes."""
     return next(row for row in (PANEL_BYTES, 64, 32) if line % row == 0)
 
 
 def decide(
     config: BlackwellGemmConfig, most_stages: Callable[[Values], int]
 ) -> tuple[Values, tuple[Choice, ...]]:
-    """Return a value for every key, and who decided it; nothing is refused here.
+    """Return a value for every key, and its origin; nothing is refused here.
 
-    ``most_stages`` says how many slots of the ring of A and B fit shared memory beside the rest.
+    ``most_stages`` says how many slots of the ring of A and B fit shared memory with the rest.
     """
     log = ChoiceLog(config)
     take_out_dtype(config, log)
@@ -159,7 +159,7 @@ def _epi_stages(config: BlackwellGemmConfig, log: ChoiceLog) -> int:
 
 
 def _columns(draft: Values, most_stages: Callable[[Values], int], log: ChoiceLog) -> int:
-    """Return the widest tile beside which enough stages fit, and accumulators as asked for."""
+    """Return the widest tile with which enough stages fit, and the requested accumulators."""
     config = draft.config
     wanted = ENOUGH_STAGES if config.num_stages == "auto" else config.num_stages
     total = draft.arch.tensor_memory_columns

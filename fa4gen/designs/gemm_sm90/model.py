@@ -48,7 +48,8 @@ class HopperGemmPlan(GemmPlan):
         """Whether a thread begins a piece of the output, 8 elements, when the last one is done.
 
         Measured: ptxas computes activations of many pieces at once and spills. A single function of
-        x and C it does not, nor what takes few registers, unless a thread has few beside its sums.
+        x and C it does not, nor what takes few registers, unless a thread has few in addition to
+        its sums.
         """
         text = self.activation or "x"
         single = SINGLE_CALL.fullmatch(text) is not None and self.c.exists
@@ -107,7 +108,7 @@ class HopperGemmPlan(GemmPlan):
 
     @property
     def has_last_maps(self) -> bool:
-        """Whether the last panel has tensor maps of its own: there are whole ones beside it."""
+        """Whether the last panel has tensor maps of its own, next to whole panels."""
         return self.has_narrow_panel and self.out_panel_columns < self.BN
 
     @property

@@ -48,7 +48,7 @@ def all_automatic(values: Values) -> Changes:
 
 
 def last_resorts(values: Values) -> list[Changes]:
-    """Return the changes that leave every size to the plan, then those that divide no k besides."""
+    """Return the changes that leave every size to the plan, then those that divide no k, either."""
     undivided: list[Changes] = [{**all_automatic(values), "split_k": 1}] if values.is_split else []
     return [all_automatic(values), *undivided]
 

@@ -49,9 +49,9 @@ def _consumer_work(values: Values, consumer: int) -> str:
 
 
 def gemm_tensor_maps(values: Values) -> tuple[TensorMapPlan, ...]:
-    """Return the maps of A, B, C and the output: boxes of 128 bytes by so many lines.
+    """Return the maps of A, B, C and the output: boxes of 128 bytes by a number of lines.
 
-    In a cluster, each CTA brings its part of the lines of what is shared.
+    In a cluster, each CTA loads its part of the lines of a shared operand.
     """
     return maps_of(
         values,

@@ -191,9 +191,9 @@ class Values(GemmValues[HopperGemmConfig]):
 def decide(
     config: HopperGemmConfig, most_stages: Callable[[Values], int]
 ) -> tuple[Values, tuple[Choice, ...]]:
-    """Return a value for every key, and who decided it; nothing is refused here.
+    """Return a value for every key, and its origin; nothing is refused here.
 
-    ``most_stages`` says how many slots of the ring of A and B fit shared memory beside the rest.
+    ``most_stages`` says how many slots of the ring of A and B fit shared memory with the rest.
     """
     log = ChoiceLog(config)
     take_out_dtype(config, log)

@@ -1,4 +1,4 @@
-"""Work that nobody does: outputs that stay unwritten, cancelled clusters that nobody takes up."""
+"""Work left undone: outputs that stay unwritten, cancelled clusters that no CTA takes up."""
 
 from __future__ import annotations
 

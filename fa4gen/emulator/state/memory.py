@@ -30,7 +30,7 @@ RESERVED_SHARED: Final = 1024
 RANK_SHIFT: Final = 24
 OFFSET_MASK: Final = (1 << RANK_SHIFT) - 1
 
-# Between two arrays is at least this much that belongs to nobody.
+# Between two arrays is at least this much that belongs to none.
 _GUARD: Final = 4096
 _ALIGN: Final = 512
 # From this size on, an arena of which little is used is mapped: only touched pages take memory.

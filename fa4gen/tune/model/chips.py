@@ -64,8 +64,8 @@ class GemmCosts:
     grid: float = 1.7
     """The us more of a launch with CTAs that share both operands."""
     grid_rate: float = 0.85
-    """How fast these read from L2, beside CTAs that share one operand. Both were fitted apart, to
-    the 264 such kernels of tuned_products_shared_operands_h200.jsonl: their scatter is 5 %."""
+    """The factor of the rate from L2, against CTAs that share one operand. Both were fitted apart,
+    to the 264 such kernels of tuned_products_shared_operands_h200.jsonl: their scatter is 5 %."""
     epilogue: float = 55.94
     """Bytes per ns of the last tile's sums that one multiprocessor stores."""
     turns: float = 0.8716

@@ -27,8 +27,8 @@ def build_stand_in(cache: Path | None = None, *, as_driver: bool = True) -> Path
     It is called libcuda.so.1: a program finds it in the place of the real driver if its folder
     comes first in LD_LIBRARY_PATH, or if it was loaded before the driver was asked for. Then CuPy
     finds it, too; without ``as_driver`` it has a name of its own, and only those find it who are
-    given the path. Without ``cache`` it is kept beside compiled kernels. A library that others may
-    write is compiled again.
+    given the path. Without ``cache`` it is kept with the compiled kernels. A library that others
+    may write is compiled again.
 
     MissingCapabilityError without a C compiler, or elsewhere than on Linux.
     """

@@ -52,7 +52,7 @@ class StandIn:
     """The stand-in of a path; loading a path twice gives the same records."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Load the library at ``path``; without it, one that nobody takes for the real driver.
+        """Load the library at ``path``; without it, one that no program takes for the real driver.
 
         MissingCapabilityError without a C compiler.
         """

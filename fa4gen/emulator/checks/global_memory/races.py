@@ -35,7 +35,7 @@ _LISTED: Final = 1024
 
 @dataclass(slots=True)
 class Reading:
-    """A read of a page that nobody has written: ``size`` bytes at each address."""
+    """A read of a page that has not been written: ``size`` bytes at each address."""
 
     addresses: NDArray[np.int64]
     size: int
@@ -211,7 +211,7 @@ class GlobalChecks:
     def _list(
         self, actor: Actor, number: int, at: NDArray[np.int64], size: int, current: int
     ) -> bool:
-        """Remember a read of a page that nobody writes; a repeated one counts by its last time.
+        """Remember a read of an unwritten page; a repeated one counts by its last time.
 
         False where the list is full.
         """

@@ -25,7 +25,7 @@ _BARRIERS: Final = ("bar", "barrier")
 
 
 class LoadsUnwatched(Exception):  # noqa: N818 (no error: the launch begins again and watches)
-    """It matters which loads were under way, and nobody has kept that."""
+    """An error where the pending loads matter, and no record of them was kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ def _use(cta: Cta, signal: Signal | None) -> str:
 
 
 def _severity(signal: Signal | None) -> Severity:
-    """Kernels with an arrival that nobody waits for run on GPUs; the PTX ISA forbids them."""
+    """Kernels with an arrival without a wait run on GPUs; the PTX ISA forbids them."""
     return Severity.ISA if signal is not None and signal.alone else Severity.ERROR
 
 

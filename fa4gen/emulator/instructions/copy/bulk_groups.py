@@ -13,7 +13,7 @@ from fa4gen.emulator.state.registers import Mask
 
 @dataclass(slots=True)
 class ThreadGroups:
-    """Operations not committed yet, and committed groups that nobody has waited for.
+    """Operations not committed yet, and committed groups that have not been waited for.
 
     The first ``read`` groups are known to have read their sources.
     """

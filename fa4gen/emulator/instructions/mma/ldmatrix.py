@@ -161,7 +161,7 @@ def _load(i: Instruction, e: Emitter) -> None:
     rows = [destination(e, item, "b32") for item in _items(i.operands[0], form.registers, e)]
     address = e.address(i.operands[1], shared=form.space != "generic")
     access = Access(i, form.space, _ROW_BYTES, "read")
-    # without the padding of packed elements, which nobody need have written
+    # without the padding of packed elements, which may be unwritten
     used = Access(i, form.space, _ROW_BYTES if form.bits >= 8 else 2 * form.bits, "read")
 
     def handler(wg: Warpgroup, mask: Mask) -> None:

@@ -34,7 +34,7 @@ def _make_nanosleep(i: Instruction, e: Emitter) -> Waiting:
         raise e.refuse("nanosleep.u32 was expected")
 
     def end(wg: Warpgroup, lanes: Lanes, timed_out: bool) -> Outcome:
-        # Any time up to twice the operand: mostly until nobody else can go on, so that threads
+        # Any time up to twice the operand: mostly until no other thread can go on, so that threads
         # that poll memory do not take the turns of those that they wait for.
         if timed_out or wg.machine.random.randrange(_WAKES_ONE_IN) == 0:
             return Outcome(lanes)

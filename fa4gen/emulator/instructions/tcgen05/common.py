@@ -137,7 +137,7 @@ def check_one_thread(wg: Warpgroup, mask: Mask, site: Instruction) -> None:
 
 
 def wants_uninitialised(machine: Machine) -> bool:
-    """Whether reads of cells that nobody has written are to be reported."""
+    """Whether reads of unwritten cells are to be reported."""
     observer = machine.observer
     options = getattr(observer, "options", None)
     return observer.enabled and bool(getattr(options, "uninitialised", True))
@@ -182,7 +182,7 @@ def report_uninitialised(
     wg: Warpgroup, mask: Mask, site: Instruction, memory: TensorMemory, what: str,
     lanes: Any, columns: Any,
 ) -> None:  # fmt: skip
-    """Report the first of some cells that nobody has written; then they count as written.
+    """Report the first unwritten one of some cells; then they count as written.
 
     ``lanes`` and ``columns`` select cells of a (128, 512) array: slices or index arrays.
     """

@@ -50,7 +50,7 @@ def ranges(
 ) -> tuple[tuple[int, int], ...]:
     """The bytes of a tile, gaps within swizzled lines closed: they are other steps of K.
 
-    The padding of narrow elements is left out: nobody need have written it.
+    The padding of narrow elements is left out: it may be unwritten.
     """
     if kind in NARROW:
         return tuple(
