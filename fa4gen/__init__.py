@@ -43,7 +43,7 @@ _MODULES = {
     "GemmKernel": "fa4gen.runtime.gemm",
     "KernelSet": "fa4gen.tune.kernel_set",
 }
-"""Where names of ``__all__`` are from; others are errors."""
+"""The modules of the names in ``__all__``; others are errors."""
 
 
 def __getattr__(name: str) -> Any:

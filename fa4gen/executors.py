@@ -30,7 +30,7 @@ class Executor(Protocol):
 
 
 def executor_for(text: str, *, jobs: int, time_limit_s: float = float("inf")) -> Executor:
-    """Return what ``--executor`` asks for: "local", or "dask:ADDRESS" of a running scheduler.
+    """Return the executor of ``--executor``: "local", or "dask:ADDRESS" of a running scheduler.
 
     Raises ConfigError for another text, and MissingCapabilityError where dask.distributed is not
     installed or does not answer.

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what JSON text says; ValueError for anything else, brackets by the thousand included.
+    """Return the value of JSON text; ValueError for anything else, and for too many brackets.
 
     Python's parser descends into each bracket, and raises RecursionError where they are too many.
     """

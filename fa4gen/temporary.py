@@ -25,7 +25,7 @@ _CACHED = re.compile(r"\.(new|old)-[A-Za-z0-9_-]+")
 
 
 def temporary_path(path: Path) -> Path:
-    """Return where this process writes what is then renamed to ``path``."""
+    """Return the path of a file that this process then renames to ``path``."""
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 

@@ -60,7 +60,7 @@ class Lost:
     """The exception, where it could be pickled."""
 
     def problems(self, remedy: str) -> tuple[Problem, ...]:
-        """Return what to report: the messages of an error of ours, else the reason and details.
+        """Return the problems to report: messages of an error of ours, else the reason and details.
 
         ``remedy``: what to do about a worker that crashed, hung, or has a bug.
         """

@@ -39,7 +39,7 @@ class Meaning:
 
     value: Scalar
     note: str = ""
-    """How YAML came to this value, where that may surprise."""
+    """A note on how YAML came to this value, if that may surprise."""
     refusal: str = ""
     """Why the word is not accepted at all; ``value`` is then only a placeholder."""
     remedy: str = ""

@@ -113,7 +113,7 @@ class Scale:
     step: float
 
     def y(self, value: float) -> float:
-        """Return how far below the top of a panel a value is, in pixels."""
+        """Return the distance of a value from the top of a panel, in pixels."""
         return _PANEL * (self.high - value) / (self.high - self.low)
 
     @property

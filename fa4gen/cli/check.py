@@ -113,7 +113,7 @@ def command(
 
 
 def _tables_among(configs: Sequence[str]) -> tuple[tuple[str, ...], list[Path]]:
-    """Return what the command line names but for tuning tables, and these.
+    """Return the paths of the command line other than tuning tables, and these.
 
     A folder that has tables and no other config than their tiles is its tables: all that they name
     may be shipped.

@@ -131,7 +131,7 @@ class Invocation:
 
     @property
     def orphan_scope(self) -> OrphanScope:
-        """Where orphans are looked for.
+        """The scope of orphans.
 
         The project's configs answer for all of its output folder, a folder for all of its families
         and architectures; single files and the shipped configs say nothing about other kernels.

@@ -37,7 +37,7 @@ def editor_schema() -> JsonSchema:
 
 
 def _extending(schema: JsonSchema) -> JsonSchema:
-    """Return what a file with a base may say: any key of any model, with a value of one of them."""
+    """Return the schema of a file with a base: a key of any model, with a value of one of them."""
     alternatives: dict[str, list[JsonSchema]] = {}
     for name in (name for name, node in schema["$defs"].items() if node in models(schema)):
         for key in schema["$defs"][name]["properties"]:

@@ -22,7 +22,7 @@ JsonSchema = dict[str, Any]
 MOST_LISTED = 8
 """The most allowed numbers that are listed one by one; more are given as a range."""
 SIMILARITY = 0.5
-"""How much alike two words are (difflib's ratio) before one is suggested for the other."""
+"""The likeness (difflib's ratio) from which on one word is suggested for another."""
 
 _LARGEST = 2**1000
 """Whole numbers beyond have no float to measure the distance with."""
@@ -198,7 +198,7 @@ def _integers(branch: JsonSchema) -> range:
 
 
 def _alternatives_in_words(branch: JsonSchema) -> list[str]:
-    """Return what ``branch`` allows, without commas in any part."""
+    """Return the values that ``branch`` allows, without commas in any part."""
     values = _listed_values(branch)
     if values:
         return [shown(value) for value in values]

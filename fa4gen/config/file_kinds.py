@@ -52,7 +52,7 @@ class KindFacts:
     what: str
     """Its name with an article."""
     taken_by: str
-    """Which command takes it, or what to give instead; FILE is the file, DIR its folder."""
+    """The command that takes it, or the file to give instead; FILE is the file, DIR its folder."""
 
 
 KINDS: Mapping[Kind, KindFacts] = {

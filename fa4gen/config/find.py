@@ -67,7 +67,7 @@ def shipped_configs() -> list[Path]:
 
 
 def shipped_name(path: Path) -> str:
-    """Return what a shipped config is called: attention/sm_90a/d128_causal_bf16; "" for others."""
+    """Return the name of a shipped config: attention/sm_90a/d128_causal_bf16; "" for others."""
     try:
         relative = path.resolve().relative_to(data_root("configs").resolve())
     except ValueError:

@@ -33,7 +33,7 @@ _NO_PLACE = Place(0, 0, 0, 0)
 
 
 class Origin(NamedTuple):
-    """Where a value came from that the config's own file does not give."""
+    """The origin of a value that the config's own file does not give."""
 
     file: str = ""
     """The base, as messages name it."""
@@ -179,7 +179,7 @@ def relocated(problem: Problem, origins: Mapping[KeyPath, Origin]) -> Problem:
 
 
 def origin_of(path: KeyPath, origins: Mapping[KeyPath, Origin]) -> Origin | None:
-    """Return where the value at ``path`` came from; None for the config's own file."""
+    """Return the origin of the value at ``path``; None for the config's own file."""
     for length in range(len(path), 0, -1):
         if path[:length] in origins:
             return origins[path[:length]]

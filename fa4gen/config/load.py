@@ -49,7 +49,7 @@ class LoadedConfig:
     positions: Mapping[KeyPath, Place]
     """Line and column of every key and value that is given; keys left out are not in it."""
     origins: Mapping[KeyPath, Origin] = field(default_factory=dict)
-    """Where values came from that the file itself does not give."""
+    """Origins of values that the file itself does not give."""
     files: tuple[Path, ...] = ()
     """The files that were read."""
 
@@ -59,7 +59,7 @@ class LoadedConfig:
         return self.files[0] if self.files else self.path
 
     def place_of(self, key: str) -> str:
-        """Return where ``key`` was given: ``file:line``, ``--set key=value`` or ""."""
+        """Return the place of ``key``: ``file:line``, ``--set key=value`` or ""."""
         position = self.positions.get((key,))
         if position is None:
             return ""

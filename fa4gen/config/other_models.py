@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Home(NamedTuple):
-    """Where a key belongs that this config may not have."""
+    """The place of a key that this config may not have."""
 
     deciding_key: str
     """The key to change: "arch" or "kernel"."""
@@ -38,7 +38,7 @@ class OtherModels:
         self._kernels = list(dict.fromkeys(everything.values(("kernel",))))
 
     def home_of(self, path: KeyPath) -> Home | None:
-        """Return where the key at ``path`` is known; the same family comes first."""
+        """Return the place where the key at ``path`` is known; the same family comes first."""
         archs = [arch for arch, e in self._other_archs(self._data) if _has(e, path)]
         if archs:
             return Home("arch", listing(archs, "and"))

@@ -99,7 +99,7 @@ class Project:
         return any(is_called(name, kernel, pattern) for pattern in self.content.written)
 
     def entry_of(self, folder: Path) -> VendoredFolder | None:
-        """Return what the project says about ``folder``, if it does."""
+        """Return the project's entry about ``folder``, if there is one."""
         wanted = folder.resolve()
         return next((item for item in self.vendored if item.folder.resolve() == wanted), None)
 
@@ -183,7 +183,7 @@ def _entry(entry: VendorEntry, content: ProjectFile, root: Path) -> VendoredFold
 def _contradictions(
     content: ProjectFile, root: Path, places: Mapping[KeyPath, Place], file: str
 ) -> list[Problem]:
-    """Return what is wrong between entries, each placed at the later one."""
+    """Return the contradictions between entries, each placed at the later one."""
     problems = []
 
     def add(key: KeyPath, message: str, remedy: str) -> None:

@@ -20,13 +20,13 @@ class Setting:
     """One key with its value."""
 
     text: str
-    """As the user wrote it: ``BN=64``."""
+    """The user's text: ``BN=64``."""
     path: tuple[str, ...]
     """The key, and with dots the keys inside it: ``registers.producer``."""
     value: Any
-    """As YAML reads it."""
+    """The value by YAML."""
     note: str = ""
-    """How YAML read it, where that may surprise."""
+    """A note on YAML's reading, if that may surprise."""
     flag: str = OPTION
     """The option that it was given by."""
 

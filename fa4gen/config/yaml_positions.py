@@ -38,7 +38,7 @@ _SEQ = "tag:yaml.org,2002:seq"
 
 
 class Place(NamedTuple):
-    """Where a key (of a list item: the item) and its value begin; all count from 1."""
+    """The first characters of a key (of a list item: the item) and its value; all count from 1."""
 
     line: int
     column: int
@@ -56,7 +56,7 @@ class Document:
     """Dicts, lists and scalars; None for an empty document."""
     places: Mapping[KeyPath, Place]
     notes: Mapping[KeyPath, str]
-    """How YAML read a value, where that may surprise: shown when the value is refused."""
+    """Notes on YAML's reading of values that may surprise: shown when the value is refused."""
     problems: tuple[Problem, ...]
     """Problems of the document; ``value`` holds a placeholder at each of ``unreadable``."""
     unreadable: frozenset[KeyPath]

@@ -39,7 +39,7 @@ def build_plan(config: KernelConfig, chosen: Mapping[str, object] | None = None)
 
 
 def candidates_of(config: KernelConfig) -> Iterator[Changes]:
-    """Yield what to try where ``config`` leaves keys to the plan: first its own tables."""
+    """Yield candidates where ``config`` leaves keys to the plan: first its own tables."""
     seen: list[Changes] = [{}]
     yield {}
     for tried in design_for(config).candidates(config):

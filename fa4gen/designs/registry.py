@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ImportPath:
-    """Where something is defined: "module:attribute"."""
+    """The place of a definition: "module:attribute"."""
 
     name: str
 

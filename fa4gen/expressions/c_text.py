@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Rank(IntEnum):
-    """How strongly an operator of C binds; see C17, 6.5."""
+    """The binding strength of an operator of C; see C17, 6.5."""
 
     CHOICE = 0
     OR = 1
@@ -39,7 +39,7 @@ class C:
     text: str
     rank: Rank = Rank.ATOM
     value: int | bool | None = None
-    """Where it is a number or is always true or false."""
+    """The value of a number, or of a condition that is always true or false."""
     least: int | None = None
     """A lower bound of its value, if one is known."""
 
@@ -129,7 +129,7 @@ def floor_divide(left: C, right: C) -> C:
 
 
 def remainder(left: C, right: C) -> C:
-    """Return what is left by a positive number: from 0 to that number less 1."""
+    """Return the remainder of a positive divisor: from 0 to that number less 1."""
     folded = _folded(exact.remainder, left, right)
     if folded:
         return folded

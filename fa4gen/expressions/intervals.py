@@ -86,7 +86,7 @@ class Intervals:
         )
 
     def remainder(self, left: Interval, right: Interval) -> Interval:
-        """Return what is left by a positive number: all of it, unless no multiple is passed."""
+        """Return the remainders of a positive divisor: all, unless no multiple is passed."""
         ends, divisor = self.ends, right.low
         same = ends.equal(
             ends.floor_divide(left.low, divisor), ends.floor_divide(left.high, divisor)

@@ -32,12 +32,12 @@ PAGE_SIZES = (16, 32, 64, 128, 256)
 
 
 def query_source_of(batching: Batching) -> KeySource:
-    """Return where the query rows of a sequence are."""
+    """Return the source of query rows."""
     return {"dense": Dense("query"), "ragged": Ragged("query")}[batching]
 
 
 def key_source_of(keys: Keys, *, has_lengths: bool, page_size: int | None) -> KeySource:
-    """Return where the keys and values of a sequence are; ``page_size`` is None but for pages."""
+    """Return the source of keys and values; ``page_size`` is None but for pages."""
     if keys == "paged":
         assert page_size is not None
         return Paged("key", page_size)

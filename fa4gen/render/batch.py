@@ -65,7 +65,7 @@ def render_configs(
     settings: Sequence[Setting] = (),
     recorded: Records | None = None,
 ) -> list[RenderedConfig]:
-    """Return what each config of ``paths``, changed by ``settings``, renders to, in their order.
+    """Return the rendered kernel of each config of ``paths``, changed by ``settings``, in order.
 
     Keys that a config leaves to a compiler are those of ``recorded``, else of the design's first
     candidate: nothing is compiled. Raises ConfigError with the problems of all configs, two configs

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Verdict = Literal["current", "stale", "edited", "missing", "orphan"]
 OrphanScope = Literal["own", "families", "everything"]
-"""Where to look for orphans: in the folders of the kernels given ("own"), also in those of other
-kernels of the same families and architectures ("families"), or in all of the output folder."""
+"""The scope of orphans: the folders of the kernels given ("own"), also those of other kernels of
+the same families and architectures ("families"), or all of the output folder."""
 KERNEL_FILES = (".cu", "_barriers.h", "_device.cuh", ".json")
 """The endings of a kernel's files after its name."""
 

@@ -33,7 +33,7 @@ class Claims:
 
 
 def find_claims(kernels: Collection[str], root: Path, more: Iterable[Path] = ()) -> Claims:
-    """Return which of ``kernels`` (``arch/name``) a config file renders to.
+    """Return those of ``kernels`` (``arch/name``) that a config file renders to.
 
     Config files are those of ``more``, and all below ``root`` that are not in hidden folders. A
     file with an invalid config claims the kernels of its name.

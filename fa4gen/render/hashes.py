@@ -112,7 +112,7 @@ def plan_hashes(
     *,
     are_all: bool,
 ) -> FileOutcome:
-    """Return what writing the hashes of ``kernels`` would do; others stay unless these are all."""
+    """Return the outcome of writing the hashes of ``kernels``; others stay unless these are all."""
     new = {kernel.folder: KernelHashes.of(kernel) for kernel in kernels}
     text = hashes_text(new if are_all else {**kept, **new})
     path = out / HASHES

@@ -52,7 +52,7 @@ class _Named(Protocol):
 
 
 def folder_of(kernel: _Named) -> str:
-    """Return where the files of a kernel belong, relative to the output folder."""
+    """Return the folder of a kernel's files, relative to the output folder."""
     return f"{kernel.arch}/{kernel.name}"
 
 

@@ -51,7 +51,7 @@ class RenderedKernel:
 
     @property
     def folder(self) -> str:
-        """Where the files belong, relative to the output folder."""
+        """The folder of the files, relative to the output folder."""
         return folder_of(self)
 
     @property

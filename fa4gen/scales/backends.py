@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Backend:
-    """How arrays come from a caller, and go back to it."""
+    """The functions that take arrays from a caller, and return them."""
 
     xp: Any
     """numpy or cupy."""

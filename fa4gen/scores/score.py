@@ -71,7 +71,7 @@ class Score:
         return products, scale
 
     def errors(self, logits: Any, error: Any, xp: Any, places: Places) -> Any:
-        """Return how far a kernel's results may be off where its logits are, by ``error``."""
+        """Return the errors of a kernel's results where its logits are off by ``error``."""
         del xp, places
         return error + self.error + 0 * logits
 

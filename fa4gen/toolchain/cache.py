@@ -72,7 +72,7 @@ class Cache:
         return cls(cache_folder())
 
     def folder(self, key: str) -> Path:
-        """Return where the entry of ``key`` is or would be."""
+        """Return the folder of the entry of ``key``, which may not exist."""
         return self.root / f"v{SCHEMA}" / key[:2] / key
 
     def load(self, key: str) -> Entry | None:

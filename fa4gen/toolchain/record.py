@@ -61,7 +61,7 @@ def finding_data(finding: Finding) -> dict[str, Any]:
 
 
 def proof_of(kernel: CompiledKernel | None) -> str:
-    """Return how far a kernel is proved by its compilation: "compiled", or still "rendered".
+    """Return the proof level of a kernel by its compilation: "compiled", or still "rendered".
 
     Waived findings are named, so that the kernel is not mistaken for a clean one.
     """

@@ -56,12 +56,12 @@ def describe(chain: Chain) -> str:
 
 
 def ptx_line_chain(ptx: str, line: int) -> Chain:
-    """Return where line ``line`` (from 1) of ``ptx`` came from; () when it does not say."""
+    """Return the origin of line ``line`` (from 1) of ``ptx``; () when it does not say."""
     return ptx_line_chains(ptx, (line,))[line]
 
 
 def ptx_line_chains(ptx: str, wanted: Iterable[int]) -> dict[int, Chain]:
-    """Return where each of the ``wanted`` lines (from 1) came from; () when ``ptx`` does not say.
+    """Return the origins of the ``wanted`` lines (from 1); () when ``ptx`` does not say.
 
     One pass over the text, however many lines are wanted.
     """

@@ -208,7 +208,7 @@ def _with_shares(plan: AttentionPlan, facts: LauncherFacts) -> LauncherFacts:
 
 
 def _arrays(plan: AttentionPlan) -> int:
-    """Return which of ARRAYS the kernel takes, as bits."""
+    """Return the ARRAYS that the kernel takes, as bits."""
     taken = {table.name for table in (*plan.query_source.tables, *plan.key_source.tables)}
     taken |= {f"{name}_descale" for name in plan.descaled}
     taken |= {"sinks"} if plan.sinks else set()

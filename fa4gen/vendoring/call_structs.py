@@ -31,7 +31,7 @@ def attention_args(plan: AttentionPlan, arguments: Arguments) -> AttentionArgs:
         raise ValueError("no output")
 
     def in_order(name: str, view: TensorView) -> TensorView:
-        """As (batch, rows, heads, depth)."""
+        """Return the view as (batch, rows, heads, depth)."""
         view = with_batch(view) if is_packed(plan, name) else view
         return view if arguments.layout == "bshd" else swap_rows_and_heads(view)
 

@@ -40,7 +40,7 @@ class FileOutcome:
     """Relative to the folder."""
     action: Action
     before: bytes | None
-    """As it was found; None for no file."""
+    """The old contents; None for no file."""
     after: bytes | None
     reason: str = ""
 
@@ -66,7 +66,7 @@ class FolderPlan:
 def plan_folder(
     assembled: Assembled, folder: Path, old: Lock | None, force: bool = False
 ) -> FolderPlan:
-    """Return what writing ``assembled`` to ``folder``, whose lock is ``old``, changes.
+    """Return the changes of writing ``assembled`` to ``folder``, whose lock is ``old``.
 
     Files that the user left alone are written; edited ones that fa4gen would write differently are
     refused, unless ``force``, which overwrites them and restores deleted ones. Raises

@@ -44,7 +44,7 @@ class FileVerdict:
     reason: str = ""
     on_disk: bytes | None = None
     rendered: bytes | None = None
-    """As it would be written today; None where that is nothing or not known."""
+    """The contents as written today; None where there are none, or they are not known."""
 
     def diff(self, name: str) -> str:
         """Return the unified diff from the file on disk to what fa4gen writes today, if known."""
@@ -62,7 +62,7 @@ class FolderVerdict:
     kernels: tuple[str, ...]
     """Names of the kernels whose own source would change."""
     request: tuple[str, ...]
-    """How what is asked for differs from what the lock says, in words."""
+    """The differences of the request from the lock, in words."""
     unasked: tuple[str, ...]
     """Kernels and adapters that the project's file does not name."""
     unproved: tuple[str, ...]
@@ -191,7 +191,7 @@ def _allows(path: str, patterns: Sequence[str]) -> bool:
 
 
 def _linked(path: str, links: Mapping[str, str]) -> str:
-    """Return where a link on the way to ``path`` leads, "" without one."""
+    """Return the target of a link on the way to ``path``, "" without one."""
     parts = path.split("/")
     ways = ("/".join(parts[:length]) for length in range(1, len(parts) + 1))
     return next((links[way] for way in ways if way in links), "")

@@ -20,7 +20,7 @@ _VERSION = re.compile(rb"\bV(\d+\.\d+\.\d+)")
 
 
 def load_cubin(kernel: KernelBinding, stand_in: StandIn, arch: str) -> bytes:
-    """Return what the library gives the driver to load; CallError where it does not get there."""
+    """Return the image that the library loads; CallError where it does not get there."""
     stand_in.use_device(SimulatedDevice(arch))
     stand_in.reset()
     status = kernel.library.load(kernel.handle)

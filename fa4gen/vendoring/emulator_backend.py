@@ -140,7 +140,7 @@ class VendoredEmulatedKernel(EmulatedKernel):
 
 
 def _places(buffers: dict[str, Image]) -> tuple[dict[str, int], int]:
-    """Return where each buffer begins, and where the memory behind them does."""
+    """Return the addresses of the buffers, and the end of their memory."""
     places, at = {}, FIXED_BASE
     for name, image in buffers.items():
         places[name] = at

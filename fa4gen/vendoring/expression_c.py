@@ -70,7 +70,7 @@ class _Text:
         return C(f"{left.within(Rank.PRODUCT)} / {right.within(Rank.SIGN)}", Rank.PRODUCT)
 
     def logical_or(self, left: C, right: C) -> C:
-        """As c_text's, with brackets that compilers of C ask for."""
+        """Return c_text's disjunction, with brackets that compilers of C ask for."""
         return c_text.logical_or(_in_brackets(left), _in_brackets(right))
 
     def element(self, name: str, *indices: C) -> C:

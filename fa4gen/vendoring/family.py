@@ -26,7 +26,7 @@ class Family(Protocol):
         """Return ``facts``, which every family has, with those of this one."""
 
     def selftest_facts(self, plan: Any) -> SelftestFacts:
-        """Return what the self-test reads of a kernel."""
+        """Return the facts of a kernel for the self-test."""
 
     def case_args(self, plan: Any, views: Mapping[str, TensorView], memory: Any) -> Args:
         """Return the arguments of a call with the tensors of one of verify's cases."""
@@ -38,6 +38,6 @@ class Family(Protocol):
 
 
 def family_of(plan: Plan) -> Family:
-    """Return what vendoring does with kernels of ``plan``'s family."""
+    """Return the vendoring family of ``plan``."""
     family: Family = registry.family_of(plan).vendor.load()
     return family

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def locked_request(lock: Lock) -> Request:
-    """Return what the folder was asked to hold."""
+    """Return the requested contents of the folder."""
     return Request(lock.prefix, lock.adapters, lock.table)
 
 
@@ -51,7 +51,7 @@ def locked_configs(kernels: Sequence[LockedKernel]) -> list[LoadedConfig]:
 
 
 def locked_choices(lock: Lock, folder: Path) -> list[ChoiceRecord]:
-    """Return which candidate each kernel of ``folder`` is; the first where no manifest says it."""
+    """Return the candidate of each kernel of ``folder``; the first where no manifest names it."""
     return [_choice(folder, f"kernels/{kernel.symbol}.json") for kernel in lock.kernels]
 
 
@@ -64,7 +64,7 @@ def _choice(folder: Path, manifest: str) -> ChoiceRecord:
 
 
 def config_source(path: Path, shipped: str) -> str:
-    """Return how the lock names a config: its ``shipped`` name, or a file's without its folders."""
+    """Return the lock's name of a config: its ``shipped`` name, or a file's without its folders."""
     if shipped:
         return shipped
     return path.name if path.suffix or path.is_absolute() else path.as_posix()

@@ -24,7 +24,7 @@ def generator_commit() -> str | None:
 
 
 def _git(root: Path, *arguments: str) -> str | None:
-    """Return what git says, None when it cannot say."""
+    """Return the output of git, None when it fails."""
     command = ["git", "-C", str(root), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)

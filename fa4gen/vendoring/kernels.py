@@ -132,7 +132,7 @@ def compile_kernels(
 
 
 def _renderer(loaded: Sequence[LoadedConfig], prefix: str, templates: TemplateSet | None) -> Render:
-    """Return what renders a kernel as a folder has it; ConfigError for names that clash."""
+    """Return the function that renders a kernel for a folder; ConfigError for names that clash."""
     _refuse_same_names(loaded)
     templates = templates or open_templates()
     _refuse_taken_names(loaded, prefix, templates)

@@ -31,7 +31,7 @@ MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 
 @dataclass(frozen=True)
 class MapFacts:
-    """How a tensor map is to be encoded."""
+    """The encoding of a tensor map."""
 
     tensor: str
     parameter: str

@@ -76,7 +76,7 @@ class Generator(_Model):
 
 
 class Proof(_Model):
-    """How far a kernel is proved; counts as long as the files it was made with are the same."""
+    """The proof of a kernel; counts as long as the files it was made with are the same."""
 
     level: ProofLevel
     device: str | None = None

@@ -48,4 +48,4 @@ class Request:
     adapters: tuple[str, ...] = ()
     """Any of "torch", "jax", "tvm-ffi", "python"; the C launcher and CMake always come."""
     table: LockedTable | None = None
-    """Which kernel tuning tables among the configs have for which problem."""
+    """The kernels by problem of the tuning tables among the configs."""

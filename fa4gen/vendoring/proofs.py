@@ -34,8 +34,8 @@ class Outcome:
 
     symbol: str
     proof: str
-    """As verdicts have it: "compiled", "partly emulated (n instructions not run)", "emulated" or
-    "ran on <GPU>"."""
+    """The proof in the words of verdicts: "compiled", "partly emulated (n instructions not run)",
+    "emulated" or "ran on <GPU>"."""
     passed: bool
     num_cases: int
 
@@ -49,7 +49,7 @@ def hashes_on_disk(folder: Path, lock: Lock) -> dict[str, str]:
 def record_proofs(
     folder: Path, hashes: Mapping[str, str], outcomes: Sequence[Outcome], seed: int
 ) -> list[str]:
-    """Write what was proved into the lock of ``folder``; return the symbols that it has new.
+    """Write proofs into the lock of ``folder``; return the symbols that it has new.
 
     ``hashes`` are those of the files that were verified. A kernel that failed loses the proof of
     that level that it had for the same files. Raises NotCurrentError when files changed since.

@@ -44,7 +44,7 @@ PACKAGES = _words("""
 
 
 def what_has(name: str) -> str | None:
-    """Return what a header, module or word of this name is already; None for a free name."""
+    """Return the use of this name by a header, module or word; None for a free name."""
     if name in C_HEADERS:
         return f"the header {name}.h of C"
     if name in SYSTEM_HEADERS:

@@ -33,7 +33,7 @@ class SelftestFacts:
     products_per_step: int
     alignment_bits: int
     activation: str | None
-    """As an expression of C over ``double x``."""
+    """The activation as an expression of C over ``double x``."""
     activation_float: str | None
     """The activation over ``float x``."""
     condition: str | None

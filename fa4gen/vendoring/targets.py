@@ -58,7 +58,7 @@ class WrittenFolder:
     loaded: tuple[LoadedConfig, ...]
     """The configs of all its kernels, those that it has already among them."""
     lock: Lock | None
-    """As it is; None for a folder that is to be made."""
+    """The present lock; None for a folder that is to be made."""
     templates: Path | None = None
 
 

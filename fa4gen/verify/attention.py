@@ -102,7 +102,7 @@ class AttentionFamily:
         return reached(self.plan, case)
 
     def cost(self, case: Case) -> float:
-        """Return how long the emulator takes, about."""
+        """Return the emulator's approximate time."""
         blocks = score_tiles(self.plan, case)
         plan = self.plan
         tiles = sum(-(-rows // plan.tile_queries) for rows, _ in case.sequences)

@@ -77,7 +77,7 @@ class Family(Protocol):
         """Return the names of the edges that a case is at."""
 
     def cost(self, case: Any) -> float:
-        """Return how long the emulator takes for a case, in blocks of keys or of K, about."""
+        """Return the emulator's approximate time for a case, in blocks of keys or of K."""
 
     def score_tiles(self, case: Any) -> dict[str, int]:
         """Count blocks of keys that the mask leaves full, partial or empty; {} without masks."""

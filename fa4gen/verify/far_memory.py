@@ -30,7 +30,7 @@ FAR_ELEMENTS = 1 << 31
 FAR_ENTRIES = 1 << 30
 """The stride of the page table, in entries from one sequence to the next."""
 OWN_BYTES = 4096
-"""By which each tensor's strides differ from those of the one before."""
+"""The difference of each tensor's strides from those of the one before."""
 MAP_NORESERVE = 0x4000
 """Linux's number of the flag; the module has the name from Python 3.13 on."""
 

@@ -118,7 +118,7 @@ class Part:
 
 
 def sequence_parts(plan: AttentionPlan, lengths: Lengths) -> list[Part]:
-    """Return where each sequence is in tensors (batch, rows, heads, depth)."""
+    """Return the place of each sequence in tensors (batch, rows, heads, depth)."""
     begins = [0, 0]
     parts = []
     for number, pair in enumerate(lengths):

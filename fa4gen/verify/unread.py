@@ -45,7 +45,7 @@ def keys_between_ends(plan: AttentionPlan, inputs: Inputs, rows: int, keys: int)
 
 
 def seen_keys(plan: AttentionPlan, inputs: Inputs, sequence: int, rows: int, keys: int) -> Bools:
-    """Return which keys any row sees, (key heads, keys)."""
+    """Return the keys that any row sees, as booleans (key heads, keys)."""
     heads, key_heads = inputs.query.shape[2], inputs.key.shape[2]
     seen = keys_between_ends(plan, inputs, rows, keys)
     if not seen.any() or rows * keys * heads > MOST_SCORES:

@@ -14,6 +14,6 @@ KEYS = ("packed_rows",)
 
 
 def candidates(config: DecodeConfig) -> Iterator[Changes]:
-    """Yield what to try, in order."""
+    """Yield candidates, in order."""
     del config
     yield from ()

@@ -70,7 +70,7 @@ def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
 
 
 def _query_region(values: Values, swizzle: str) -> tuple[SharedRegion, ...]:
-    """Return where products read the query, unless warps hold it in registers."""
+    """Return the region of the query for products, unless warps hold it in registers."""
     if not values.query_in_shared:
         return ()
     config = values.config
@@ -79,7 +79,7 @@ def _query_region(values: Values, swizzle: str) -> tuple[SharedRegion, ...]:
 
 
 def _statistics_region(values: Values) -> tuple[SharedRegion, ...]:
-    """Return where parts put maxima and sums; a row that one warpgroup has needs no place."""
+    """Return the region of parts' maxima and sums; a row that one warpgroup has needs none."""
     if values.is_wide and values.num_parts == 1:
         return ()
     size = 2 * FLOAT_BYTES * values.packed_rows

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def broken_rules(config: DecodeConfig) -> Iterator[Refusal]:
-    """Yield what the config asks for that does not go with packed heads."""
+    """Yield the config's requests that do not go with packed heads."""
     yield from _element_types(config)
     yield from _scales(config)
     if config.split_keys != "auto":

@@ -40,7 +40,7 @@ RESCALE_THRESHOLD: Final = 8.0
 
 @dataclass(frozen=True)
 class Division:
-    """How a block of keys is divided: measured to be fastest, for each depth."""
+    """The division of a block of keys: the fastest one measured, for each depth."""
 
     parts: int
     """Warps, or warpgroups, each with keys and a softmax of its own."""
@@ -197,7 +197,7 @@ class Values(DesignValues[DecodeConfig]):
 
 
 def division_of(config: DecodeConfig) -> Division:
-    """Return how a block of keys is divided; that of depth 256 for depths without."""
+    """Return the division of a block of keys; that of depth 256 for depths without."""
     narrow = DIVISIONS if config.resolved_kv_dtype == config.dtype else FP8_DIVISIONS
     divisions = WIDE_DIVISIONS if config.packed_rows == WGMMA_ROWS else narrow
     return divisions.get(config.depth, divisions[256])

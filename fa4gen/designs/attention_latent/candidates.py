@@ -14,6 +14,6 @@ KEYS = ()
 
 
 def candidates(config: LatentConfig) -> Iterator[Changes]:
-    """Yield what to try, in order."""
+    """Yield candidates, in order."""
     del config
     yield from ()

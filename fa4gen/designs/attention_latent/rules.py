@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 
 def broken_rules(config: LatentConfig) -> Iterator[Refusal]:
-    """Yield what the config asks for that does not go with latent attention."""
+    """Yield the config's requests that do not go with latent attention."""
     yield from unsupported_features(config)

@@ -14,6 +14,6 @@ KEYS = ()
 
 
 def candidates(config: LatentPairConfig) -> Iterator[Changes]:
-    """Yield what to try, in order."""
+    """Yield candidates, in order."""
     del config
     yield from ()

@@ -50,7 +50,7 @@ class LatentPairPlan(TensorMemoryPlan, SharedKeysPlan):
 
     @property
     def quads_at_once(self) -> int:
-        """As many as loads on their way have registers for: the output has none."""
+        """The most quads that loads on their way have registers for: the output has none."""
         return 8
 
     @property

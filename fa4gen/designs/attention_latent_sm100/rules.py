@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def broken_rules(config: LatentPairConfig) -> Iterator[Refusal]:
-    """Yield what the config asks for that does not go with latent attention."""
+    """Yield the config's requests that do not go with latent attention."""
     yield from other_output(config, config.out_dtype)
     yield from unsupported_features(config)
     if config.page_size is not None and config.page_size % BLOCK_KEYS:

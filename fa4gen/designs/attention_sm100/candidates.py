@@ -26,7 +26,7 @@ SPLITS: dict[int, tuple[Changes, ...]] = {
 
 
 def candidates(config: BlackwellAttentionConfig) -> Iterator[Changes]:
-    """Yield what to try, in order."""
+    """Yield candidates, in order."""
     shares = [share for share in SHARES if share < fma_share(config)[0]]
     for tiles, splits in SPLITS.items():
         rows = TILE_ROWS * tiles

@@ -31,7 +31,7 @@ class BlackwellAttentionConfig(ListedKeys, BlackwellPrefillKeys):
     num_pv_stages: Annotated[int, Field(ge=1, le=8)] | Auto = "auto"
     """Parts along the keys in which the softmax passes P to the MMA warp."""
     output_staging: Literal["auto", "query", "own"] = "auto"
-    """Where the output passes through shared memory: the query's slot, or one of its own."""
+    """The place of the output in shared memory: the query's slot, or one of its own."""
 
     @property
     def resolved_value_depth(self) -> int:

@@ -32,7 +32,8 @@ KEY_STEP = 32
 PREFERRED_BLOCKS = (128, 96, 64, 32)
 """Keys of a block that the plan takes: the widest that fits."""
 LISTED_BLOCKS = (64, 32)
-"""Where lists name the blocks that are seen: of narrower blocks, fewer keys are masked."""
+"""Block widths with lists of the blocks that are seen: of narrower blocks, fewer keys are
+masked."""
 ROW_REGISTERS = 2
 """The registers of a softmax thread for the maximum and the sum of its row."""
 SPLITS = {1: RoleSplit(192, 192, 120), 2: RoleSplit(200, 64, 48)}

@@ -20,7 +20,7 @@ SPLITS = (
 
 
 def candidates(config: BlackwellPairAttentionConfig) -> Iterator[Changes]:
-    """Yield what to try, in order."""
+    """Yield candidates, in order."""
     del config
     for registers in SPLITS:
         yield {"registers": registers}

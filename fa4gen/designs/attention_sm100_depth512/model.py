@@ -17,7 +17,7 @@ class Depth512Config(BlackwellAttentionPlan):
 
     @property
     def barriers_by_warp(self) -> bool:
-        """As the struct that holds them does it."""
+        """Whether a warp initialises the barriers: the struct that holds them does it so."""
         return True
 
     @property

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def faults(values: Values) -> Iterator[Refusal]:
-    """Yield what the config asks for that cannot work."""
+    """Yield the config's requests that cannot work."""
     yield from _stages(values)
     yield from _registers(values)
     yield from limits.range_of_fp8(values)

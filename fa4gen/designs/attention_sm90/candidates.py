@@ -27,7 +27,7 @@ clean."""
 
 
 def candidates(config: HopperAttentionConfig) -> Iterator[Changes]:
-    """Yield what to try, in order."""
+    """Yield candidates, in order."""
     tuning = tuning_of(config)
     least = _least(tuning.num_consumer_warpgroups)
     for block in range(tuning.BN, MIN_BLOCK - 1, -CHUNK_KEYS):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def broken_rules(values: Values) -> Iterator[Refusal]:
-    """Yield what the config asks for that does not go together."""
+    """Yield the config's requests that do not go together."""
     config = values.config
     yield from turns_of_one(values, ([{"ping_pong": False}], [{"BM": 2 * WARPGROUP_ROWS}]))
     if values.overlap_epilogue and values.epilogue == "tma_store":
@@ -41,7 +41,7 @@ def broken_rules(values: Values) -> Iterator[Refusal]:
 
 
 def _tiles_of_several_heads(values: Values) -> Iterator[Refusal]:
-    """Yield what needs the head or query of each row, where a tile has several heads."""
+    """Yield requests that need the head or query of each row, where a tile has several heads."""
     config = values.config
     if config.tile_heads == 1:
         return

@@ -48,9 +48,9 @@ CAUSAL_ALIBI = {**CAUSAL, 96: replace(CAUSAL[96], num_pv_chunks_in_flight=1)}
 """At depth 96 two chunks in flight are 5 % slower than one (8192 rows, H200, nvrtc 13.0)."""
 NARROW_SPAN = 512
 NARROW_BLOCK = 64
-"""Where a row sees few keys: wider blocks are mostly outside the window. Measured with windows of
-128 and 256 keys, up to 24 % faster; with 512 keys as fast at depth 64 and 6 % faster at 128; with
-1024 keys slower."""
+"""The block where a row sees few keys: wider ones are mostly outside the window. Measured with
+windows of 128 and 256 keys, up to 24 % faster; with 512 keys as fast at depth 64 and 6 % faster at
+128; with 1024 keys slower."""
 LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
 """Depth 192 with values of 128 columns, whatever the mask: the output of depth 128."""
 

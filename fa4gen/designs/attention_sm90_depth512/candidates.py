@@ -18,7 +18,7 @@ SPLITS: tuple[Changes, ...] = (
 
 
 def candidates(config: HopperPairAttentionConfig) -> Iterator[Changes]:
-    """Yield what to try, in order."""
+    """Yield candidates, in order."""
     del config
     yield from SPLITS
     for split in ({}, *SPLITS):

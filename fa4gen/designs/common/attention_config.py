@@ -39,7 +39,7 @@ class AttentionKeys(KernelConfig):
     depth: int
     """Head dimension of query and key, in elements."""
     mask: MaskValue = "none"
-    """Which keys a row sees; the diagonal ends at the bottom right corner. none: all of them."""
+    """The keys that a row sees; the diagonal ends at the bottom right corner. none: all of them."""
     lse: bool = True
     """Also write the log-sum-exp of every row, float32 (batch, heads, query rows)."""
     sinks: bool = False
@@ -57,7 +57,7 @@ class AttentionKeys(KernelConfig):
     page_size: Literal[16, 32, 64, 128, 256] | None = None
     """Keys of a page, where keys are paged."""
     key_lengths: bool = False
-    """How many keys of each sequence count is read on the device; always so with pages."""
+    """The device has the number of keys of each sequence that count; always so with pages."""
 
     @property
     def resolved_mask(self) -> Mask:
@@ -96,7 +96,7 @@ class AttentionKeys(KernelConfig):
 
     @property
     def resolved_keys(self) -> Keys:
-        """Where keys and values are."""
+        """The places of keys and values."""
         return self.batching if self.keys == "auto" else self.keys
 
     @property
@@ -106,12 +106,12 @@ class AttentionKeys(KernelConfig):
 
     @property
     def query_source(self) -> KeySource:
-        """Where the query rows of a sequence are."""
+        """The places of a sequence's query rows."""
         return query_source_of(self.batching)
 
     @property
     def key_source(self) -> KeySource:
-        """Where the keys and values of a sequence are."""
+        """The places of a sequence's keys and values."""
         return key_source_of(
             self.resolved_keys, has_lengths=self.key_lengths, page_size=self.page_size
         )
@@ -263,4 +263,4 @@ class PackedKeys(AttentionKeys):
     pack_heads: Literal[True]
     """Rows of a tile are the query rows of all heads of a key head: for few rows and many keys."""
     split_keys: Auto | KeysOfSplit = "auto"
-    """How CTAs share a tile's keys: in even shares of all blocks, or {keys: N}."""
+    """The shares of a tile's keys among CTAs: even shares of all blocks, or {keys: N}."""

@@ -43,7 +43,7 @@ class AttentionPlan(KernelPlan):
     value_depth: int
     """Columns of value and output."""
     mask: Mask
-    """Which keys a query row sees."""
+    """The keys that a query row sees."""
     lse: bool
     sinks: bool
     """A logit of each query head joins the sum of the softmax, and the log-sum-exp."""
@@ -219,12 +219,12 @@ class AttentionPlan(KernelPlan):
 
     @property
     def query_source(self) -> KeySource:
-        """Where the query rows of a sequence are."""
+        """The places of a sequence's query rows."""
         return query_source_of(self.batching)
 
     @property
     def key_source(self) -> KeySource:
-        """Where its keys and values are."""
+        """The places of its keys and values."""
         return key_source_of(self.keys, has_lengths=self.key_lengths, page_size=self.page_size)
 
     @property
@@ -271,7 +271,7 @@ class AttentionPlan(KernelPlan):
         return False
 
     def workspace_bytes(self, multiprocessors: int, line: int = 0) -> int:
-        """Return what a launch needs for partial results; 0 for kernels without.
+        """Return the bytes of a launch's partial results; 0 for kernels without.
 
         ``line``: splits of all tiles, where they have a fixed number of keys.
         """

@@ -125,7 +125,7 @@ def declared_parameters(config: AttentionKeys) -> Iterable[Parameter]:
 
 
 def key_parameters(config: AttentionKeys) -> Iterable[Parameter]:
-    """Yield what a kernel needs to find keys and values that are not in one place by row."""
+    """Yield the parameters for finding keys and values that are not in one place by row."""
     if config.resolved_keys == "ragged" or not config.key_source.clipped:
         return
     tables = {table.name: table for table in config.key_source.tables}

@@ -25,7 +25,7 @@ class ChoiceLog:
         return tuple(self._rows)
 
     def take(self, key: str, given: T | Literal["auto"], default: T, reason: str) -> T:
-        """Return what the config gives for ``key``, or ``default`` where that is auto."""
+        """Return the config's value of ``key``, or ``default`` where that is auto."""
         if given == "auto":
             self.note(key, default, "auto", reason)
             return default

@@ -17,7 +17,7 @@ CHUNK = 16
 
 
 def combining_region(split_blocks: int) -> SharedRegion:
-    """Return what a CTA knows of combining; ``split_blocks``: of a split of a fixed number."""
+    """Return the region for combining in a CTA; ``split_blocks``: of a split of a fixed number."""
     if split_blocks:
         holds = "Whether this CTA combines the splits of a tile"
         return slots_of("combines", 1, FLOAT_BYTES, holds, alignment=CHUNK)

@@ -89,12 +89,12 @@ class SharedKeysPlan(AttentionPlan):
 
     @property
     def cta_limit(self) -> int:
-        """As many as have a ticket."""
+        """The most CTAs: those that have a ticket."""
         return self.most_ctas
 
     @property
     def sequence_limit(self) -> int | None:
-        """As many as have a place in shared memory."""
+        """The most sequences: those that have a place in shared memory."""
         return self.most_sequences
 
     @property
@@ -202,7 +202,7 @@ class SharedKeysPlan(AttentionPlan):
         return 0 if self.split_blocks else self.most_ctas * TICKETS_PER_CTA * 4
 
     def workspace_bytes(self, multiprocessors: int, line: int = 0) -> int:
-        """Return what a launch needs: tickets, then partial results of each share, or split."""
+        """Return the bytes of a launch: tickets, then partial results of each share, or split."""
         partial = self.packed_rows * self.partial_stride * FLOAT_BYTES
         if self.split_blocks:
             return line * partial

@@ -42,7 +42,7 @@ UNSCALED = FixedKey("kv_scale", ("auto",), "keys and values of 16 bits have no s
 
 
 def unsupported_features(config: PackedKeys) -> Iterator[Refusal]:
-    """Yield what a decode kernel does not compute yet that knows of no row its head."""
+    """Yield features that a decode kernel does not have yet, as it knows of no row its head."""
     yield from unsupported_batching(config)
     yield from refused_expressions(config, "pack_heads", "pack_heads", unpacked(config))
 
@@ -60,7 +60,7 @@ def other_output(config: PackedKeys, out_dtype: str) -> Iterator[Refusal]:
 
 
 def unsupported_batching(config: PackedKeys) -> Iterator[Refusal]:
-    """Yield what no decode kernel computes yet."""
+    """Yield batchings that no decode kernel has yet."""
     if config.batching != "dense":
         yield Refusal(
             kind="ragged queries of packed heads",

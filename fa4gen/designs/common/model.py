@@ -112,7 +112,7 @@ class Role:
 
 @dataclass(frozen=True)
 class TensorMapPlan:
-    """How a tensor map is to be encoded; dimensions from the contiguous one outwards.
+    """The encoding of a tensor map; dimensions from the contiguous one outwards.
 
     ``dims`` names what each dimension runs over. For attention, out of "column" (inside a panel),
     "row" (sequence), "panel" (groups of ``box[0]`` columns), "head", "batch"; with "place" and
@@ -158,7 +158,7 @@ class TileListPlan:
 
 @dataclass(frozen=True)
 class Choice:
-    """How a value came about: given in the config, or chosen, and what bound it."""
+    """The origin of a value: given in the config, or chosen, and the limit that bound it."""
 
     key: str
     value: object

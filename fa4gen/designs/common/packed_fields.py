@@ -80,7 +80,7 @@ class PackedValues(Protocol):
 
     @property
     def rescale_threshold(self) -> float:
-        """By how much a maximum may grow before the output is rescaled."""
+        """The growth of a maximum above which the output is rescaled."""
 
 
 def packed_fields(values: PackedValues, *, has_descales: bool) -> Fields:

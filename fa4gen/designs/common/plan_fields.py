@@ -84,7 +84,7 @@ def kernel_fields(
 
 
 def attention_fields(config: AttentionKeys) -> Fields:
-    """Return what a plan of attention has of its config, whatever its design."""
+    """Return the fields of an attention plan from its config, whatever its design."""
     return {
         "kv_dtype": config.resolved_kv_dtype,
         "kv_scale": config.resolved_kv_scale,
@@ -104,7 +104,7 @@ def attention_fields(config: AttentionKeys) -> Fields:
 
 
 def gemm_fields(values: GemmValues[Any]) -> Fields:
-    """Return what a plan of a matrix product has of its config and tile, whatever its design."""
+    """Return the fields of a product's plan from its config and tile, whatever its design."""
     config = values.config
     return {
         "out_dtype": config.resolved_out_dtype,

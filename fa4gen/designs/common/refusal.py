@@ -33,7 +33,7 @@ class Refusal:
     """A rule or a limit that a config breaks."""
 
     kind: str
-    """Which rule or limit: a config has at most one fault of a kind."""
+    """The rule or limit: a config has at most one fault of a kind."""
     message: str
     """The arithmetic: needed and available."""
     keys: tuple[str, ...]

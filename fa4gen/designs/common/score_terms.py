@@ -46,7 +46,7 @@ _FIRST_KEY, _COLUMN = Variable("first_key"), Variable("column")
 
 
 def terms_of(mask: Mask, score: Score, places: Names) -> tuple[Term, ...]:
-    """Return what a kernel computes once a tile; ``places``: what it calls them."""
+    """Return the terms that a kernel computes once a tile; ``places``: its names for them."""
     names = set(mask.tile_names)
     divided = Rank.PRODUCT if "/" in places.key_head else Rank.ATOM
     found: list[Term] = []

@@ -77,5 +77,5 @@ def accessor(tensor: Tensor, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def given(tensor: Tensor) -> str:
-    """Return what a kernel calls the address of a declared tensor."""
+    """Return the kernel's name for the address of a declared tensor."""
     return f"{GIVEN}{tensor.name}"

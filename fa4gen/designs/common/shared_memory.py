@@ -68,7 +68,7 @@ def lay_out(regions: Sequence[SharedRegion]) -> tuple[SharedRegion, ...]:
 
 
 def dynamic_shared_bytes(regions: Sequence[SharedRegion], *, aligns_base: bool = True) -> int:
-    """Return what a launch asks for: the regions, and the room to align their base."""
+    """Return the bytes that a launch requests: the regions, and the room to align their base."""
     room = SWIZZLE_ALIGNMENT if aligns_base else 0
     return align_up(regions[-1].end, BASE_ALIGNMENT) + room
 

@@ -15,7 +15,7 @@ WIDTHS = (128, 64)
 
 
 def candidates(config: BlackwellGemmConfig) -> Iterator[Changes]:
-    """Yield what to try, in order."""
+    """Yield candidates, in order."""
     del config
     yield {"num_out_stages": 2}
     for columns in WIDTHS:

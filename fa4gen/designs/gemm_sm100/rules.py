@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def broken_rules(values: Values) -> Iterator[Refusal]:
-    """Yield what the config asks for that does not go together."""
+    """Yield the config's requests that do not go together."""
     yield from _stride(values)
 
 

@@ -37,7 +37,7 @@ class Values(GemmValues[BlackwellGemmConfig]):
 
     @property
     def layout(self) -> AccumulatorLayout:
-        """How the rows of a CTA are arranged in tensor memory."""
+        """The arrangement of a CTA's rows in tensor memory."""
         return accumulator_layout(self.BM, self.cta_group)
 
     @property

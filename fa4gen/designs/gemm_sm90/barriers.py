@@ -43,7 +43,7 @@ def _ring_free_row(values: Values) -> Barrier:
 
 
 def _cluster(values: Values) -> Literal["own", "pair", "cluster"]:
-    """Return whose copies of a barrier count where the CTAs of a cluster share an operand."""
+    """Return the CTAs with copies of a barrier that count, where CTAs share an operand."""
     if not values.is_shared:
         return "own"
     return "pair" if values.cta_group == 2 else "cluster"

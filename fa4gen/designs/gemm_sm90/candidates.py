@@ -20,7 +20,7 @@ WIDTHS = (192, 128, 64, 32, 16)
 
 
 def candidates(config: HopperGemmConfig) -> Iterator[Changes]:
-    """Yield what to try, in order."""
+    """Yield candidates, in order."""
     yield from SPLITS
     for slots in (2, 1):
         yield {"num_epi_stages": slots}

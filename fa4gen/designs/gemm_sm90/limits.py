@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.gemm_sm90.values import Values
 
 WIDTHS = (256, 192, 128, 64, 32, 16)
-"""That a suggested fix has: those above 64 suit every layout."""
+"""The widths of suggested fixes: those above 64 suit every layout."""
 TILE_KEYS = ("BN", "BM", "num_consumer_warpgroups")
 
 

@@ -28,7 +28,7 @@ SIZES = (
 
 
 def broken_rules(values: Values) -> Iterator[Refusal]:
-    """Yield what the config asks for that does not go together."""
+    """Yield the config's requests that do not go together."""
     if values.config.swap_operands:
         yield from swapped_rules(values, all_automatic(values))
     else:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def swapped_rules(values: Values, automatic: Changes) -> Iterator[Refusal]:
-    """Yield what does not go together with ``swap_operands``.
+    """Yield requests that do not go together with ``swap_operands``.
 
     ``automatic``: the changes that leave every size to the plan.
     """

@@ -22,7 +22,7 @@ GRID = 8
 GRID_ROWS = 2
 """Rows of tiles that such a cluster works on."""
 STORED_ROWS = 16
-"""That a warp writes into a panel together: the last 8 may go past the panel's end."""
+"""The rows that a warp writes into a panel together: the last 8 may go past the panel's end."""
 MOST_EPI_STAGES = 4
 """The schema's limit."""
 WARPGROUP_ROWS = (64, 128)

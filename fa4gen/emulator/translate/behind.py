@@ -1,4 +1,4 @@
-"""By which sides of branches every way to an instruction leads."""
+"""The sides of branches by which every way to an instruction leads."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _ARITHMETIC: Final = ("add", "sub", "mul", "fma")
 
 
 def count_mentions(instructions: Iterable[Instruction]) -> Counter[Name]:
-    """How often the instructions name each 64-bit register."""
+    """The number of times that the instructions name each 64-bit register."""
     return Counter(
         name
         for one in instructions

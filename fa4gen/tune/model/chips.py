@@ -18,7 +18,7 @@ class GemmCosts:
     memory_evict_first: float = 4.206
     """TB/s where new lines displace one another, and not the lines in L2."""
     unfilled: float = 0.1245
-    """By which part that takes longer, for the part of the waves' places without a CTA."""
+    """The part by which that takes longer, for the part of the waves' places without a CTA."""
     reread: float = 0.02374
     """Part of the weights that every further row tile reads from memory again."""
     l2: float = 141.4
@@ -42,7 +42,7 @@ class GemmCosts:
     """Bytes per ns at most of one multiprocessor, where rows begin inside a sector."""
     ghz: float = 1.858
     droop: float = 0.2837
-    """By which part the clock falls in long work that fills the chip."""
+    """The part by which the clock falls in long work that fills the chip."""
     droop_us: float = 330.2
     """us of products until it has fallen."""
     droop_fp8: float = 1.426
@@ -69,11 +69,11 @@ class GemmCosts:
     epilogue: float = 55.94
     """Bytes per ns of the last tile's sums that one multiprocessor stores."""
     turns: float = 0.8716
-    """By which part that takes longer for one warpgroup alone, with ``ping_pong``."""
+    """The part by which that takes longer for one warpgroup alone, with ``ping_pong``."""
     store: float = 0.03446
     """us from one tile to the next, for 1000 sums of a warpgroup."""
     store_slots: float = 4.0
-    """By how many times that takes longer with one slot for the output; with n, an nth of it."""
+    """The factor of that with one slot for the output; with n slots, an nth of it."""
     read_c: float = 0.02938
     """us for 1000 elements of C of a warpgroup."""
     read_c_slots: float = 6.0
@@ -94,7 +94,7 @@ class AttentionCosts:
     """us that every launch takes."""
     ghz: float = 1.9
     droop: float = 0.0
-    """By which part the clock falls in long work that fills the chip."""
+    """The part by which the clock falls in long work that fills the chip."""
     droop_us: float = 113.5
     """us of work until it has fallen."""
     softmax: float = 0.0635
@@ -102,7 +102,7 @@ class AttentionCosts:
     exposed: float = 0.7123
     """Part of it that nothing hides with one consumer warpgroup."""
     hiding: float = 0.5002
-    """By which power of their number several hide it."""
+    """The power of their number by which several hide it."""
     block: float = 148.8
     """Cycles for the barriers of a block."""
     partly: float = 1.212

@@ -230,7 +230,7 @@ def _multiply_us(tile: GemmTile, steps: int, filled: float, chip: Chip) -> float
 
 
 def rows_begin(tile: GemmTile, problem: GemmProblem) -> Begin:
-    """Return where rows of A and B begin in L2."""
+    """Return the beginnings of rows of A and B in L2."""
     row_bytes = (problem.row_elements or problem.k) * tile.element_bytes
     if row_bytes % SECTOR:
         return "in a sector"

@@ -76,7 +76,7 @@ class GemmFamily:
         return reached(self.plan, case)
 
     def cost(self, case: GemmCase) -> float:
-        """Return how long the emulator takes, about."""
+        """Return the emulator's approximate time."""
         plan = self.plan
         tiles = (case.batch or 1) * -(-case.m // plan.BM) * -(-case.n // plan.BN)
         return tiles * (2 + case.k / plan.BK)

@@ -90,7 +90,7 @@ def _before_activation(
 
 
 def _rounding(x: Any, error: Any, xp: Any) -> Any:
-    """Return how far rounding to float32 moves ``x``, which may be off by ``error`` already."""
+    """Return the error of rounding ``x`` to float32, which may be off by ``error`` already."""
     exact = (error == 0) & (x.astype(xp.float32) == x)
     return xp.where(exact, 0.0, FLOAT32_ROUNDOFF * (xp.abs(x) + error))
 
