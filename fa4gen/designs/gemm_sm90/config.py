@@ -17,8 +17,7 @@ class HopperGemmConfig(GemmKeys):
     cta_group: Literal[1, 2, 4, 8] | Auto = "auto"
     """2, 4: CTAs of neighbouring row tiles share B by multicast; with swap_operands, A. 8: both."""
     share: Literal["auto", "a", "b", "both"] = "auto"
-    """The operands that a cluster shares: b down a column of tiles, a along a row, both in two
-    rows."""
+    """Operands that a cluster shares: b down a column of tiles, a along a row, both in two rows."""
     BM: Annotated[int, Field(ge=16, le=256, multiple_of=8)] | Auto = "auto"
     """Rows of a CTA's tile of the output: 64, 128, 192, 256; multiples of 8 with swap_operands."""
     swap_operands: bool = False
