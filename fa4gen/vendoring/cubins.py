@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.render.environment import TemplateSet
 
 TEMPLATE = "vendored/cubin.c.j2"
-BYTES_A_ROW = 16
+BYTES_A_ROW = 22
 _SOURCE = re.compile(rb"^ \*   ([0-9a-f]{64})  (\w+\.\w+)\r?$", re.MULTILINE)
 
 
@@ -32,7 +32,7 @@ def cubin_text(
     templates: TemplateSet,
 ) -> str:
     """Return the C file of ``cubin``; ``sources`` are the hashes of its sources by file name."""
-    digits = [f"0x{byte:02x}," for byte in cubin]
+    digits = [f"{byte}," for byte in cubin]  # decimal: most bytes are zeros
     rows = ["".join(digits[i : i + BYTES_A_ROW]) for i in range(0, len(digits), BYTES_A_ROW)]
     values = {
         "symbol": symbol,

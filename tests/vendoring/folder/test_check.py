@@ -57,7 +57,7 @@ def spoil(vendored: Vendored, how: str) -> str:
         return "src/launcher.c"
     if how == "edited image":
         place = folder / f"cubins/acme_{CONFIG}.c"
-        place.write_text(place.read_text().replace("0x7f,0x45", "0x7f,0x46", 1))
+        place.write_text(place.read_text().replace("127,69,", "127,70,", 1))
         return f"cubins/acme_{CONFIG}.c"
     if how == "edited to a link":
         place = folder / "src/launcher.c"

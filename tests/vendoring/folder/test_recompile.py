@@ -24,8 +24,8 @@ def vendor(*arguments: str) -> int:
 
 
 def code_of(folder: Path) -> bytes:
-    digits = re.findall(r"0x([0-9a-f]{2}),", (folder / CUBIN).read_text())
-    return bytes.fromhex("".join(digits))
+    rows = re.findall(r"^    ((?:\d+,)+)$", (folder / CUBIN).read_text(), re.MULTILINE)
+    return bytes(int(byte) for row in rows for byte in row.split(",")[:-1])
 
 
 def edit(vendored: Vendored) -> None:

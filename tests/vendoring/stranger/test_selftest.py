@@ -21,8 +21,8 @@ class Mistake:
 MISTAKES = {
     "machine code": Mistake(
         "cubins/acme_d64_dense_small_bf16.c",
-        "0x7f,0x45,",
-        "0x7f,0x46,",
+        "127,69,",
+        "127,70,",
         ("cubins/acme_d64_dense_small_bf16.c",),
         "the machine code has SHA-256",
     ),
