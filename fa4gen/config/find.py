@@ -75,6 +75,16 @@ def shipped_name(path: Path) -> str:
     return _name_of(relative)
 
 
+def portable_name(path: Path) -> str:
+    """Return what names a config on any machine: a shipped one's name, a file without its folders.
+
+    A relative path without a suffix is such a name already.
+    """
+    if shipped := shipped_name(path):
+        return shipped
+    return path.name if path.suffix or path.is_absolute() else path.as_posix()
+
+
 def _name_of(relative: Path) -> str:
     """Return the name of the shipped config at a path below the configs; "" for others.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.config.find import shipped_name
+from fa4gen.config.find import portable_name
 from fa4gen.designs.registry import design_of
 from fa4gen.errors import Fa4genError
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
@@ -19,7 +19,6 @@ from fa4gen.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.common.plans import Plan
@@ -154,15 +153,6 @@ def _render_files(
     return done
 
 
-def config_path(path: Path) -> str:
-    """Return a kernel's name for its config: a shipped one's place, another's file name.
-
-    A path of the machine would make the text depend on where it was rendered.
-    """
-    shipped = shipped_name(path)
-    return f"configs/{shipped}.yaml" if shipped else path.name
-
-
 def _lines(parts: Mapping[str, _Rendered]) -> dict[str, list[str]]:
     return {name: text.split("\n") for name, (text, _) in parts.items()}
 
@@ -175,7 +165,7 @@ def _render_template(
         text = environment.get_template(name).render(
             plan=plan,
             config_sha256=config_sha256(loaded.config),
-            config_path=config_path(loaded.path),
+            config_name=portable_name(loaded.path),
             design=design_of(plan).name,
             generator=GENERATOR,
             instructions=PLACEHOLDER,

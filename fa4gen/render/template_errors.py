@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NO_ATTRIBUTE = re.compile(r"'(?P<type>[\w.]+)(?: object)?' has no attribute '(?P<name>\w+)'")
 _NO_NAME = re.compile(r"'(?P<name>\w+)' is undefined")
 _PLAN_FIELD = re.compile(r"\bplan\.(\w+)")
-TEMPLATE_NAMES = ("plan", "design", "config_path", "config_sha256", "generator", "instructions")
+TEMPLATE_NAMES = ("plan", "design", "config_name", "config_sha256", "generator", "instructions")
 
 
 @dataclasses.dataclass(frozen=True)

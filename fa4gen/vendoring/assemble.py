@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, cast
 
 import jinja2
 
-from fa4gen.config.find import shipped_name
+from fa4gen.config.find import portable_name
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem, TemplateError
 from fa4gen.render.manifest import config_data, config_sha256, sha256
 from fa4gen.resources import license_terms
 from fa4gen.vendoring.folder_files import folder_files
-from fa4gen.vendoring.from_lock import config_source
 from fa4gen.vendoring.generator_commit import generator_commit
 from fa4gen.vendoring.kernel_facts import kernel_facts
 from fa4gen.vendoring.lock import (
@@ -117,7 +116,7 @@ def _locked(kernel: VendoredKernel, hashes: dict[str, str]) -> LockedKernel:
         symbol=kernel.symbol,
         arch=kernel.plan.arch,
         family=kernel.plan.kernel,
-        source=config_source(loaded.path, shipped_name(loaded.path)),
+        source=portable_name(loaded.path),
         config_text=loaded.text,
         config=config_data(loaded.config),
         config_sha256=config_sha256(loaded.config),

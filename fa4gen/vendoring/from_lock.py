@@ -61,10 +61,3 @@ def _choice(folder: Path, manifest: str) -> ChoiceRecord:
     except ConfigError:  # a link, or unreadable
         return FIRST
     return FIRST if found is None else choice_of(found)
-
-
-def config_source(path: Path, shipped: str) -> str:
-    """Return the lock's name of a config: its ``shipped`` name, or a file's without its folders."""
-    if shipped:
-        return shipped
-    return path.name if path.suffix or path.is_absolute() else path.as_posix()
