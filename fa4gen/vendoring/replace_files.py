@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.manifest import sha256
+from fa4gen.termination import signals_held
 from fa4gen.vendoring.on_disk import DRAFT, read_file, refuse_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -86,7 +86,7 @@ def _replace(folder: Path, changes: Sequence[Change], made: list[Path]) -> None:
                 drafts[change.path] = target.with_name(f".{target.name}{DRAFT}")
                 _write_synced(drafts[change.path], change.data)
         _refuse_changed(folder, changes)
-        with _signals_held():
+        with signals_held():
             for change in changes:
                 if change.path in drafts:
                     drafts[change.path].replace(folder / change.path)
@@ -122,19 +122,6 @@ def _unwritable(error: OSError, folder: Path) -> ConfigError:
             file=shown_path(type(folder)(place)),
         )
     )
-
-
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait, where the system can."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _make_folders(folder: Path, made: list[Path]) -> None:
