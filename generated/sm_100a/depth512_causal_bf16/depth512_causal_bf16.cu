@@ -51,7 +51,7 @@
 // Config sha256 5705715f43566becfdf719440b92a7482bd2ad43af8310204b7b8d5d15ff1935
 // How far it is proved: "proof" in depth512_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_100a/depth512_causal_bf16.yaml
+//   fa4gen render attention/sm_100a/depth512_causal_bf16
 
 #include "depth512_causal_bf16_barriers.h"
 #include "depth512_causal_bf16_device.cuh"

@@ -51,7 +51,7 @@
 // Config sha256 83b87cd93c92d477aec7b2dd410da30f38df7f69d4f85775cf7f0fd90f3510f2
 // How far it is proved: "proof" in depth512_window_fp8.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_100a/depth512_window_fp8.yaml
+//   fa4gen render attention/sm_100a/depth512_window_fp8
 
 #include "depth512_window_fp8_barriers.h"
 #include "depth512_window_fp8_device.cuh"

@@ -50,7 +50,7 @@
 // Config sha256 3506e68cb47e90758e06c02a51204fdb20a7b03f712e1f0f58d9f7dea8d9aa96
 // How far it is proved: "proof" in fa4_d128_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_100a/fa4_d128_causal_bf16.yaml
+//   fa4gen render attention/sm_100a/fa4_d128_causal_bf16
 
 #include "fa4_d128_causal_bf16_barriers.h"
 #include "fa4_d128_causal_bf16_device.cuh"

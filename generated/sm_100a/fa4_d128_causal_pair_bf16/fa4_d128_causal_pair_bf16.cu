@@ -53,7 +53,7 @@
 // Config sha256 8d9bbff172b094596f65d362f78e9ce19ea7756e3bca6ec3f95d930e0e866214
 // How far it is proved: "proof" in fa4_d128_causal_pair_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_100a/fa4_d128_causal_pair_bf16.yaml
+//   fa4gen render attention/sm_100a/fa4_d128_causal_pair_bf16
 
 #include "fa4_d128_causal_pair_bf16_barriers.h"
 #include "fa4_d128_causal_pair_bf16_device.cuh"

@@ -54,7 +54,7 @@
 // Config sha256 3e6fb711ca890cf2e4a7c20cc477a2daa0c59236605949fa8eb7d7f8be8b2ac2
 // How far it is proved: "proof" in fa4_d128_documents_listed_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_100a/fa4_d128_documents_listed_bf16.yaml
+//   fa4gen render attention/sm_100a/fa4_d128_documents_listed_bf16
 
 #include "fa4_d128_documents_listed_bf16_barriers.h"
 #include "fa4_d128_documents_listed_bf16_device.cuh"

@@ -53,7 +53,7 @@
 // Config sha256 fc170b688c81a97a7d838f16e0e27bc836e20f8c19a221167add6b87f74bdfe6
 // How far it is proved: "proof" in fa4_d128_paged64_causal_fp8.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_100a/fa4_d128_paged64_causal_fp8.yaml
+//   fa4gen render attention/sm_100a/fa4_d128_paged64_causal_fp8
 
 #include "fa4_d128_paged64_causal_fp8_barriers.h"
 #include "fa4_d128_paged64_causal_fp8_device.cuh"

@@ -31,7 +31,7 @@
 // Config sha256 7ee15592b5a8f2e9a0a34592071af0cbbe652ba42110fe5bf443d974bba3ad1f
 // How far it is proved: "proof" in fa4_decode_d128_kv_fp8_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_100a/fa4_decode_d128_kv_fp8_bf16.yaml
+//   fa4gen render attention/sm_100a/fa4_decode_d128_kv_fp8_bf16
 
 #include "fa4_decode_d128_kv_fp8_bf16_barriers.h"
 #include "fa4_decode_d128_kv_fp8_bf16_device.cuh"

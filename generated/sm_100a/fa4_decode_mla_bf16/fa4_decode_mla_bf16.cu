@@ -44,7 +44,7 @@
 // Config sha256 c37ee9083ecc1f8b87e1b6e2612351e0f23f6a20bba23350fdae5376daab91b2
 // How far it is proved: "proof" in fa4_decode_mla_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_100a/fa4_decode_mla_bf16.yaml
+//   fa4gen render attention/sm_100a/fa4_decode_mla_bf16
 
 #include "fa4_decode_mla_bf16_barriers.h"
 #include "fa4_decode_mla_bf16_device.cuh"

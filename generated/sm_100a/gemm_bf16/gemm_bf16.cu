@@ -32,7 +32,7 @@
 // Config sha256 aac37e6f4e69bf75100a2696f42ba3f13e8173f18b5404a439f1abdaee2f5837
 // How far it is proved: "proof" in gemm_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_100a/gemm_bf16.yaml
+//   fa4gen render gemm/sm_100a/gemm_bf16
 
 #include "gemm_bf16_barriers.h"
 #include "gemm_bf16_device.cuh"

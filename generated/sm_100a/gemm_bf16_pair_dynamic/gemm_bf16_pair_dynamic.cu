@@ -42,7 +42,7 @@
 // Config sha256 ff86cc25211937bf6a117855fea8b9bd3c0c1483d4de7ce4af610bef668d9647
 // How far it is proved: "proof" in gemm_bf16_pair_dynamic.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_100a/gemm_bf16_pair_dynamic.yaml
+//   fa4gen render gemm/sm_100a/gemm_bf16_pair_dynamic
 
 #include "gemm_bf16_pair_dynamic_barriers.h"
 #include "gemm_bf16_pair_dynamic_device.cuh"

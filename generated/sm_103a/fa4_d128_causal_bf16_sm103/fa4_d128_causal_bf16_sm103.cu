@@ -50,7 +50,7 @@
 // Config sha256 94a9086bd9f823e98c2785e2197485a1d95f94a439b50702186495de21c0984e
 // How far it is proved: "proof" in fa4_d128_causal_bf16_sm103.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_103a/fa4_d128_causal_bf16_sm103.yaml
+//   fa4gen render attention/sm_103a/fa4_d128_causal_bf16_sm103
 
 #include "fa4_d128_causal_bf16_sm103_barriers.h"
 #include "fa4_d128_causal_bf16_sm103_device.cuh"

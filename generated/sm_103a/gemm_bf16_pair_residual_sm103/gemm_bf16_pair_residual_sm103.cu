@@ -38,7 +38,7 @@
 // Config sha256 910870610ea3fce9dac193fc58f9372c98f3bfc999bffa1d9968cf6d9780e635
 // How far it is proved: "proof" in gemm_bf16_pair_residual_sm103.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_103a/gemm_bf16_pair_residual_sm103.yaml
+//   fa4gen render gemm/sm_103a/gemm_bf16_pair_residual_sm103
 
 #include "gemm_bf16_pair_residual_sm103_barriers.h"
 #include "gemm_bf16_pair_residual_sm103_device.cuh"

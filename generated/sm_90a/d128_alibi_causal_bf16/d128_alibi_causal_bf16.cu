@@ -38,7 +38,7 @@
 // Config sha256 9667c960f8034c0cbc0a7131b59ca7132fc69d2707de2a458bf5f8300716405c
 // How far it is proved: "proof" in d128_alibi_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d128_alibi_causal_bf16.yaml
+//   fa4gen render attention/sm_90a/d128_alibi_causal_bf16
 
 #include "d128_alibi_causal_bf16_barriers.h"
 #include "d128_alibi_causal_bf16_device.cuh"

@@ -36,7 +36,7 @@
 // Config sha256 cfd5f38a8075c91137e235473a0c73f6d73c1bbf279e48ea1c6cc13cb483ab86
 // How far it is proved: "proof" in d128_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d128_causal_bf16.yaml
+//   fa4gen render attention/sm_90a/d128_causal_bf16
 
 #include "d128_causal_bf16_barriers.h"
 #include "d128_causal_bf16_device.cuh"

@@ -35,7 +35,7 @@
 // Config sha256 f1f62c927d1d9f636c8f4db9adddfb937de06af3839cd9da38e6bb891deb25db
 // How far it is proved: "proof" in d128_causal_pingpong_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d128_causal_pingpong_bf16.yaml
+//   fa4gen render attention/sm_90a/d128_causal_pingpong_bf16
 
 #include "d128_causal_pingpong_bf16_barriers.h"
 #include "d128_causal_pingpong_bf16_device.cuh"

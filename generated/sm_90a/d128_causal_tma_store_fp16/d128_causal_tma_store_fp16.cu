@@ -36,7 +36,7 @@
 // Config sha256 176b965d42a1971a6c6842a22b14acb3d785591747bd5b6e0b54e4c3b63fd89c
 // How far it is proved: "proof" in d128_causal_tma_store_fp16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d128_causal_tma_store_fp16.yaml
+//   fa4gen render attention/sm_90a/d128_causal_tma_store_fp16
 
 #include "d128_causal_tma_store_fp16_barriers.h"
 #include "d128_causal_tma_store_fp16_device.cuh"

@@ -36,7 +36,7 @@
 // Config sha256 b77830a26d094184b0c6f6182ef6cfd752e16796813f8e62ba77a859df9cb193
 // How far it is proved: "proof" in d128_chunked_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d128_chunked_bf16.yaml
+//   fa4gen render attention/sm_90a/d128_chunked_bf16
 
 #include "d128_chunked_bf16_barriers.h"
 #include "d128_chunked_bf16_device.cuh"

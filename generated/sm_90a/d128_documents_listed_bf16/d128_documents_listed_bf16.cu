@@ -37,7 +37,7 @@
 // Config sha256 f693b410315586550d21b86208024854d211de98116d133977299fd7fc606192
 // How far it is proved: "proof" in d128_documents_listed_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d128_documents_listed_bf16.yaml
+//   fa4gen render attention/sm_90a/d128_documents_listed_bf16
 
 #include "d128_documents_listed_bf16_barriers.h"
 #include "d128_documents_listed_bf16_device.cuh"

@@ -37,7 +37,7 @@
 // Config sha256 ac0c4eb7a579eea0ac61fd8fc92d1c060e3b3b46540dcd2d905a322c30d504a2
 // How far it is proved: "proof" in d128_gqa4_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d128_gqa4_causal_bf16.yaml
+//   fa4gen render attention/sm_90a/d128_gqa4_causal_bf16
 
 #include "d128_gqa4_causal_bf16_barriers.h"
 #include "d128_gqa4_causal_bf16_device.cuh"

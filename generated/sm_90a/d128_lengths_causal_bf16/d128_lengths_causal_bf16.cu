@@ -37,7 +37,7 @@
 // Config sha256 c7957835c8fafe47bac1614830dd50ffe2cc5de6cba73810640731f49c327d3b
 // How far it is proved: "proof" in d128_lengths_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d128_lengths_causal_bf16.yaml
+//   fa4gen render attention/sm_90a/d128_lengths_causal_bf16
 
 #include "d128_lengths_causal_bf16_barriers.h"
 #include "d128_lengths_causal_bf16_device.cuh"

@@ -37,7 +37,7 @@
 // Config sha256 b41756d990333b6cdc77234e1ec48dd181174bb871fc0a5f79529f784383864a
 // How far it is proved: "proof" in d128_paged64_prefill_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d128_paged64_prefill_bf16.yaml
+//   fa4gen render attention/sm_90a/d128_paged64_prefill_bf16
 
 #include "d128_paged64_prefill_bf16_barriers.h"
 #include "d128_paged64_prefill_bf16_device.cuh"

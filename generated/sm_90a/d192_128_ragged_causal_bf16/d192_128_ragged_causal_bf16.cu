@@ -37,7 +37,7 @@
 // Config sha256 4701776070cfe9b5e9a7caba74073ae9b2b80a323e349c1367e3bd2c2a5e6ffa
 // How far it is proved: "proof" in d192_128_ragged_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d192_128_ragged_causal_bf16.yaml
+//   fa4gen render attention/sm_90a/d192_128_ragged_causal_bf16
 
 #include "d192_128_ragged_causal_bf16_barriers.h"
 #include "d192_128_ragged_causal_bf16_device.cuh"

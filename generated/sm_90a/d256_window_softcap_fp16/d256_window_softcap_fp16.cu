@@ -37,7 +37,7 @@
 // Config sha256 71c3b10e4a3c51deca8d3ec76af529c2e4f1db8593b1886c8e1c975a0e76b6fc
 // How far it is proved: "proof" in d256_window_softcap_fp16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d256_window_softcap_fp16.yaml
+//   fa4gen render attention/sm_90a/d256_window_softcap_fp16
 
 #include "d256_window_softcap_fp16_barriers.h"
 #include "d256_window_softcap_fp16_device.cuh"

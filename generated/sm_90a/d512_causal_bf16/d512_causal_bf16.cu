@@ -41,7 +41,7 @@
 // Config sha256 4d6e498382b735ca0e7946310bd8a0db7fd5ec16d1072da0fb414a99ea8640dd
 // How far it is proved: "proof" in d512_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d512_causal_bf16.yaml
+//   fa4gen render attention/sm_90a/d512_causal_bf16
 
 #include "d512_causal_bf16_barriers.h"
 #include "d512_causal_bf16_device.cuh"

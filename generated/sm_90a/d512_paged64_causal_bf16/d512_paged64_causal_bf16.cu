@@ -42,7 +42,7 @@
 // Config sha256 43b96828f592c15f2f5e4f6d43c21ccfb5ce93f463b0dcda8d65941b68bdcbc3
 // How far it is proved: "proof" in d512_paged64_causal_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d512_paged64_causal_bf16.yaml
+//   fa4gen render attention/sm_90a/d512_paged64_causal_bf16
 
 #include "d512_paged64_causal_bf16_barriers.h"
 #include "d512_paged64_causal_bf16_device.cuh"

@@ -36,7 +36,7 @@
 // Config sha256 5ad9b0a9fe80f1c1e127e57dcff8eb8bb91ab9020c90dc107898b2f15adf511b
 // How far it is proved: "proof" in d64_band_fp16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d64_band_fp16.yaml
+//   fa4gen render attention/sm_90a/d64_band_fp16
 
 #include "d64_band_fp16_barriers.h"
 #include "d64_band_fp16_device.cuh"

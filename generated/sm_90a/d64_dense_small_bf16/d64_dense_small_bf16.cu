@@ -34,7 +34,7 @@
 // Config sha256 78883781aae62aeae30055115781110693d7b92ca411d7eaaea20e3e78dce4a5
 // How far it is proved: "proof" in d64_dense_small_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d64_dense_small_bf16.yaml
+//   fa4gen render attention/sm_90a/d64_dense_small_bf16
 
 #include "d64_dense_small_bf16_barriers.h"
 #include "d64_dense_small_bf16_device.cuh"

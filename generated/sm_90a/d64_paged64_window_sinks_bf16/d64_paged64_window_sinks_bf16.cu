@@ -38,7 +38,7 @@
 // Config sha256 c52da5cb329b9cc9ea2424f9f37cca66bb4850b2508e14eb42a94e638b5f3fe8
 // How far it is proved: "proof" in d64_paged64_window_sinks_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d64_paged64_window_sinks_bf16.yaml
+//   fa4gen render attention/sm_90a/d64_paged64_window_sinks_bf16
 
 #include "d64_paged64_window_sinks_bf16_barriers.h"
 #include "d64_paged64_window_sinks_bf16_device.cuh"

@@ -36,7 +36,7 @@
 // Config sha256 f4ca91e9cf1db97037e9e4a2fba16f8c3288b75d57f408015bea3adf1db818ca
 // How far it is proved: "proof" in d96_causal_plain_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/d96_causal_plain_bf16.yaml
+//   fa4gen render attention/sm_90a/d96_causal_plain_bf16
 
 #include "d96_causal_plain_bf16_barriers.h"
 #include "d96_causal_plain_bf16_device.cuh"

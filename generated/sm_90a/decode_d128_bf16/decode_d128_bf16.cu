@@ -31,7 +31,7 @@
 // Config sha256 cb6e49d8f1022894e0395550cd868e055f9f009674549bff0a013f70080721b9
 // How far it is proved: "proof" in decode_d128_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/decode_d128_bf16.yaml
+//   fa4gen render attention/sm_90a/decode_d128_bf16
 
 #include "decode_d128_bf16_barriers.h"
 #include "decode_d128_bf16_device.cuh"

@@ -34,7 +34,7 @@
 // Config sha256 9675f667c11289fc2a1234cc17cb29da016e9e3ff15d4b881e4954a10ec35b7c
 // How far it is proved: "proof" in decode_d128_paged64_kv_fp8_page_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/decode_d128_paged64_kv_fp8_page_bf16.yaml
+//   fa4gen render attention/sm_90a/decode_d128_paged64_kv_fp8_page_bf16
 
 #include "decode_d128_paged64_kv_fp8_page_bf16_barriers.h"
 #include "decode_d128_paged64_kv_fp8_page_bf16_device.cuh"

@@ -31,7 +31,7 @@
 // Config sha256 39491f4f0f1daf8888ddc3bb6c2f748ca9d403a69a3e119b08915225a769d20e
 // How far it is proved: "proof" in decode_d128_splits_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/decode_d128_splits_bf16.yaml
+//   fa4gen render attention/sm_90a/decode_d128_splits_bf16
 
 #include "decode_d128_splits_bf16_barriers.h"
 #include "decode_d128_splits_bf16_device.cuh"

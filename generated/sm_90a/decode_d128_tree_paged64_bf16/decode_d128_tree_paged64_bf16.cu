@@ -34,7 +34,7 @@
 // Config sha256 4f198f914b85656964740a327f88cc9dfb85bb288c1bf6cd1e6f9a7c275554d8
 // How far it is proved: "proof" in decode_d128_tree_paged64_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/decode_d128_tree_paged64_bf16.yaml
+//   fa4gen render attention/sm_90a/decode_d128_tree_paged64_bf16
 
 #include "decode_d128_tree_paged64_bf16_barriers.h"
 #include "decode_d128_tree_paged64_bf16_device.cuh"

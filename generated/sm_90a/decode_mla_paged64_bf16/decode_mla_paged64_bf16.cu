@@ -37,7 +37,7 @@
 // Config sha256 81341650723841dc1d01202286746608d745f8ef111b6438c22cd10a6de2246f
 // How far it is proved: "proof" in decode_mla_paged64_bf16.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/attention/sm_90a/decode_mla_paged64_bf16.yaml
+//   fa4gen render attention/sm_90a/decode_mla_paged64_bf16
 
 #include "decode_mla_paged64_bf16_barriers.h"
 #include "decode_mla_paged64_bf16_device.cuh"

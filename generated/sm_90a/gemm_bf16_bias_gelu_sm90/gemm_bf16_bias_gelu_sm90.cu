@@ -35,7 +35,7 @@
 // Config sha256 4ae30f2122aa3817a9627327d583a776686a338079db6d44b99b021f949c0bf5
 // How far it is proved: "proof" in gemm_bf16_bias_gelu_sm90.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_90a/gemm_bf16_bias_gelu_sm90.yaml
+//   fa4gen render gemm/sm_90a/gemm_bf16_bias_gelu_sm90
 
 #include "gemm_bf16_bias_gelu_sm90_barriers.h"
 #include "gemm_bf16_bias_gelu_sm90_device.cuh"

@@ -34,7 +34,7 @@
 // Config sha256 90bfe61a960b5a79c69a2a5a920c5044742a0a20d306bedf0a579c020548551b
 // How far it is proved: "proof" in gemm_bf16_column_bias_sm90.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_90a/gemm_bf16_column_bias_sm90.yaml
+//   fa4gen render gemm/sm_90a/gemm_bf16_column_bias_sm90
 
 #include "gemm_bf16_column_bias_sm90_barriers.h"
 #include "gemm_bf16_column_bias_sm90_device.cuh"

@@ -32,7 +32,7 @@
 // Config sha256 439f811fe8d0d0c18a0cf5d07f53948d040263a7b6dfb98cf28548089d9075db
 // How far it is proved: "proof" in gemm_bf16_m16_split_sm90.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_90a/gemm_bf16_m16_split_sm90.yaml
+//   fa4gen render gemm/sm_90a/gemm_bf16_m16_split_sm90
 
 #include "gemm_bf16_m16_split_sm90_barriers.h"
 #include "gemm_bf16_m16_split_sm90_device.cuh"

@@ -33,7 +33,7 @@
 // Config sha256 9f7bf2b331ac716cb0981c8e45b149285d82a17f36a37f016dea0965a47b668d
 // How far it is proved: "proof" in gemm_bf16_mn_major_sm90.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_90a/gemm_bf16_mn_major_sm90.yaml
+//   fa4gen render gemm/sm_90a/gemm_bf16_mn_major_sm90
 
 #include "gemm_bf16_mn_major_sm90_barriers.h"
 #include "gemm_bf16_mn_major_sm90_device.cuh"

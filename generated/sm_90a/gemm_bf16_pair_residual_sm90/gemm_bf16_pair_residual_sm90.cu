@@ -34,7 +34,7 @@
 // Config sha256 233ee8902692f2b91b6e11b8a9f7fa993d35e17ef4d15b5a9c4bb6d28509f144
 // How far it is proved: "proof" in gemm_bf16_pair_residual_sm90.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_90a/gemm_bf16_pair_residual_sm90.yaml
+//   fa4gen render gemm/sm_90a/gemm_bf16_pair_residual_sm90
 
 #include "gemm_bf16_pair_residual_sm90_barriers.h"
 #include "gemm_bf16_pair_residual_sm90_device.cuh"

@@ -31,7 +31,7 @@
 // Config sha256 d0a65a232c531531281b5bef27bc68043571cc78de098262091f4a440ea4d03a
 // How far it is proved: "proof" in gemm_bf16_sm90.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_90a/gemm_bf16_sm90.yaml
+//   fa4gen render gemm/sm_90a/gemm_bf16_sm90
 
 #include "gemm_bf16_sm90_barriers.h"
 #include "gemm_bf16_sm90_device.cuh"

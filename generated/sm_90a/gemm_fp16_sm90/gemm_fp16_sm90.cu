@@ -34,7 +34,7 @@
 // Config sha256 1baef4707897480eabf944044a3a764eea532e9d3862fd397472c01e44faca69
 // How far it is proved: "proof" in gemm_fp16_sm90.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_90a/gemm_fp16_sm90.yaml
+//   fa4gen render gemm/sm_90a/gemm_fp16_sm90
 
 #include "gemm_fp16_sm90_barriers.h"
 #include "gemm_fp16_sm90_device.cuh"

@@ -34,7 +34,7 @@
 // Config sha256 ef1f1710411da91d0dc11ade2535b5b8f1bdc5261ee4567683b2b7923a911a19
 // How far it is proved: "proof" in gemm_fp8_residual_sm90.json
 // Change the config, not this file, and render it again:
-//   fa4gen render configs/gemm/sm_90a/gemm_fp8_residual_sm90.yaml
+//   fa4gen render gemm/sm_90a/gemm_fp8_residual_sm90
 
 #include "gemm_fp8_residual_sm90_barriers.h"
 #include "gemm_fp8_residual_sm90_device.cuh"
