@@ -2,42 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
-import pytest
-
-from fa4gen.config.load import load_mapping
 from fa4gen.designs.attention_sm100.model import FA4Config
-from fa4gen.designs.build import build_plan
-from fa4gen.render.render import render
 
 PlanOf = Callable[..., FA4Config]
 
-CONSTANT = re.compile(r"\b(k\w+) = (\d+),")
 KEYS = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128}
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [{}, {"cta_group": 2}, {"depth": 256}, {"dtype": "fp8_e4m3"}, {"kv_ring": "separate"}],
-    ids=str,
-)
-def test_the_header_is_the_table(keys: dict[str, object]) -> None:
-    loaded = load_mapping({**KEYS, **keys}, "header")
-    plan = build_plan(loaded.config)
-    header = render(plan, loaded).headers["header_barriers.h"]
-    constants = {name: int(value) for name, value in CONSTANT.findall(header)}
-    for row in plan.barriers:
-        assert constants.pop(row.constant) == row.offset
-        assert constants.pop(f"{row.constant}Slots", 1) == row.slots
-        assert constants.pop(f"{row.constant}Arrivals") == row.arrivals
-    for place in plan.tensor_memory:
-        name = "k" + "".join(word.capitalize() for word in place.name.split("_"))
-        assert constants.pop(f"{name}Column") == place.column
-    assert constants.pop("kTensorMemoryColumns") == plan.tensor_memory_columns
-    assert constants == {}
-    assert f"// {sum(row.slots for row in plan.barriers)} barriers of eight bytes." in header
 
 
 def test_the_rows_of_the_published_kernel(plan_of: PlanOf) -> None:

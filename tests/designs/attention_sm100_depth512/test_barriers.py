@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 PlanOf = Callable[..., Depth512Config]
 
 DTYPES = pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp8_e4m3"])
-CONSTANT = re.compile(r"\b(k\w+) = (\d+),")
 KEYS = {"kernel": "attention", "arch": "sm_100a", "depth": 512, "cta_group": 2}
 
 # The document's offsets, in units of barriers from the start of the table, and its counts: what
@@ -132,22 +130,6 @@ def test_tiles_of_a_pair(plan_of: PlanOf, scheduler: str, full: object, empty: o
     plan = plan_of(scheduler=scheduler)
     rows = {row.name: (row.cta, row.arrivals) for row in plan.barriers}
     assert (rows["tile_full"], rows["tile_empty"]) == (full, empty)
-
-
-@DTYPES
-def test_the_header_is_the_table(dtype: str) -> None:
-    plan, _, text = header_of(dtype)
-    constants = {name: int(value) for name, value in CONSTANT.findall(text)}
-    for row in plan.barriers:
-        assert constants.pop(row.constant) == row.offset
-        assert constants.pop(f"{row.constant}Slots", 1) == row.slots
-        assert constants.pop(f"{row.constant}Arrivals") == row.arrivals
-    for place in plan.tensor_memory:
-        name = "k" + "".join(word.capitalize() for word in place.name.split("_"))
-        assert constants.pop(f"{name}Column") == place.column
-    offset = plan.region("barriers").offset
-    assert constants == {"kBarriersOffset": offset, "kTensorMemoryColumns": 512}
-    assert f"// {sum(row.slots for row in plan.barriers)} barriers of eight bytes." in text
 
 
 def host_program(plan: Depth512Config, header: str) -> str:

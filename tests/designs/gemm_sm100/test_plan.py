@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,8 +11,6 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.config.load import load_mapping
-from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
 from fa4gen.designs.gemm_sm100.memory import (
@@ -25,7 +22,6 @@ from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 from fa4gen.designs.gemm_sm100.plan import plan_gemm_sm100
 from fa4gen.designs.gemm_sm100.values import decide
 from fa4gen.errors import ConfigError
-from fa4gen.render.render import render
 from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
@@ -38,7 +34,6 @@ RINGS = {
     "accum": "num_accum_stages",
     "residual": "num_epi_stages",
 }
-CONSTANT = re.compile(r"\b(k\w+) = (\d+),")
 
 
 def planned(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
@@ -166,27 +161,6 @@ def test_the_rows_of_the_table(plan_of: PlanOf) -> None:
     words = "".join(row.arrived_by + row.waited_by for row in alone.barriers)
     assert "both" not in words
     assert "leader" not in words
-
-
-@pytest.mark.parametrize(
-    "keys", [{}, {"cta_group": 1, "residual": "row"}, {"scheduler": "dynamic"}], ids=str
-)
-def test_the_header_is_the_table(keys: dict[str, object]) -> None:
-    loaded = load_mapping({"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", **keys}, "header")
-    plan = build_plan(loaded.config)
-    assert isinstance(plan, BlackwellGemmPlan)
-    header = render(plan, loaded).headers["header_barriers.h"]
-    constants = {name: int(value) for name, value in CONSTANT.findall(header)}
-    for row in plan.barriers:
-        assert constants.pop(row.constant) == row.offset
-        assert constants.pop(f"{row.constant}Slots", 1) == row.slots
-        assert constants.pop(f"{row.constant}Arrivals") == row.arrivals
-    for i, place in enumerate(plan.tensor_memory):
-        assert constants.pop(f"kAccumulator{i}Column") == place.column
-    assert constants.pop("kAccumulator0Columns") == plan.tensor_memory[0].columns
-    assert constants.pop("kTensorMemoryColumns") == plan.tensor_memory_columns
-    assert constants == {}
-    assert f"// {sum(row.slots for row in plan.barriers)} barriers of eight bytes." in header
 
 
 @pytest.mark.parametrize(

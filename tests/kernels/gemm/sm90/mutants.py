@@ -156,7 +156,7 @@ PAIRS: Final[dict[str, GemmMutant]] = {
     ),
     "left_while_the_peer_loads": GemmMutant(
         "pair", "a CTA may be gone when the peer's copies arrive",
-        (Change(_line(r"cluster_sync\(\)") + r"(?=\n})"),),
+        (Change(_line(r"cluster_sync\(\)") + r"(?=\n(?:#endif\n)?})"),),
         (Found("early-exit", "tma_load_multicast_3d", ""),
          Found("early-exit", "mbarrier_arrive_remote", "")),
     ),
