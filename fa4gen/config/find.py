@@ -78,11 +78,23 @@ def shipped_name(path: Path) -> str:
 def portable_name(path: Path) -> str:
     """Return what names a config on any machine: a shipped one's name, a file without its folders.
 
-    A relative path without a suffix is such a name already.
+    The configs of a checkout have the names of those of the fa4gen that runs, which may be another
+    copy. A relative path without a suffix is such a name already.
     """
-    if shipped := shipped_name(path):
-        return shipped
+    if name := shipped_name(path) or _name_in_checkout(path):
+        return name
     return path.name if path.suffix or path.is_absolute() else path.as_posix()
+
+
+def _name_in_checkout(path: Path) -> str:
+    """Return the name of the shipped config at the same place below a folder configs/; or ""."""
+    *folders, found = path.resolve().parts
+    if "configs" not in folders:
+        return ""
+    first = len(folders) - folders[::-1].index("configs")
+    relative = Path(*folders[first:], found)
+    place = data_root("configs") / relative
+    return _name_of(relative) if place.is_file() or place.parent.is_file() else ""
 
 
 def _name_of(relative: Path) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fa4gen.config.find import find_configs, shipped_configs, shipped_name
+from fa4gen.config.find import find_configs, portable_name, shipped_configs, shipped_name
 from fa4gen.config.load import load_config
 from fa4gen.config.project import find_project
 from fa4gen.errors import ConfigError, Problem
@@ -166,3 +166,24 @@ def test_all_wrong_arguments_are_reported_at_once(tree: Path) -> None:
         find_configs(["empty", "b.yaml", "nothing.yaml"])
 
     assert [p.file for p in caught.value.problems] == ["empty", "nothing.yaml"]
+
+
+def test_configs_of_another_checkout_have_the_shipped_names(tmp_path: Path) -> None:
+    """An installed fa4gen renders a checkout's configs to the texts that it keeps."""
+    for place, name in (
+        ("attention/sm_90a/d128_causal_bf16.yaml", "attention/sm_90a/d128_causal_bf16"),
+        ("attention/sm_90a/mine.yaml", "mine.yaml"),
+        ("tuned/mine.yaml", "mine.yaml"),
+    ):
+        assert portable_name(tmp_path / "configs" / place) == name
+    for path in shipped_configs():
+        relative = path.relative_to(data_root("configs"))
+        copy = tmp_path / "configs" / "old" / "configs" / relative
+        assert portable_name(copy) == portable_name(path) == shipped_name(path)
+
+
+def test_a_name_of_a_lock_is_portable_already() -> None:
+    name = "attention/sm_90a/d128_causal_bf16"
+    assert portable_name(Path(name)) == name
+    assert portable_name(Path("kernel")) == "kernel"
+    assert portable_name(Path("/somewhere/mine.yaml")) == "mine.yaml"
