@@ -198,11 +198,11 @@ def test_the_head_of_a_kernel_names_the_command_that_renders_it(load_text) -> No
     ]
 
 
-def test_the_head_of_a_shipped_kernel_names_the_place_of_its_config() -> None:
+def test_the_head_of_a_shipped_kernel_names_its_config() -> None:
     loaded = load_config(SHIPPED[0])
     head = render(build_plan(loaded.config), loaded).source.partition("#include")[0]
-    place = f"configs/attention/sm_90a/{SHIPPED[0].name}"
-    assert head.rstrip().splitlines()[-1] == f"//   fa4gen render {place}"
+    name = f"attention/sm_90a/{SHIPPED[0].stem}"
+    assert head.rstrip().splitlines()[-1] == f"//   fa4gen render {name}"
 
 
 def test_manifest_is_the_last_file_and_lists_the_others(render_small) -> None:
