@@ -166,7 +166,7 @@ def _times(
         return str(name), ours, peers
     kernels = row.get("kernels")
     peers = dict(row.get("peers_us", {}))
-    if isinstance(kernels, dict):  # medians by name, those of peers beside them
+    if isinstance(kernels, dict):  # medians of our kernels; a peer's is a field of the row
         peers |= {peer: row[peer] for peer in PEERS if peer in row}
         best = min(kernels, key=kernels.__getitem__)
         return best, row.get("rounds_us", {}).get(best, [kernels[best]]), peers

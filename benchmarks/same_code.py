@@ -3,7 +3,7 @@
 python benchmarks/same_code.py BEFORE AFTER [--only GLOB] [--cache DIR] [--json FILE]
 python benchmarks/same_code.py --save FILE TREE
 
-BEFORE and AFTER are checkouts, whose kernels are compiled by NVRTC, or files that ``--save`` wrote.
+BEFORE and AFTER are checkouts or files that ``--save`` wrote. NVRTC compiles a checkout's kernels.
 A checkout that keeps hashes of kernels renders them by its own fa4gen, one without is read from
 its ``generated/``. A kernel of both has one of these verdicts:
 

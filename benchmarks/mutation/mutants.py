@@ -156,7 +156,7 @@ def mutated(mutant: Mutant) -> Kernel:
 
 
 def configs_of(patterns: Sequence[str], root: Path) -> dict[str, list[str]]:
-    """Return the shipped configs of a checkout whose name matches one of the globs, by design."""
+    """Return a checkout's shipped configs, by design: those with names that match a glob."""
     found: dict[str, list[str]] = {}
     folders = [root / "configs" / name for name in ("attention", "gemm", "sweeps")]
     for path in sorted(find_configs(folders), key=lambda path: path.stem):
