@@ -70,7 +70,7 @@ def render(
     """Render ``plan``, which came from ``loaded``, by the shipped templates if no others are given.
 
     Give the same ``templates`` to many calls: they are compiled once. The result depends on the
-    config, its portable name, the templates and the generator's version alone. Raises TemplateError.
+    config with its portable name, the templates and the generator's version. Raises TemplateError.
     """
     templates = templates or open_templates()
     rendered = _render_files(plan, loaded, templates)
