@@ -1,7 +1,7 @@
 """The kernels of an output folder that belong to configs outside of a command.
 
-Generated files do not say where their config file is. So before kernels are called orphans, the config
-files of the project are searched: a kernel of one of them is not an orphan.
+Generated files do not say where their config file is. So before kernels are called orphans, the
+config files of the project are searched: a kernel of one of them is not an orphan.
 """
 
 from __future__ import annotations
