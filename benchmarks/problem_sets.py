@@ -1,149 +1,118 @@
-"""What attention_sets.py and gemm_sets.py share: tuning many problems in one process."""
+"""Writes sets of problems, fixed ones and ones that are drawn, for ``fa4gen tune --shapes``.
+
+    python benchmarks/problem_sets.py OUT [--seed SEED]
+    fa4gen tune CONFIG --shapes OUT/SET/CONFIG.yaml --results OUT/SET --out OUT/SET
+
+OUT/SET/CONFIG.yaml has the problems of a set that are of one config. What is drawn follows from the
+seed, which is printed: matrix products whose rows begin at odd multiples of 16 bytes in about half
+of the shapes, and attention with fewer key heads and other numbers of keys. The set ``padded`` is
+the drawn products with k rounded up to a line of L2, which shows what odd rows cost.
+"""
 
 from __future__ import annotations
 
-import os
-import time
-from dataclasses import dataclass, replace
-from functools import lru_cache
+import argparse
+import random
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
-from fa4gen.sweep.results import ResultsFile
-from fa4gen.tune.committed import config_for, find_table
-from fa4gen.tune.family import family_called
-from fa4gen.tune.search.record import read_record
-from fa4gen.tune.search.run import (
-    TuneOptions,
-    gpu_timer,
-    kernels_to_compile,
-    named_candidate,
-    run_problem,
-    tasks_for,
-)
-from fa4gen.workers import run_tasks
-
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
-    from fa4gen.config.load import LoadedConfig
-    from fa4gen.config.set_file import KernelSetFile
-    from fa4gen.tune.candidates import Candidate
-    from fa4gen.tune.search.record import TuneRecord
+LAYERS = ((6144, 4096), (4096, 14336), (28672, 4096), (4608, 3584), (3584, 18944), (37888, 3584))
+"""n and k."""
+MANY, FEW = (128, 256, 512, 1024, 4096), (1, 16, 32, 64)
+NAMED = ("1000x3000x5000", "200x5000x3000", "4104x4104x4104", "2048x2048x2048", "4096x4096x4096")
+LARGE = ("8192x8192x8192", "4096x4096x4096", "4096x28672x4096", "16384x4096x4096")
+LINE_ELEMENTS = 64
+"""Of bf16: k in multiples of it begins every row with a line of L2."""
+DEPTHS = (64, 96, 128, 192, 256)
+MASKS = ("dense", "causal")
+ROWS = (512, 1024, 2048, 4096, 8192, 16384)
+TOKENS, COLUMNS = 16384, 2048
+LEAST_FLOP, MOST_FLOP = 2e10, 1.5e12
+Problems = list[tuple[str, str]]
+"""Configs, each with a problem."""
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A problem, the config that it is of, and the file of lines that takes its record."""
+def draw_products(seed: int, count: int = 20) -> list[str]:
+    """Return problems of 128 to 4608 rows; n and k are any multiples of 8."""
+    rng = random.Random(seed)
+    found = []
+    for _ in range(count):
+        m = int(2 ** rng.uniform(7, 12.17))
+        n = 8 * int(2 ** rng.uniform(6.5, 10.2))
+        k = 8 * int(2 ** rng.uniform(7, 9.8))
+        found.append(f"{m}x{n}x{k}")
+    return found
 
-    config: str
-    problem: str
-    file: str
+
+def draw_attention(seed: int, count: int = 30) -> Problems:
+    """Return configs and problems of 90 to 11,600 rows."""
+    rng = random.Random(seed)
+    found: Problems = []
+    while len(found) < count:
+        depth, mask = rng.choice(DEPTHS), rng.choice(MASKS)
+        key_heads, group = rng.choice((1, 2, 4, 8, 16)), rng.choice((1, 2, 4, 8))
+        rows = int(2 ** rng.uniform(6.5, 13.5))
+        keys = rows if rng.random() < 0.5 else int(rows * 2 ** rng.uniform(0, 4))
+        batch, heads = int(2 ** rng.uniform(0, 5)), key_heads * group
+        flop = 4 * batch * heads * rows * keys * depth
+        if keys <= ROWS[-1] and heads <= 64 and LEAST_FLOP <= flop <= MOST_FLOP:
+            found.append((f"d{depth}_{mask}_bf16", f"{batch}x{heads}/{key_heads}x{rows}x{keys}"))
+    return found
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what both programs take."""
+def padded(word: str) -> str:
+    """Return the problem with k rounded up to whole lines."""
+    m, n, k = map(int, word.split("x"))
+    return f"{m}x{n}x{-(-k // LINE_ELEMENTS) * LINE_ELEMENTS}"
+
+
+def sets_of(seed: int) -> dict[str, Problems]:
+    """Return the problems of every set."""
+    many = [f"{m}x{n}x{k}" for n, k in LAYERS for m in MANY]
+    few = [f"{m}x{n}x{k}" for n, k in LAYERS for m in FEW]
+    drawn = draw_products(seed)
+
+    def products(config: str, words: Iterable[str]) -> Problems:
+        return [(config, word) for word in words]
+
+    return {
+        "layers": products("gemm_bf16_sm90", many),
+        "residual": products("gemm_bf16_residual_sm90", many),
+        "few": products("gemm_bf16_sm90", few),
+        "drawn": products("gemm_bf16_sm90", [*NAMED, *drawn]),
+        "padded": products("gemm_bf16_sm90", map(padded, [*NAMED[:3], *drawn])),
+        "fp8": products("gemm_fp8_sm90", [*LARGE, *(f"64x{n}x{k}" for n, k in LAYERS)]),
+        "attention": [
+            (f"d{depth}_{mask}_bf16", f"{max(1, TOKENS // rows)}x{COLUMNS // depth}x{rows}")
+            for rows in ROWS
+            for depth in DEPTHS
+            for mask in MASKS
+        ],
+        "drawn_attention": draw_attention(seed),
+    }
+
+
+def main() -> None:
+    """Draw, and write the files."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--fa3", default="", help="FlashAttention-3's library, for attention")
-    parser.add_argument("--seconds", type=float, default=100.0)
-    parser.add_argument("--candidates", type=int, default=5)
-    parser.add_argument("--refined", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--again", type=int, default=4)
-    parser.add_argument("--budget", type=float, default=0.6, help="seconds of each problem")
-    parser.add_argument("--draw", type=int, default=0, help="a seed; 0 takes a new one")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument(
-        "--table-of", default="", metavar="CHIP", help="also measure what the table of CHIP names"
-    )
-    parser.add_argument(
-        "--compile",
-        choices=("first", "only", "not"),
-        default="first",
-        help="into the cache, before the first kernel is timed",
-    )
-    parser.add_argument(
-        "--also",
-        action="append",
-        default=[],
-        metavar="CONFIG",
-        help="also measure this config, at every problem; may be repeated",
-    )
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
+    arguments = parser.parse_args()
+    for name, problems in sets_of(arguments.seed).items():
+        by_config: dict[str, list[str]] = defaultdict(list)
+        for config, word in problems:
+            by_config[config].append(word)
+        folder = arguments.out / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for config, words in by_config.items():
+            text = "".join(f"- {word}\n" for word in words)
+            (folder / f"{config}.yaml").write_text(text, encoding="utf-8")
+    print(f"seed {arguments.seed}")
 
 
-def run(wanted: Sequence[Wanted], arguments: argparse.Namespace) -> None:
-    """Compile all kernels, then measure until all is done or time is up."""
-    end = time.monotonic() + arguments.seconds
-    options = TuneOptions(
-        candidates=arguments.candidates,
-        refined=arguments.refined,
-        rounds=arguments.rounds,
-        seconds=arguments.budget,
-        again=arguments.again,
-        fa3=arguments.fa3,
-    )
-    if arguments.compile != "not":
-        _compile(wanted, options, arguments)
-    for number, one in enumerate(() if arguments.compile == "only" else wanted):
-        if time.monotonic() > end:
-            print(f"time is up: {len(wanted) - number} problems are left", flush=True)
-            return
-        base = _base(one.config)
-        problem = family_called(base.config.kernel).parse_problem(one.problem)
-        (task,) = tasks_for(base, [problem], options, {})
-        record = run_problem(replace(task, also=_also(one, arguments))).result.record
-        assert record is not None
-        path = arguments.out / f"{one.file}.jsonl"
-        with ResultsFile(path, one.config, fresh=False, read=read_record, kind="tuning") as file:
-            file.append(record)
-        print_record(record)
-
-
-def _compile(wanted: Sequence[Wanted], options: TuneOptions, arguments: argparse.Namespace) -> None:
-    """Compile what will be measured into the cache, where there is a GPU to measure it on."""
-    kernels: dict[str, Candidate] = {}
-    function = None
-    for config in dict.fromkeys(one.config for one in wanted):
-        base = _base(config)
-        family = family_called(base.config.kernel)
-        if gpu_timer(family.name, base.config.arch, options) is None:
-            continue
-        its = [one for one in wanted if one.config == config]
-        problems = [family.parse_problem(one.problem) for one in its]
-        found, function = kernels_to_compile(base, problems, options)
-        kernels |= {kernel.name: kernel for kernel in found}
-        for one in its:
-            for path in _also(one, arguments):
-                kernels.setdefault(Path(path).stem, named_candidate(path))
-    if function is not None:
-        begin = time.monotonic()
-        for _ in run_tasks(function, list(kernels.values()), jobs=arguments.jobs):
-            pass
-        print(f"{len(kernels)} kernels in {time.monotonic() - begin:.1f} s", flush=True)
-
-
-def print_record(record: TuneRecord) -> None:
-    """Print one line."""
-    us = None if record.chosen is None else record.chosen.us
-    ratios = {name: round(its / us, 3) for name, its in record.peers_us.items()} if us else {}
-    print(record.base, record.problem, record.winner, us, ratios, flush=True)
-
-
-@lru_cache
-def _base(name: str) -> LoadedConfig:
-    return load_config(find_configs([name])[0])
-
-
-@lru_cache
-def _table(name: str, chip: str) -> KernelSetFile | None:
-    return find_table(_base(name), chip)
-
-
-def _also(one: Wanted, arguments: argparse.Namespace) -> tuple[str, ...]:
-    chip = arguments.table_of
-    table = _table(one.config, chip) if chip else None
-    path = None if table is None else config_for(table, one.problem)
-    return (*arguments.also, *(() if path is None else (str(path),)))
+if __name__ == "__main__":
+    main()

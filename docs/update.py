@@ -32,8 +32,6 @@ import bench_parts  # noqa: E402
 import model_parts  # noqa: E402
 import name_parts  # noqa: E402
 import readme_parts  # noqa: E402
-import set_parts  # noqa: E402
-import shape_parts  # noqa: E402
 import tune_parts  # noqa: E402
 import vendoring_parts  # noqa: E402
 from tables import table  # noqa: E402
@@ -200,8 +198,6 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/measurements/benchmarks.md", "depth 512", lambda: bench_parts.depth512(ROOT)),
     ("docs/measurements/benchmarks.md", "ffpa", lambda: bench_parts.ffpa(ROOT)),
     ("docs/measurements/benchmarks.md", "gemm", lambda: bench_parts.gemm(ROOT)),
-    ("docs/measurements/product-shapes.md", "shapes", lambda: shape_parts.set_table(ROOT)),
-    ("docs/measurements/product-shapes.md", "single shapes", lambda: shape_parts.worst_table(ROOT)),
     (
         "docs/measurements/tuned-products.md",
         "tuned products",
@@ -222,40 +218,14 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         "random attention, tiles of several heads",
         lambda: tune_parts.random_attention_table(ROOT, tune_parts.RANDOM_ATTENTION_TILE_HEADS),
     ),
-    (
-        "docs/measurements/tuned-attention.md",
-        "tiles of several heads",
-        lambda: tune_parts.tile_heads_table(ROOT),
-    ),
-    (
-        "docs/measurements/random-products.md",
-        "random products over time",
-        lambda: tune_parts.random_products_over_time_table(ROOT),
-    ),
-    (
-        "docs/measurements/random-products.md",
-        "products that share operands",
-        lambda: tune_parts.shared_operands_table(ROOT),
-    ),
-    (
-        "docs/measurements/random-products.md",
-        "more random products",
-        lambda: tune_parts.more_random_products_table(ROOT),
-    ),
     ("docs/how-it-works/cost-model.md", "agreement", lambda: model_parts.agreement_table(ROOT)),
-    ("docs/measurements/h100.md", "sets of an H100", lambda: set_parts.h100_table(ROOT)),
-    ("docs/measurements/h100.md", "few rows on an H100", lambda: set_parts.few_rows_table(ROOT)),
+    ("docs/measurements/h100.md", "sets of an H100", lambda: tune_parts.h100_table(ROOT)),
     ("docs/measurements/bug-classes.md", "classes", bug_classes_table),
     ("docs/reference/c-interface.md", "interface", vendoring_parts.interface_section),
     (
         "docs/measurements/launching.md",
         "launcher figures",
         lambda: vendoring_parts.launcher_section(ROOT),
-    ),
-    (
-        "docs/measurements/launching.md",
-        "launch figures",
-        lambda: vendoring_parts.launch_section(ROOT),
     ),
 )
 """File, name of the part, what it should be."""

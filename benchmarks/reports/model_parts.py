@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tables import table
 
+from fa4gen.tune.model.agreement import compare
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -49,7 +51,7 @@ def agreement_table(root: Path) -> str:
 
 
 def _row(fit: Any, words: str, records: Any) -> tuple[str, ...]:
-    found = fit.compare(fit.figures_of(fit.suited(records), fit.H200))
+    found = compare(fit.MODEL.figures(fit.suited(records)))
     return (
         words,
         f"{found.median_error:.1%}".replace("%", " %"),

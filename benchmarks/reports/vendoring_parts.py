@@ -20,18 +20,6 @@ FILES = (
 HEADER = "| config | kernel time, ratio | `fa4gen.load` | prepared | C | prepared | driver alone |"
 RULE = "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
 VENDORED = "vendored"
-LAUNCH_FILE = Path("benchmarks/results/launch_host_time_h200.jsonl")
-LAUNCHES = {
-    "a kernel that does nothing": "a kernel that does nothing, cuLaunchKernelEx, CUkernel",
-    "ours by the driver": "our kernel, cuLaunchKernelEx, CUkernel",
-    "unprepared": "our kernel, C launcher, unprepared",
-    "prepared": "our kernel, C launcher, prepared",
-    "graph": "our kernel, C launcher, prepared, graph",
-}
-"""Columns, and the ways that launch_host_time.py measures."""
-ON_THE_GPU = ("one tile", "many tiles")
-
-
 STATUS = re.compile(r"(ACME_\w+) = (\d+),?\s+/\* (.*?) \*/")
 FUNCTION = re.compile(r"^ACME_API ([^;]+;)", re.MULTILINE)
 
@@ -90,42 +78,6 @@ def launcher_section(root: Path) -> str:
             "FILE.json`.",
         ]
     )
-
-
-def launch_section(root: Path) -> str:
-    """Return the table of what one launch costs host and GPU."""
-    launches = document(root / LAUNCH_FILE)
-    return "\n".join(
-        [
-            f"{launches['device']}, {launches['rounds']} rounds of {launches['calls']} launches, "
-            "medians in microseconds:",
-            "",
-            *_launch_table(launches["results"]),
-            "",
-            "The same in an earlier run, on a machine whose cores were busy with other work:",
-            "",
-            *_launch_table(launches["busy_cores"]),
-            "",
-            f"From {link(LAUNCH_FILE)}; to measure again: "
-            "`python benchmarks/launch_host_time.py CONFIG... --rounds 100 --json FILE.json`.",
-        ]
-    )
-
-
-def _launch_table(results: list[dict[str, Any]]) -> list[str]:
-    """Return the lines: a row for each config."""
-    taken: dict[str, dict[str, float]] = {}
-    for one in results:
-        taken.setdefault(Path(one["config"]).stem, {})[one["way"]] = one["us"]
-    rows = []
-    for name, us in taken.items():
-        cells = [f"{us[way]:.2f}" for way in LAUNCHES.values()]
-        for size in ON_THE_GPU:
-            graph, without = (us[f"GPU time, {size}, prepared{by}"] for by in (", graph", ""))
-            cells.append(f"{graph:.2f} / {without:.2f}")
-        rows.append(f"| `{name}` | {' | '.join(cells)} |")
-    columns = [*LAUNCHES, *(f"GPU time, {size}, graph / without" for size in ON_THE_GPU)]
-    return [f"| config | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns), *rows]
 
 
 def _row(config: dict[str, Any]) -> str:

@@ -205,11 +205,6 @@ def keys_sha256(keys: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()
 
 
-def is_shipped(path: Path, plan: Plan) -> bool:
-    """Whether the config of ``plan`` at ``path`` comes with fa4gen, by its own name."""
-    return path.resolve() in _shipped(plan.kernel, plan.arch)
-
-
 def features(loaded: LoadedConfig, family: Family) -> dict[str, Any]:
     """Return all keys that determine the function of a kernel."""
     data = loaded.config.data()

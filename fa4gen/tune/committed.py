@@ -53,13 +53,3 @@ def find_table(loaded: LoadedConfig, chip: str) -> KernelSetFile | None:
         except (ConfigError, ValueError):  # `fa4gen check` reports the errors of the table
             continue
     return None
-
-
-def config_for(table: KernelSetFile, problem: str) -> Path | None:
-    """Return the config that a table names for a problem; None outside of its regions."""
-    (base,) = find_configs([table.base])
-    family = family_called(load_config(base).config.kernel)
-    extents = family.extents(family.parse_problem(problem))
-    names = (region.kernel for region in table.regions if region.holds(extents))
-    wanted = next(names, None)
-    return next((path for path in table.configs if path.stem == wanted), None)

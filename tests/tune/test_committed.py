@@ -18,7 +18,7 @@ from fa4gen.resources import data_root
 from fa4gen.runtime import device
 from fa4gen.tune import kernel_set
 from fa4gen.tune.candidates import given_keys
-from fa4gen.tune.committed import committed_tables, config_for, find_table
+from fa4gen.tune.committed import committed_tables, find_table
 from fa4gen.tune.kernel_set import KernelSet
 from tests.tune.candidates_of import existing
 
@@ -171,12 +171,3 @@ def test_a_tile_of_the_table_that_does_not_compile_gives_way(
     assert other != f"{BASE}_64x128"
     assert kernels.choose("256x4096x14336") == other
     assert compiled == []
-
-
-def test_the_config_that_a_table_names_for_a_problem() -> None:
-    table = find_table(load_config(find_configs([BASE])[0]), H200)
-    assert table is not None
-    path = config_for(table, "512x4096x14336")
-    assert path is not None
-    assert path.stem == f"{BASE}_128x128_evict_both"
-    assert config_for(table, "512x4096x14328") is None

@@ -6,11 +6,10 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fa4gen.callables import compile_config
-from fa4gen.config.load import load_config, load_mapping
+from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
 from fa4gen.render.manifest import config_sha256
@@ -20,7 +19,6 @@ from fa4gen.tune.candidates import (
     check_taken,
     find_candidates,
     given_keys,
-    is_shipped,
     keys_sha256,
     rank,
     refine,
@@ -83,8 +81,6 @@ class TuneTask:
     options: TuneOptions
     known_key: str = ""
     """Key of an earlier record that need not be found again."""
-    also: tuple[str, ...] = ()
-    """Paths of configs that are measured whatever the model says of them."""
 
 
 @dataclass(frozen=True)
@@ -165,10 +161,6 @@ def run_problem(
     where = named.name if timer is None else timer.chip
     ranked = rank(candidates, problem, chip)
     shown = _selected(ranked, problem, chip, options, refined=timer is not None)
-    for path in task.also:
-        one = named_candidate(path)
-        if not any(one.is_same(other.candidate) for other in shown):
-            shown.append(Ranked(one, family.predict(one.plan, problem, chip)))
     record = TuneRecord(
         base=task.name,
         problem=task.problem,
@@ -320,14 +312,6 @@ def _candidates(name: str, config: str) -> tuple[Candidate, ...]:
 def _refined(name: str, config: str) -> tuple[Candidate, ...]:
     loaded = load_mapping(json.loads(config), name)
     return refine(Candidate(loaded, build_plan(loaded.config), "tile", {}))
-
-
-@lru_cache(maxsize=512)
-def named_candidate(path: str) -> Candidate:
-    """Return the kernel of a config file; ConfigError for one that cannot work."""
-    loaded = load_config(Path(path))
-    plan = build_plan(loaded.config)
-    return Candidate(loaded, plan, "shipped" if is_shipped(Path(path), plan) else "tile", {})
 
 
 @lru_cache(maxsize=2)

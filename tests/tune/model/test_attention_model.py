@@ -55,7 +55,7 @@ def plan_of(**keys: Any) -> Any:
 
 
 def test_agrees_with_measurements(fit: Any) -> None:
-    found = compare(fit.figures_of(fit.read_records(), H200))
+    found = compare(fit.MODEL.figures(fit.read_records(), H200))
     assert found.figures > 150
     assert found.order >= 0.95, found
     assert found.mean_choice >= 0.97, found
@@ -65,7 +65,7 @@ def test_agrees_with_measurements(fit: Any) -> None:
 @pytest.mark.parametrize("number", range(3))
 def test_first_choices_of_what_was_tuned(fit: Any, number: int) -> None:
     """The likeliest kernels were timed: pairs in a causal mask were predicted 1.4 times as fast."""
-    found = compare(fit.figures_of(fit.read_tuned(fit.TUNED[number]), H200))
+    found = compare(fit.MODEL.figures(fit.MODEL.tuned(fit.TUNED[number]), H200))
     assert found.figures > 100
     assert found.mean_choice >= 0.97, found
     assert min(found.choices) >= 0.90, found
@@ -83,7 +83,9 @@ def test_a_pair_waits_where_its_tiles_see_other_keys() -> None:
 def test_disagrees_where_blocks_cost_alike(fit: Any) -> None:
     """The comparison can fail: without the softmax and the latency of loads."""
     costs = replace(H200.attention, softmax=0.0, late=0.0, loaded=0.0)
-    assert compare(fit.figures_of(fit.read_records(), replace(H200, attention=costs))).order < 0.9
+    assert (
+        compare(fit.MODEL.figures(fit.read_records(), replace(H200, attention=costs))).order < 0.9
+    )
 
 
 def walked(mask: Any, BM: int, BN: int, rows: int, keys: int, heads: int) -> Any:  # noqa: N803

@@ -40,7 +40,7 @@ def test_agrees_with_measurements(fit: Any, kind: str) -> None:
     Of drawn shapes and of fp8 most kernels were the likeliest: the fewer their differences.
     """
     records = [one for one in fit.read_records() if one.kind == kind]
-    found = compare(fit.figures_of(fit.suited(records), H200))
+    found = compare(fit.MODEL.figures(fit.suited(records), H200))
     order, worst = ORDERS.get(kind, (0.95, 0.90))
     assert found.figures > 100
     assert found.order >= order, found
@@ -57,7 +57,7 @@ def test_the_order_of_all_kernels(fit: Any) -> None:
     }
     assert {(True, False, 4, 2), (False, True, 2, 2), (False, False, 4, 2)} <= kinds
     assert {(False, True, 1, 1), (True, False, 2, 2)} <= kinds
-    assert compare(fit.figures_of(records, H200)).order >= 0.95
+    assert compare(fit.MODEL.figures(records, H200)).order >= 0.95
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_order_of_all_kernels(fit: Any) -> None:
 def test_agrees_with_what_was_measured_later(fit: Any, file: str, order: float) -> None:
     """The kernels of other runs, which were the likeliest, are not in the fit."""
     records = fit.suited(fit.read_tuned(getattr(fit, file)))
-    found = compare(fit.figures_of(records, H200))
+    found = compare(fit.MODEL.figures(records, H200))
     assert found.figures > 140
     assert found.order >= order, found
     assert found.mean_choice >= 0.97, found
@@ -82,13 +82,13 @@ def test_what_something_else_delayed_is_left_out(fit: Any) -> None:
 
 def test_disagrees_where_waves_are_not_counted(fit: Any) -> None:
     """The comparison can fail: with a chip of so many multiprocessors there is one wave."""
-    figures = fit.figures_of(fit.read_records(), replace(H200, multiprocessors=1 << 20))
+    figures = fit.MODEL.figures(fit.read_records(), replace(H200, multiprocessors=1 << 20))
     assert compare(figures).order < 0.9
 
 
 def test_what_is_not_chosen_is_what_is_predicted_worst(fit: Any) -> None:
     records = fit.read_records()
-    every, chosen = (compare(fit.figures_of(r, H200)) for r in (records, fit.suited(records)))
+    every, chosen = (compare(fit.MODEL.figures(r, H200)) for r in (records, fit.suited(records)))
     assert min(every.choices) < 0.8 < 0.86 < min(chosen.choices)
     best = [
         min(one.us) / min(its.us) for one, its in zip(records, fit.suited(records), strict=True)
@@ -99,8 +99,8 @@ def test_what_is_not_chosen_is_what_is_predicted_worst(fit: Any) -> None:
 def test_a_fit_lowers_the_error(fit: Any) -> None:
     records = fit.read_records()[:8]
     begin = replace(H200.gemm, l2=40.0, memory=2.0)
-    found = fit.fit(begin, records, rounds=4)
-    before, after = (float((fit.errors(one, records) ** 2).sum()) for one in (begin, found))
+    found = fit.MODEL.fit(begin, records, rounds=4)
+    before, after = (float((fit.MODEL.errors(one, records) ** 2).sum()) for one in (begin, found))
     assert after < 0.5 * before
 
 

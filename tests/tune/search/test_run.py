@@ -13,7 +13,6 @@ from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config, load_mapping
 from fa4gen.errors import CompileError, ConfigError, Fa4genError, Problem
 from fa4gen.sweep.results import ResultsFile
-from fa4gen.tune.committed import committed_tables
 from fa4gen.tune.family import family_called
 from fa4gen.tune.search import run
 from fa4gen.tune.search.record import read_record
@@ -79,20 +78,6 @@ def test_the_measured_winner_not_the_predicted_one(tmp_path: Path) -> None:
     assert {one.name for one in wrong} == set(names) - set(us)
     assert {(one.us, one.left_out) for one in wrong} == {(None, "its output is wrong")}
     assert read_record(record.line()) == record
-
-
-def test_a_config_that_is_named_is_measured_too() -> None:
-    tile = committed_tables("NVIDIA H200")[0].parent / f"{BASE}_128x96_evict_both"
-    (shipped,) = find_configs(["gemm_bf16_m16_split_sm90"])  # the model's first: once is enough
-    base = load_config(find_configs([BASE])[0])
-    (task,) = tasks_for(base, [GEMM.parse_problem(FEW)], OPTIONS, {})
-    timer = FakeTimer({tile.stem: 30.0, shipped.stem: 40.0, BASE: 140.0, "cublas": 42.0})
-    task = replace(task, also=(str(tile), str(shipped)))
-    record = run_problem(task, lambda *_: timer).result.record
-    assert record is not None
-    names = [one.name for one in record.kernels]
-    assert names[-1] == record.winner == tile.stem
-    assert names.count(shipped.stem) == 1
 
 
 def test_without_a_gpu_the_model_chooses(tmp_path: Path) -> None:
