@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "toolchain": {"render", "designs", "config", *AXES},
     "runtime": {"designs", "config", *AXES},
     "scales": {"runtime"},
-    "emulator": set(),
+    "emulator": {"strict"},
     "vendoring": {
         "verify", "emulator", "toolchain", "runtime", "render", "designs", "config",
         "expressions", *AXES

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen.cli.findings import finding_text, own_line
-from fa4gen.cli.launch_files import MAX_PTX_BYTES, load_launch_file, refusal
+from fa4gen.cli.launch_files import MAX_PTX_BYTES, Places, load_launch_file, refusal
 from fa4gen.cli.options import FilePath, OutputFormat, format_option
 from fa4gen.cli.output import annotate, note
 from fa4gen.cli.timeline import draw_timeline, print_figures, trace_for
 from fa4gen.config.paths import shown_path
 from fa4gen.config.text import read_text
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.strict import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.emulator.launch_file.model import LaunchFile
-    from fa4gen.emulator.launch_file.problems import Places
     from fa4gen.emulator.launch_file.run import Run
 
 SCHEMA_VERSION = 1
@@ -129,7 +129,7 @@ def command(
         places = loaded.places
         changes = {
             "seeds": seeds,
-            "schedules": list(schedules) or None,
+            "schedules": schedules or None,
             "checks": checks,
         }
         file = _override(loaded.file, changes)
@@ -177,12 +177,10 @@ def _split(text: str) -> tuple[str, Path]:
 def _override(file: LaunchFile, changes: Mapping[str, Any]) -> LaunchFile:
     """Give the command line precedence over the file; None changes nothing."""
     given = {key: value for key, value in changes.items() if value is not None}
-    changed = file.model_copy(update=given)
     try:
-        changed.check_runs()
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--seeds") from None
-    return changed
+        return file.changed(**given)
+    except ModelError as error:
+        raise click.BadParameter(error.faults[0].message, param_hint="--seeds") from None
 
 
 def _run(program: Any, launch: Any, wanted: Any, trace: Path | None, strict: bool) -> list[Run]:

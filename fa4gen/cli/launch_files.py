@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
+from fa4gen.config.schema_errors import explain_faults
 from fa4gen.config.text import read_text
-from fa4gen.config.yaml_positions import read_document
+from fa4gen.config.yaml_positions import KeyPath, Place, read_document
 from fa4gen.counts import counted
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.strict import ModelError
+from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +22,9 @@ if TYPE_CHECKING:
 
     from fa4gen.emulator.errors import EmulatorError
     from fa4gen.emulator.launch_file.model import LaunchFile
-    from fa4gen.emulator.launch_file.problems import Places
 
+Places = Mapping[KeyPath, Place]
+_KEY = re.compile(r"([\w-]+)|\[(\d+)\]")
 _LINE = re.compile(r"line ([0-9]+): ")
 MAX_BYTES = 8 << 20
 MAX_PTX_BYTES = 256 << 20
@@ -29,35 +34,40 @@ MAX_SHOWN = 20
 
 @dataclass(frozen=True)
 class LoadedLaunch:
-    """A valid launch file, and line and column of every value in it."""
+    """A valid launch file, and the place of every value in it."""
 
     file: LaunchFile
     places: Places
 
 
 def load_launch_file(path: Path) -> LoadedLaunch:
-    """Read the launch file at ``path``. Raises ConfigError and LaunchFileError."""
+    """Read the launch file at ``path``. Raises ConfigError."""
     return parse_launch_file(read_text(path, "launch", MAX_BYTES), shown_path(path))
 
 
 def parse_launch_file(text: str, file: str = "") -> LoadedLaunch:
     """Read the text of a launch file; ``file`` is the name that messages give it.
 
-    Raises ConfigError where it is not YAML or keys are given twice, LaunchFileError with all that
-    is wrong with its values.
+    Raises ConfigError with all that is wrong with it.
     """
-    from fa4gen.emulator.launch_file.model import launch_file_of
+    from fa4gen.emulator.launch_file.model import LaunchFile
 
     document = read_document(text, file, "launch file")
     if document.problems:
         raise ConfigError(*_first(document.problems, file))
-    places = {path: (one.value_line, one.value_column) for path, one in document.places.items()}
-    return LoadedLaunch(launch_file_of(document.value, places), places)
+    if not isinstance(document.value, dict):
+        what = "a launch file is a mapping with the keys block, arguments, ..."
+        raise ConfigError(Problem(what, "Begin with block: 128.", file, 1, 1))
+    try:
+        return LoadedLaunch(LaunchFile.model_validate(document.value), document.places)
+    except ModelError as error:
+        problems = explain_faults([error.faults], document, model_schema(LaunchFile), file)
+        raise ConfigError(*_first(problems, file)) from error
 
 
 def _first(problems: Sequence[Problem], file: str) -> list[Problem]:
-    """Return the first problems, and how many more there are."""
-    shown = list(problems[:MAX_SHOWN])
+    """Return the first problems of the file, and how many more there are."""
+    shown = sorted(problems, key=lambda problem: (problem.line, problem.column))[:MAX_SHOWN]
     if len(problems) > MAX_SHOWN:
         more = counted(len(problems) - MAX_SHOWN, "problem")
         shown.append(Problem(f"and {more} more", file=file))
@@ -70,13 +80,12 @@ def refusal(error: EmulatorError, path: Path, places: Places) -> ConfigError:
     ``places`` are those of the launch file.
     """
     from fa4gen.emulator.errors import LaunchError
-    from fa4gen.emulator.launch_file.problems import LaunchFileError, LaunchProblem, with_places
+    from fa4gen.emulator.launch_file.problems import LaunchFileError
 
     file = shown_path(path)
     if isinstance(error, LaunchFileError):
         problems = [
-            Problem(str(one), file=file, line=one.line, column=one.column, key=one.key)
-            for one in with_places(error.problems, places)
+            Problem(str(one), "", file, *_place(one.key, places), one.key) for one in error.problems
         ]
         return ConfigError(*_first(problems, file))
     problem = Problem(str(error), file=file)
@@ -87,6 +96,25 @@ def refusal(error: EmulatorError, path: Path, places: Places) -> ConfigError:
         remedy = error.remedy or "The launch file has to fit the kernel's entry."
         problem = replace(problem, remedy=remedy)
         if error.key:
-            (one,) = with_places([LaunchProblem(str(error), error.key)], places)
-            problem = replace(problem, line=one.line, column=one.column, key=error.key)
+            line, column = _place(error.key, places)
+            problem = replace(problem, line=line, column=column, key=error.key)
     return ConfigError(problem)
+
+
+def _place(key: str, places: Places) -> tuple[int, int]:
+    """Return line and column of the value of ``key``, or of the mapping that would hold it.
+
+    (0, 0) for an option of the command line, and for no key.
+    """
+    if not key or key.startswith("--"):
+        return 0, 0
+    here: KeyPath = ()
+    for word, number in _KEY.findall(key):
+        # keys are text, also those that count bytes
+        steps = [(*here, word)] if word else [(*here, int(number)), (*here, number)]
+        found = next((path for path in steps if path in places), None)
+        if found is None:
+            break
+        here = found
+    place = places.get(here)
+    return (place.value_line, place.value_column) if place else (0, 0)

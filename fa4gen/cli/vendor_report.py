@@ -107,7 +107,7 @@ def check_data(verdict: FolderVerdict, *, diff: bool) -> dict[str, Any]:
     return {
         "folder": shown_path(verdict.folder),
         "current": verdict.current,
-        "generator": verdict.lock.generator.model_dump(mode="json"),
+        "generator": verdict.lock.generator.data(),
         "counts": {name: counts[name] for name in CHECK_VERDICTS},
         "request": [*verdict.request, *unasked_lines(verdict)],
         "kernels": [
@@ -116,7 +116,7 @@ def check_data(verdict: FolderVerdict, *, diff: bool) -> dict[str, Any]:
                 "symbol": kernel.symbol,
                 "arch": kernel.arch,
                 "changes": kernel.name in verdict.kernels,
-                "proofs": [proof.model_dump(mode="json") for proof in kernel.proofs],
+                "proofs": [proof.data() for proof in kernel.proofs],
                 "proofs_count": kernel.name not in verdict.unproved,
             }
             for kernel in verdict.lock.kernels

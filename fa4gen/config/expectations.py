@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.counts import counted
 from fa4gen.designs.registry import DECIDING_IN_ARCH, narrowed
 from fa4gen.yaml_scalars import meaning_of
 from fa4gen.yaml_words import listing, shown
@@ -137,8 +138,11 @@ class Expectations:
         if not union:
             return [node]
         leaves = [leaf for branch in union for leaf in self._alternatives(branch, value)]
+        if not isinstance(value, dict):
+            return leaves
         # Some keys choose the model: keep to what was written.
-        return list(narrowed(leaves, value, _values_of)) if isinstance(value, dict) else leaves
+        named = [leaf for leaf in leaves if leaf.get("required", ("",))[0] in value]
+        return list(narrowed(named or leaves, value, _values_of))
 
 
 def similar(word: str, candidates: Iterable[str]) -> list[str]:
@@ -186,7 +190,7 @@ def _listed_values(branch: JsonSchema) -> list[Any]:
         return list(branch["enum"])
     if branch.get("type") == "integer" and {"minimum", "maximum"} <= branch.keys():
         numbers = _integers(branch)
-        if len(numbers) <= MOST_LISTED:
+        if not numbers[MOST_LISTED:]:
             return list(numbers)
     return []
 
@@ -213,11 +217,21 @@ def _alternatives_in_words(branch: JsonSchema) -> list[str]:
         required = branch.get("required") or list(branch.get("properties", ()))
         return ["{" + ", ".join(f"{key}: ..." for key in required) + "}"]
     if kind == "array":
-        return ["a list"]
+        return [_list_words(branch.get("minItems"), branch.get("maxItems"))]
     text = _PATTERNS.get(branch.get("pattern", ""), "text")
     if text == "text" and "pattern" in branch:
         text += f" that matches {branch['pattern']}"
     return [f"{text} ({branch['maxLength']} characters at most)" if "maxLength" in branch else text]
+
+
+def _list_words(least: int | None, most: int | None) -> str:
+    if least is not None and least == most:
+        return f"a list of {least} entries"
+    if least is not None and most is not None:
+        return f"a list of {least} to {most} entries"
+    if most is not None:
+        return f"a list of at most {most} entries"
+    return "a list" if least is None else f"a list of at least {counted(least, 'entry')}"
 
 
 def _number_words(branch: JsonSchema) -> str:

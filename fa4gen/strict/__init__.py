@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fa4gen.strict.kinds import Fault, Field, FixedKey, KeyPath, Read
+from fa4gen.strict.kinds import Fault, Field, FixedKey, KeyPath, Named, Read
 from fa4gen.strict.model import ModelError, ModelField, Strict, rule
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "KeyPath",
     "ModelError",
     "ModelField",
+    "Named",
     "Read",
     "Strict",
     "rule",

@@ -7,6 +7,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin
 
 from fa4gen.strict.kinds import (
+    Anything,
     ByName,
     Choice,
     Converted,
@@ -97,8 +98,7 @@ def _object(model: type[Strict], definitions: dict[str, Node]) -> Node:
         if key in docstrings:
             node["description"] = docstrings[key]
         if not field.is_required():
-            default = field.get_default()
-            node["default"] = list(default) if isinstance(default, tuple) else default
+            node["default"] = _plain(field.get_default())
         properties[key] = dict(sorted(node.items()))
     for row in model.FIXED:
         allowed = {"const": row.values[0]} if len(row.values) == 1 else {"enum": list(row.values)}
@@ -128,18 +128,28 @@ def _schema(kind: Kind, definitions: dict[str, Node]) -> Node:
         case Scalar(type=python, limits=limits):
             given = {name: getattr(limits, key) for key, name in _LIMITS.items()}
             return _sorted({name: v for name, v in given.items() if v not in (None, "")}, python)
-        case Listing(item=item):
-            return {"items": _schema(item, definitions), "type": "array"}
+        case Listing(item=item, limits=limits):
+            lengths = {"minItems": limits.min_length, "maxItems": limits.max_length}
+            given = {name: n for name, n in lengths.items() if n is not None}
+            return {"items": _schema(item, definitions), **given, "type": "array"}
         case ByName(item=item):
             return {"additionalProperties": _schema(item, definitions), "type": "object"}
         case Keys(model=model):
             return _reference(cast("type[Strict]", model), definitions)
         case Converted(kind=inner):
             return _schema(inner, definitions)
+        case Anything():
+            return {}
         case Either(kinds=kinds):
             word = "oneOf" if kind.by_key else "anyOf"
             return {word: [_schema(one, definitions) for one in kinds]}
     raise TypeError(f"{kind} has no schema")
+
+
+def _plain(default: Any) -> Any:
+    if isinstance(default, Strict):
+        return default.data()
+    return list(default) if isinstance(default, tuple) else default
 
 
 def _sorted(limits: Node, python: type) -> Node:

@@ -11,6 +11,7 @@
 | ``dict[str, T]`` | mappings of free names to T |
 | a model | mappings with its keys, and objects of the model |
 | ``A | B`` | any of them |
+| ``Any`` | anything |
 
 ``Annotated`` adds a ``Field`` with limits, and ``Read``, a function of one's own.
 """
@@ -61,7 +62,7 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Field:
-    """Limits of a number or text, for ``Annotated``; None for none."""
+    """Limits of a number, a text or a list, for ``Annotated``; None for none."""
 
     ge: Limit | None = None
     le: Limit | None = None
@@ -70,25 +71,28 @@ class Field:
     """A regular expression that is found in the text, of which ``$`` means the end."""
     min_length: int | None = None
     max_length: int | None = None
-    """Characters."""
+    """Characters of a text, entries of a list."""
     description: str = ""
     """For the JSON Schema."""
 
     def takes(self, number: float) -> bool:
-        """Whether the number is within the limits; NaN is not within any."""
+        """Whether the number is within the limits; NaN is not within any, but there may be none."""
         return (
             (self.ge is None or number >= self.ge)
             and (self.le is None or number <= self.le)
             and (self.multiple_of is None or number % self.multiple_of == 0)
-            and number == number
         )
 
     def takes_text(self, text: str) -> bool:
         """Whether the text is within the limits."""
-        return (
-            (self.min_length is None or len(text) >= self.min_length)
-            and (self.max_length is None or len(text) <= self.max_length)
-            and (self.pattern is None or bool(re.search(_python_pattern(self.pattern), text)))
+        return self.takes_length(len(text)) and (
+            self.pattern is None or bool(re.search(_python_pattern(self.pattern), text))
+        )
+
+    def takes_length(self, length: int) -> bool:
+        """Whether there may be ``length`` characters or entries."""
+        return (self.min_length is None or length >= self.min_length) and (
+            self.max_length is None or length <= self.max_length
         )
 
 
@@ -192,10 +196,11 @@ class Listing(Kind):
     """A list of values of one kind, kept as a tuple."""
 
     item: Kind
+    limits: Field
 
     @override
     def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        if not isinstance(value, (list, tuple)):
+        if not isinstance(value, (list, tuple)) or not self.limits.takes_length(len(value)):
             faults.append(Fault(path, "value"))
             return value
         return tuple(self.item.read(one, (*path, i), faults) for i, one in enumerate(value))
@@ -212,10 +217,12 @@ class Mapping(Kind):
         return self.model.model_read(value, path, faults)
 
     @property
-    def only_key(self) -> str | None:
-        """The key of a model that has one."""
-        keys = self.model.model_fields
-        return next(iter(keys)) if len(keys) == 1 else None
+    def first_required(self) -> str | None:
+        """The first key that a document must give."""
+        for key, field in self.model.model_fields.items():
+            if field.is_required():
+                return key
+        return None
 
 
 class Named(dict[str, Any]):
@@ -239,6 +246,14 @@ class ByName(Kind):
         return Named(
             {name: self.item.read(one, (*path, name), faults) for name, one in value.items()}
         )
+
+
+class Anything(Kind):
+    """Any value, kept as it is."""
+
+    @override
+    def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:  # noqa: ARG002
+        return value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,12 +302,14 @@ class Either(Kind):
 
     @property
     def by_key(self) -> dict[str, Kind]:
-        """Models with one key, by that key: a mapping is the one whose key it has."""
-        return {
-            kind.only_key: kind
-            for kind in self.kinds
-            if isinstance(kind, Mapping) and kind.only_key is not None
-        }
+        """Models by the first key that each requires: a mapping is the one whose key it has.
+
+        A model that is alone among its kinds, with several keys, is meant by every mapping.
+        """
+        models = [kind for kind in self.kinds if isinstance(kind, Mapping)]
+        if len(models) == 1 and len(models[0].model.model_fields) > 1:
+            return {}
+        return {key: kind for kind in models if (key := kind.first_required) is not None}
 
     def _meant(self, value: Any) -> Sequence[Kind]:
         """Return the kinds that ``value`` may be; models by the key that it has, or the nearest."""
@@ -328,9 +345,11 @@ def kind_of(annotation: Any, limits: Field | None = None) -> Kind:
     if origin in (Union, UnionType):
         return Either(tuple(map(kind_of, get_args(annotation))))
     if origin is tuple and get_args(annotation)[1:] == (...,):
-        return Listing(kind_of(get_args(annotation)[0]))
+        return Listing(kind_of(get_args(annotation)[0]), limits or Field())
     if origin is dict and get_args(annotation)[0] is str:
         return ByName(kind_of(get_args(annotation)[1]))
+    if annotation is Any:
+        return Anything()
     if annotation is None:
         annotation = NoneType
     if annotation in (bool, int, float, str, NoneType):

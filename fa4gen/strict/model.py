@@ -196,16 +196,13 @@ class Strict:
                 continue
             if only_changed and not field.is_required() and value == field.get_default():
                 continue
-            within = {"only_given": only_given, "only_changed": only_changed}
-            if isinstance(value, Strict):
-                value = value.data(**within)
-            elif isinstance(value, Named):
-                value = {
-                    name: one.data(**within) if isinstance(one, Strict) else one
-                    for name, one in value.items()
-                }
-            found[key] = value
+            found[key] = _plain(value, only_given=only_given, only_changed=only_changed)
         return found
+
+    def changed(self, **keys: Any) -> Self:
+        """Return a copy with other values of ``keys``; ModelError."""
+        given = {key: value for key, value in vars(self).items() if key in self._given}
+        return type(self)(**{**given, **keys})
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__}.{name} cannot be changed")
@@ -225,6 +222,17 @@ class Strict:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).model_validate, (self.data(only_given=True),)
+
+
+def _plain(value: Any, **within: bool) -> Any:
+    """Return ``value`` with the models in it as mappings; see ``Strict.data``."""
+    if isinstance(value, Strict):
+        return value.data(**within)
+    if isinstance(value, tuple):
+        return tuple([_plain(one, **within) for one in value])
+    if isinstance(value, Named):
+        return {name: _plain(one, **within) for name, one in value.items()}
+    return value
 
 
 def _word(value: object) -> str:

@@ -96,7 +96,7 @@ def finish_plan(
     """
     hashes = {o.path: sha256(o.after) for o in outcomes if o.after is not None}
     lock = _with_old_proofs(lock, old, hashes)
-    if old is not None and old.model_copy(update={"generator": lock.generator}) == lock:
+    if old is not None and old.changed(generator=lock.generator) == lock:
         lock = old
     disk = read_file(folder, LOCK_NAME)
     text = lock_text(lock).encode()
@@ -212,7 +212,7 @@ def _with_kept(lock: Lock, old: Lock | None, outcomes: Iterable[FileOutcome]) ->
         before[kernel.symbol] if cubin_path(kernel.symbol) in stay else kernel
         for kernel in lock.kernels
     )
-    return lock.model_copy(update={"files": files, "kernels": kernels})
+    return lock.changed(files=files, kernels=kernels)
 
 
 def _with_old_proofs(lock: Lock, old: Lock | None, hashes: Mapping[str, str]) -> Lock:
@@ -227,5 +227,5 @@ def _with_old_proofs(lock: Lock, old: Lock | None, hashes: Mapping[str, str]) ->
         kept = [p for p in before.proofs if p.files_sha256 == digest] if before else []
         levels = {proof.level for proof in kept}
         new = [proof for proof in kernel.proofs if proof.level not in levels]
-        kernels.append(kernel.model_copy(update={"proofs": (*new, *kept)}))
-    return lock.model_copy(update={"kernels": tuple(kernels)})
+        kernels.append(kernel.changed(proofs=(*new, *kept)))
+    return lock.changed(kernels=tuple(kernels))

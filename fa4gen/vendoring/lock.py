@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-
+from fa4gen.config.expectations import Expectations
 from fa4gen.config.file_kinds import refuse_path
 from fa4gen.config.paths import shown_path
-from fa4gen.config.project import Adapter  # noqa: TC001 (pydantic reads it)
+from fa4gen.config.project import Adapter
 from fa4gen.counts import counted
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.json_text import parse_json
 from fa4gen.render.manifest import sha256
+from fa4gen.strict import Fault, Field, ModelError, Read, Strict
+from fa4gen.strict.json_schema import model_schema
 from fa4gen.vendoring.names import check_prefix
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _ROWS_DEPTH = 3
 MAX_BYTES = 16 << 20
 """A lock is some kilobytes a kernel."""
 
+Range = Annotated[tuple[int, ...], Field(min_length=2, max_length=2)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 ProofLevel = Literal["compiled", "partly emulated", "emulated", "ran"]
@@ -56,14 +58,13 @@ def _check_prefix(prefix: str) -> str:
         raise ValueError(error.problems[0].message) from None
 
 
-RelativePath = Annotated[str, AfterValidator(check_relative)]
+def _check_paths(files: dict[str, Any]) -> dict[str, Any]:
+    for path in files:
+        check_relative(path)
+    return files
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Generator(_Model):
+class Generator(Strict):
     """The fa4gen that wrote the folder."""
 
     name: Literal["fa4gen"] = "fa4gen"
@@ -75,7 +76,7 @@ class Generator(_Model):
         return f"{self.name} {self.version}" + (f" ({self.commit[:12]})" if self.commit else "")
 
 
-class Proof(_Model):
+class Proof(Strict):
     """The proof of a kernel; counts as long as the files it was made with are the same."""
 
     level: ProofLevel
@@ -95,25 +96,25 @@ class Proof(_Model):
         return f"{how}: {counted(self.cases, 'case')}, seed {self.seed}, {self.date}"
 
 
-class LockedImage(_Model):
-    """The compiled kernel; an older fa4gen also wrote how many bytes it had when it was packed."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
+class LockedImage(Strict):
+    """The compiled kernel."""
 
     sha256: Sha256
     cubin_bytes: int
+    packed_bytes: int | None = None
+    """Left by an older fa4gen, and not kept."""
 
 
-class LockedRegion(_Model):
+class LockedRegion(Strict):
     """Problems for which a tuning table has a kernel."""
 
     kernel: Identifier
     """The config's name."""
-    where: dict[str, tuple[int, int]]
+    where: dict[str, Range]
     """By extent, the smallest and the largest."""
 
 
-class LockedTable(_Model):
+class LockedTable(Strict):
     """The regions that P_best follows; the first that holds a problem counts."""
 
     chip: str
@@ -121,7 +122,7 @@ class LockedTable(_Model):
     regions: Annotated[tuple[LockedRegion, ...], Field(min_length=1)]
 
 
-class LockedKernel(_Model):
+class LockedKernel(Strict):
     """One kernel of the folder."""
 
     name: Identifier
@@ -144,14 +145,14 @@ class LockedKernel(_Model):
     """One of each level at most, the lowest first."""
 
 
-class Lock(_Model):
+class Lock(Strict):
     """The content of fa4gen.lock."""
 
     schema_version: Literal[1] = 1
     generator: Generator
     license: str
     """SPDX identifier of every file of the folder."""
-    prefix: Annotated[str, AfterValidator(_check_prefix)]
+    prefix: Annotated[str, Read(_check_prefix)]
     adapters: tuple[Adapter, ...]
     templates_sha256: Sha256
     """Over the names and hashes of the templates that were read."""
@@ -159,7 +160,7 @@ class Lock(_Model):
     """In the order in which they were asked for."""
     table: LockedTable | None = None
     """The regions of the tuning tables that were vendored; left out where there are none."""
-    files: dict[RelativePath, Sha256]
+    files: Annotated[dict[str, Sha256], Read(_check_paths)]
     """Hashes of all other files as fa4gen wrote them, by path."""
 
 
@@ -168,14 +169,18 @@ def lock_text(lock: Lock) -> str:
 
     Each file, and each word of a kernel, is one line.
     """
-    data = lock.model_dump(mode="json", exclude={"table"} if lock.table is None else None)
+    data = lock.data()
+    if lock.table is None:
+        del data["table"]
+    for kernel in data["kernels"]:
+        del kernel["image"]["packed_bytes"]
     data["lock_sha256"] = _canonical_sha256(data)
     return _rows(data, 0) + "\n"
 
 
 def _rows(value: Any, depth: int) -> str:
     """Return sorted JSON with a line for each entry, at most three containers deep."""
-    if not isinstance(value, (dict, list)) or not value or depth == _ROWS_DEPTH:
+    if not isinstance(value, (dict, list, tuple)) or not value or depth == _ROWS_DEPTH:
         return json.dumps(value, sort_keys=True, ensure_ascii=False)
     if isinstance(value, dict):
         rows = [f"{json.dumps(key)}: {_rows(value[key], depth + 1)}" for key in sorted(value)]
@@ -232,9 +237,9 @@ def parse_lock(data: bytes, path: Path) -> Lock:
         )
     claimed = content.pop("lock_sha256", None)
     try:
-        lock = Lock.model_validate_json(json.dumps(content))
-    except (ValidationError, ValueError) as error:
-        raise ConfigError(_problem(path, _first_mistake(error), restore)) from error
+        lock = Lock.model_validate(content)
+    except ModelError as error:
+        raise ConfigError(_problem(path, _damage(error.faults[0], content), restore)) from error
     if claimed != _canonical_sha256(content):
         raise ConfigError(_problem(path, "was changed since fa4gen wrote it", restore))
     return lock
@@ -297,10 +302,11 @@ def _version_of(content: dict[str, Any]) -> str:
     return f"version {version}" if isinstance(version, str) else "of unknown version"
 
 
-def _first_mistake(error: Exception) -> str:
-    if not isinstance(error, ValidationError):
-        return f"is damaged: {error}"
-    detail = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in detail["loc"] if part != "[key]")
-    cause = detail.get("ctx", {}).get("error")
-    return f"is damaged at {where}: {cause or detail['msg']}"
+def _damage(fault: Fault, content: dict[str, Any]) -> str:
+    expected = Expectations(model_schema(Lock), content).words(fault.path)
+    cause = {
+        "unknown": "there is no such key",
+        "missing": "it is missing",
+        "value": f"it must be {expected}",
+    }.get(fault.kind, fault.message)
+    return f"is damaged at {'.'.join(map(str, fault.path))}: {cause}"

@@ -70,9 +70,9 @@ def record_proofs(
         if outcome is not None:
             digest = proof_sha256(kernel.symbol, dict(hashes))
             proofs = _joined(kernel.proofs, outcome, digest, seed)
-            kernel = kernel.model_copy(update={"proofs": proofs})
+            kernel = kernel.changed(proofs=proofs)
         kernels.append(kernel)
-    new = lock.model_copy(update={"kernels": tuple(kernels)})
+    new = lock.changed(kernels=tuple(kernels))
     before, after = lock_text(lock).encode(), lock_text(new).encode()
     if before != after:
         replace_files(folder, [Change(LOCK_NAME, sha256(before), after)])

@@ -100,13 +100,11 @@ def _compiled(
 
 def _with_image(kernel: LockedKernel, compiled: CompiledKernel) -> LockedKernel:
     image = LockedImage(sha256=sha256(compiled.cubin), cubin_bytes=len(compiled.cubin))
-    return kernel.model_copy(
-        update={
-            "image": image,
-            "compiler": compiled.compiler,
-            "compiler_version": compiled.compiler_version,
-            "options": compiled.options,
-        }
+    return kernel.changed(
+        image=image,
+        compiler=compiled.compiler,
+        compiler_version=compiled.compiler_version,
+        options=compiled.options,
     )
 
 
@@ -122,7 +120,7 @@ def _relocked(
     for kernel in kernels:
         if cubin_path(kernel.symbol) in new:
             proof = Proof(level="compiled", files_sha256=proof_sha256(kernel.symbol, hashes))
-            kernel = kernel.model_copy(update={"proofs": (proof,)})
+            kernel = kernel.changed(proofs=(proof,))
         proved.append(kernel)
     files = {**lock.files, **{path: sha256(data) for path, data in new.items()}}
-    return lock.model_copy(update={"kernels": tuple(proved), "files": files})
+    return lock.changed(kernels=tuple(proved), files=files)

@@ -27,6 +27,7 @@ from fa4gen.emulator.launch_file.model import (
     MapArgument,
     ScalarArgument,
     UsedArray,
+    by_offset,
     split_part,
     split_pointer,
 )
@@ -167,7 +168,8 @@ def _check_memory(
     problems: list[LaunchProblem],
 ) -> None:
     """Add a problem where the arrays together need more memory than a launch may use."""
-    budget = default_budget() if file.max_memory is None else Budget(file.max_memory)
+    limit = file.memory_limit()
+    budget = default_budget() if limit is None else Budget(limit)
     total = 0
     for name, one in described.items():
         try:
@@ -248,9 +250,9 @@ def _check_places(owner: Bytes | Memory, size: int, key: str) -> None:
         raise LaunchFileError(LaunchProblem(message, key)) from None
 
 
-def _pointers(described: Mapping[int, str], arrays: Arrays, place: str) -> dict[int, Any]:
+def _pointers(described: Mapping[str, str], arrays: Arrays, place: str) -> dict[int, Any]:
     found: dict[int, Any] = {}
-    for offset, text in described.items():
+    for offset, text in by_offset(described).items():
         name, at = split_pointer(text)
         found[offset] = Memory(arrays[name], name=name), at
         try:
@@ -261,10 +263,10 @@ def _pointers(described: Mapping[int, str], arrays: Arrays, place: str) -> dict[
     return found
 
 
-def _maps(described: Mapping[int, MapArgument], arrays: Arrays, place: str) -> dict[int, TensorMap]:
+def _maps(described: Mapping[str, MapArgument], arrays: Arrays, place: str) -> dict[int, TensorMap]:
     return {
         offset: _tensor_map(f"{place}.tensor_maps[{offset}]", one, arrays)
-        for offset, one in described.items()
+        for offset, one in by_offset(described).items()
     }
 
 

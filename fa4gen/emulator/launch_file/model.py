@@ -1,45 +1,24 @@
-"""Launch files: the YAML that defines the launch of a kernel, with its arguments.
-
-Every error in a file is a LaunchFileError that names the key and the values expected there.
-"""
+"""Launch files: the YAML that defines the launch of a kernel, with its arguments."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
-
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fa4gen.emulator.checks.options import CheckOptions
 from fa4gen.emulator.errors import EmulatorError
-from fa4gen.emulator.launch_file.problems import (
-    NO_PLACES,
-    LaunchFileError,
-    LaunchProblem,
-    Places,
-    launch_problems,
-)
 from fa4gen.emulator.names import NamedRange, NamedThreads, Names
 from fa4gen.emulator.scheduling.limits import Limits
 from fa4gen.emulator.scheduling.residents import MAX_RESIDENT
+from fa4gen.strict import Field, Named, Read, Strict, rule
 
+T = TypeVar("T")
 Positive = Annotated[int, Field(ge=1, le=2**63 - 1)]
 Natural = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 Schedule = Literal["uniform", "priority", "starve", "eager", "lazy", "starve_warp"]
-Extent = Positive | Annotated[list[Positive], Field(min_length=1, max_length=3)]
+Extent = Positive | Annotated[tuple[Positive, ...], Field(min_length=1, max_length=3)]
 
 
 def split_pointer(text: str) -> tuple[str, int]:
@@ -59,6 +38,12 @@ def split_part(text: str) -> tuple[str, slice]:
     return found[1], slice(None) if first is None else slice(int(first), int(stop))
 
 
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError(f"expected a finite number, not {number}")
+    return number
+
+
 def _part(text: str) -> str:
     split_part(text)
     return text
@@ -69,23 +54,34 @@ def _pointer(text: str) -> str:
     return text
 
 
-def _offsets(value: Any) -> Any:
-    """Keys that count bytes, as numbers: keys of a file are text."""
-    if not isinstance(value, dict):
-        return value
-    found: dict[Any, Any] = {}
-    for key, one in value.items():
-        number = key
-        if isinstance(key, str) and _OFFSET.fullmatch(key):
-            number = int(key, 0)
+def _known_checks(checks: bool | tuple[str, ...]) -> bool | tuple[str, ...]:
+    try:
+        CheckOptions.parse(checks)
+    except EmulatorError as error:
+        raise ValueError(str(error)) from None
+    return checks
+
+
+def by_offset(named: Mapping[str, T]) -> dict[int, T]:
+    """Return ``named`` by offset in bytes: keys of a file are text. Raises ValueError."""
+    found: dict[int, T] = {}
+    for key, one in named.items():
+        number = int(key, 0) if _OFFSET.fullmatch(key) else -1
+        if not 0 <= number < 2**63:
+            raise ValueError(f"expected an offset in bytes, not {key!r}")
         if number in found:
             raise ValueError(f"the offset {key} is given twice")
         found[number] = one
     return found
 
 
-def bytes_of(value: Any) -> Any:
-    """The number of bytes in a text with a unit; anything but text is returned unchanged.
+def _offsets(named: dict[str, Any]) -> dict[str, Any]:
+    by_offset(named)
+    return named
+
+
+def bytes_of(value: int | str) -> int:
+    """The number of bytes in a text with a unit; a number is returned unchanged.
 
     Raises ValueError.
     """
@@ -94,47 +90,46 @@ def bytes_of(value: Any) -> Any:
     found = _SIZE.fullmatch(value)
     if found is None:
         raise ValueError(f"expected bytes, or a number with a unit such as 8GiB, not {value!r}")
-    return int(float(found[1]) * 1024 ** " KMGT".index((found[2] or " ").upper()))
+    size = int(float(found[1]) * 1024 ** " KMGT".index((found[2] or " ").upper()))
+    if size < 1:
+        raise ValueError(f"expected 1 byte or more, not {value!r}")
+    return size
 
 
 MAX_RUNS: Final = 10_000
 """Seeds times schedules of one file: the reports of all runs are kept until the end."""
 MAX_DIMENSIONS: Final = 32
+NONE: Final = Named()
+"""No entries by name."""
 _OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,18}|0x[0-9a-fA-F]{1,16}")
 _SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(?:([KMGTkmgt])i?)?[Bb]?")
-Offsets = BeforeValidator(_offsets)
-Pointers = Annotated[dict[Natural, Annotated[str, AfterValidator(_pointer)]], Offsets]
-Memory = Annotated[Positive, BeforeValidator(bytes_of)]
+Finite = Annotated[float, Read(_finite)]
+Pointers = Annotated[dict[str, Annotated[str, Read(_pointer)]], Read(_offsets)]
+Memory = Annotated[Positive | str, Read(bytes_of)]
 
 
-class _Part(BaseModel):
-    """Keys that are not known are mistakes; nothing is converted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class MapArgument(_Part):
+class MapArgument(Strict):
     """A tensor map over the array of that name; axes in the array's own order."""
 
     tensor_map: str
-    box: list[Positive]
+    box: tuple[Positive, ...]
     swizzle: Literal[0, 32, 64, 128] = 0
-    element_strides: list[Positive] | None = None
+    element_strides: tuple[Positive, ...] | None = None
     interleave: Literal["none"] = "none"
     fill: Literal["zero", "nan"] = "zero"
     dtype: str | None = None
-    shape: list[Natural] | None = None
-    strides: list[int] | None = None
+    shape: tuple[Natural, ...] | None = None
+    strides: tuple[int, ...] | None = None
     atom: Literal[16, 32, 64] = 16
     packed: Literal["16u4_align8b", "16u4_align16b", "16u6_align16b"] | None = None
-    im2col: Annotated[list[list[int]], Field(min_length=2, max_length=2)] | None = None
+    im2col: Annotated[tuple[tuple[int, ...], ...], Field(min_length=2, max_length=2)] | None = None
     """The lower and the upper corner of an im2col map."""
 
 
-MapsAt = Annotated[dict[Natural, MapArgument], Offsets]
+MapsAt = Annotated[dict[str, MapArgument], Read(_offsets)]
 
 
-class _Array(_Part):
+class _Array(Strict):
     name: str | None = None
     """The array's name in tensor maps, ``use`` and on the command line."""
     dtype: str | None = None
@@ -144,13 +139,13 @@ class _Array(_Part):
     """File (.npy) with the contents that every run has to leave in the array."""
     partial: bool = False
     """The kernel need not write every element of an array with ``output`` or ``expect``."""
-    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    tolerance: Annotated[float, Field(ge=0), Read(_finite)] = 0.0
     """Allowed difference from ``expect``, absolute and relative to it."""
     address: Natural | None = None
     """The array's address in the emulated global memory, for raw bytes that point to it."""
-    pointers: Pointers = {}
+    pointers: Pointers = NONE
     """Words of 8 bytes in the array that are addresses: ``NAME`` or ``NAME + BYTES`` by offset."""
-    tensor_maps: MapsAt = {}
+    tensor_maps: MapsAt = NONE
     """Tensor maps in the array, by offset in bytes."""
 
 
@@ -168,7 +163,7 @@ class MadeArray(_Array):
     """
 
     make: Literal["normal", "uniform", "zeros", "ones", "arange", "full", "randint"]
-    shape: Annotated[list[Natural], Field(min_length=1, max_length=MAX_DIMENSIONS)]
+    shape: Annotated[tuple[Natural, ...], Field(min_length=1, max_length=MAX_DIMENSIONS)]
     dtype: str = "float32"
     seed: Natural = 0
     scale: Finite = 1.0
@@ -176,92 +171,70 @@ class MadeArray(_Array):
     high: Finite | None = None
     value: float = 0
 
-    @model_validator(mode="after")
-    def _bounds(self) -> MadeArray:
+    @rule
+    def _bounds(self) -> None:
         if self.make == "randint" and self.high is None:
             raise ValueError("randint needs high, the first whole number that is not drawn")
         if self.high is not None and self.high <= self.low:
             raise ValueError(f"high ({self.high:g}) has to be more than low ({self.low:g})")
-        return self
 
 
-class ScalarArgument(_Part):
+class ScalarArgument(Strict):
     """A number, as the bytes of ``dtype``."""
 
     scalar: bool | int | float
     dtype: str
 
 
-class BytesArgument(_Part):
+class BytesArgument(Strict):
     """A parameter as raw bytes: hexadecimal digits, in which spaces do not count."""
 
     bytes: str
     size: Positive | None = None
     """The parameter's bytes, if more than are given: the rest is zero."""
-    pointers: Pointers = {}
-    tensor_maps: MapsAt = {}
+    pointers: Pointers = NONE
+    tensor_maps: MapsAt = NONE
 
 
-class BytesFile(_Part):
+class BytesFile(Strict):
     """A parameter as raw bytes from a file, of which they are all."""
 
     bytes_file: str
     size: Positive | None = None
-    pointers: Pointers = {}
-    tensor_maps: MapsAt = {}
+    pointers: Pointers = NONE
+    tensor_maps: MapsAt = NONE
 
 
-class UsedArray(_Part):
+class UsedArray(Strict):
     """The array of another argument, or of ``arrays``, once more."""
 
     use: str
 
 
-class ZerosArgument(_Part):
+class ZerosArgument(Strict):
     """A parameter whose bytes are all zero, such as a null pointer."""
 
     zeros: Literal[True]
 
 
-def _kind(value: Any) -> str | None:
-    """The key that determines an argument's kind."""
-    keys = value if isinstance(value, dict) else ()
-    return next((kind for kind in ARGUMENT_KINDS if kind in keys), None)
+Arrays = ArrayFile | MadeArray
+Argument = (
+    ArrayFile
+    | MadeArray
+    | MapArgument
+    | ScalarArgument
+    | BytesArgument
+    | BytesFile
+    | UsedArray
+    | ZerosArgument
+)
 
 
-ARGUMENT_KINDS: Final = (
-    "array", "make", "tensor_map", "scalar", "bytes", "bytes_file", "use", "zeros",
-)  # fmt: skip
-Arrays = Annotated[
-    Annotated[ArrayFile, Tag("array")] | Annotated[MadeArray, Tag("make")],
-    Discriminator(
-        _kind,
-        custom_error_type="kind",
-        custom_error_message="expected a mapping with one of the keys array, make",
-    ),
-]
-Argument = Annotated[
-    Annotated[ArrayFile, Tag("array")]
-    | Annotated[MadeArray, Tag("make")]
-    | Annotated[MapArgument, Tag("tensor_map")]
-    | Annotated[ScalarArgument, Tag("scalar")]
-    | Annotated[BytesArgument, Tag("bytes")]
-    | Annotated[BytesFile, Tag("bytes_file")]
-    | Annotated[UsedArray, Tag("use")]
-    | Annotated[ZerosArgument, Tag("zeros")],
-    Discriminator(
-        _kind,
-        custom_error_type="kind",
-        custom_error_message="expected a mapping with one of the keys " + ", ".join(ARGUMENT_KINDS),
-    ),
-]
-
-
-class NamesSection(_Part):
+class NamesSection(Strict):
     """Names for reports. ``shared``: [start, stop] or [start, stop, slot bytes] by name."""
 
-    shared: dict[str, Annotated[list[Natural], Field(min_length=2, max_length=3)]] = {}
-    roles: dict[str, Annotated[list[Natural], Field(min_length=2, max_length=2)]] = {}
+    shared: dict[str, Annotated[tuple[Natural, ...], Field(min_length=2, max_length=3)]] = NONE
+    roles: dict[str, Annotated[tuple[Natural, ...], Field(min_length=2, max_length=2)]] = NONE
     """First thread and the one after the last, by role."""
     base_align: Positive = 1
 
@@ -277,7 +250,7 @@ class NamesSection(_Part):
         )
 
 
-class LaunchFile(_Part):
+class LaunchFile(Strict):
     """The whole file; paths in it are relative to its folder."""
 
     entry: str | None = None
@@ -285,41 +258,27 @@ class LaunchFile(_Part):
     block: Extent
     cluster: Extent | None = None
     dynamic_shared: Natural = 0
-    arguments: list[Argument] = []
-    arrays: dict[str, Arrays] = {}
+    arguments: tuple[Argument, ...] = ()
+    arrays: dict[str, Arrays] = NONE
     """Arrays that no parameter points to, for tensor maps and pointers."""
-    variables: dict[str, Arrays] = {}
+    variables: dict[str, Arrays] = NONE
     """Contents of the module's global variables, by name."""
-    seeds: Positive | Annotated[list[Natural], Field(min_length=1)] = 1
+    seeds: Positive | Annotated[tuple[Natural, ...], Field(min_length=1)] = 1
     """This number of seeds from 0 on, or these."""
-    schedules: Annotated[list[Schedule], Field(min_length=1)] = ["uniform"]
-    checks: bool | list[str] = True
+    schedules: Annotated[tuple[Schedule, ...], Field(min_length=1)] = ("uniform",)
+    checks: Annotated[bool | tuple[str, ...], Read(_known_checks)] = True
     max_steps: Positive | None = None
     max_memory: Memory | None = None
     """Bytes that the process may use; also as text, such as 8GiB."""
     resident_clusters: Annotated[int, Field(ge=1, le=MAX_RESIDENT)] | None = None
     registers_per_thread: Annotated[int, Field(ge=1, le=255)] | None = None
-    pending_writes: list[Annotated[str, AfterValidator(_part)]] = []
+    pending_writes: tuple[Annotated[str, Read(_part)], ...] = ()
     """Arrays, or bytes ``NAME[FIRST:STOP]`` of them, that the grid before writes, in a programmatic
     dependent launch."""
     names: NamesSection = NamesSection()
 
-    @field_validator("checks")
-    @classmethod
-    def _known_checks(cls, checks: bool | list[str]) -> bool | list[str]:
-        try:
-            CheckOptions.parse(checks)
-        except EmulatorError as error:
-            raise ValueError(str(error)) from None
-        return checks
-
-    @model_validator(mode="after")
-    def _few_runs(self) -> LaunchFile:
-        self.check_runs()
-        return self
-
-    def check_runs(self) -> None:
-        """Raise ValueError for more than MAX_RUNS runs."""
+    @rule
+    def _few_runs(self) -> None:
         if self.num_runs() > MAX_RUNS:
             raise ValueError(
                 f"{self.num_runs()} runs (seeds times schedules); at most {MAX_RUNS} fit into one"
@@ -339,46 +298,8 @@ class LaunchFile(_Part):
     def limits(self) -> Limits:
         """The limits of a run."""
         steps = Limits().steps if self.max_steps is None else self.max_steps
-        return Limits(steps=steps, memory=self.max_memory)
+        return Limits(steps=steps, memory=self.memory_limit())
 
-
-def launch_file_of(data: Any, places: Places = NO_PLACES) -> LaunchFile:
-    """The launch file that plain data describes; its keys are text.
-
-    Raises LaunchFileError with every mistake and its place.
-    """
-    if not isinstance(data, dict):
-        raise LaunchFileError(
-            LaunchProblem(
-                "a launch file is a mapping with the keys block, arguments, ...",
-                "",
-                *places.get((), (0, 0)),
-            )
-        )
-    try:
-        return LaunchFile.model_validate(data)
-    except ValidationError as error:
-        problems = launch_problems(error, data, places, _known_keys)
-    raise LaunchFileError(*problems)
-
-
-def _known_keys(loc: Sequence[str | int]) -> tuple[str, ...]:
-    """The keys of the model that an error of pydantic's is about."""
-    model: type[BaseModel] = LaunchFile
-    if len(loc) > 1 and loc[0] == "names":
-        model = NamesSection
-    elif len(loc) > 2:
-        model = MapArgument if "tensor_maps" in loc[3:] else _MODELS[str(loc[2])]
-    return tuple(model.model_fields)
-
-
-_MODELS: Final[Mapping[str, type[BaseModel]]] = {
-    "array": ArrayFile,
-    "make": MadeArray,
-    "tensor_map": MapArgument,
-    "scalar": ScalarArgument,
-    "bytes": BytesArgument,
-    "bytes_file": BytesFile,
-    "use": UsedArray,
-    "zeros": ZerosArgument,
-}
+    def memory_limit(self) -> int | None:
+        """Bytes that the process may use, if the file says so."""
+        return None if self.max_memory is None else bytes_of(self.max_memory)

@@ -19,45 +19,47 @@ from fa4gen.emulator.launch_file.run import (
     expectations,
     run_launch,
 )
+from fa4gen.errors import ConfigError
 from tests.emulator.kernel import kernel
 from tests.emulator.launch_file.reading import parse_launch_file
 
 WRONG = [
     ("- 1", "", "a launch file is a mapping", 1),
     ("grid: 1", "block", "block is missing", 1),
-    ("block: many", "block", "expected a whole number or a list, not 'many'", 1),
-    ("block: 0", "block", "expected 1 or more", 1),
-    ("block: [1, 2, 3, 4]", "block", "at most 3 entries", 1),
-    ("block: 32\ngird: 1", "gird", "did you mean grid?", 2),
-    ("block: 32\nseeds: -1", "seeds", "expected 1 or more", 2),
-    ("block: 32\nschedules: [lazy, lzy]", "schedules[1]", "'lzy'", 2),
+    ("block: many", "block", "many is not possible; it must be a whole number", 1),
+    ("block: 0", "block", "0 is not possible; it must be a whole number from 1 to ", 1),
+    ("block: [1, 2, 3, 4]", "block", " or a list of 1 to 3 entries", 1),
+    ("block: 32\ngird: 1", "gird", "Did you mean grid?", 2),
+    ("block: 32\nseeds: -1", "seeds", " or a list of at least 1 entry", 2),
+    ("block: 32\nschedules: [lazy, lzy]", "schedules[1]", "The nearest is lazy", 2),
     ("block: 32\nchecks: [racs]", "checks", "'racs' is no check", 2),
-    ("block: 32\nnames: {roles: {a: [1]}}", "names.roles.a", "2 or more entries", 2),
-    ("block: 32\nnames: {shred: {}}", "names.shred", "did you mean shared?", 2),
-    ("block: 32\narguments: [7]", "arguments[0]", "one of the keys array, make", 2),
-    ("block: 32\narguments:\n- {foo: 1}", "arguments[0]", "one of the keys array, make", 3),
+    ("block: 32\nnames: {roles: {a: [1]}}", "names.roles.a", "a list of 2 entries", 2),
+    ("block: 32\nnames: {shred: {}}", "names.shred", "Did you mean shared?", 2),
+    ("block: 32\narguments: [7]", "arguments[0]", "must be {array: ...}, {make: ...", 2),
+    ("block: 32\narguments:\n- {foo: 1}", "arguments[0]", "must be {array: ...}, {make: ...", 3),
     ("block: 32\narguments:\n- {make: zeros}", "arguments[0].shape", "shape is missing", 3),
-    ("block: 32\narguments:\n- {make: nil, shape: [1]}", "arguments[0].make", "'normal'", 3),
-    ("block: 32\narguments:\n- {use: a, shap: 1}", "arguments[0].shap", "no such key", 3),
+    ("block: 32\narguments:\n- {make: nil, shape: [1]}", "arguments[0].make", "normal", 3),
+    ("block: 32\narguments:\n- {use: a, shap: 1}", "arguments[0].shap", "Known keys: use.", 3),
     ("block: 32\narguments:\n- {make: randint, shape: [1]}", "arguments[0]", "needs high", 3),
     ("block: 32\narguments:\n- {tensor_map: a, box: [8], swizzle: 7}",
      "arguments[0].swizzle", "0, 32, 64 or 128", 3),
-    ("block: 32\narrays: {x: {mak: 1}}", "arrays.x", "array, make", 2),
+    ("block: 32\narrays: {x: {make: zeros, shape: 4}}", "arrays.x.shape", "1 to 32 entries", 2),
+    ("block: 32\narrays: {x: {mak: zeros, shape: [1]}}", "arrays.x.mak", "Did you mean make?", 2),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "key", "message", "line"), WRONG)
 def test_a_mistake_is_told_by_key_and_line(text, key, message, line) -> None:
-    with pytest.raises(LaunchFileError) as caught:
+    with pytest.raises(ConfigError) as caught:
         parse_launch_file(text)
     (problem,) = caught.value.problems
     assert problem.key == key
-    assert message in problem.message
+    assert message in f"{problem.message} {problem.remedy}"
     assert problem.line == line
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    with pytest.raises(LaunchFileError) as caught:
+    with pytest.raises(ConfigError) as caught:
         parse_launch_file("block: x\ngrid: y\ncluster: z\nfoo: 1")
     assert {one.key for one in caught.value.problems} == {"grid", "block", "cluster", "foo"}
 

@@ -62,18 +62,24 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     ),
     "without its hash": (
         lambda data: data.replace(b"lock_sha256", b"lock_sha255"),
-        "is damaged at lock_sha255: Extra inputs",
+        "is damaged at lock_sha255: there is no such key",
     ),
     "outside": (
         rewritten(lambda c: c["files"].update({"../x": HASH})),
-        "is damaged at files.../x: the path '../x' does not name a file inside the folder",
+        "is damaged at files: the path '../x' does not name a file inside the folder",
     ),
     "absolute": (rewritten(lambda c: c["files"].update({"/etc/x": HASH})), "inside the folder"),
     "of another drive": (rewritten(lambda c: c["files"].update({"C:x": HASH})), "inside"),
-    "no hash": (rewritten(lambda c: c["files"].update({"x": "abc"})), "is damaged at files.x"),
+    "no hash": (
+        rewritten(lambda c: c["files"].update({"x": "abc"})),
+        "damaged at files.x: it must",
+    ),
     "no prefix": (rewritten(lambda c: c.update(prefix="A-b")), "is damaged at prefix"),
-    "no kernels": (rewritten(lambda c: c.pop("kernels")), "is damaged at kernels: Field required"),
-    "no kernel": (rewritten(lambda c: c.update(kernels=[])), "is damaged at kernels: "),
+    "no kernels": (rewritten(lambda c: c.pop("kernels")), "is damaged at kernels: it is missing"),
+    "no kernel": (
+        rewritten(lambda c: c.update(kernels=[])),
+        "must be a list of at least 1 entry",
+    ),
     "an unknown adapter": (rewritten(lambda c: c.update(adapters=["x"])), "at adapters.0"),
     "a symbol outside": (
         rewritten(lambda c: c["kernels"][0].update(symbol="../x")),

@@ -118,7 +118,7 @@ def test_a_lock_is_left_alone_where_only_the_generator_is_another(vendored: Vend
     path = vendored.folder / "fa4gen.lock"
     lock = read_lock(vendored.folder)
     older = Generator(version="0.0.1", commit="0" * 40)
-    path.write_text(lock_text(lock.model_copy(update={"generator": older})))
+    path.write_text(lock_text(lock.changed(generator=older)))
     before = vendored.files()
     assert vendor("update", "attn") == 0
     assert vendor("add", CONFIG, "--into", "attn", "--prefix", "acme") == 0
@@ -178,7 +178,7 @@ def relisted(folder: Path, *paths: str) -> None:
     """List files of the user's in the lock, with their hashes and a hash of it that is right."""
     lock = read_lock(folder)
     listed = {path: sha256((folder / path).read_bytes()) for path in paths}
-    lock = lock.model_copy(update={"files": {**lock.files, **listed}})
+    lock = lock.changed(files={**lock.files, **listed})
     (folder / "fa4gen.lock").write_text(lock_text(lock))
 
 
