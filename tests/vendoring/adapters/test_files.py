@@ -75,6 +75,6 @@ def test_nothing_of_the_generator_is_imported(family) -> None:
 def test_scratch_memory_of_jax_is_aligned_as_xla_can(files) -> None:
     """XLA refuses more than 16; without a GPU nothing else would show it."""
     text = files["adapters/jax/acme_jax.cc"]
-    assert "scratch->Allocate(args.workspace_bytes, ACME_WORKSPACE_ALIGNMENT)" in text
+    assert "scratch->Allocate(bytes, ACME_WORKSPACE_ALIGNMENT)" in text
     header = open_templates().source("vendored/launcher.h.j2").text
     assert "#define {{ PREFIX }}_WORKSPACE_ALIGNMENT 16\n" in header
