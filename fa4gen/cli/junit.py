@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from fa4gen.config.paths import shown_path
-from fa4gen.errors import ConfigError, Problem
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from junitparser.junitparser import FinalResult
 
@@ -21,33 +17,6 @@ if TYPE_CHECKING:
 
 # Characters that XML 1.0 cannot hold, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_BEGINNING = b"<?xml"
-
-
-def check_junit_path(path: Path) -> None:
-    """Raise ConfigError where the report could not be written, or would replace something else."""
-    file = shown_path(path)
-    if path.is_dir():
-        raise ConfigError(Problem("--junit names a folder", "Name a file in it.", file))
-    if not path.absolute().parent.is_dir():
-        raise ConfigError(Problem("--junit: the file's folder is missing", "Make it.", file))
-    if path.exists():
-        with path.open("rb") as stream:
-            beginning = stream.read(len(_BEGINNING))
-        if beginning not in (b"", _BEGINNING):
-            raise ConfigError(
-                Problem("--junit names a file that is not XML", "Choose another name.", file)
-            )
-
-
-def write_junit(path: Path, sweep: str, records: Sequence[CaseRecord]) -> None:
-    """Write the report of ``records`` to ``path``, at once or not at all."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        new.write_text(junit_xml(sweep, records), encoding="utf-8")
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def junit_xml(sweep: str, records: Sequence[CaseRecord]) -> str:

@@ -201,7 +201,7 @@ def _run(args: Sequence[str], run: RunOptions) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except click.ClickException as error:
-        return _report_usage(_explained(error), run)
+        return _report_usage(error, run)
     except Fa4genError as error:
         return _report(error.problems, error.exit_status, run)
     except OSError as error:
@@ -274,17 +274,6 @@ def _report(problems: tuple[Problem, ...], status: int, run: RunOptions) -> int:
         traceback.print_exc()
     report_problems(problems, status, run.output_format)
     return status
-
-
-def _explained(error: click.ClickException) -> click.ClickException:
-    """Return the error; for an option of an earlier version, one that says what to use instead."""
-    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-        from fa4gen.cli.removed import instead_of
-
-        message = instead_of(error.ctx.info_name or "", error.option_name)
-        if message is not None:
-            return click.UsageError(message, error.ctx)
-    return error
 
 
 def _report_usage(error: click.ClickException, run: RunOptions) -> int:

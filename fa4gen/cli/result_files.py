@@ -11,18 +11,18 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from pathlib import Path
 
-BEGINNINGS = {
-    ".json": b"{",
-    ".svg": b"<?xml",
-}
-"""Beginnings of files that may be replaced, by the ending of their name."""
+BEGINNINGS = {"json": b"{", "svg": b"<?xml", "xml": b"<?xml"}
+"""Beginnings of files that may be replaced, by kind."""
 
 
-def check_result_file(option: str, path: Path) -> None:
+def check_result_file(option: str, path: Path, kind: str = "") -> None:
     """Raise ConfigError where ``path`` cannot be written, or is a file of another kind.
 
-    ``option`` is its name on the command line. Folders that are missing are made when writing.
+    ``option`` is its name on the command line; ``kind`` one of BEGINNINGS, by default the ending of
+    the name, or json. Folders that are missing are made when writing.
     """
+    if not kind:
+        kind = ending if (ending := path.suffix[1:].lower()) in BEGINNINGS else "json"
     file = shown_path(path)
     if path.is_dir():
         raise ConfigError(Problem(f"{option} names a folder", "Name a file in it.", file))
@@ -37,13 +37,13 @@ def check_result_file(option: str, path: Path) -> None:
     if path.exists() and not path.is_file():  # which a file would take the place of
         raise ConfigError(Problem(f"{option} names a pipe or device", "Name a file.", file))
     if path.exists():
-        expected = BEGINNINGS.get(path.suffix.lower(), b"{")
+        expected = BEGINNINGS[kind]
         with path.open("rb") as stream:
             beginning = stream.read(len(expected))
         if beginning not in (b"", expected):
             raise ConfigError(
                 Problem(
-                    f"{option} would replace a file that is not {path.suffix[1:] or 'json'}",
+                    f"{option} would replace a file that is not {kind}",
                     "Choose another name.",
                     file,
                 )

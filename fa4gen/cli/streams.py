@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from fa4gen.escapes import line_so_far, printable
+from fa4gen.escapes import line_so_far, one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+WIDTH = 80
+"""Columns of a terminal that does not say how many it has."""
 
 
 class PrintableStream:
@@ -24,11 +28,22 @@ class PrintableStream:
         """The target of text that is printable already, but for the parts that this program
         adds."""
         self._line = ""
+        self._drawn = 0
+
+    def draw(self, text: str) -> None:
+        """Show ``text`` in a line of its own until something is written; "" takes it away."""
+        most = _columns(self.trusted) - 1
+        shown = one_line(text)[:most]
+        self.trusted.write(f"\r{shown:<{self._drawn}}" if shown else f"\r{'':<{self._drawn}}\r")
+        self.trusted.flush()
+        self._drawn = len(shown)
 
     def write(self, text: str | bytes) -> int:
         """Write ``text``, for which click has bytes now and then; returns its length."""
         if isinstance(text, bytes):
             text = text.decode(errors="backslashreplace")
+        if self._drawn:
+            self.draw("")
         shown = printable(text, self._line)
         self._line = line_so_far(shown, self._line)
         self.trusted.write(shown)
@@ -59,6 +74,12 @@ def printable_streams() -> Iterator[None]:
             sys.stdout = out
         if sys.stderr is new_err:
             sys.stderr = err
+
+
+def _columns(stream: TextIO) -> int:
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(stream.fileno()).columns or WIDTH
+    return WIDTH
 
 
 def trusted(stream: TextIO) -> TextIO:

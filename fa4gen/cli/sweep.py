@@ -150,9 +150,9 @@ def command(
         for arch in architectures(sweep.cases):
             require_device(arch)
     if junit is not None:
-        from fa4gen.cli.junit import check_junit_path
+        from fa4gen.cli.result_files import check_result_file
 
-        check_junit_path(junit)
+        check_result_file("--junit", junit, "xml")
     if summary is not None:
         check_summary(summary)
     options = SweepOptions(
@@ -166,9 +166,10 @@ def command(
     )
     path, records = _run(sweep, options, results, shard, executor, fresh=fresh)
     if junit is not None:
-        from fa4gen.cli.junit import write_junit
+        from fa4gen.cli.junit import junit_xml
+        from fa4gen.render.write import write_text
 
-        write_junit(junit, sweep.name, records)
+        write_text(junit, junit_xml(sweep.name, records))
     if summary is not None:
         append_summary(summary, sweep.name, records)
     print_results(sweep.name, records, path, output_format)

@@ -46,10 +46,12 @@ def table_lines(
 def _widths(table: Sequence[Sequence[str]], most: int | None) -> list[int]:
     """Return the width of each column: its longest line, or less, down to its longest word."""
     columns = list(zip(*table, strict=True))
-    longest = [max(_length(line) for cell in cells for line in _lines(cell)) for cells in columns]
+    longest = [
+        max(cell_width(line) for cell in cells for line in _lines(cell)) for cells in columns
+    ]
     if most is None or sum(longest) + len(GAP) * (len(longest) - 1) <= most:
         return longest
-    widths = [max(_length(word) for cell in cells for word in _words(cell)) for cells in columns]
+    widths = [max(cell_width(word) for cell in cells for word in _words(cell)) for cells in columns]
     spare = max(most - len(GAP) * (len(widths) - 1) - sum(widths), 0)
     wishes = sorted((longest[i] - width, i) for i, width in enumerate(widths))
     for others, (wish, column) in zip(range(len(wishes), 0, -1), wishes, strict=True):
@@ -71,13 +73,13 @@ def wrapped(cell: str, width: int) -> list[str]:
     """Return the lines of a cell or sentence, broken at spaces where it is too long."""
     done = []
     for line in _lines(cell):
-        if _length(line) <= width:
+        if cell_width(line) <= width:
             done.append(line)
             continue
         part = ""
         for word in line.split():
             longer = f"{part} {word}" if part else word
-            if part and _length(longer) > width:
+            if part and cell_width(longer) > width:
                 done.append(part)
                 longer = word
             part = longer
@@ -86,14 +88,15 @@ def wrapped(cell: str, width: int) -> list[str]:
 
 
 def _aligned(part: str, painted: str, width: int, at_right: bool) -> str:
-    space = " " * (width - _length(part))
+    space = " " * (width - cell_width(part))
     return f"{space}{painted}" if at_right else f"{painted}{space}"
 
 
-def _length(text: str) -> int:
+def cell_width(text: str) -> int:
     """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len
+    from unicodedata import combining, east_asian_width
 
-    return cell_len(text)
+    wide = sum(east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(bool(combining(character)) for character in text)

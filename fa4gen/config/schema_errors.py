@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.config.expectations import Expectations, similar
 from fa4gen.config.other_models import OtherModels
-from fa4gen.config.synonyms import key_for, line_for, line_instead_of, value_for
+from fa4gen.config.synonyms import key_for, line_for, value_for
 from fa4gen.config.yaml_positions import dotted
 from fa4gen.errors import Problem
 from fa4gen.yaml_words import listing, shown
@@ -158,13 +158,9 @@ def _key_of_another(path: KeyPath, home: Home, document: Document, file: str) ->
     where = f" in {dotted(path[:-1])}" if path[:-1] else ""
     line, column = place_of(path, document.places, value=False)
     key = home.deciding_key
-    line_here = None
-    if len(path) == 1:
-        word, kernel = str(path[0]), document.value.get("kernel")
-        line_here = line_instead_of(word, document.value[word], kernel)
     return Problem(
         f"unknown key {path[-1]}{where} for {key} {document.value[key]}",
-        line_here or f"It is a key of {home.words}: remove it, or change {key}.",
+        f"It is a key of {home.words}: remove it, or change {key}.",
         file,
         line,
         column,

@@ -23,10 +23,6 @@ KEYS: Final = {
     "alibi": "score: alibi",
 }
 """The line to write instead of a key of this name; ``{value}`` is what it had."""
-REMOVED: Final = {
-    "prefetch_blocks": "Leave it out: blocks brought into L2 ahead of the ring gained nothing.",
-}
-"""Keys of earlier versions, with what to do in their place."""
 OF_KERNEL: Final = {
     ("attention", "bias"): "score: {{relative_bias: 128}}",
     ("attention", "num_stages"): "num_kv_stages: {value}",
@@ -88,8 +84,6 @@ def line_for(key: str, value: Any, kernel: object) -> str | None:
 
     A sentence where no key is needed.
     """
-    if removed := line_instead_of(key, value, kernel):
-        return removed
     if key in WITH_THE_CALL:
         return FROM_THE_CALL
     if key in ("causal", "is_causal"):
@@ -102,14 +96,6 @@ def line_for(key: str, value: Any, kernel: object) -> str | None:
     word = line.partition(":")[0]
     meant = value_for(word, value)
     return f"Write {line.format(value=_shown(value if meant is None else meant))}."
-
-
-def line_instead_of(key: str, value: Any, kernel: object) -> str | None:
-    """Return what to do about a key of an earlier version; None for any other."""
-    if (kernel, key) == ("attention", "num_consumer_warpgroups"):
-        rows = f"{64 * value}" if isinstance(value, int) else "64 for each of them"
-        return f"Write BM: {rows}."
-    return REMOVED.get(key)
 
 
 def key_for(key: str, kernel: object) -> str | None:

@@ -37,7 +37,6 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     Requirement(("jinja2",), "templates"),
     Requirement(("click",), "command line"),
     Requirement(("pyyaml",), "configs"),
-    Requirement(("rich",), "tables, progress"),
     Requirement(("numpy",), "references"),
     Requirement(("ml_dtypes",), "bf16 in NumPy"),
     Requirement(_CUPY, "running on a GPU"),

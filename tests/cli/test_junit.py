@@ -1,17 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-import pytest
-
-from fa4gen.cli.junit import check_junit_path, junit_xml, write_junit
-from fa4gen.errors import ConfigError, Problem
+from fa4gen.cli.junit import junit_xml
+from fa4gen.errors import Problem
 from fa4gen.sweep.record import CaseRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PASSED = CaseRecord(
     sweep="s",
@@ -50,24 +44,3 @@ def test_the_report() -> None:
     assert failure.text == "b.cu:3:1: spills & <more>\ufffd\ufffd\n  Use fewer.\ntwo"
     assert crashed.find("error") is not None
     assert skipped.find("skipped") is not None
-
-
-def test_writing_replaces_an_earlier_report(tmp_path: Path) -> None:
-    path = tmp_path / "j.xml"
-    write_junit(path, "s", [FAILED])
-    check_junit_path(path)
-    write_junit(path, "s", [PASSED])
-
-    assert path.read_text() == junit_xml("s", [PASSED])
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [(".", "names a folder"), ("no/j.xml", "is missing"), ("sweep.yaml", "not XML")],
-)
-def test_a_path_that_will_not_do(tmp_path: Path, name: str, message: str) -> None:
-    (tmp_path / "sweep.yaml").write_text("base: x\n")
-
-    with pytest.raises(ConfigError, match=message):
-        check_junit_path(tmp_path / name)

@@ -14,7 +14,7 @@ from fa4gen.cli.options import asked_format, format_option
 from fa4gen.errors import CompileError, MissingCapabilityError, Problem
 from fa4gen.version import __version__
 
-HEAVY = ("numpy", "cupy", "rich", "jinja2", "yaml", "torch")
+HEAVY = ("numpy", "cupy", "jinja2", "yaml", "torch")
 
 
 @pytest.fixture

@@ -36,14 +36,6 @@ def test_wide_characters_and_lines_of_a_cell(capsys: pytest.CaptureFixture[str])
     ]  # fmt: skip
 
 
-def test_a_plain_table_needs_no_rich(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "rich", None)
-    print_table(("case", "n"), [(f"case_{i}", i) for i in range(5000)])
-    assert capsys.readouterr().out.count("\n") == 5001
-
-
 NAME = "attention/sm_90a/decode_d128_tree_paged64_bf16"
 ROWS = [(NAME, "a reason that is long enough to be wrapped"), ("b", "short")]
 

@@ -29,7 +29,6 @@ OUTSIDE = {
         "difflib",
         "ml_dtypes",
         "numpy",
-        "rich",
         "subprocess",
         "torch",
     )

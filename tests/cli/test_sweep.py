@@ -159,7 +159,7 @@ def test_a_worker_that_fails_fails_the_sweep(
         (["--shard", "0/2"], "'0/2' is not I/N"),
         (["--shard", "3/2"], "'3/2' is not I/N"),
         (["--shard", "4/4"], "shard 4/4 holds no case: the sweep has 3"),
-        (["--junit", "s.yaml"], "not XML"),
+        (["--junit", "s.yaml"], "not xml"),
         (["--cases", "szie/*"], "no case is named szie/*"),
         (["--results", "s.yaml/x"], "cannot be written"),
         (["--until", "proved"], "'proved' is not one of"),

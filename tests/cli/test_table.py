@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.cli.table import table_lines
+from fa4gen.cli.table import cell_width, table_lines
 
 
 def lines(rows, most=None, columns=None, **options) -> list[str]:
@@ -47,11 +47,9 @@ def test_every_word_is_whole_on_some_line(rows, most) -> None:
 
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=4), st.integers(1, 99))
 def test_the_limit_holds_unless_words_need_more(rows, most) -> None:
-    from rich.cells import cell_len
-
     shown = lines(rows, most, columns=("x", "y", "z"))
     longest = [
-        max(cell_len(word) for cell in column for word in cell.split() or [""])
+        max(cell_width(word) for cell in column for word in cell.split() or [""])
         for column in zip(("x", "y", "z"), *rows, strict=True)
     ]
-    assert max(map(cell_len, shown)) <= max(most, sum(longest) + 4)
+    assert max(map(cell_width, shown)) <= max(most, sum(longest) + 4)

@@ -147,7 +147,7 @@ def test_all_mistakes_in_configs_are_reported_before_anything_is_run(
 
 def test_the_report_replaces_nothing_else(config, capsys, tmp_path) -> None:
     assert main(["verify", "k.yaml", "--report", "k.yaml"]) == 2
-    assert "--report would replace a file that is not yaml" in capsys.readouterr().err
+    assert "--report would replace a file that is not json" in capsys.readouterr().err
     assert config.read_text() == CONFIG.format(64)
 
 

@@ -45,18 +45,11 @@ def test_the_missing_key_is_not_reported_beside_its_name_elsewhere() -> None:
     }
 
 
-def test_warpgroups_of_attention_are_rows() -> None:
-    with pytest.raises(ConfigError) as caught:
-        load_mapping({**ATTENTION, "num_consumer_warpgroups": 2}, "probe")
-    assert "Write BM: 128." in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
         ("residual", True, "The nearest is matrix."),
         ("bias", True, "Write residual: row."),
-        ("prefetch_blocks", 2, "Leave it out: blocks brought into L2 ahead"),
         ("activation", "swish(x)", "did you mean silu?"),
     ],
 )
