@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.bench import batches, workload
-from fa4gen.bench.family import SMALL_ROWS
+from fa4gen.bench.family import SMALL_ROWS, Family
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from fa4gen.bench.family import KernelTimer, Zeros
-    from fa4gen.bench.peers import Peers
-    from fa4gen.bench.run import BenchOptions
+    from fa4gen.bench.family import Zeros
+    from fa4gen.bench.gpu_arrays import RandomNumbers
+    from fa4gen.bench.peers import AttentionOperands, Peers
+    from fa4gen.bench.work import Work
     from fa4gen.designs.common.attention_model import AttentionPlan
-    from fa4gen.verify.build import BuiltKernel
+    from fa4gen.toolchain.model import CompiledKernel
 
 
-class AttentionFamily:
+class AttentionFamily(Family):
     """Attention forward."""
 
     name = "attention"
@@ -27,20 +29,29 @@ class AttentionFamily:
     size_columns = ("rows", "batch")
     axis = "rows"
     has_fa3 = True
-    protocol: Mapping[str, Any] = {
+    protocol: ClassVar[Mapping[str, Any]] = {
         "tokens": workload.TOKENS,
         "columns": workload.COLUMNS,
         "batch_columns": batches.COLUMNS,
         "batch_key_heads": batches.KEY_HEADS,
         "data": "N(0, 1)",
     }
+    fact_names = (
+        *("arch", "dtype", "kv_dtype", "kv_scale", "out_dtype", "depth", "value_depth", "lse"),
+        *("sinks", "batching", "keys", "page_size", "BM", "BN", "num_kv_stages"),
+        *("num_consumer_warpgroups", "packed_rows", "cta_group", "scheduler"),
+    )
 
+    @override
     def parse_sizes(self, text: str) -> tuple[int | batches.Batch, ...]:
-        """Parse ``--sizes``: numbers of rows and batches."""
         return workload.parse_sizes(text)
 
-    def find_peers(self, fa3: Path | None) -> Peers:
-        """Return the peers of this machine, among them the read floor."""
+    @override
+    def sizes_for(self, plan: AttentionPlan) -> tuple[int | batches.Batch, ...]:
+        return workload.default_sizes(plan)
+
+    @override
+    def find_peers(self, fa3: Path | None = None) -> Peers:
         from dataclasses import replace
 
         from fa4gen.bench.peers import find_peers
@@ -49,17 +60,20 @@ class AttentionFamily:
         peers = find_peers(fa3)
         return replace(peers, found=(*peers.found, ReadFloor()))
 
-    def make_timer(
-        self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
-    ) -> KernelTimer:
-        """Return a timer for attention kernels."""
-        from fa4gen.bench.run import Bench
+    @override
+    def work(self, plan: AttentionPlan, size: int | batches.Batch, numbers: RandomNumbers) -> Work:
+        from fa4gen.bench.attention_work import AttentionWork
 
-        del kernels  # each is compared with its peers only
-        return Bench(options, peers.found)
+        its = workload.make_workload(size, plan.depth, plan.value_depth)
+        return AttentionWork(plan, its, numbers)
 
+    @override
+    def facts(self, plan: AttentionPlan, compiled: CompiledKernel) -> dict[str, Any]:
+        numbers = {**plan.mask.numbers(), **plan.score.numbers()}
+        return {**super().facts(plan, compiled), "mask": plan.mask.name, **numbers}
+
+    @override
     def describe(self, facts: Mapping[str, Any]) -> str:
-        """Describe types, depth, mask and further features of a config, for its table's title."""
         words = [facts["dtype"], f"depth {facts['depth']}", workload.mask_word(facts)]
         if facts.get("value_depth", facts["depth"]) != facts["depth"]:
             words[1] += f" and {facts['value_depth']}"
@@ -77,28 +91,28 @@ class AttentionFamily:
             words.append(f"pages of {facts['page_size']}")
         return ", ".join(words)
 
+    @override
     def panel(self, facts: Mapping[str, Any]) -> str:
-        """Return the title of a config's panel in a picture."""
         mask = workload.mask_word(facts)
         return f"{facts['dtype']}, {'no mask' if mask == 'none' else mask}"
 
+    @override
     def line(self, facts: Mapping[str, Any]) -> str:
-        """Return the label of a config's line in its panel."""
         return f"depth {facts['depth']}"
 
+    @override
     def size_word(self, size: Mapping[str, Any]) -> str:
-        """Return a size of the JSON file in the form of ``--sizes``."""
         return str(size.get("word", workload.size_word(size["rows"])))
 
-    def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
-        """Describe the conditions that all sizes share, for a picture."""
+    @override
+    def conditions(self, protocol: Mapping[str, Any]) -> str:
         if not {"tokens", "columns"} <= protocol.keys():
-            return ("Random data, cold L2",)
+            return super().conditions(protocol)
         tokens, columns = protocol["tokens"], protocol["columns"]
-        return (f"Batch x rows = {tokens}, heads x depth = {columns}, random data",)
+        return f"Batch x rows = {tokens}, heads x depth = {columns}, random data"
 
+    @override
     def small_tensors(self, plan: AttentionPlan, zeros: Zeros) -> dict[str, Any]:
-        """Return a launcher's arguments for a problem of a single tile."""
         rows = SMALL_ROWS
         return {
             "query": zeros((1, rows, 1, plan.depth), plan.dtype),
@@ -108,15 +122,15 @@ class AttentionFamily:
             "lse": zeros((1, 1, rows), "fp32") if plan.lse else None,
         }
 
-    def peer_tensors(self, plan: AttentionPlan, operands: Sequence[Any]) -> dict[str, Any]:
-        """Return the vendored launcher's arguments: given query, key and value; new outputs."""
+    @override
+    def peer_tensors(self, plan: AttentionPlan, operands: AttentionOperands) -> dict[str, Any]:
         from fa4gen.runtime import arrays
         from fa4gen.runtime.arguments import DTYPE_NAMES
 
-        query, key, value = operands
+        query = operands.query
         batch, rows, heads, _ = query.shape
         shape = (batch, rows, heads, plan.value_depth)
-        tensors = {"query": query, "key": key, "value": value}
+        tensors = {"query": query, "key": operands.key, "value": operands.value}
         tensors["out"] = arrays.empty(query, shape, DTYPE_NAMES[plan.out_dtype])
         if plan.lse:
             tensors["lse"] = arrays.empty(query, (batch, heads, rows), "float32")

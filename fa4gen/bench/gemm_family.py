@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.bench import gemm_workload
-from fa4gen.bench.family import SMALL_ROWS
+from fa4gen.bench.family import SMALL_ROWS, Family
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from fa4gen.bench.family import KernelTimer, Zeros
+    from fa4gen.bench.family import Zeros
+    from fa4gen.bench.gemm_peers import GemmOperands
+    from fa4gen.bench.gpu_arrays import RandomNumbers
     from fa4gen.bench.peers import Peers
-    from fa4gen.bench.run import BenchOptions
+    from fa4gen.bench.work import Work
     from fa4gen.designs.common.gemm_model import GemmPlan
-    from fa4gen.toolchain.model import CompiledKernel
-    from fa4gen.verify.build import BuiltKernel
 
 
-class GemmFamily:
+class GemmFamily(Family):
     """Matrix products."""
 
     name = "gemm"
@@ -27,54 +28,56 @@ class GemmFamily:
     default_sizes = gemm_workload.DEFAULT_SIZES
     size_columns = ("m", "n", "k")
     axis = "m = n = k, or m x n x k"
-    has_fa3 = False
-    protocol: Mapping[str, Any] = gemm_workload.PROTOCOL
+    peers_judge = True
+    protocol: ClassVar[Mapping[str, Any]] = gemm_workload.PROTOCOL
+    fact_names = (
+        *("kernel", "arch", "dtype", "out_dtype", "a_major", "b_major", "residual", "activation"),
+        *("BM", "BN", "BK", "num_stages", "num_epi_stages", "cta_group", "scheduler"),
+        *("num_consumer_warpgroups", "ping_pong", "num_accum_stages", "num_out_stages"),
+        *("swap_operands", "split_k", "evict_first"),
+    )
 
+    @override
     def parse_sizes(self, text: str) -> tuple[gemm_workload.GemmWorkload, ...]:
-        """Parse ``--sizes``: shapes of matrix products."""
         return gemm_workload.parse_sizes(text)
 
-    def find_peers(self, fa3: Path | None) -> Peers:
-        """Return the peers of this machine: cuBLAS by PyTorch."""
+    @override
+    def find_peers(self, fa3: Path | None = None) -> Peers:
         from fa4gen.bench.gemm_peers import find_gemm_peers
 
         del fa3  # has_fa3 is false
         return find_gemm_peers()
 
-    def make_timer(
-        self, options: BenchOptions, peers: Peers, kernels: Sequence[BuiltKernel]
-    ) -> KernelTimer:
-        """Return a timer for matrix products."""
-        from fa4gen.bench.gemm_run import GemmBench
+    @override
+    def work(
+        self, plan: GemmPlan, size: gemm_workload.GemmWorkload, numbers: RandomNumbers
+    ) -> Work:
+        from fa4gen.bench.gemm_work import GemmWork
 
-        others: list[tuple[Any, CompiledKernel]] = [
-            (kernel.plan, kernel.compiled) for kernel in kernels if kernel.compiled is not None
-        ]
-        return GemmBench(options, peers.found, others)
+        return GemmWork(plan, size, numbers)
 
+    @override
+    def compared_with(
+        self, facts: Mapping[str, Any], others: Sequence[Mapping[str, Any]]
+    ) -> int | None:
+        from fa4gen.bench.residual import most_alike
+
+        return most_alike(facts, others)
+
+    @override
     def describe(self, facts: Mapping[str, Any]) -> str:
-        """Describe the function of a config, for the title of its table."""
         return gemm_workload.problem_words(facts)
 
+    @override
     def panel(self, facts: Mapping[str, Any]) -> str:
-        """Return the type as the title of a panel."""
         return str(facts["dtype"])
 
+    @override
     def line(self, facts: Mapping[str, Any]) -> str:
-        """Return the config's function without its type, as the label of a line."""
         return gemm_workload.problem_words(facts).removeprefix(f"{facts['dtype']}, ")
 
-    def size_word(self, size: Mapping[str, Any]) -> str:
-        """Return a size of the JSON file in the form of ``--sizes``."""
-        return str(size["word"])
-
-    def conditions(self, protocol: Mapping[str, Any]) -> tuple[str, ...]:
-        """Describe the conditions that all sizes share, for a picture."""
-        del protocol
-        return ("Random data, cold L2",)
-
+    @override
     def small_tensors(self, plan: GemmPlan, zeros: Zeros) -> dict[str, Any]:
-        """Return a launcher's arguments for a problem of a single tile."""
         square = (SMALL_ROWS, SMALL_ROWS)
         a, b = (zeros(square, plan.dtype) for _ in range(2))
         c_shape = plan.c.extents(*square)
@@ -85,10 +88,10 @@ class GemmFamily:
             "out": zeros(square, plan.out_dtype),
         }
 
-    def peer_tensors(self, plan: GemmPlan, operands: Sequence[Any]) -> dict[str, Any]:
-        """Return the vendored launcher's arguments from operands, which are GemmArrays."""
+    @override
+    def peer_tensors(self, plan: GemmPlan, operands: GemmOperands) -> dict[str, Any]:
         del plan
-        return {name: getattr(operands[0], name) for name in ("a", "b", "c", "out")}
+        return {name: getattr(operands, name) for name in ("a", "b", "c", "out")}
 
 
 GEMM = GemmFamily()

@@ -11,10 +11,11 @@ An activation is a second kernel after either, and part of the name: ``cublas + 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench.peers import LeftOutError, Peers, why_no_torch
+from fa4gen.bench.peers import LeftOutError, Peer, Peers, why_no_torch
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,8 +37,8 @@ TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
 @dataclass(frozen=True)
-class GemmArrays:
-    """Torch's tensors of one call: A (m, k), B (k, n), C or None, D (m, n).
+class GemmOperands:
+    """Torch's tensors of one call: A (m, k), B (k, n), C or None, D (m, n), and its factors.
 
     All but a C with a single axis may have a batch in front.
     """
@@ -46,25 +47,13 @@ class GemmArrays:
     b: Any
     c: Any
     out: Any
+    alpha: float = 1.0
+    beta: float = 1.0
 
-
-class GemmPeer(Protocol):
-    """One way to compute a matrix product."""
-
-    def suits(self, plan: GemmPlan) -> bool:
-        """Whether it is a peer of such a kernel at all; others are not mentioned."""
-
-    def label(self, plan: GemmPlan) -> str:
-        """Return its name for tables, with the activation for which it needs a second kernel."""
-
-    def prepare(
-        self, plan: GemmPlan, arrays: GemmArrays, *, alpha: float, beta: float
-    ) -> Callable[[], Any]:
-        """Return a function with the result of our kernel, which returns the output.
-
-        It may write ``arrays.out`` and nothing else of ``arrays``. Raises LeftOutError for a
-        product that the peer does not support.
-        """
+    @property
+    def scalars(self) -> dict[str, float]:
+        """The factors by name."""
+        return {"alpha": self.alpha, "beta": self.beta}
 
 
 def find_gemm_peers() -> Peers:
@@ -76,59 +65,46 @@ def find_gemm_peers() -> Peers:
 
 
 @dataclass(frozen=True)
-class CublasPeer:
+class CublasPeer(Peer):
     """The product into an output of its own."""
 
     name: str = "cublas"
 
-    def suits(self, plan: GemmPlan) -> bool:  # noqa: ARG002
-        """Return True: it is a peer of every kernel."""
-        return True
-
+    @override
     def label(self, plan: GemmPlan) -> str:
-        """Return its name, with the activation for which it needs a second kernel."""
-        return _with_activation(self.name, plan)
+        if plan.activation is None:
+            return self.name
+        return f"{self.name} + {_activation_word(plan) or 'activation'}"
 
-    def prepare(
-        self, plan: GemmPlan, arrays: GemmArrays, *, alpha: float, beta: float
-    ) -> Callable[[], Any]:
-        """Return a function that computes the product into an output of its own."""
+    @override
+    def prepare(self, plan: GemmPlan, operands: GemmOperands) -> Callable[[], Any]:
         activate = _activation(plan)
-        if plan.dtype == "fp8_e4m3":
-            product = _scaled_product(plan, arrays, alpha, beta)
-        else:
-            product = _product(plan, arrays, alpha, beta)
+        is_scaled = plan.dtype == "fp8_e4m3"
+        product = _scaled_product(plan, operands) if is_scaled else _product(plan, operands)
         return product if activate is None else lambda: activate(product())
 
 
 @dataclass(frozen=True)
-class InPlacePeer:
-    """The product added to a C that is overwritten."""
+class InPlacePeer(CublasPeer):
+    """The product added to a C that is overwritten: of a residual of the output's shape."""
 
     name: str = "cublas in place"
 
+    @override
     def suits(self, plan: GemmPlan) -> bool:
-        """Whether the kernel has a residual of the output's shape, and no fp8."""
         return plan.c.is_matrix and plan.dtype != "fp8_e4m3"
 
-    def label(self, plan: GemmPlan) -> str:
-        """Return its name, with the activation for which it needs a second kernel."""
-        return _with_activation(self.name, plan)
-
-    def prepare(
-        self, plan: GemmPlan, arrays: GemmArrays, *, alpha: float, beta: float
-    ) -> Callable[[], Any]:
-        """Return a function that adds to a copy of C in place: later calls add their output."""
-        activate = _activation(plan)
-        own = arrays.c.clone()  # ours needs C as it is
-        product = _product(plan, GemmArrays(arrays.a, arrays.b, own, own), alpha, beta)
-        return product if activate is None else lambda: activate(product())
+    @override
+    def prepare(self, plan: GemmPlan, operands: GemmOperands) -> Callable[[], Any]:
+        own = operands.c.clone()  # ours needs C as it is; later calls add their output
+        return super().prepare(plan, replace(operands, c=own, out=own))
 
 
-def _product(plan: GemmPlan, arrays: GemmArrays, alpha: float, beta: float) -> Callable[[], Any]:
+def _product(plan: GemmPlan, operands: GemmOperands) -> Callable[[], Any]:
     import torch
 
-    a, b, c, out = arrays.a, arrays.b, arrays.c, arrays.out
+    a, b, c, out = operands.a, operands.b, operands.c, operands.out
+    alpha, beta = operands.alpha, operands.beta
     batched = len(a.shape) == 3
     wider: dict[str, Any] = {}
     if plan.out_dtype != plan.dtype:
@@ -144,21 +120,19 @@ def _product(plan: GemmPlan, arrays: GemmArrays, alpha: float, beta: float) -> C
     return lambda: add(c, a, b, alpha=alpha, beta=beta, out=out, **wider)
 
 
-def _scaled_product(
-    plan: GemmPlan, arrays: GemmArrays, alpha: float, beta: float
-) -> Callable[[], Any]:
+def _scaled_product(plan: GemmPlan, operands: GemmOperands) -> Callable[[], Any]:
     import torch
 
-    if len(arrays.a.shape) == 3:
+    a, b, row, out = operands.a, operands.b, operands.c, operands.out
+    if len(a.shape) == 3:
         raise LeftOutError("torch._scaled_mm has no batch")
     if plan.c.axes not in ((), ("n",)):
         raise LeftOutError(f"torch._scaled_mm adds no {plan.residual}")
-    if plan.c.exists and beta != 1:
+    if plan.c.exists and operands.beta != 1:
         raise LeftOutError(f"torch._scaled_mm adds a {plan.residual} as it is")
     if (plan.a_major, plan.b_major) != ("k", "k"):
         raise LeftOutError("torch._scaled_mm has k-major operands only")
-    a, b, row, out = arrays.a, arrays.b, arrays.c, arrays.out
-    scale_a = torch.full((), alpha, dtype=torch.float32, device=a.device)
+    scale_a = torch.full((), operands.alpha, dtype=torch.float32, device=a.device)
     scale_b = torch.ones((), dtype=torch.float32, device=a.device)
     dtype = getattr(torch, TORCH_DTYPES[plan.out_dtype])
 
@@ -172,10 +146,6 @@ def _scaled_product(
 
 def _activation_word(plan: GemmPlan) -> str | None:
     return ACTIVATIONS.get("".join((plan.activation or "").split()))
-
-
-def _with_activation(name: str, plan: GemmPlan) -> str:
-    return name if plan.activation is None else f"{name} + {_activation_word(plan) or 'activation'}"
 
 
 def _activation(plan: GemmPlan) -> Callable[[Any], Any] | None:

@@ -54,6 +54,23 @@ class GemmWorkload:
         return "x".join([*map(str, self.lead), *map(size_word, (self.m, self.n, self.k))])
 
     @property
+    def at(self) -> str:
+        """The size for a message."""
+        return "x".join(map(str, (*self.lead, self.m, self.n, self.k)))
+
+    @property
+    def extents(self) -> dict[str, Any]:
+        """The extents for the JSON file."""
+        batch = {"batch": self.batch} if self.batch > 1 else {}
+        return {"word": self.word, **batch, "m": self.m, "n": self.n, "k": self.k}
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The cells of a table."""
+        batch = f"{self.batch} x " if self.batch > 1 else ""
+        return f"{batch}{self.m}", str(self.n), str(self.k)
+
+    @property
     def residual_scale(self) -> float:
         """About the square root of k, as large as the product: omitting C is then an error."""
         return 2.0 ** round(math.log2(self.k) / 2)

@@ -11,11 +11,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.family import family_of
+from fa4gen.bench.gpu_arrays import zeros
 from fa4gen.bench.results import HostTimes
 from fa4gen.designs import registry
-from fa4gen.runtime.arguments import BITS_ACCEPTED
 from fa4gen.runtime.device import load_cupy, require_device
-from fa4gen.verify.rounding import numpy_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +34,7 @@ def host_times(plan: Plan, compiled: CompiledKernel, library: VendoredLibrary) -
     """Measure on the GPU of ``plan``, with a problem of a single tile."""
     cupy = load_cupy()
     cupy.cuda.Device(require_device(plan.arch).ordinal).use()
-    tensors = family_of(plan).small_tensors(plan, _zeros)
+    tensors = family_of(plan).small_tensors(plan, zeros)
     kernel = registry.family_of(plan).launcher.load()(plan, compiled.cubin)
     prepared: Launch = kernel.prepare(**tensors)
     call = library.prepare(plan, tensors)
@@ -75,7 +74,3 @@ def _in_python(function: Callable[[], Any]) -> Callable[[], float]:
         return (time.perf_counter() - begin) / CALLS
 
     return sample
-
-
-def _zeros(shape: tuple[int, ...], dtype: str) -> Any:
-    return load_cupy().zeros(shape, BITS_ACCEPTED.get(dtype) or numpy_dtype(dtype))

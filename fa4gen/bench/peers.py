@@ -10,11 +10,13 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.errors import MissingCapabilityError, Problem
 from fa4gen.masks import Causal, NoMask, SlidingWindow
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,30 +39,47 @@ class Sequences:
     """torch's int32 tensors, by the names of our own call's arguments."""
 
 
+@dataclass(frozen=True)
+class AttentionOperands:
+    """Torch's tensors of one call, (batch, rows, heads, depth).
+
+    With ``sequences`` they are laid out as our kernel takes them.
+    """
+
+    query: Any
+    key: Any
+    value: Any
+    sequences: Sequences | None = None
+    scalars: ClassVar[Mapping[str, float]] = {}
+    """The default softmax scale."""
+
+
 class LeftOutError(Exception):
     """An error for a peer that does not support the problem; the message has the reason."""
 
 
-class Peer(Protocol):
+class Peer(ABC):
     """One kernel to compare with."""
 
-    @property
-    def name(self) -> str:
-        """A short word for tables."""
+    name: str
+    """A short word for tables."""
 
-    def prepare(
-        self,
-        plan: AttentionPlan,
-        query: Any,
-        key: Any,
-        value: Any,
-        sequences: Sequences | None = None,
-    ) -> Callable[[], Any]:
-        """Return a function with the result of our kernel, with the default softmax scale.
+    def suits(self, plan: Any) -> bool:
+        """Whether it is a peer of such a kernel at all; others are not mentioned."""
+        del plan
+        return True
 
-        Tensors are torch's, (batch, rows, heads, depth), and so is the function's result; with
-        ``sequences`` they are laid out as our kernel takes them. Raises LeftOutError for a problem
-        that the peer does not support.
+    def label(self, plan: Any) -> str:
+        """Return its name for tables, with the activation for which it needs a second kernel."""
+        del plan
+        return self.name
+
+    @abstractmethod
+    def prepare(self, plan: Any, operands: Any) -> Callable[[], Any]:
+        """Return a function with the result of our kernel: the output, a tensor of torch's.
+
+        It may write the output of ``operands`` and nothing else of them. Raises LeftOutError for a
+        problem that the peer does not support.
         """
 
 
@@ -69,7 +88,7 @@ class Peers:
     """The peers of this machine, and notes on those that are missing."""
 
     found: tuple[Any, ...]
-    """Peer by Peer, or GemmPeer by GemmPeer."""
+    """Peers, and perhaps the read floor."""
     notes: tuple[str, ...]
 
 
@@ -111,7 +130,7 @@ def why_no_torch() -> str | None:
 
 
 @dataclass(frozen=True)
-class SdpaPeer:
+class SdpaPeer(Peer):
     """scaled_dot_product_attention with one backend."""
 
     name: str
@@ -120,16 +139,9 @@ class SdpaPeer:
     depths: range = range(WIDEST_FLASH + 1)
     """Depths at which it is timed: where it runs and no much faster peer does."""
 
-    def prepare(
-        self,
-        plan: AttentionPlan,
-        query: Any,
-        key: Any,
-        value: Any,
-        sequences: Sequences | None = None,
-    ) -> Callable[[], Any]:
-        """Return a call of PyTorch's operator."""
-        if sequences is not None:
+    @override
+    def prepare(self, plan: AttentionPlan, operands: AttentionOperands) -> Callable[[], Any]:
+        if operands.sequences is not None:
             raise LeftOutError("it is not timed with lengths of sequences or pages")
         if plan.depth not in self.depths:
             raise LeftOutError(f"it is not timed at depth {plan.depth}")
@@ -139,6 +151,7 @@ class SdpaPeer:
             raise LeftOutError(f"it has no {plan.score.name}")
         if plan.sinks:
             raise LeftOutError("it has no sinks")
+        query, key, value = operands.query, operands.key, operands.value
         if isinstance(plan.mask, Causal) and query.shape[1] != key.shape[1]:
             raise LeftOutError("its diagonal begins at the first key, not at the last")
         from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -158,7 +171,7 @@ class SdpaPeer:
 
 
 @dataclass(frozen=True)
-class Fa3Peer:
+class Fa3Peer(Peer):
     """The forward operator of a FlashAttention-3 library."""
 
     operator: Any
@@ -166,15 +179,8 @@ class Fa3Peer:
     """Names of the operator's arguments: libraries differ."""
     name: str = "fa3"
 
-    def prepare(
-        self,
-        plan: AttentionPlan,
-        query: Any,
-        key: Any,
-        value: Any,
-        sequences: Sequences | None = None,
-    ) -> Callable[[], Any]:
-        """Return a call of FlashAttention-3."""
+    @override
+    def prepare(self, plan: AttentionPlan, operands: AttentionOperands) -> Callable[[], Any]:
         if plan.sinks:
             raise LeftOutError("it has no sinks")
         options: dict[str, Any] = {"is_causal": isinstance(plan.mask, Causal)}
@@ -190,9 +196,9 @@ class Fa3Peer:
         if plan.score.FUNCTION and plan.score.name not in self.arguments:
             raise LeftOutError(f"this library has no {plan.score.name}")
         options |= plan.score.numbers()
-        if sequences is not None:
-            options |= self._of_sequences(sequences)
-        operator = self.operator
+        if operands.sequences is not None:
+            options |= self._of_sequences(operands.sequences)
+        operator, query, key, value = self.operator, operands.query, operands.key, operands.value
 
         def run() -> Any:
             result = operator(query, key, value, **options)

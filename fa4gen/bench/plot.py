@@ -85,7 +85,7 @@ def _picture(document: Mapping[str, Any], file: str) -> Picture:
     others = [peer_title(name) for name in slower if name not in {*kinds, *NO_COMPETITORS}]
     return Picture(
         title=f"{subject}: {'speed relative to the fastest peer' if compared else unit}",
-        subtitle=". ".join([where, *family.conditions(document["protocol"])]),
+        subtitle=f"{where}. {family.conditions(document['protocol'])}",
         axis=family.axis,
         ticks=ticks,
         panels=tuple(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.family import family_called
 from fa4gen.bench.residual import residual_costs
-from fa4gen.bench.results import BEST, FLOOR, ConfigResult, Series, SizeFigures
+from fa4gen.bench.results import BEST, FLOOR, ConfigResult, Series, SizeResult
 from fa4gen.bench.workload import mask_word as mask_word
 from fa4gen.render.render import GENERATOR
 
@@ -54,10 +54,10 @@ def summary_table(results: Iterable[ConfigResult]) -> Table | None:
     measured = [r for r in results if any(size.best_peer is not None for size in r.sizes)]
     if not measured:
         return None
-    words = tuple(dict.fromkeys(size.word for result in measured for size in result.sizes))
+    words = tuple(dict.fromkeys(size.size.word for result in measured for size in result.sizes))
     rows = []
     for result in measured:
-        by_word = {size.word: size.ratio(BEST) for size in result.sizes}
+        by_word = {size.size.word: size.ratio(BEST) for size in result.sizes}
         ratios = [_number(by_word.get(word), 3) for word in words]
         rows.append((result.name, *ratios, _number(result.geometric_mean(BEST), 3)))
     columns = ("ours / best peer", *words, "geometric mean")
@@ -161,9 +161,9 @@ def _config_data(result: ConfigResult) -> dict[str, Any]:
     }
 
 
-def _size_data(size: SizeFigures) -> dict[str, Any]:
+def _size_data(size: SizeResult) -> dict[str, Any]:
     data: dict[str, Any] = {
-        **size.extents,
+        **size.size.extents,
         "flop": size.flop,
         **({"read_bytes": size.read_bytes} if size.read_bytes else {}),
         "ours": _series_data(size, size.ours),
@@ -179,7 +179,7 @@ def _size_data(size: SizeFigures) -> dict[str, Any]:
     return data
 
 
-def _series_data(size: SizeFigures, series: Series) -> dict[str, Any]:
+def _series_data(size: SizeResult, series: Series) -> dict[str, Any]:
     return {
         "tflops": round(size.tflops(series), 1),
         **({"gb_per_s": round(size.gb_per_s(series), 1)} if size.read_bytes else {}),
@@ -190,13 +190,13 @@ def _series_data(size: SizeFigures, series: Series) -> dict[str, Any]:
     }
 
 
-def _size_cells(size: SizeFigures, peers: tuple[str, ...]) -> tuple[str, ...]:
+def _size_cells(size: SizeResult, peers: tuple[str, ...]) -> tuple[str, ...]:
     speeds = [_number(size.speed(size.peers[p]), 0) if p in size.peers else "-" for p in peers]
     ratios = [_number(size.ratio(peer), 3) for peer in peers]
     if _has_best(peers):
         ratios += [_number(size.ratio(BEST), 3), size.best_peer or "-"]
     return (
-        *size.cells,
+        *size.size.cells,
         _number(size.speed(size.ours), 0),
         *speeds,
         *ratios,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench.results import GemmSizeResult
 from fa4gen.epilogues import residual_of
 
 if TYPE_CHECKING:
@@ -34,10 +33,10 @@ def residual_costs(results: Iterable[ConfigResult]) -> tuple[ResidualCost, ...]:
     for result in results:
         by_name: dict[str, dict[str, float]] = {}
         for size in result.sizes:
-            if isinstance(size, GemmSizeResult) and size.without is not None:
+            if size.without is not None:
                 name, series = size.without
                 more = size.ours.median_ms / series.median_ms - 1
-                by_name.setdefault(name, {})[size.word] = more
+                by_name.setdefault(name, {})[size.size.word] = more
         costs += [ResidualCost(result.name, name, sizes) for name, sizes in by_name.items()]
     return tuple(costs)
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from fa4gen.bench.workload import size_word
-from fa4gen.overriding import override
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.bench.gemm_workload import GemmWorkload
     from fa4gen.errors import Problem
 
 BEST = "best"
@@ -63,10 +58,31 @@ class Series:
         return (max(self.medians_ms) - min(self.medians_ms)) / self.median_ms
 
 
-@dataclass(frozen=True, kw_only=True)
-class SizeFigures(ABC):
-    """The figures of one size, for any family; subclasses define the size."""
+class Size(Protocol):
+    """A problem in words."""
 
+    @property
+    def word(self) -> str:
+        """The size in a word, which `--sizes` takes too."""
+
+    @property
+    def at(self) -> str:
+        """The size for a message."""
+
+    @property
+    def extents(self) -> Mapping[str, Any]:
+        """The extents, for the JSON file."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The cells of a table, one for each column of the family."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeResult:
+    """The figures of one size."""
+
+    size: Size
     flop: float
     ours: Series
     peers: Mapping[str, Series]
@@ -78,21 +94,9 @@ class SizeFigures(ABC):
     """Relative Frobenius distance of our output from each peer's."""
     read_bytes: int = 0
     """Bytes that have to be read, where memory sets the speed; 0 where products do."""
-
-    @property
-    @abstractmethod
-    def word(self) -> str:
-        """The size in a word, which `--sizes` takes too."""
-
-    @property
-    @abstractmethod
-    def extents(self) -> Mapping[str, Any]:
-        """The size's extents, for the JSON file."""
-
-    @property
-    @abstractmethod
-    def cells(self) -> tuple[str, ...]:
-        """The size's cells of a table, one for each column of the family."""
+    without: tuple[str, Series] | None = None
+    """Another config, which computes the same without the residual, and its times in the same
+    rounds."""
 
     def tflops(self, series: Series) -> float:
         """Convert a time at this size into TFLOP/s."""
@@ -125,61 +129,6 @@ class SizeFigures(ABC):
         return self.peers[name].median_ms / self.ours.median_ms
 
 
-@dataclass(frozen=True, kw_only=True)
-class SizeResult(SizeFigures):
-    """The figures of attention at one size."""
-
-    rows: int
-    """Query rows of the longest sequence."""
-    batch: int
-    heads: int
-    named: Mapping[str, Any] = field(default_factory=dict)
-    """The facts of a batch: its word, tokens, most keys and key heads."""
-
-    @property
-    @override
-    def word(self) -> str:
-        return str(self.named.get("word", size_word(self.rows)))
-
-    @property
-    @override
-    def extents(self) -> Mapping[str, Any]:
-        return {"rows": self.rows, "batch": self.batch, "heads": self.heads, **self.named}
-
-    @property
-    @override
-    def cells(self) -> tuple[str, ...]:
-        return self.word, str(self.batch)
-
-
-@dataclass(frozen=True, kw_only=True)
-class GemmSizeResult(SizeFigures):
-    """The figures of a matrix product at one size."""
-
-    size: GemmWorkload
-    without: tuple[str, Series] | None = None
-    """Another config, which computes the same without the residual, and its times in the same
-    rounds."""
-
-    @property
-    @override
-    def word(self) -> str:
-        return self.size.word
-
-    @property
-    @override
-    def extents(self) -> Mapping[str, Any]:
-        size = self.size
-        batch = {"batch": size.batch} if size.batch > 1 else {}
-        return {"word": size.word, **batch, "m": size.m, "n": size.n, "k": size.k}
-
-    @property
-    @override
-    def cells(self) -> tuple[str, ...]:
-        batch = f"{self.size.batch} x " if self.size.batch > 1 else ""
-        return f"{batch}{self.size.m}", str(self.size.n), str(self.size.k)
-
-
 @dataclass(frozen=True)
 class ConfigResult:
     """The figures of one config."""
@@ -188,7 +137,7 @@ class ConfigResult:
     name: str
     facts: Mapping[str, Any]
     """arch, dtype, depth, mask and the like, for readers of the JSON file."""
-    sizes: tuple[SizeFigures, ...] = ()
+    sizes: tuple[SizeResult, ...] = ()
     problems: tuple[Problem, ...] = ()
     """Why it was not measured."""
     family: str = field(kw_only=True)

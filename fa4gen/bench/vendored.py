@@ -13,8 +13,10 @@ from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.family import family_of
+from fa4gen.bench.peers import Peer
 from fa4gen.bench.results import VENDORED
 from fa4gen.errors import Fa4genError, Problem
+from fa4gen.overriding import override
 from fa4gen.runtime import arrays
 from fa4gen.runtime.device import load_cupy
 from fa4gen.vendoring import family as vendor_family
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.config.settings import Setting
-    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.designs.common.plans import Plan
     from fa4gen.runtime.kernel import DriverCall
     from fa4gen.vendoring.binding import Args, KernelBinding
@@ -156,26 +157,16 @@ class PreparedCall:
 
 
 @dataclass(frozen=True)
-class VendoredPeer:
-    """Peer and GemmPeer in one: see ``peers`` and ``gemm_peers``."""
+class VendoredPeer(Peer):
+    """The C launcher of our own kernel: a peer of every kernel that it was built for."""
 
     library: VendoredLibrary
     name: str = VENDORED
 
-    def suits(self, plan: GemmPlan) -> bool:  # noqa: ARG002
-        """Return True: it launches every kernel that it was built for."""
-        return True
-
-    def label(self, plan: GemmPlan) -> str:  # noqa: ARG002
-        """Return its name."""
-        return self.name
-
-    def prepare(
-        self, plan: Any, *operands: Any, alpha: float = 1.0, beta: float = 1.0
-    ) -> Callable[[], Any]:
-        """Return a call of the C launcher; operands are query, key and value, or GemmArrays."""
+    @override
+    def prepare(self, plan: Any, operands: Any) -> Callable[[], Any]:
         tensors = family_of(plan).peer_tensors(plan, operands)
-        call = self.library.prepare(plan, tensors, alpha=alpha, beta=beta)
+        call = self.library.prepare(plan, tensors, **operands.scalars)
 
         def run() -> Any:
             call()

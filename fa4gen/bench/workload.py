@@ -33,7 +33,6 @@ HEADS_SIZES = "32x300x300@64/8,16x500x1000@64/8,4x500x4k@64/8"
 """Sizes for kernels with tiles of several heads: short queries, eight heads to a key head."""
 AUTO = "auto"
 LARGEST_SIZE = 1 << 20
-LARGEST_PAGE = 256
 
 
 @dataclass(frozen=True)
@@ -75,11 +74,18 @@ class Workload:
         return self.name or f"{self.rows} rows"
 
     @property
-    def elements(self) -> int:
-        """Elements of the largest tensor, whatever the size of pages."""
-        keys = sum(-(-rows // LARGEST_PAGE) * LARGEST_PAGE for rows in self.key_rows)
-        rows = max(sum(self.query_rows) * self.heads, keys * self.key_heads)
-        return rows * max(self.depth, self.value_depth)
+    def extents(self) -> dict[str, Any]:
+        """The extents for the JSON file; of a batch those of its tokens and keys, too."""
+        found: dict[str, Any] = {"rows": self.rows, "batch": self.batch, "heads": self.heads}
+        if self.name:
+            found |= {"word": self.name, "tokens": sum(self.query_rows)}
+            found |= {"keys": self.most_keys, "key_heads": self.key_heads}
+        return found
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The cells of a table."""
+        return self.word, str(self.batch)
 
 
 def make_workload(size: int | Batch, depth: int, value_depth: int | None = None) -> Workload:

@@ -248,8 +248,8 @@ def _measure(
     output_format: OutputFormat,
 ) -> list[ConfigResult]:
     """Time the configs, and print each one's table as soon as it is measured."""
-    from fa4gen.bench.family import family_called
     from fa4gen.bench.results import ConfigResult
+    from fa4gen.bench.run import Bench
     from fa4gen.cli.output import note
     from fa4gen.cli.progress import progress
     from fa4gen.errors import Fa4genError
@@ -266,7 +266,8 @@ def _measure(
         from fa4gen.bench.vendored import VendoredPeer
 
         peers = replace(peers, found=(*peers.found, VendoredPeer(library)))
-    timer = family_called(options.family).make_timer(options, peers, built)
+    kernels = [(one.plan, one.compiled) for one in built if one.compiled is not None]
+    timer = Bench(options, peers.found, kernels)
     results = []
 
     def failed(kernel: BuiltKernel, problems: tuple[Problem, ...]) -> ConfigResult:

@@ -26,8 +26,6 @@ _PROBLEM = re.compile(rf"{_NUMBER}x{_NUMBER}(?:/{_NUMBER})?x{_NUMBER}(?:x{_NUMBE
 MOST = 1 << 20
 MANY_HEADS = 1024
 """More query heads than models have."""
-SLOW = "fa2"
-"""A peer that is never the fastest if FlashAttention-3 is there."""
 
 
 class AttentionFamily:
@@ -116,18 +114,6 @@ class AttentionFamily:
         pairs = visible_pairs(plan.mask, problem.rows, problem.keys)
         columns = plan.depth + plan.value_depth
         return 2.0 * problem.batch * problem.heads * columns * pairs
-
-    def bench(self, fa3: str = "") -> Any:
-        """Return bench's timer with the peers that may be the fastest."""
-        from pathlib import Path
-
-        from fa4gen.bench.peers import find_peers
-        from fa4gen.bench.run import Bench, BenchOptions
-
-        found = find_peers(Path(fa3) if fa3 else None).found
-        if fa3:
-            found = tuple(peer for peer in found if peer.name != SLOW)
-        return Bench(BenchOptions((), family=self.name), found)
 
     def refuse(self, plan: AttentionPlan) -> None:
         """Raise ConfigError for latent kernels, whose keys hold the values."""

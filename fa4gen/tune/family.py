@@ -61,12 +61,6 @@ class Family(Protocol):
     def flop(self, plan: Any, problem: Any) -> float:
         """Return the floating-point operations that a problem counts as."""
 
-    def bench(self, fa3: str = "") -> Any:
-        """Return bench's timer of the family, whose ``prepare`` takes kernels and such a size.
-
-        ``fa3``: path of a FlashAttention-3 library, a peer of attention.
-        """
-
     def refuse(self, plan: Any) -> None:
         """Raise ConfigError for a kernel whose time the cost model cannot predict."""
 

@@ -92,15 +92,6 @@ class GemmFamily:
         del plan
         return self.bench_size(problem).flop
 
-    def bench(self, fa3: str = "") -> Any:
-        """Return bench's timer."""
-        from fa4gen.bench.gemm_peers import find_gemm_peers
-        from fa4gen.bench.gemm_run import GemmBench
-        from fa4gen.bench.run import BenchOptions
-
-        del fa3  # a peer of attention
-        return GemmBench(BenchOptions((), family=self.name), find_gemm_peers().found)
-
     def refuse(self, plan: GemmPlan) -> None:
         """Accept every kernel: the cost model covers all."""
         del plan

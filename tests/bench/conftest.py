@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fa4gen.bench.results import ConfigResult, Series, SizeResult
+from fa4gen.bench.workload import make_workload
 
 FACTS = {
     "arch": "sm_90a",
@@ -22,9 +23,7 @@ def make_series(*medians: float) -> Series:
 
 def make_size(rows: int, ours: float, read_bytes: int = 0, **peers: float) -> SizeResult:
     return SizeResult(
-        rows=rows,
-        batch=16384 // rows,
-        heads=16,
+        size=make_workload(rows, 128),
         flop=1e11,
         ours=make_series(ours, ours * 1.1, ours * 0.9),
         peers={name: make_series(time) for name, time in peers.items()},

@@ -6,9 +6,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from fa4gen.bench.gemm_peers import CublasPeer, GemmArrays, InPlacePeer, find_gemm_peers
+from fa4gen.bench.gemm_peers import CublasPeer, GemmOperands, InPlacePeer, find_gemm_peers
 from fa4gen.bench.peers import LeftOutError
-from tests.bench.gemm_fakes import FakeTorch, make_plan, tensor
+from tests.bench.fakes import FakeTorch, make_plan, tensor
 
 RNG = np.random.default_rng(5)
 A, B = RNG.standard_normal((6, 8)), RNG.standard_normal((8, 5))
@@ -32,14 +32,15 @@ def torch(monkeypatch) -> FakeTorch:
     return fake
 
 
-def arrays(residual: str) -> GemmArrays:
+def operands(residual: str, beta: float = 1.0) -> GemmOperands:
     c = C[residual]
     given = None if c is None else tensor(c.copy())
-    return GemmArrays(tensor(A), tensor(B), given, tensor(np.full((6, 5), np.nan, np.float32)))
+    out = tensor(np.full((6, 5), np.nan, np.float32))
+    return GemmOperands(tensor(A), tensor(B), given, out, beta=beta)
 
 
 def prepared(peer, plan, beta: float):
-    return peer.prepare(plan, arrays(plan.residual), alpha=1.0, beta=beta)
+    return peer.prepare(plan, operands(plan.residual, beta))
 
 
 def test_without_torch_there_are_no_peers_and_it_is_said(monkeypatch) -> None:
@@ -76,19 +77,19 @@ def test_cublas_computes_what_ours_does(torch, residual, beta, function) -> None
     ],
 )
 def test_cublas_computes_a_batch(torch, residual, beta, function) -> None:
-    one = arrays(residual)
+    one = operands(residual)
     a, b = (tensor(np.stack([array, -2 * array])) for array in (one.a, one.b))
     out = tensor(np.full((2, 6, 5), np.nan, np.float32))
     c = one.c if residual != "matrix" else tensor(np.stack([one.c, 3 * one.c]))
     plan = make_plan(residual=residual)
-    CublasPeer().prepare(plan, GemmArrays(a, b, c, out), alpha=1.0, beta=beta)()
+    CublasPeer().prepare(plan, GemmOperands(a, b, c, out, beta=beta))()
     added = c if residual != "column" else c[:, None]
     expected = a @ b + (0 if c is None else beta * added)
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
     assert [name for name, _ in torch.calls] == [function]
     fp8 = make_plan(dtype="fp8_e4m3", out_dtype="bf16")
     with pytest.raises(LeftOutError, match="no batch"):
-        CublasPeer().prepare(fp8, GemmArrays(a, b, None, out), alpha=1.0, beta=0.0)
+        CublasPeer().prepare(fp8, GemmOperands(a, b, None, out))
 
 
 @pytest.mark.parametrize("residual", ["none", "matrix"])
@@ -102,8 +103,8 @@ def test_in_place_is_a_peer_of_a_matrix_residual_and_leaves_our_c_alone(torch) -
     assert peer.suits(plan)
     assert not peer.suits(make_plan(residual="row"))
     assert not peer.suits(make_plan(residual="matrix", dtype="fp8_e4m3"))
-    given = arrays("matrix")
-    run = peer.prepare(plan, given, alpha=1.0, beta=0.5)
+    given = operands("matrix", 0.5)
+    run = peer.prepare(plan, given)
     np.testing.assert_allclose(run(), A @ B + 0.5 * C["matrix"], rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(given.c, C["matrix"])
     assert np.isnan(given.out).all()

@@ -9,7 +9,7 @@ from fa4gen.bench.family import family_called, family_of
 from fa4gen.bench.gemm_workload import parse_sizes
 from fa4gen.bench.report import config_table, residual_table, results_data, summary_table
 from fa4gen.bench.residual import most_alike, residual_costs
-from fa4gen.bench.results import ConfigResult, GemmSizeResult, Series
+from fa4gen.bench.results import ConfigResult, Series, SizeResult
 from fa4gen.bench.run import BenchOptions
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
@@ -31,9 +31,9 @@ FACTS = {
 
 def make_size(
     word: str, ours: float, without: tuple[str, float] | None = None, **peers: float
-) -> GemmSizeResult:
+) -> SizeResult:
     (size,) = parse_sizes(word)
-    return GemmSizeResult(
+    return SizeResult(
         size=size,
         flop=size.flop,
         ours=Series((ours, ours), (0.0, 0.0)),
@@ -44,7 +44,7 @@ def make_size(
     )
 
 
-def make_result(name: str, *sizes: GemmSizeResult, **facts: Any) -> ConfigResult:
+def make_result(name: str, *sizes: SizeResult, **facts: Any) -> ConfigResult:
     return ConfigResult(f"{name}.yaml", name, FACTS | facts, sizes, family="gemm")
 
 

@@ -81,13 +81,6 @@ def test_a_dense_kernel_takes_equal_sequences(batch: Batch, message: str) -> Non
         lay_out(plan(), make_workload(batch, 64))
 
 
-def test_random_data_is_enough_for_every_size_of_pages() -> None:
-    for size in (16, 256):
-        workload = make_workload(UNEVEN, 64)
-        layout = lay_out(plan("ragged", "paged", page_size=size), workload)
-        assert int(np.prod(layout.key)) <= workload.elements
-
-
 @pytest.mark.parametrize(("kv_scale", "rows"), [("head", 2), ("page", 6)])
 def test_a_cache_of_fp8_comes_with_its_scales(kv_scale: str, rows: int) -> None:
     config = {

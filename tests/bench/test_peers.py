@@ -7,12 +7,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from fa4gen.bench.peers import Fa3Peer, LeftOutError, SdpaPeer, Sequences, find_peers
+from fa4gen.bench.peers import (
+    AttentionOperands,
+    Fa3Peer,
+    LeftOutError,
+    SdpaPeer,
+    Sequences,
+    find_peers,
+)
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.masks import Causal, NoMask, SlidingWindow
 from fa4gen.masks.mask import Mask
 from fa4gen.scores import Score, Softcap
 
+NOTHING = AttentionOperands(None, None, None)
 FA3_ARGUMENTS = frozenset(
     {"q", "k", "v", "is_causal", "window_size_left", "window_size_right", "softcap", "num_splits"}
 )
@@ -59,7 +67,9 @@ def called(
         seen.update(options)
         return ("out", "lse")
 
-    run = Fa3Peer(operator, arguments).prepare(the_plan, "q", "k", "v", sequences)
+    run = Fa3Peer(operator, arguments).prepare(
+        the_plan, AttentionOperands("q", "k", "v", sequences)
+    )
     assert run() == "out"
     return seen
 
@@ -112,15 +122,17 @@ def test_no_peer_has_sinks_and_sdpa_no_lengths() -> None:
     sdpa = SdpaPeer("fa2", "FLASH_ATTENTION")
     for peer in (sdpa, Fa3Peer(None, FA3_ARGUMENTS)):
         with pytest.raises(LeftOutError, match="it has no sinks"):
-            peer.prepare(plan(sinks=True), None, None, None)
+            peer.prepare(plan(sinks=True), NOTHING)
     with pytest.raises(LeftOutError, match="lengths of sequences or pages"):
-        sdpa.prepare(plan(), None, None, None, Sequences(1, 1))
+        sdpa.prepare(plan(), AttentionOperands(None, None, None, Sequences(1, 1)))
 
 
 def test_the_diagonal_of_sdpa_begins_at_the_first_key() -> None:
     query, key = SimpleNamespace(shape=(1, 2, 1, 64)), SimpleNamespace(shape=(1, 3, 1, 64))
     with pytest.raises(LeftOutError, match="diagonal begins at the first key"):
-        SdpaPeer("fa2", "FLASH_ATTENTION").prepare(plan(Causal()), query, key, key)
+        SdpaPeer("fa2", "FLASH_ATTENTION").prepare(
+            plan(Causal()), AttentionOperands(query, key, key)
+        )
 
 
 def test_what_fa3_cannot_do() -> None:
@@ -135,9 +147,9 @@ def test_what_fa3_cannot_do() -> None:
 )
 def test_what_sdpa_cannot_do(peer) -> None:
     with pytest.raises(LeftOutError, match="no mask sliding_window"):
-        peer.prepare(plan(SlidingWindow(127, 0)), None, None, None)
+        peer.prepare(plan(SlidingWindow(127, 0)), NOTHING)
     with pytest.raises(LeftOutError, match="no softcap"):
-        peer.prepare(plan(softcap=30.0), None, None, None)
+        peer.prepare(plan(softcap=30.0), NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -151,4 +163,4 @@ def test_peers_are_timed_for_depths_that_suit_them(peer, depth: int) -> None:
     the_plan = plan()
     the_plan.depth = depth
     with pytest.raises(LeftOutError, match=f"not timed at depth {depth}"):
-        peer.prepare(the_plan, None, None, None)
+        peer.prepare(the_plan, NOTHING)

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fa4gen.bench.gemm_family import GemmFamily
-from fa4gen.bench.results import ConfigResult, GemmSizeResult, Series
+from fa4gen.bench.results import ConfigResult, Series, SizeResult
 from fa4gen.cli.main import main
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import Fa4genError, Problem
@@ -24,7 +23,7 @@ def time_kernel(options, plan, config: str) -> ConfigResult:
     ours = 0.52 if plan.residual == "matrix" else 0.5
     plain = ("gemm_bf16_sm90", Series((0.5,), (0.0,)))
     sizes = tuple(
-        GemmSizeResult(
+        SizeResult(
             size=size,
             flop=size.flop,
             ours=Series((ours,), (0.0,)),
@@ -54,7 +53,7 @@ def _made_up(monkeypatch) -> None:
                 config=config, name=plan.name, plan=plan, compiled=object(), problems=()
             )
 
-    def make_timer(self, options, peers, kernels):
+    def make_timer(options, peers, kernels):
         def time_one(plan, compiled, config):
             return time_kernel(options, plan, config)
 
@@ -63,7 +62,7 @@ def _made_up(monkeypatch) -> None:
     device = DeviceInfo(0, "NVIDIA H200", (9, 0), 132, 1 << 37, 60 << 20)
     monkeypatch.setattr("fa4gen.runtime.device.require_device", lambda _: device)
     monkeypatch.setattr("fa4gen.verify.build.build_kernels", build_kernels)
-    monkeypatch.setattr(GemmFamily, "make_timer", make_timer)
+    monkeypatch.setattr("fa4gen.bench.run.Bench", make_timer)
 
 
 def test_tables(capsys) -> None:

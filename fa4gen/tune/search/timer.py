@@ -21,6 +21,10 @@ HEATING_S = 0.03
 long kernel took 0.86 of its time in other rounds."""
 
 
+SLOW = "fa2"
+"""A peer that is never the fastest if FlashAttention-3 is there."""
+
+
 class Rounds(Protocol):
     """Kernels and peers that are ready to be timed on one problem."""
 
@@ -64,10 +68,23 @@ class GpuTimer:
     def prepare(self, kernels: Sequence[tuple[Plan, CompiledKernel]], problem: Any) -> Rounds:
         """Check the kernels' outputs on a problem, and make them and their peers ready."""
         if self._bench is None:
-            self._bench = self._family.bench(self._fa3)
+            self._bench = _bench(self._family.name, self._fa3)
         size = self._family.bench_size(problem)
         ours, peers, left_out = self._bench.prepare(kernels, size)
         return _GpuRounds(ours, peers, left_out)
+
+
+def _bench(family: str, fa3: str) -> Any:
+    """Return bench's timer with the peers that may be the fastest."""
+    from pathlib import Path
+
+    from fa4gen.bench.family import family_called
+    from fa4gen.bench.run import Bench, BenchOptions
+
+    found = family_called(family).find_peers(Path(fa3) if fa3 else None).found
+    return Bench(
+        BenchOptions((), family=family), [peer for peer in found if not fa3 or peer.name != SLOW]
+    )
 
 
 class _GpuRounds:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
 
-from fa4gen.bench import gemm_run
-from fa4gen.bench.gemm_run import GemmBench, in_turn
 from fa4gen.bench.gemm_workload import parse_sizes
-from fa4gen.bench.peers import LeftOutError
-from fa4gen.bench.run import BenchOptions
+from fa4gen.bench.peers import LeftOutError, Peer
+from fa4gen.bench.run import Bench, BenchOptions
+from fa4gen.bench.work import in_turn
 from fa4gen.errors import Fa4genError
-from fa4gen.runtime.timing import Timing
-from tests.bench.gemm_fakes import make_plan, tensor
+from tests.bench.fakes import COMPILED, POOL, make_plan, put_on_numpy
 
-COMPILED = SimpleNamespace(cubin=b"", compiler="nvrtc", compiler_version="13.0")
+if TYPE_CHECKING:
+    from fa4gen.bench.gemm_peers import GemmOperands
 
 
 def product(a: Any, b: Any, c: Any, alpha: float, beta: float) -> Any:
@@ -56,24 +54,22 @@ class FakeKernel:
         return launch
 
 
-class FakePeer:
+class FakePeer(Peer):
     def __init__(self, name: str, *, wrong: bool = False, suited: bool = True) -> None:
         self.name, self.wrong, self.suited = name, wrong, suited
 
     def suits(self, plan: Any) -> bool:
         return self.suited
 
-    def label(self, plan: Any) -> str:
-        return self.name
-
-    def prepare(self, plan, arrays, *, alpha, beta):
+    def prepare(self, plan: Any, operands: GemmOperands) -> Any:
         if self.name == "absent":
             raise LeftOutError("it is absent")
+        one = operands
 
         def run() -> Any:
-            arrays.out[:] = product(arrays.a, arrays.b, beside(plan, arrays.c), alpha, beta)
-            arrays.out[:] += self.wrong
-            return np.maximum(arrays.out, 0) if plan.activation is not None else arrays.out
+            one.out[:] = product(one.a, one.b, beside(plan, one.c), one.alpha, one.beta)
+            one.out[:] += self.wrong
+            return np.maximum(one.out, 0) if plan.activation is not None else one.out
 
         return run
 
@@ -81,34 +77,14 @@ class FakePeer:
 @pytest.fixture
 def bench(monkeypatch):
     """Make a bench of sizes and peers; ``l2`` are the bytes of the device's L2."""
-    cupy = SimpleNamespace(**{name: getattr(np, name) for name in dir(np) if name[0] != "_"})
-    cupy.cuda = SimpleNamespace(Device=lambda _: SimpleNamespace(use=lambda: None))
-
-    def take_turns(runs, protocol, *, rounds):
-        for _ in range(rounds):
-            for run in runs.values():
-                run()
-        return {
-            name: tuple(Timing((number + 1.0,)) for _ in range(rounds))
-            for number, name in enumerate(runs)
-        }
-
-    def as_tensor(bits: Any, dtype: str) -> Any:
-        return tensor(bits.view({"fp16": np.float16, "fp32": np.float32}[dtype]))
-
-    monkeypatch.setattr(gemm_run, "load_cupy", lambda: cupy)
-    monkeypatch.setattr(gemm_run, "time_in_turn", take_turns)
-    monkeypatch.setattr(gemm_run, "as_torch", as_tensor)
-    monkeypatch.setattr(gemm_run, "POOL", 5003)
     monkeypatch.setattr("fa4gen.runtime.gemm.GemmKernel", FakeKernel)
     monkeypatch.setattr(FakeKernel, "forgets", "")
     monkeypatch.setattr(FakeKernel, "prepared", [])
 
-    def make(sizes: str, *peers: FakePeer, l2: int = 0, others: Any = ()) -> GemmBench:
-        device = SimpleNamespace(ordinal=0, l2_bytes=l2)
-        monkeypatch.setattr(gemm_run, "require_device", lambda _: device)
+    def make(sizes: str, *peers: FakePeer, l2: int = 0, others: Any = ()) -> Bench:
+        put_on_numpy(monkeypatch, l2)
         options = BenchOptions(parse_sizes(sizes), rounds=2, family="gemm")
-        return GemmBench(options, peers, [(other, COMPILED) for other in others])
+        return Bench(options, peers, [(other, COMPILED) for other in others])
 
     return make
 
@@ -122,7 +98,7 @@ def test_a_kernel_is_timed_beside_its_peers(bench, residual, beta, majors) -> No
     peers = [FakePeer("cublas"), FakePeer("absent"), FakePeer("other", suited=False)]
     result = bench("300,200x64x32", *peers).time_kernel(plan, COMPILED, "k.yaml")
     assert (result.family, result.name, result.config) == ("gemm", "gemm_test", "k.yaml")
-    assert [size.word for size in result.sizes] == ["300", "200x64x32"]
+    assert [size.size.word for size in result.sizes] == ["300", "200x64x32"]
     for size in result.sizes:
         assert size.ours.medians_ms == (1.0, 1.0)
         assert size.peers["cublas"].medians_ms == (2.0, 2.0)
@@ -150,8 +126,8 @@ def test_a_batch_is_timed(bench, residual, majors) -> None:
     (size,) = bench("3x200x64x32", FakePeer("cublas")).time_kernel(plan, COMPILED).sizes
     assert size.error < 1e-6
     assert size.distances["cublas"] < 1e-6
-    assert size.extents == {"word": "3x200x64x32", "batch": 3, "m": 200, "n": 64, "k": 32}
-    assert size.cells == ("3 x 200", "64", "32")
+    assert size.size.extents == {"word": "3x200x64x32", "batch": 3, "m": 200, "n": 64, "k": 32}
+    assert size.size.cells == ("3 x 200", "64", "32")
     given = FakeKernel.prepared[0]
     assert (given["a"].shape, given["b"].shape) == ((3, 200, 32), (3, 32, 64))
     shape = {"none": None, "matrix": (3, 200, 64), "row": (64,), "column": (200,)}[residual]
@@ -167,7 +143,7 @@ def test_the_data_are_random_and_of_the_promised_scale(bench) -> None:
         assert values.std() == pytest.approx(deviation, rel=0.05)
         assert abs(values.mean()) < 0.05 * deviation
     flat = given["c"].ravel()
-    assert (flat[:5003] == flat[5003:10006]).all(), "the pool repeats"
+    assert (flat[:POOL] == flat[POOL : 2 * POOL]).all(), "the pool repeats"
     assert len(np.unique(given["a"], axis=0)) == 256, "and all rows differ"
 
 
@@ -179,7 +155,7 @@ def test_what_the_residual_costs_is_measured_in_the_same_rounds(bench) -> None:
     for size in result.sizes:
         assert size.without is not None
         name, series = size.without
-        assert (name, series.medians_ms) == ("plain", (2.0, 2.0))
+        assert (name, series.medians_ms) == ("plain", (3.0, 3.0))
         assert list(size.peers) == ["cublas"]
     with_c, without_c = FakeKernel.prepared[:2]
     assert with_c["c"] is not None

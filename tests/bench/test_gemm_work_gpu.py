@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fa4gen.bench.gemm_peers import find_gemm_peers
-from fa4gen.bench.gemm_run import GemmBench
 from fa4gen.bench.gemm_workload import parse_sizes
-from fa4gen.bench.run import BenchOptions
+from fa4gen.bench.run import Bench, BenchOptions
 from fa4gen.errors import Fa4genError
 from fa4gen.runtime.timing import TimingProtocol
 
@@ -33,10 +32,10 @@ def built():
 
 def test_kernels_are_timed_beside_their_peers(gpu, built) -> None:
     peers = find_gemm_peers()
-    bench = GemmBench(QUICK, peers.found, built)
+    bench = Bench(QUICK, peers.found, built)
     for plan, compiled in built:
         result = bench.time_kernel(plan, compiled)
-        assert [size.word for size in result.sizes] == ["1k", "2kx1kx520"]
+        assert [size.size.word for size in result.sizes] == ["1k", "2kx1kx520"]
         expected = {peer.label(plan) for peer in peers.found if peer.suits(plan)}
         for size in result.sizes:
             assert size.left_out == {}
@@ -50,4 +49,4 @@ def test_a_wrong_kernel_is_not_timed(gpu, built) -> None:
     plan, compiled = built[0]
     claims_relu = replace(plan, activation="relu(x)")
     with pytest.raises(Fa4genError, match="is wrong at 1024x1024x1024"):
-        GemmBench(QUICK, ()).time_kernel(claims_relu, compiled)
+        Bench(QUICK, ()).time_kernel(claims_relu, compiled)

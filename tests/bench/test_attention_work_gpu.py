@@ -33,7 +33,7 @@ def built():
 def test_a_kernel_is_timed_beside_its_peers(gpu, built) -> None:
     peers = find_peers()
     result = Bench(QUICK, peers.found).time_kernel(built.plan, built.compiled, built.config)
-    assert [size.rows for size in result.sizes] == [1024, 4096]
+    assert [size.size.rows for size in result.sizes] == [1024, 4096]
     for size in result.sizes:
         assert len(size.ours.medians_ms) == 2
         assert 50 < size.tflops(size.ours) < 1000
@@ -65,8 +65,8 @@ def test_batches_are_timed_and_checked(gpu, config: str, size: str) -> None:
     assert kernel.compiled is not None, kernel.problems
     options = replace(QUICK, sizes=parse_sizes(size))
     [timed] = Bench(options, ()).time_kernel(kernel.plan, kernel.compiled, config).sizes
-    assert timed.word == size
-    assert timed.extents["key_heads"] == 8
+    assert timed.size.word == size
+    assert timed.size.extents["key_heads"] == 8
     assert 0 < timed.error < 2.0**-8
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.bench import attention_work, gemm_work, gpu_arrays, run, work
 from fa4gen.epilogues import residual_of
+from fa4gen.runtime.timing import Timing
+
+if TYPE_CHECKING:
+    import pytest
 
 
 class Tensor(np.ndarray):
@@ -29,6 +34,39 @@ class Tensor(np.ndarray):
 
 def tensor(values: Any) -> Tensor:
     return np.asarray(values).view(Tensor)
+
+
+COMPILED: Any = SimpleNamespace(cubin=b"", compiler="nvrtc", compiler_version="13.0")
+POOL = 5003
+
+
+def put_on_numpy(monkeypatch: pytest.MonkeyPatch, l2_bytes: int = 0) -> None:
+    """Let bench work on a device of NumPy's, whose n-th callable takes n milliseconds."""
+    cupy = SimpleNamespace(**{name: getattr(np, name) for name in dir(np) if name[0] != "_"})
+    cupy.cuda = SimpleNamespace(Device=lambda _: SimpleNamespace(use=lambda: None))
+    device = SimpleNamespace(ordinal=0, l2_bytes=l2_bytes)
+
+    def take_turns(runs: Any, protocol: Any, *, rounds: int) -> Any:
+        for _ in range(rounds):
+            for one in runs.values():
+                one()
+        return {
+            name: tuple(Timing((number + 1.0,)) for _ in range(rounds))
+            for number, name in enumerate(runs)
+        }
+
+    def as_torch(bits: Any, dtype: str) -> Any:
+        types = {"fp16": np.float16, "fp32": np.float32}
+        return None if bits is None else tensor(bits.view(types[dtype]))
+
+    for module in (gpu_arrays, attention_work, gemm_work, run):
+        monkeypatch.setattr(module, "load_cupy", lambda: cupy)
+    for module in (gemm_work, run):
+        monkeypatch.setattr(module, "require_device", lambda _: device)
+    for module in (work, attention_work, gemm_work):
+        monkeypatch.setattr(module, "as_torch", as_torch)
+    monkeypatch.setattr(gpu_arrays, "POOL", POOL)
+    monkeypatch.setattr(run, "time_in_turn", take_turns)
 
 
 class FakeTorch(SimpleNamespace):

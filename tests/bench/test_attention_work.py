@@ -11,19 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from fa4gen.bench import run
 from fa4gen.bench.batches import Batch
-from fa4gen.bench.peers import LeftOutError
+from fa4gen.bench.peers import AttentionOperands, LeftOutError, Peer
 from fa4gen.bench.read_floor import ReadFloor
 from fa4gen.bench.run import Bench, BenchOptions
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError, Fa4genError
-from fa4gen.runtime.timing import Timing
 from fa4gen.verify.rounding import POISON_BITS
-from tests.bench.gemm_fakes import tensor
+from tests.bench.fakes import COMPILED, put_on_numpy, tensor
 
-COMPILED = SimpleNamespace(cubin=b"", compiler="nvrtc", compiler_version="13.0")
 UNEVEN = Batch("uneven", (3, 1, 2), (5, 40, 2))
 EQUAL = Batch("equal", (4, 4), (9, 9))
 KEYS = {"kernel": "attention", "arch": "sm_90a", "dtype": "fp16", "depth": 256, "mask": "causal"}
@@ -44,8 +41,13 @@ class FakeKernel:
     def __init__(self, plan: Any, cubin: bytes) -> None:
         self._plan = plan
 
-    def prepare(self, query: Any, key: Any, value: Any, **tables: Any) -> Any:
+    def prepare(self, query: Any, key: Any, value: Any, *, out: Any, **tables: Any) -> Any:
         self.calls.append(tables)
+        assert (out.view(np.uint16) == POISON_BITS["fp16"]).all()
+        out[...] = self.output(query, key, value, **tables)
+        return lambda: None
+
+    def output(self, query: Any, key: Any, value: Any, **tables: Any) -> Any:
         out = np.zeros((*query.shape[:-1], value.shape[-1]), np.float16)
         starts, ends = tables.get("query_offsets"), tables.get("key_offsets")
         pages, lengths = tables.get("page_table"), tables.get("key_lengths")
@@ -55,12 +57,7 @@ class FakeKernel:
             count = len(keys) if lengths is None else lengths[index]
             sinks = tables.get("sinks")
             out[rows] = attend(query[rows], keys[:count], values[:count], sinks)
-
-        class Launch:
-            def __call__(self) -> None: ...
-
-        Launch.out = out  # type: ignore[attr-defined]
-        return Launch()
+        return out
 
     def _keys(self, x: Any, index: int, ends: Any, pages: Any) -> Any:
         if ends is not None:
@@ -85,7 +82,7 @@ def attend(query: Any, keys: Any, values: Any, sinks: Any) -> Any:
     return out
 
 
-class FakePeer:
+class FakePeer(Peer):
     """A peer that gives the kernel's results, by the tables of its own call."""
 
     name = "same"
@@ -93,36 +90,20 @@ class FakePeer:
     def __init__(self) -> None:
         self.sequences: list[Any] = []
 
-    def prepare(self, plan: Any, query: Any, key: Any, value: Any, sequences: Any = None) -> Any:
+    def prepare(self, plan: Any, operands: AttentionOperands) -> Any:
+        sequences = operands.sequences
         self.sequences.append(sequences)
         tables = {} if sequences is None else sequences.tables
-        out = FakeKernel(plan, b"").prepare(query, key, value, **tables).out
+        of = operands.query, operands.key, operands.value
+        out = FakeKernel(plan, b"").output(*of, **tables)
         return lambda: tensor(out)
 
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
-    cuda = SimpleNamespace(Device=lambda _: SimpleNamespace(use=lambda: None))
-    names = (
-        "asarray",
-        "ascontiguousarray",
-        "full",
-        "uint16",
-        "float16",
-        "float32",
-        "uint32",
-        "int32",
-    )
-    names += ("tile", "concatenate")
-    numpy = {name: getattr(np, name) for name in names}
-    monkeypatch.setattr(run, "load_cupy", lambda: SimpleNamespace(cuda=cuda, **vars(np) | numpy))
-    monkeypatch.setattr(run, "require_device", lambda _: SimpleNamespace(ordinal=0))
+    put_on_numpy(monkeypatch)
     monkeypatch.setattr("fa4gen.runtime.attention.AttentionKernel", FakeKernel)
-    monkeypatch.setattr(run, "as_torch", lambda bits, dtype: tensor(bits.view(np.float16)))
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_dlpack=lambda table: table))
-    monkeypatch.setattr(
-        run, "time_in_turn", lambda runs, *_, **__: {name: [Timing((1.0,))] for name in runs}
-    )
     FakeKernel.calls.clear()
 
     def timed(batch: Batch, *peers: Any, **keys: Any) -> Any:
@@ -159,8 +140,8 @@ def test_a_kernel_and_its_peer_get_the_same_batch(
             max(batch.query_rows),
             max(batch.key_rows),
         )
-    assert size.word == batch.word
-    assert size.extents["tokens"] == sum(batch.query_rows)
+    assert size.size.word == batch.word
+    assert size.size.extents["tokens"] == sum(batch.query_rows)
 
 
 def test_sinks_are_drawn(bench: Any) -> None:
@@ -194,13 +175,6 @@ def test_a_decode_kernel_is_timed_beside_the_floor(bench: Any) -> None:
     assert len(FakeFloor.asked) == 1
 
 
-def test_a_tensor_larger_than_what_is_drawn_repeats_it(
-    bench: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "MOST_DRAWN", 1000)
-    assert bench(Batch("1x50@4/2", (1,), (50,), (4, 2)), **DECODE).error < 1e-3
-
-
 @pytest.mark.parametrize("keys", [RAGGED, RAGGED | PAGED], ids=["ragged", "paged"])
 def test_a_kernel_that_begins_at_the_wrong_key_is_not_timed(
     bench: Any, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]
@@ -223,18 +197,15 @@ def test_candidates_are_prepared_on_the_same_inputs(
     plan, other, wrong = (replace(plan_of(), name=name) for name in ("one", "two", "wrong"))
 
     class Kernel(FakeKernel):
-        def prepare(self, query: Any, key: Any, value: Any, **given: Any) -> Any:
-            out = given.pop("out")
-            assert (out.view(np.uint16) == POISON_BITS["fp16"]).all()
-            right = super().prepare(query, key, value, **given)
-            if self._plan.name != "wrong":  # it writes nothing
-                out[...] = right.out
-            return right
+        def prepare(self, *arrays: Any, out: Any, **given: Any) -> Any:
+            if self._plan.name == "wrong":  # it writes nothing
+                return lambda: None
+            return super().prepare(*arrays, out=out, **given)
 
     class Unable(FakePeer):
         name = "unable"
 
-        def prepare(self, *tensors: Any, **sequences: Any) -> Any:
+        def prepare(self, plan: Any, operands: Any) -> Any:
             raise LeftOutError("it has no mask")
 
     monkeypatch.setattr("fa4gen.runtime.attention.AttentionKernel", Kernel)
@@ -242,8 +213,7 @@ def test_candidates_are_prepared_on_the_same_inputs(
     timer = Bench(BenchOptions((), family="attention"), (peer, Unable()))
     size = Batch("2x2/1x5x9", (5,) * 2, (9,) * 2, (2, 1))
     kernels = [(one, COMPILED) for one in (plan, wrong, other)]
-    with np.errstate(invalid="ignore"):  # of NaN NumPy warns, CuPy does not
-        ours, peers, left_out = timer.prepare(kernels, size)
+    ours, peers, left_out = timer.prepare(kernels, size)
     assert list(ours) == ["one", "two"]
     assert list(peers) == ["same"]
     assert peer.sequences == [None]
