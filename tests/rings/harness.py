@@ -20,7 +20,7 @@ from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ LIMITS: Final = Limits(steps=500_000, idle_steps=20_000)
 SHARED_BYTES: Final = 4 * 4096 + 20 * 1024 + 1024 + 1024
 ROWS, PANEL, LANES = 32, 16, 32  # of a block, columns of a panel, of a warp
 UNTOUCHED: Final = -77
+ROUNDS: Final = 3  # of a ring, and one step more
 
 FAULTS: Final = (
     "none", "no_wait", "no_acquire", "early_release", "double_release", "one_release", "no_flip",
@@ -56,16 +57,10 @@ class Variant:
         return self.name
 
 
-def render(file: str, cta_group: int = 1, **tables: Any) -> str:
+def render(file: str, cta_group: int = 1, depth: int = 128, **tables: Any) -> str:
     """The source of a kernel file over the shipped templates."""
-    plan = build_plan(
-        validated(
-            {
-            "kernel": "attention", "name": "pipelines", "arch": ARCH, "dtype": "bf16", "depth": 128,
-            "cta_group": cta_group,
-            }
-        )
-    )  # fmt: skip
+    config = {"kernel": "attention", "name": "pipelines", "arch": ARCH, "dtype": "bf16"}
+    plan = build_plan(validated({**config, "depth": depth, "cta_group": cta_group}))
     assert plan.shared[0].alignment == 1024
     template = open_templates(FOLDER).environment().get_template(file)
     return template.render(
@@ -86,12 +81,24 @@ def program(file: str, table: str, variants: tuple[Any, ...], cta_group: int = 1
 
 
 @dataclass(frozen=True)
-class Run:
-    """The result of a launch: its report, its results, and log[rank, role, step, part, word]."""
+class Done:
+    """The result of a launch: its report, what it has left, and what is right."""
 
     report: Report
     out: NDArray[Any]
-    log: NDArray[Any]
+    expected: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Struct:
+    """Kernels around a struct: how to run one on so many CTAs, and which there are.
+
+    A mutant is reported as one of the kinds beside it, whatever the interleaving.
+    """
+
+    run: Callable[..., Done]
+    clean: Mapping[int, tuple[Variant, ...]]
+    mutants: Mapping[int, Mapping[Variant, set[str]]]
 
 
 def launch(
@@ -142,36 +149,26 @@ class Operands:
         blocks = self.keys[0, 0].reshape(parts, -1, ROWS, PANEL).swapaxes(0, 1)
         return np.ascontiguousarray(blocks).view(np.uint16)
 
-    def key_product(self, block: int) -> NDArray[Any]:
-        """The lanes that are shown of Left Keys^T, for each rank."""
+    def key_products(self, blocks: int) -> NDArray[Any]:
+        """The lanes that are shown of Left Keys^T, for each rank and block."""
         parts = self.keys.shape[2]
         left = self.left[:, 0, :parts, :LANES].astype(np.float32)
-        keys = self.keys[0, 0, :, block * ROWS : (block + 1) * ROWS].astype(np.float32)
-        return np.einsum("gqlc,qrc->glr", left, keys)
+        keys = self.keys[0, 0].astype(np.float32).reshape(parts, -1, ROWS, PANEL)
+        return np.einsum("gqlc,qbrc->gblr", left, keys[:, :blocks])
 
-    def value_product(self, block: int) -> NDArray[Any]:
-        """The lanes that are shown of Left Values, for each rank."""
+    def value_products(self, blocks: int) -> NDArray[Any]:
+        """The lanes that are shown of Left Values, for each rank and block."""
         left = self.left[:, 0, :2, :LANES].astype(np.float32)
-        values = self.values[0, 0, :, block * ROWS : (block + 1) * ROWS].astype(np.float32)
-        values = values.reshape(2, 2, PANEL, PANEL)  # panel of columns, half of the rows
-        result = np.einsum("ghlk,phkc->glpc", left, values)
-        return result.reshape(len(self.left), LANES, 2 * PANEL)
+        # panel of columns, block, half of the rows
+        values = self.values[0, 0].astype(np.float32).reshape(2, -1, 2, PANEL, PANEL)
+        result = np.einsum("ghlk,pbhkc->gblpc", left, values[:, :blocks])
+        return result.reshape(len(self.left), blocks, LANES, 2 * PANEL)
 
 
-def ring_states(
-    stages: int, steps: int, *, first: int = 0, stride: int = 1, phase: int = 0
-) -> Iterator[tuple[int, int]]:
-    """Index and phase at every step: places of the ring are counted on, a round flips the phase."""
-    for step in range(steps):
-        place = first + stride * step
-        yield place % stages, phase ^ (place // stages & 1)
+def empty_products(ctas: int, steps: int) -> NDArray[Any]:
+    """Room for the lanes that are shown of each step's product."""
+    return np.full((ctas, steps, LANES, ROWS), np.nan, np.float32)
 
 
 def assert_clean(report: Report) -> None:
     assert report.verdict.value == "clean", str(report)
-
-
-def assert_reported(report: Report, one_of: set[str]) -> None:
-    """An error of one of the kinds; what else follows from it depends on the interleaving."""
-    assert report.verdict.value == "error", str(report)
-    assert {finding.kind for finding in report.findings} & one_of, str(report)
