@@ -57,6 +57,11 @@ def kernel(
 """
 
 
+def vector(first: int, count: int, letter: str = "r") -> str:
+    """``{%r100, %r101, ...}``."""
+    return "{" + ", ".join(f"%{letter}{first + n}" for n in range(count)) + "}"
+
+
 def run(ptx: str, *args: Any, block: Any = 32, grid: Any = 1, **options: Any) -> Report:
     """Launch the entry ``k``."""
     return Program(ptx).launch("k", grid=grid, block=block, args=args, **options)

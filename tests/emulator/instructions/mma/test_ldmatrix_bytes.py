@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.emulator.kernel import kernel, run
+from tests.emulator.kernel import kernel, run, vector
 
 SIZE = 1024
 # two warps; %r2 a row of 16 bytes for each lane, anywhere in the warp's half of the tile
@@ -29,9 +29,8 @@ def places(rng) -> np.ndarray:
 
 
 def loaded(opcode: str, registers: int, tile: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    names = ", ".join(f"%r{20 + n}" for n in range(registers))
     after = "".join(f"st.global.b32 [%d8+{256 * n}], %r{20 + n};" for n in range(registers))
-    text = BODY.format(more="", text=f"{opcode} {{{names}}}, [%r2];", after=after)
+    text = BODY.format(more="", text=f"{opcode} {vector(20, registers)}, [%r2];", after=after)
     out = np.zeros((registers, 64), np.uint32)
     given = (rows * 16).astype(np.uint32)
     ptx = kernel(text, ("u64", "u64", "u64"), target="sm_100a", shared=SIZE)
@@ -84,12 +83,11 @@ def test_stores_of_sixteen_by_eight(count: int) -> None:
     rng = np.random.default_rng(count)
     tile, rows = np.zeros((64, 16), np.uint8), places(rng)
     values = rng.integers(0, 1 << 32, (count, 64), np.uint32)
-    names = ", ".join(f"%r{20 + n}" for n in range(count))
     more = "".join(f"ld.global.b32 %r{20 + n}, [%d8+{256 * n}];" for n in range(count))
     opcode = f"stmatrix.sync.aligned.m16n8.x{count}.trans.shared.b8"
     after = """ld.shared.v4.b32 {%r4, %r5, %r6, %r7}, [%r8];
     st.global.v4.b32 [%d5], {%r4, %r5, %r6, %r7};"""
-    text = BODY.format(more=more, text=f"{opcode} [%r2], {{{names}}};", after=after)
+    text = BODY.format(more=more, text=f"{opcode} [%r2], {vector(20, count)};", after=after)
     ptx = kernel(text, ("u64", "u64", "u64"), target="sm_100a", shared=SIZE)
     report = run(ptx, tile, (rows * 16).astype(np.uint32), values, block=64)
     assert not report.findings, report

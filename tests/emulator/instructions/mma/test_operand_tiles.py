@@ -14,6 +14,7 @@ from fa4gen.emulator.instructions.mma.operand_tiles import (
     values_of,
 )
 from fa4gen.emulator.state.memory import SharedMemory
+from tests.emulator.instructions.tensor_cores import place
 
 SPANS = (0, 32, 64, 128)
 
@@ -26,22 +27,11 @@ def encode(address: int, leading: int, stride: int, span: int, base: int, sm: in
 
 
 def expected(d: Descriptor, k_major: bool, mn: int, k: int, size: int) -> int:
-    """The byte of element (mn, k), one formula per layout."""
-    chunk, span = 16 // size, d.span
-    if k_major and not span:
-        at = mn % 8 * 16 + mn // 8 * d.stride + k % chunk * size + k // chunk * d.leading
-    elif k_major:
-        at = mn % 8 * span + mn // 8 * d.stride + k * size
-    elif not span:
-        at = mn % chunk * size + mn // chunk * d.stride + k % 8 * 16 + k // 8 * d.leading
-    else:
-        per = span // size
-        at = mn % per * size + mn // per * d.leading + k % 8 * span + k // 8 * d.stride
-    at += d.address
-    if span:
-        line = ((at >> 7) - d.base_offset) & 7
-        at ^= (line & (span // 16 - 1)) << 4
-    return at
+    """The byte of element (mn, k)."""
+    layout = {"leading": d.leading, "stride": d.stride, "span": d.span, "size": size}
+    at = d.address + place(mn, k, k_major=k_major, **layout)
+    line = ((at >> 7) - d.base_offset) & 7
+    return at ^ (line & (d.span // 16 - 1)) << 4 if d.span else at
 
 
 @pytest.mark.parametrize("sm", [90, 100])

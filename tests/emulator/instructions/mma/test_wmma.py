@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator.errors import EmulatorError
-from tests.emulator.kernel import kernel, run
+from tests.emulator.kernel import kernel, run, vector
 
 _CASES = [
     # shape, types of the instruction, of A and B, of C, registers of A, B, C
@@ -21,10 +21,6 @@ _CASES = [
     ("m16n16k16", "s32.s8.s8.s32", "s8", "s32", np.int8, np.int32, (2, 2, 8)),
     ("m32n8k16", "s32.u8.u8.s32", "u8", "s32", np.uint8, np.int32, (4, 1, 8)),
 ]
-
-
-def names(first: int, count: int) -> str:
-    return "{" + ", ".join(f"%r{first + n}" for n in range(count)) + "}"
 
 
 @pytest.mark.parametrize("layouts", ["row.col", "col.row"])
@@ -49,7 +45,7 @@ def test_product(case: Any, layouts: str) -> None:
     a_layout, b_layout = layouts.split(".")
     left, right, start = stored(a, a_layout), stored(b, b_layout), stored(c, a_layout)
     out = np.zeros((2, rows, columns), out_type)
-    na, nb, nc = (names(first, count) for first, count in zip((10, 30, 50), counts, strict=True))
+    na, nb, nc = (vector(first, count) for first, count in zip((10, 30, 50), counts, strict=True))
     text = f"""
     mov.u32 %r0, %tid.x; shr.u32 %r0, %r0, 5;
     mul.wide.u32 %d10, %r0, {left[0].nbytes}; add.u64 %d10, %d0, %d10;
@@ -70,12 +66,12 @@ def test_product(case: Any, layouts: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f"wmma.load.a.sync.aligned.row.m16n16k16.f16 {names(1, 4)}, [%d0], 16;",
-        f"wmma.load.a.sync.aligned.row.m16n16k16.f32 {names(1, 8)}, [%d0], 16;",
-        f"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16.bf16.f32 {names(1, 8)}, {names(1, 8)},"
-        f" {names(1, 4)}, {names(1, 8)};",
-        f"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32.satfinite {names(1, 8)}, {names(1, 8)},"
-        f" {names(1, 8)}, {names(1, 8)};",
+        f"wmma.load.a.sync.aligned.row.m16n16k16.f16 {vector(1, 4)}, [%d0], 16;",
+        f"wmma.load.a.sync.aligned.row.m16n16k16.f32 {vector(1, 8)}, [%d0], 16;",
+        f"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f16.bf16.f32 {vector(1, 8)}, {vector(1, 8)},"
+        f" {vector(1, 4)}, {vector(1, 8)};",
+        f"wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32.satfinite {vector(1, 8)}, {vector(1, 8)},"
+        f" {vector(1, 8)}, {vector(1, 8)};",
     ],
 )
 def test_refused(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.emulator.kernel import kernel, run
+from tests.emulator.kernel import kernel, run, vector
 
 if TYPE_CHECKING:
     from fa4gen.emulator import Report
@@ -94,16 +94,11 @@ def launch(text: str, *args: Any, block: int = 128, **options: Any) -> Report:
     return run(text, *args, block=block, **options)
 
 
-def registers(first: int, count: int) -> str:
-    """``{%r100, %r101, ...}``."""
-    return "{" + ", ".join(f"%r{first + n}" for n in range(count)) + "}"
-
-
 def fill(columns: int, first: int = 100) -> str:
     """Cell (lane, column) becomes lane * 512 + column, by four warps."""
     values = "\n".join(f"add.u32 %r{first + c}, %r1, {c};" for c in range(columns))
     return f"""{values}
-    tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r10], {registers(first, columns)};
+    tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r10], {vector(first, columns)};
     tcgen05.wait::st.sync.aligned;
     """
 

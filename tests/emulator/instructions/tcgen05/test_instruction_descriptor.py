@@ -1,18 +1,12 @@
 import pytest
 
 from fa4gen.emulator.instructions.tcgen05.instruction_descriptor import decode
+from tests.emulator.instructions.tcgen05.products import idesc
 
 
 def bits(m, n, *, a=1, b=1, d=1, **extra):
-    """An instruction descriptor from its fields; ``extra`` are whole bits by name."""
-    value = d << 4 | a << 7 | b << 10 | (n >> 3) << 17 | (m >> 4) << 24
-    places = {
-        "saturate": 3, "negate_a": 13, "negate_b": 14, "ta": 15, "tb": 16, "sparse": 2, "bit6": 6,
-        "bit23": 23, "bit29": 29,
-    }  # fmt: skip
-    for name, on in extra.items():
-        value |= on << places[name]
-    return value
+    """An instruction descriptor of bf16 unless said otherwise."""
+    return idesc(m, n, a, b, d, **extra)
 
 
 def test_the_documented_example() -> None:

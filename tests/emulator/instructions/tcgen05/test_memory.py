@@ -10,9 +10,9 @@ from tests.emulator.instructions.tcgen05.kernels import (
     kinds,
     launch,
     program,
-    registers,
     save,
 )
+from tests.emulator.kernel import vector
 
 NOTHING = np.zeros(1, np.uint32)
 
@@ -46,7 +46,7 @@ def test_loads(shape: str, times: int, count: int, split: int, half: int) -> Non
     body = f"""
     {fill(64)}
     add.u32 %r11, %r10, {half << 16 | 2};
-    tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {registers(200, count)}, [%r11]{more};
+    tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {vector(200, count)}, [%r11]{more};
     tcgen05.wait::ld.sync.aligned;
     {save(count, 200)}
     """
@@ -69,9 +69,9 @@ def test_stores(shape: str, times: int, count: int, split: int) -> None:
     {fill(64)}
     add.u32 %r12, %r1, 0x100000;
     {values}
-    tcgen05.st.sync.aligned.{shape}.x{times}.b32 [%r10]{more}, {registers(200, count)};
+    tcgen05.st.sync.aligned.{shape}.x{times}.b32 [%r10]{more}, {vector(200, count)};
     tcgen05.wait::st.sync.aligned;
-    tcgen05.ld.sync.aligned.32x32b.x64.b32 {registers(100, 64)}, [%r10];
+    tcgen05.ld.sync.aligned.32x32b.x64.b32 {vector(100, 64)}, [%r10];
     tcgen05.wait::ld.sync.aligned;
     {save(64)}
     """
@@ -89,10 +89,10 @@ def test_stores(shape: str, times: int, count: int, split: int) -> None:
 def test_sixteen_bit_values_are_packed_and_unpacked() -> None:
     body = f"""
     mov.u32 %r100, 0x00020001; mov.u32 %r101, 0x00040003;
-    tcgen05.st.sync.aligned.32x32b.x2.unpack::16b.b32 [%r10], {registers(100, 2)};
+    tcgen05.st.sync.aligned.32x32b.x2.unpack::16b.b32 [%r10], {vector(100, 2)};
     tcgen05.wait::st.sync.aligned;
-    tcgen05.ld.sync.aligned.32x32b.x4.b32 {registers(110, 4)}, [%r10];
-    tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {registers(114, 2)}, [%r10];
+    tcgen05.ld.sync.aligned.32x32b.x4.b32 {vector(110, 4)}, [%r10];
+    tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {vector(114, 2)}, [%r10];
     tcgen05.wait::ld.sync.aligned;
     {save(6, 110)}
     """
@@ -140,12 +140,12 @@ def test_a_store_without_its_wait_is_late() -> None:
         ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r50}, [%r10];", "uninitialised"),
         (
             "add.u32 %r10, %r10, 100; tcgen05.ld.sync.aligned.32x32b.x32.b32 "
-            f"{registers(100, 32)}, [%r10];",
+            f"{vector(100, 32)}, [%r10];",
             "tensor-memory",
         ),
         (
             "add.u32 %r10, %r10, 500; tcgen05.ld.sync.aligned.32x32b.x32.b32 "
-            f"{registers(100, 32)}, [%r10];",
+            f"{vector(100, 32)}, [%r10];",
             "tensor-memory",
         ),
         (
@@ -183,7 +183,7 @@ def test_a_warp_reaches_its_own_quarter_whatever_the_address_says(
 FILLED:
     tcgen05.fence::before_thread_sync; bar.sync 0; tcgen05.fence::after_thread_sync;
     add.u32 %r11, %r9, {(32 * quarter + half) << 16 | 2};
-    tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {registers(200, count)}, [%r11]{more};
+    tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {vector(200, count)}, [%r11]{more};
     tcgen05.wait::ld.sync.aligned;
     {save(count, 200)}
     """
@@ -250,9 +250,9 @@ def test_a_load_that_reduces(words: str, expected: int) -> None:
     )
     body = f"""
     {values}
-    tcgen05.st.sync.aligned.32x32b.x4.b32 [%r10], {registers(100, 4)};
+    tcgen05.st.sync.aligned.32x32b.x4.b32 [%r10], {vector(100, 4)};
     tcgen05.wait::st.sync.aligned;
-    tcgen05.ld.red.sync.aligned.32x32b.x4.{words} {registers(110, 4)}, %r114, [%r10];
+    tcgen05.ld.red.sync.aligned.32x32b.x4.{words} {vector(110, 4)}, %r114, [%r10];
     tcgen05.wait::ld.sync.aligned;
     {save(5, 110)}
     """
@@ -341,7 +341,7 @@ HALF = """
 def test_lanes_of_a_load_that_nobody_wrote_are_undefined() -> None:
     """As after a product of 64 rows: a warp's load reaches its other 16 lanes, too."""
     body = f"""{HALF}
-    tcgen05.ld.sync.aligned.32x32b.x4.b32 {registers(200, 4)}, [%r10];
+    tcgen05.ld.sync.aligned.32x32b.x4.b32 {vector(200, 4)}, [%r10];
     tcgen05.wait::ld.sync.aligned;
     {save(4, 200)}
     """
@@ -360,7 +360,7 @@ def test_lanes_of_a_load_that_nobody_wrote_are_undefined() -> None:
 @pytest.mark.parametrize("first", [2, 8], ids=["some columns", "no column"])
 def test_columns_of_a_load_that_nobody_wrote_are_an_error(first: int) -> None:
     body = f"""{HALF} add.u32 %r10, %r10, {first};
-    tcgen05.ld.sync.aligned.32x32b.x4.b32 {registers(200, 4)}, [%r10];
+    tcgen05.ld.sync.aligned.32x32b.x4.b32 {vector(200, 4)}, [%r10];
     """
     report = launch(program(body), NOTHING, NOTHING)
     assert [(one.kind, one.severity.value) for one in report.findings][:1] == [
@@ -385,9 +385,9 @@ def test_tensor_memory_without_an_allocation_is_all_the_kernels() -> None:
     body = f"""
     {fill(64)}
     add.u32 %r11, %r10, 448;
-    tcgen05.st.sync.aligned.32x32b.x64.b32 [%r11], {registers(100, 64)};
+    tcgen05.st.sync.aligned.32x32b.x64.b32 [%r11], {vector(100, 64)};
     tcgen05.wait::st.sync.aligned;
-    tcgen05.ld.sync.aligned.32x32b.x64.b32 {registers(200, 64)}, [%r11];
+    tcgen05.ld.sync.aligned.32x32b.x64.b32 {vector(200, 64)}, [%r11];
     tcgen05.wait::ld.sync.aligned;
     {save(64, 200)}
     """
@@ -407,7 +407,7 @@ def test_tensor_memory_without_an_allocation_is_all_the_kernels() -> None:
         ("add.u32 %r10, %r10, 32; tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r50}, [%r10];",
          "uninitialised"),
         ("add.u32 %r10, %r10, 500; tcgen05.ld.sync.aligned.32x32b.x32.b32 "
-         f"{registers(100, 32)}, [%r10];", "tensor-memory"),
+         f"{vector(100, 32)}, [%r10];", "tensor-memory"),
         (FREE.format(0, 128).replace("tcgen05.dealloc", "\ntcgen05.DEALLOC"), "tensor-memory"),
     ],
     ids=["uninitialised", "beyond", "freed"],

@@ -11,45 +11,43 @@ from tests.emulator.instructions.tcgen05.kernels import (
     kinds,
     launch,
     program,
-    registers,
     wait,
 )
 from tests.emulator.instructions.tcgen05.products import (
+    CLUSTER,
     COMMIT,
     SYNC,
     TYPES,
     before,
+    by_the_leader,
     by_thread_0,
+    columns_from_shared,
     idesc,
     issue,
     lay_out,
+    outcome,
     random_matrix,
     read_back,
+    times,
 )
 from tests.emulator.instructions.tcgen05.tiles import descriptor, expected
+from tests.emulator.kernel import vector
 
 NOTHING = np.zeros(1, np.uint32)
 
 
 def product(kind, a_kind, b_kind, m, n, k, *, group=1, span=128, base=0, d=1, first=False,
             setup="", schedule="uniform", seed=0, **options):  # fmt: skip
-    """Run one product over K; gives (report, cells, D before, A B)."""
+    """Run one product over K; gives (report, cells, A B)."""
     a, b = random_matrix((m, k), a_kind, 1), random_matrix((n, k), b_kind, 2)
     flags = {name: options.pop(name) for name in ("ta", "tb", "negate_a", "negate_b", "saturate")
              if name in options}  # fmt: skip
     tiles, steps = lay_out(a, b, span, flags.get("ta", 0), flags.get("tb", 0))
     bits = idesc(m, n, TYPES[a_kind][1], TYPES[b_kind][1], d, **flags)
-    body = fill(n) + SYNC + setup
-    where = "%r9"
-    if base:
-        body += f"add.u32 %r24, %r9, {base << 16};"
-        where = "%r24"
-    body += by_thread_0(issue(kind, group, bits, steps, d=where, first=first, **options) + COMMIT)
-    body += wait() + read_back(n)
-    cells = np.zeros((128, n), np.uint32)
-    report = launch(program(body, size=len(tiles)), tiles, cells, schedule=schedule, seed=seed)
-    exact = a.astype(np.float64) @ b.astype(np.float64).T
-    return report, cells, exact
+    where = f"add.u32 %r24, %r9, {base << 16};"
+    text = where + issue(kind, group, bits, steps, d="%r24", first=first, **options)
+    report, cells = outcome(text, n, tiles, setup=setup, schedule=schedule, seed=seed)
+    return report, cells[0], times(a, b)
 
 
 @pytest.mark.parametrize(("between", "guard", "continued"), [
@@ -73,13 +71,9 @@ def test_products_in_a_row_continue_each_other(between, guard, continued, monkey
         issued(observer, op)
 
     monkeypatch.setattr(RaceObserver, "issued", note)
-    cells = np.zeros((128, 32), np.uint32)
-    report = launch(
-        program(by_thread_0(text + COMMIT) + wait() + read_back(32), size=len(tiles)), tiles, cells
-    )
+    report, cells = outcome(text, 32, tiles, filled=False)
     assert report.verdict is Verdict.CLEAN, str(report)
-    exact = a.astype(np.float64) @ b.astype(np.float64).T
-    np.testing.assert_allclose(cells.view(np.float32), exact, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(cells[0].view(np.float32), times(a, b), rtol=1e-5, atol=1e-4)
     assert (len(found), sum(found)) == (4, continued)
 
 
@@ -177,32 +171,15 @@ def test_a_from_tensor_memory(kind, a, m, n, k, group) -> None:
             lane = row + copy * m if group == 0 or m == 128 else 32 * (row // 16) + row % 16
             lanes[lane] = raw[row]
     b = random_matrix((n, k), a, 2)
-    tiles, steps = lay_out(rows, b)
-    blob = np.concatenate([lanes.view(np.uint8).reshape(-1), tiles])
-    columns = raw.shape[1]
-    loads = "\n".join(f"ld.shared.b32 %r{200 + c}, [%r12+{4 * c}];" for c in range(columns))
-    body = (
-        fill(n)
-        + f"""
-    mul.lo.u32 %r12, %r0, {4 * columns};
-    add.u32 %r12, %r12, %r2;
-    add.u32 %r13, %r10, {n};
-    {loads}
-    tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r13], {registers(200, columns)};
-    tcgen05.wait::st.sync.aligned;
-    """
-        + SYNC
-    )
-    moved = [(n + 8 * number, tile + lanes.nbytes // 16) for number, (_, tile) in enumerate(steps)]
+    data, steps = lay_out(rows, b, columns=lanes)
+    moved = [(n + 8 * number, tile) for number, (_, tile) in enumerate(steps)]
     value = idesc(m, n, TYPES[a][1], TYPES[a][1], 2 if kind == "i8" else 1)
     text = issue(kind, group, value, moved, tensor_a=True, first=True)
-    body += by_thread_0(text + COMMIT) + wait() + read_back(n)
-    cells = np.zeros((128, n), np.uint32)
-    report = launch(program(body, size=len(blob)), blob, cells)
+    report, cells = outcome(text, n, data, setup=columns_from_shared(lanes.shape[1], n))
     assert report.verdict is Verdict.CLEAN, str(report)
     number = np.int32 if kind == "i8" else np.float32
-    exact = (rows.astype(np.float64) @ b.astype(np.float64).T).astype(number)
-    wanted = expected(exact, before(n).view(number), 1, ws=group == 0)[0]
+    exact = times(rows, b).astype(number)
+    wanted = expected(exact, before(n).view(number), 1, ws=group == 0)
     assert (cells.view(number) == wanted).all()
 
 
@@ -232,25 +209,19 @@ def test_every_schedule_gives_the_same(schedule) -> None:
 
 def test_saturation_is_done_by_every_product() -> None:
     """Without it sums wrap around."""
-    for saturate in (0, 1):
-        start = "mov.u32 %r100, 0x7fffffff;" + "".join(
-            f"mov.u32 %r{101 + c}, 0x7fffffff;" for c in range(7)
-        )
-        body = (
-            start
-            + f"""
-        tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10], {registers(100, 8)};
+    a, b = np.ones((128, 64), np.int8), np.ones((8, 64), np.int8)
+    a[:, 32:] = -1
+    tiles, steps = lay_out(a, b)
+    most = (
+        "".join(f"mov.u32 %r{100 + c}, 0x7fffffff;" for c in range(8))
+        + f"""
+        tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10], {vector(100, 8)};
         tcgen05.wait::st.sync.aligned;
-        """
-            + SYNC
-        )
-        a, b = np.ones((128, 64), np.int8), np.ones((8, 64), np.int8)
-        a[:, 32:] = -1
-        tiles, steps = lay_out(a, b)
-        bits = idesc(128, 8, 1, 1, 2, saturate=saturate)
-        body += by_thread_0(issue("i8", 1, bits, steps) + COMMIT) + wait() + read_back(8)
-        cells = np.zeros((128, 8), np.int32)
-        launch(program(body, size=len(tiles)), tiles, cells)
+    """
+    )
+    for saturate in (0, 1):
+        text = issue("i8", 1, idesc(128, 8, 1, 1, 2, saturate=saturate), steps)
+        _, cells = outcome(text, 8, tiles, setup=most)
         assert (cells == 0x7FFFFFFF - 32 * saturate).all()
 
 
@@ -382,9 +353,7 @@ def test_commits_tell_the_barriers_of_a_cluster() -> None:
     tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
         [tile+BARRIER], %h0;
     """
-    cluster = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-    body = cluster + "mov.u32 %r50, %cluster_ctarank; setp.ne.u32 %p7, %r50, 0; @%p7 bra ISSUED;"
-    body += by_thread_0(multicast) + wait() + cluster
+    body = CLUSTER + "mov.u32 %r50, %cluster_ctarank;" + by_the_leader(multicast) + wait() + CLUSTER
     text = program(body, directives=".reqnctapercluster 2, 1, 1")
     report = launch(text, NOTHING, NOTHING, grid=2)
     assert report.verdict is Verdict.CLEAN, str(report)
@@ -411,9 +380,8 @@ def test_commits_of_one_thread_complete_in_order(
         [tile+PLACE], %h0;
 NEXT:
     """
-    cluster = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
     body = "@%p2 mbarrier.init.shared::cta.b64 [tile+EXTRA], 1;"
-    body += "fence.mbarrier_init.release.cluster;" + cluster
+    body += "fence.mbarrier_init.release.cluster;" + CLUSTER
     body += "mov.u32 %r50, %cluster_ctarank; setp.ne.u32 %p7, %r50, 0; @%p7 bra ISSUED;"
     body += "mov.u16 %h0, 3;"
     for number, (place, thread) in enumerate(zip(order, threads, strict=True)):

@@ -11,40 +11,39 @@ from tests.emulator.instructions.tcgen05.kernels import (
     kinds,
     launch,
     program,
-    registers,
     save,
     wait,
 )
 from tests.emulator.instructions.tcgen05.products import (
+    BOTH,
+    CLUSTER,
+    COMMIT_TO_BOTH,
     SYNC,
     TYPES,
     before,
-    by_thread_0,
+    by_the_leader,
+    columns_from_shared,
     idesc,
     issue,
     lay_out,
+    outcome,
     random_matrix,
-    read_back,
+    times,
 )
 from tests.emulator.instructions.tcgen05.tiles import expected
 from tests.emulator.kernel import kernel, run
 
 NOTHING = np.zeros(2, np.uint32)
-CLUSTER = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-COMMIT = """
-    mov.u16 %h0, 3;
-    tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
-        [tile+BARRIER], %h0;
-"""
-BOTH = f"""
-    tcgen05.fence::before_thread_sync;
-    {CLUSTER}
-    tcgen05.fence::after_thread_sync;
-"""
 
 
-def by_the_leader(text: str) -> str:
-    return "setp.ne.u32 %p7, %r50, 0; @%p7 bra ISSUED;" + by_thread_0(text)
+def halves(a, b, tb=0, columns=(None, None)):
+    """What both CTAs have of the operands, and the steps of K, which are the same in both."""
+    parts = []
+    for rank in range(2):
+        own = [x[rank * len(x) // 2 : (rank + 1) * len(x) // 2] for x in (a, b)]
+        data, steps = lay_out(*own, tb=tb, columns=columns[rank])
+        parts.append(data)
+    return np.concatenate(parts), steps
 
 
 @pytest.mark.parametrize(
@@ -53,30 +52,14 @@ def by_the_leader(text: str) -> str:
 )
 def test_each_cta_gives_half_of_both_operands(m, n, k, flags) -> None:
     a, b = random_matrix((m, k), "bf16", 1), random_matrix((n, k), "bf16", 2)
-    halves = [
-        lay_out(a[r * m // 2 : (r + 1) * m // 2], b[r * n // 2 : (r + 1) * n // 2],
-                tb=flags.get("tb", 0))
-        for r in range(2)
-    ]  # fmt: skip
-    data = np.concatenate([part for part, _ in halves])
+    data, steps = halves(a, b, flags.get("tb", 0))
     width = min(n, 64)
-    body = (
-        fill(width)
-        + BOTH
-        + by_the_leader(
-            issue("f16", 2, idesc(m, n, 1, 1, **flags), halves[0][1], first=True) + COMMIT
-        )
-        + wait()
-        + read_back(width)
-    )
-    cells = np.zeros((2, 128, width), np.uint32)
-    text = program(body, size=len(data) // 2, group=2, out=128 * width * 4)
-    report = launch(text, data, cells, grid=2)
+    text = issue("f16", 2, idesc(m, n, 1, 1, **flags), steps, first=True)
+    report, cells = outcome(text, width, data, group=2)
     assert report.verdict is Verdict.CLEAN, str(report)
-    exact = (a.astype(np.float64) @ b.astype(np.float64).T).astype(np.float32)
     start = np.zeros((128, n), np.float32)
     start[:, :width] = before(width).view(np.float32)
-    wanted = expected(exact, start, 2)[:, :, :width]
+    wanted = expected(times(a, b).astype(np.float32), start, 2)[:, :, :width]
     assert (cells.view(np.float32) == wanted).all()
 
 
@@ -85,37 +68,13 @@ def test_a_from_tensor_memory(m) -> None:
     """With M = 128 each CTA holds its 64 rows of A twice."""
     n, k = 32, 32
     a, b = random_matrix((m, k), "bf16", 1), random_matrix((n, k), "bf16", 2)
-    parts, tiles = [], None
-    for r in range(2):
-        rows = a[r * m // 2 : (r + 1) * m // 2]
-        tile, tiles = lay_out(rows, b[r * n // 2 : (r + 1) * n // 2])
-        lanes = np.concatenate([rows] * (256 // m))
-        parts += [np.ascontiguousarray(lanes).view(np.uint8).reshape(-1), tile]
-    data = np.concatenate(parts)
-    columns = k // 2
-    shift = 128 * k * 2 // 16
-    loads = "\n".join(f"ld.shared.b32 %r{200 + c}, [%r12+{4 * c}];" for c in range(columns))
-    body = (
-        fill(n)
-        + f"""
-    mul.lo.u32 %r12, %r0, {4 * columns};
-    add.u32 %r12, %r12, %r2;
-    add.u32 %r13, %r10, {n};
-    {loads}
-    tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r13], {registers(200, columns)};
-    tcgen05.wait::st.sync.aligned;
-    """
-        + BOTH
-    )
-    steps = [(n + 8 * number, tile + shift) for number, (_, tile) in enumerate(tiles)]
+    lanes = [np.concatenate([a[r * m // 2 : (r + 1) * m // 2]] * (256 // m)) for r in range(2)]
+    data, tiles = halves(a, b, columns=[one.view(np.uint32) for one in lanes])
+    steps = [(n + 8 * number, tile) for number, (_, tile) in enumerate(tiles)]
     text = issue("f16", 2, idesc(m, n, TYPES["bf16"][1], 1), steps, tensor_a=True, first=True)
-    body += by_the_leader(text + COMMIT) + wait() + read_back(n)
-    cells = np.zeros((2, 128, n), np.uint32)
-    report = launch(
-        program(body, size=len(data) // 2, group=2, out=128 * n * 4), data, cells, grid=2
-    )
+    report, cells = outcome(text, n, data, group=2, setup=columns_from_shared(k // 2, n))
     assert report.verdict is Verdict.CLEAN, str(report)
-    exact = (a.astype(np.float64) @ b.astype(np.float64).T).astype(np.float32)
+    exact = times(a, b).astype(np.float32)
     assert (cells.view(np.float32) == expected(exact, before(n).view(np.float32), 2)).all()
 
 
@@ -187,7 +146,7 @@ def test_an_allocation_of_a_pair_waits_for_the_peers(schedule: str) -> None:
         {SYNC}
         mov.u32 %r61, %r9;
         ld.shared.b32 %r9, [tile+EXTRA];
-        {by_the_leader(issue("f16", 2, idesc(m, n, 1, 1), tile, first=True) + COMMIT)}
+        {by_the_leader(issue("f16", 2, idesc(m, n, 1, 1), tile, first=True) + COMMIT_TO_BOTH)}
         {wait()}
         {BOTH}
         @%p1 tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r9, 32;

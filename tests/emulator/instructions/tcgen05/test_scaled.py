@@ -8,22 +8,15 @@ import pytest
 
 from fa4gen.emulator import Verdict
 from fa4gen.emulator.errors import UnsupportedError
-from tests.emulator.instructions.tcgen05.kernels import (
-    fill,
-    kinds,
-    launch,
-    program,
-    registers,
-    wait,
-)
+from tests.emulator.instructions.tcgen05.kernels import kinds, launch, program
 from tests.emulator.instructions.tcgen05.products import (
-    COMMIT,
-    SYNC,
     before,
     by_thread_0,
+    columns_from_shared,
     issue,
     lay_out,
-    read_back,
+    outcome,
+    times,
 )
 
 M, N = 128, 64
@@ -64,39 +57,20 @@ def scaled(kind: str, words: str, count: int, scale: str, ids=(0, 0), *, spoil: 
     (a, a_values), (b, b_values) = operand(rng, kind, M), operand(rng, kind, N)
     a_codes, a_scales = scale_bytes(rng, scale, M, count)
     b_codes, b_scales = scale_bytes(rng, scale, N, count)
-    tiles, steps = lay_out(a, b)
     factors = np.concatenate([columns_of(a_codes, ids[0]), columns_of(b_codes, ids[1])], axis=1)
     factors = np.ascontiguousarray(np.pad(factors, ((0, 0), (0, 2))))
     if spoil:
         factors[40, 0] ^= 1
-    data = np.concatenate([factors.view(np.uint8).reshape(-1), tiles])
+    data, steps = lay_out(a, b, columns=factors)
     element = 0 if kind == "mxf8f6f4" else 1
     bits = element << 7 | element << 10 | ids[1] << 4 | (N >> 3) << 17 | (M >> 7) << 27
     bits |= ids[0] << 29 | (scale == "ue8m0") << 23
-    loads = "\n".join(f"ld.shared.b32 %r{200 + c}, [%r12+{4 * c}];" for c in range(8))
-    body = (
-        fill(N)
-        + f"""
-    shl.b32 %r12, %r0, 5;
-    add.u32 %r12, %r12, %r2;
-    {loads}
-    tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10+{N}], {registers(200, 8)};
-    tcgen05.wait::st.sync.aligned;
-    """
-        + SYNC
-    )
-    shift = factors.nbytes // 16
-    moved = [(x + shift, y + shift) for x, y in steps]
-    text = issue(f"{kind}.block_scale{words}", 1, bits, moved, first=True,
+    text = issue(f"{kind}.block_scale{words}", 1, bits, steps, first=True,
                  words=f", [%r9+{N}], [%r9+{N + 4}]")  # fmt: skip
-    body += by_thread_0(text + COMMIT) + wait() + read_back(N)
-    cells = np.zeros((128, N), np.uint32)
-    report = launch(program(body, size=len(data)), data, cells)
-    k = a_values.shape[1]
-    exact = (a_values * np.repeat(a_scales, k // count, 1)) @ (
-        b_values * np.repeat(b_scales, k // count, 1)
-    ).T
-    return report, cells.view(np.float32), exact
+    report, cells = outcome(text, N, data, setup=columns_from_shared(8, N))
+    per = a_values.shape[1] // count
+    exact = times(a_values * np.repeat(a_scales, per, 1), b_values * np.repeat(b_scales, per, 1))
+    return report, cells[0].view(np.float32), exact
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.emulator.instructions.tensor_cores import lay_down
+
 SPANS = {0: 0, 128: 2, 64: 4, 32: 6}
 
 
@@ -15,28 +17,16 @@ def descriptor(offset: int, leading: int, stride: int, span: int) -> int:
 
 def place(values: NDArray, buffer: NDArray[np.uint8], offset: int, *, k_major: bool, leading: int,
           stride: int, span: int) -> None:  # fmt: skip
-    """Write a matrix (mn, k) into ``buffer``, whose first byte is 1024-byte aligned."""
-    size = values.itemsize
-    raw = values.view(np.uint8).reshape(*values.shape, size)
-    per = 16 // size
-    for mn in range(values.shape[0]):
-        for k in range(values.shape[1]):
-            if k_major and span:
-                # panels of ``span`` bytes of K, one after the other
-                width = span // size
-                panel = k // width * values.shape[0] * span
-                at = panel + mn * span + k % width * size
-            elif k_major:
-                at = mn % 8 * 16 + mn // 8 * stride + k % per * size + k // per * leading
-            elif span:
-                width = span // size
-                at = mn % width * size + mn // width * leading + k % 8 * span + k // 8 * stride
-            else:
-                at = mn % per * size + mn // per * stride + k % 8 * 16 + k // 8 * leading
-            at += offset
-            if span:
-                at ^= ((at >> 7) & (span // 16 - 1)) << 4
-            buffer[at : at + size] = raw[mn, k]
+    """Write a matrix (mn, k) into ``buffer``, whose first byte is 1024-byte aligned.
+
+    Rows of K are in panels of ``span`` bytes, one after the other.
+    """
+    width = span // values.itemsize if k_major and span else values.shape[1]
+    for first in range(0, values.shape[1], width):
+        lay_down(
+            values[:, first : first + width], buffer, offset + first // width * len(values) * span,
+            k_major=k_major, leading=leading, stride=stride, span=span,
+        )  # fmt: skip
 
 
 def d_place(m: int, n: int, group: int, ws: bool, base: int, row: int, column: int) -> tuple:
