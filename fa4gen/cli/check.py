@@ -67,11 +67,9 @@ def command(
     under the output folder) or when CONFIG is a folder (kernels of the same families and
     architectures). What another config of the project renders to, or a shipped one, is no orphan.
     """
-    from fa4gen.cli.output import note
-    from fa4gen.config.paths import shown_path
     from fa4gen.config.selection import output_folder, select_configs
     from fa4gen.render.batch import render_configs
-    from fa4gen.render.check import find_orphans, kernel_verdicts, temporary_files
+    from fa4gen.render.check import find_orphans, kernel_verdicts
     from fa4gen.render.fix import fix_commands
     from fa4gen.render.hashes import hash_verdicts
 
@@ -98,14 +96,10 @@ def command(
         verdict, fix = _check_table(table)
         verdicts.append(verdict)
         fixes += [fix] if fix else []
-    left = temporary_files(folder)
     if output_format == "json":
-        _print_json(verdicts, fixes, left, diff)
+        _print_json(verdicts, fixes, diff)
     else:
         _print_text(verdicts, fixes, diff)
-    cleaner = call.command("render")
-    for path in left:
-        note(f"{shown_path(path)} was left by a run that was killed: `{cleaner}` removes it.")
     note_claims(claims, folder)
     if output_format == "github":
         _annotate(verdicts, fixes)
@@ -210,9 +204,7 @@ def _print_text(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: boo
             click.echo(f"  {fix}")
 
 
-def _print_json(
-    verdicts: Sequence[FileVerdict], fixes: Sequence[str], left: Sequence[Path], diff: bool
-) -> None:
+def _print_json(verdicts: Sequence[FileVerdict], fixes: Sequence[str], diff: bool) -> None:
     from fa4gen.cli.output import print_json
     from fa4gen.config.paths import shown_path
 
@@ -231,7 +223,6 @@ def _print_json(
                 | ({"diff": v.diff()} if diff else {})
                 for v in verdicts
             ],
-            "temporary": [shown_path(path) for path in left],
             "fix": list(fixes),
         }
     )

@@ -1,4 +1,4 @@
-"""Progress of long work on stderr: a line that changes on a terminal, now and then one elsewhere."""
+"""Progress of long work on stderr: a line that changes on a terminal, at times one elsewhere."""
 
 from __future__ import annotations
 

@@ -134,13 +134,11 @@ class _Render:
         """Render, write and report; return the files that were read."""
         from fa4gen.cli.choosing import choose_candidates, without_compiler
         from fa4gen.cli.output import note
-        from fa4gen.config.paths import shown_path
         from fa4gen.config.selection import output_folder
         from fa4gen.render.batch import render_configs
-        from fa4gen.render.check import find_orphans, temporary_files
+        from fa4gen.render.check import find_orphans
         from fa4gen.render.write import apply_writes, plan_prune, plan_writes
         from fa4gen.render.write import prune as prune_files
-        from fa4gen.temporary import remove_leftovers
 
         call = self.call
         folder = output_folder(call.out)
@@ -167,9 +165,7 @@ class _Render:
         pruned = plan_prune(orphans) if self.prune else []
         if pruned and not (self.yes or self.dry_run):
             pruned = pruned if confirm_prune([each.verdict for each in pruned]) else []
-        removed = []
         if not self.dry_run:
-            removed = remove_leftovers(temporary_files(folder))
             apply_writes(planned)
             prune_files(orphan.verdict for orphan in pruned)
         outcomes = [outcome for group in planned for outcome in group] + pruned
@@ -177,8 +173,6 @@ class _Render:
             _print_json(rendered, planned, hashes, pruned, self.dry_run, self.diff)
         else:
             _print_text(outcomes, rendered, keeping, self.dry_run, self.diff)
-        for path in removed:
-            note(f"{shown_path(path)} removed: a run that was killed left it.")
         note_claims(claims, folder)
         left = len(orphans) - len(pruned)
         if left:

@@ -10,7 +10,6 @@ from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.render.claims import Claims
 from fa4gen.render.manifest import read_manifest, sha256
-from fa4gen.temporary import leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -80,7 +79,7 @@ def check_generated(
 
     current: the bytes that its config renders to; missing: not there; stale: as its manifest
     recorded it, but no longer what the config renders to; edited: neither; orphan: no config
-    renders to it. Files whose names begin with a dot are left alone: see ``temporary_files``.
+    renders to it. Files whose names begin with a dot are left alone.
     """
     verdicts = [v for kernel in rendered for v in kernel_verdicts(kernel, out_dir)]
     return verdicts + find_orphans(rendered, out_dir, orphans, claims)
@@ -155,11 +154,6 @@ def find_orphans(
             found = _folder_orphans(folder, set())
             orphans += found if claims.complete else map(_in_doubt, found)
     return orphans
-
-
-def temporary_files(out_dir: Path) -> list[Path]:
-    """Return the temporary files that killed runs left next to kernels, sorted by path."""
-    return [path for folder in _kernel_folders(out_dir) for path in leftovers(folder, folder.name)]
 
 
 def read_bytes(path: Path) -> bytes | None:

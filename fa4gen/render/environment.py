@@ -124,12 +124,14 @@ class TemplateSet(jinja2.BaseLoader):
         return environment.template_class.from_code(environment, self._codes[name], globals or {})
 
     def _code(self, source: TemplateSource, environment: KernelEnvironment) -> CodeType:
-        def make() -> CodeType:
-            return environment.compile(source.text, source.name, str(source.path))
-
+        text, name, path = source.text, source.name, str(source.path)
         if self._compiled is None or not source.path.is_relative_to(self.roots[-1]):
-            return make()
-        return self._compiled.code(source.name, source.path, source.text, make)
+            return environment.compile(text, name, path)
+        bucket = self._compiled.get_bucket(environment, name, path, text)
+        if bucket.code is None:
+            bucket.code = environment.compile(text, name, path)
+            self._compiled.set_bucket(bucket)
+        return bucket.code
 
     def _find(self, name: str) -> Path:
         # Names are relative and stay inside their root, as in every Jinja loader.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.render.check import FileVerdict, kernel_verdicts, read_bytes
-from fa4gen.temporary import leftovers, remove_leftovers, temporary_path
+from fa4gen.temporary import temporary_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,7 +90,6 @@ def write_files(files: Mapping[Path, bytes]) -> None:
     beside: dict[Path, Path] = {}
     try:
         for path, content in changes.items():
-            remove_leftovers(leftovers(path.parent, path.name))
             _make_folders(path.parent, made)
             beside[path] = temporary_path(path)
             beside[path].write_bytes(content)

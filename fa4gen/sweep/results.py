@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.locks import lock, open_for_appending
-from fa4gen.temporary import leftovers, remove_leftovers, temporary_path
+from fa4gen.temporary import temporary_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -100,7 +100,6 @@ class ResultsFile(Generic[R]):
         """Replace the file's content by ``records``, at once or not at all."""
         new = temporary_path(self.path)
         try:
-            remove_leftovers(leftovers(self.path.parent, self.path.name))
             with new.open("wb") as stream:
                 stream.writelines(record.line().encode() for record in records)
                 stream.flush()

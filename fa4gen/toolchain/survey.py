@@ -9,6 +9,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.errors import Fa4genError
+from fa4gen.toolchain.cache import SUFFIX
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
 from fa4gen.toolchain.nvcc import Nvcc
@@ -167,7 +168,7 @@ def survey_cache(cache: Cache) -> CacheReport:
             size += file.stat(follow_symlinks=False).st_size
         except OSError:  # it was just replaced
             continue
-        entries += file.name == "entry.json"
+        entries += file.name.endswith(SUFFIX)
     return CacheReport(cache.root, not problem, entries, size, problem)
 
 

@@ -15,7 +15,6 @@ from typing import Final
 
 from fa4gen.cache_folder import is_own, keep_own
 from fa4gen.emulator.errors import EmulatorError
-from fa4gen.temporary import NEW_IN_CACHE
 
 _SOURCES: Final = Path(__file__).parent
 _WARNINGS: Final = ("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
@@ -55,7 +54,7 @@ def build_driver(cache: Path) -> Path:
     if all(is_own(folder / name) for name in libraries):
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=NEW_IN_CACHE, dir=cache) as scratch:
+    with TemporaryDirectory(prefix=".new-", dir=cache) as scratch:
         work = Path(scratch)
         (work / "entries.inc").write_text(entries(texts), encoding="utf-8")
         sources = {

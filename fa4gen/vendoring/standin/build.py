@@ -10,7 +10,6 @@ from typing import Final
 
 from fa4gen.cache_folder import is_own, keep_own
 from fa4gen.errors import MissingCapabilityError, Problem
-from fa4gen.temporary import NEW_IN_CACHE
 from fa4gen.vendoring.host_build import compile_c, find_c_compiler
 
 DRIVER: Final = "libcuda.so.1"
@@ -54,7 +53,7 @@ def build_stand_in(cache: Path | None = None, *, as_driver: bool = True) -> Path
     if is_own(library):
         return library
     library.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=NEW_IN_CACHE, dir=cache) as scratch:
+    with TemporaryDirectory(prefix=".new-", dir=cache) as scratch:
         made = Path(scratch) / name
         units = [path for path in sources if path.suffix == ".c"]
         compile_c(compiler, [*_FLAGS, f"-Wl,-soname,{name}"], units, made)
