@@ -37,7 +37,7 @@ NOTHING = np.zeros(2, np.uint32)
 
 
 def halves(a, b, tb=0, columns=(None, None)):
-    """What both CTAs have of the operands, and the steps of K, which are the same in both."""
+    """The operands of both CTAs, and the steps of K, which are the same in both."""
     parts = []
     for rank in range(2):
         own = [x[rank * len(x) // 2 : (rank + 1) * len(x) // 2] for x in (a, b)]
