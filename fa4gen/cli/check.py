@@ -8,10 +8,8 @@ import click
 
 from fa4gen.cli.generated import (
     Invocation,
-    claims_of,
     diff_option,
     generated_out_option,
-    note_claims,
     records_of,
     templates_option,
 )
@@ -63,9 +61,8 @@ def command(
     it). Kernels of which the project keeps hashes are compared with these. Ends with status 3
     unless all are current.
 
-    Orphans beyond the folders of the kernels checked are looked for without CONFIG (everything
-    under the output folder) or when CONFIG is a folder (kernels of the same families and
-    architectures). What another config of the project renders to, or a shipped one, is no orphan.
+    Without CONFIG everything under the output folder is the project's: what none of its configs
+    renders to is an orphan. With CONFIG other kernels are not looked at.
     """
     from fa4gen.config.selection import output_folder, select_configs
     from fa4gen.render.batch import render_configs
@@ -82,14 +79,12 @@ def command(
     records = records_of(folder)
     rendered = render_configs(paths, templates, jobs, settings, records)
     kernels = [item.kernel for item in rendered]
-    claims = claims_of(kernels, folder, call.orphan_scope)
-    scope = "own" if only_tables else call.orphan_scope
-    keeping = call.keeping(rendered, folder, writes=False)
+    keeping = call.keeping(rendered, folder, writes=False, prunes=False)
     verdicts = [v for kernel in keeping.as_files for v in kernel_verdicts(kernel, folder)]
     verdicts += hash_verdicts(
         keeping.as_hashes, folder, records.hashes[folder], are_all=keeping.are_all
     )
-    verdicts += find_orphans(kernels, folder, scope, claims)
+    verdicts += find_orphans(kernels, folder, are_all=not call.is_named)
     sources = {item.kernel.folder: item.config for item in rendered}
     fixes = fix_commands(verdicts, sources, call.arguments, call.options)
     for table in dict.fromkeys(tables):
@@ -100,7 +95,6 @@ def command(
         _print_json(verdicts, fixes, diff)
     else:
         _print_text(verdicts, fixes, diff)
-    note_claims(claims, folder)
     if output_format == "github":
         _annotate(verdicts, fixes)
     return NotCurrentError.exit_status if any(v.verdict != "current" for v in verdicts) else 0

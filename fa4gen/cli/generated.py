@@ -1,4 +1,4 @@
-"""The common part of ``render`` and ``check``: options, the scope of orphans, hints."""
+"""The common part of ``render`` and ``check``: options, what is kept of a kernel, hints."""
 
 from __future__ import annotations
 
@@ -13,19 +13,15 @@ from fa4gen.cli.options import FilePath
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from fa4gen.config.project import Project
     from fa4gen.config.settings import Setting
     from fa4gen.render.batch import RenderedConfig
-    from fa4gen.render.check import FileVerdict, OrphanScope
-    from fa4gen.render.claims import Claims
+    from fa4gen.render.check import FileVerdict
     from fa4gen.render.hashes import KernelHashes
     from fa4gen.render.records import Records
     from fa4gen.render.render import RenderedKernel
-
-MOST_NAMED = 5
-"""Kernels of other configs that are listed one by one."""
 
 templates_option = click.option(
     "--templates",
@@ -96,12 +92,14 @@ class Invocation:
         """Return the command line of ``fa4gen NAME`` that is about the same files."""
         return shlex.join(["fa4gen", name, *flags, *self.options, *self.arguments])
 
-    def keeping(self, rendered: Sequence[RenderedConfig], folder: Path, *, writes: bool) -> Keeping:
+    def keeping(
+        self, rendered: Sequence[RenderedConfig], folder: Path, *, writes: bool, prunes: bool
+    ) -> Keeping:
         """Return how the kernels of ``rendered`` are kept in ``folder``.
 
-        A kernel kept as hashes also has files where an earlier run wrote them, or where this one
-        ``writes`` and its config is named. Raises ConfigError where the project's ``written`` names
-        a kernel that it does not have.
+        A kernel kept as hashes also has files where this run ``writes`` and its config is named,
+        and where an earlier run wrote them, unless this one ``prunes``. Raises ConfigError where
+        the project's ``written`` names a kernel that it does not have.
         """
         from fa4gen.config.selection import nearest_project, project_configs
 
@@ -109,8 +107,7 @@ class Invocation:
         project = nearest_project()
         if project is None or folder.resolve() != project.out.resolve():
             return Keeping(tuple(kernels))
-        named = bool(self.configs or self.shipped)
-        if not named:
+        if not self.is_named:
             _check_written(project, kernels)
         without_files = [k.folder for k in kernels if not project.keeps_files_of(k.folder)]
         own = {path.resolve() for path in project_configs(project)} if without_files else set()
@@ -123,24 +120,18 @@ class Invocation:
             tuple(
                 kernel
                 for kernel in kernels
-                if kernel.folder not in hashed or (writes and named) or _is_there(kernel, folder)
+                if kernel.folder not in hashed
+                or (writes and self.is_named)
+                or (not prunes and _is_there(kernel, folder))
             ),
             tuple(kernel for kernel in kernels if kernel.folder in hashed),
-            are_all=not named,
+            are_all=not self.is_named,
         )
 
     @property
-    def orphan_scope(self) -> OrphanScope:
-        """The scope of orphans.
-
-        The project's configs answer for all of its output folder, a folder for all of its families
-        and architectures; single files and the shipped configs say nothing about other kernels.
-        """
-        if self.shipped:
-            return "own"
-        if not self.configs:
-            return "everything"
-        return "families" if any(Path(config).is_dir() for config in self.configs) else "own"
+    def is_named(self) -> bool:
+        """Whether configs are named; if not, the project's are all kernels of its folder."""
+        return bool(self.configs or self.shipped)
 
 
 def records_of(folder: Path) -> Records:
@@ -180,50 +171,6 @@ def _is_there(kernel: RenderedKernel, folder: Path) -> bool:
     return any((folder / kernel.folder / name).exists() for name in kernel.files)
 
 
-def claims_of(kernels: Sequence[RenderedKernel], out: Path, scope: OrphanScope) -> Claims:
-    """Return which other kernels in ``scope`` have a config, in the project or among the shipped.
-
-    Without a project the config files below the current folder count.
-    """
-    from fa4gen.config.find import shipped_configs
-    from fa4gen.config.selection import nearest_project
-    from fa4gen.render.check import other_kernels
-    from fa4gen.render.claims import find_claims
-
-    others = other_kernels(kernels, out, scope)
-    if not others:
-        return find_claims((), out)
-    project = nearest_project()
-    named = list(_findable(project)) if project else []
-    root = project.root if project else Path.cwd()
-    return find_claims(others, root, [*named, *shipped_configs()])
-
-
-def _findable(project: Project) -> Iterator[Path]:
-    """Yield the project's configs, without those that cannot be found: they claim nothing."""
-    from contextlib import suppress
-
-    from fa4gen.config.find import find_configs
-    from fa4gen.errors import ConfigError
-
-    for name in project.content.configs:
-        with suppress(ConfigError):
-            yield from find_configs([name], project.root)
-
-
-def note_claims(claims: Claims, out: Path) -> None:
-    """Say which kernels of the output folder were left alone since other configs have them."""
-    from fa4gen.cli.output import note
-    from fa4gen.config.paths import shown_path
-
-    kernels = sorted(claims.configs)
-    for kernel in kernels[:MOST_NAMED]:
-        config = shown_path(claims.configs[kernel])
-        note(f"{shown_path(out / kernel)} left alone: {config} renders to it.")
-    if len(kernels) > MOST_NAMED:
-        note(f"{len(kernels) - MOST_NAMED} more kernels left alone that other configs render to.")
-
-
 def confirm_prune(orphans: Sequence[FileVerdict]) -> bool:
     """Show the files to be deleted and ask for it; ConfigError without a terminal to ask on."""
     import sys
@@ -234,7 +181,7 @@ def confirm_prune(orphans: Sequence[FileVerdict]) -> bool:
 
     files = counted(len(orphans), "file")
     listed = "".join(f"\n    {shown_path(orphan.path)}" for orphan in orphans)
-    what = f"--prune would delete {files} that no config renders to:{listed}"
+    what = f"--prune would delete {files} that no config keeps here:{listed}"
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError(
             Problem(what, "Add --yes to delete them. Nothing was written or deleted.")

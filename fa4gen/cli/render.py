@@ -10,11 +10,9 @@ import click
 
 from fa4gen.cli.generated import (
     Invocation,
-    claims_of,
     confirm_prune,
     diff_option,
     generated_out_option,
-    note_claims,
     records_of,
     templates_option,
 )
@@ -50,8 +48,9 @@ if TYPE_CHECKING:
 @click.option(
     "--prune",
     is_flag=True,
-    help="Delete generated files that no config renders to any more, unless they were edited. What "
-    "would be deleted is shown first: confirm it, or give --yes.",
+    help="Delete generated files that no config renders to any more, and those of kernels that are "
+    "kept as hashes, unless they were edited. What would be deleted is shown first: confirm it, or "
+    "give --yes.",
 )
 @click.option("--yes", is_flag=True, help="Let --prune delete without asking.")
 @click.option(
@@ -94,9 +93,8 @@ def command(
     All is checked and on the disk before any file is replaced: a wrong config, an edited file that
     would be overwritten, or a full disk, leaves every file as it was.
 
-    --prune looks beyond the folders of the kernels rendered only without CONFIG (everything under
-    the output folder) or when CONFIG is a folder (kernels of the same families and architectures).
-    What another config of the project renders to, or a shipped one, is never deleted.
+    --prune looks beyond the folders of the kernels rendered only without CONFIG: then everything
+    under the output folder is the project's.
 
     --watch renders again whenever a config, its base, a template or the project's file changes,
     until Ctrl-C.
@@ -149,7 +147,7 @@ class _Render:
         else:
             rendered = without_compiler(rendered, records)
         kernels = [item.kernel for item in rendered]
-        keeping = call.keeping(rendered, folder, writes=True)
+        keeping = call.keeping(rendered, folder, writes=True, prunes=self.prune)
         planned = plan_writes(
             keeping.as_files, folder, self.force, see=call.command("check", "--diff")
         )
@@ -160,8 +158,8 @@ class _Render:
 
             hashes = plan_hashes(keeping.as_hashes, folder, kept, are_all=keeping.are_all)
             planned.append([hashes])
-        claims = claims_of(kernels, folder, call.orphan_scope)
-        orphans = find_orphans(kernels, folder, call.orphan_scope, claims)
+        known = keeping.as_files if self.prune else kernels
+        orphans = find_orphans(known, folder, are_all=not call.is_named)
         pruned = plan_prune(orphans) if self.prune else []
         if pruned and not (self.yes or self.dry_run):
             pruned = pruned if confirm_prune([each.verdict for each in pruned]) else []
@@ -173,7 +171,6 @@ class _Render:
             _print_json(rendered, planned, hashes, pruned, self.dry_run, self.diff)
         else:
             _print_text(outcomes, rendered, keeping, self.dry_run, self.diff)
-        note_claims(claims, folder)
         left = len(orphans) - len(pruned)
         if left:
             note(

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.render.claims import Claims
 from fa4gen.render.manifest import read_manifest, sha256
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from fa4gen.render.render import RenderedKernel
 
 Verdict = Literal["current", "stale", "edited", "missing", "orphan"]
-OrphanScope = Literal["own", "families", "everything"]
-"""The scope of orphans: the folders of the kernels given ("own"), also those of other kernels of
-the same families and architectures ("families"), or all of the output folder."""
 KERNEL_FILES = (".cu", "_barriers.h", "_device.cuh", ".json")
 """The endings of a kernel's files after its name."""
 
@@ -40,8 +36,6 @@ class FileVerdict:
     prunable: bool = False
     """An orphan of a name that fa4gen gives, exactly as a manifest recorded it: deleting it loses
     nothing."""
-    in_doubt: bool = False
-    """An orphan that a config may render to which was not looked at."""
     is_hash: bool = False
     """Not a file but the kernel's line in the file of hashes at ``path``."""
 
@@ -69,24 +63,12 @@ class FileVerdict:
         )
 
 
-def check_generated(
-    rendered: Sequence[RenderedKernel],
-    out_dir: Path,
-    orphans: OrphanScope = "everything",
-    claims: Claims | None = None,
-) -> list[FileVerdict]:
-    """Return a verdict for every file of ``rendered`` under ``out_dir``, then for the orphans.
+def kernel_verdicts(rendered: RenderedKernel, out_dir: Path) -> list[FileVerdict]:
+    """Return the verdict of each file of one kernel, in the order of its files.
 
     current: the bytes that its config renders to; missing: not there; stale: as its manifest
-    recorded it, but no longer what the config renders to; edited: neither; orphan: no config
-    renders to it. Files whose names begin with a dot are left alone.
+    recorded it, but no longer what the config renders to; edited: neither.
     """
-    verdicts = [v for kernel in rendered for v in kernel_verdicts(kernel, out_dir)]
-    return verdicts + find_orphans(rendered, out_dir, orphans, claims)
-
-
-def kernel_verdicts(rendered: RenderedKernel, out_dir: Path) -> list[FileVerdict]:
-    """Return the verdict of each file of one kernel, in the order of its files."""
     folder = out_dir / rendered.folder
     manifest_name = f"{rendered.name}.json"
     record = read_manifest(folder / manifest_name)
@@ -118,42 +100,21 @@ def kernel_verdicts(rendered: RenderedKernel, out_dir: Path) -> list[FileVerdict
     return verdicts
 
 
-def other_kernels(
-    rendered: Sequence[RenderedKernel], out_dir: Path, scope: OrphanScope
-) -> list[str]:
-    """Return the kernels (``arch/name``) in ``scope`` that are not among ``rendered``."""
-    known = {kernel.folder for kernel in rendered}
-    families = {(kernel.family, kernel.arch) for kernel in rendered}
-    return [
-        _kernel(folder)
-        for folder in _kernel_folders(out_dir)
-        if _kernel(folder) not in known
-        and (scope == "everything" or (scope == "families" and _is_of(folder, families)))
-    ]
-
-
 def find_orphans(
-    rendered: Sequence[RenderedKernel],
-    out_dir: Path,
-    scope: OrphanScope,
-    claims: Claims | None = None,
+    rendered: Sequence[RenderedKernel], out_dir: Path, *, are_all: bool
 ) -> list[FileVerdict]:
-    """Return the files under ``out_dir`` that none of ``rendered`` accounts for, sorted by path.
+    """Return the files in the folders of ``rendered`` that no config renders to, sorted by path.
 
-    Kernels of ``claims`` are left out; where those are not complete, no other can be pruned.
+    Where these are all kernels of ``out_dir``, also those in the folders of others. Files whose
+    names begin with a dot are left alone.
     """
-    claims = claims or Claims()
-    known = {kernel.folder: kernel for kernel in rendered}
-    others = set(other_kernels(rendered, out_dir, scope)) - set(claims.configs)
-    orphans: list[FileVerdict] = []
-    for folder in _kernel_folders(out_dir):
-        kernel = known.get(_kernel(folder))
-        if kernel is not None:
-            orphans += _folder_orphans(folder, set(kernel.files))
-        elif _kernel(folder) in others:
-            found = _folder_orphans(folder, set())
-            orphans += found if claims.complete else map(_in_doubt, found)
-    return orphans
+    known = {kernel.folder: set(kernel.files) for kernel in rendered}
+    return [
+        orphan
+        for folder in _kernel_folders(out_dir)
+        if are_all or _kernel(folder) in known
+        for orphan in _folder_orphans(folder, known.get(_kernel(folder), set()))
+    ]
 
 
 def read_bytes(path: Path) -> bytes | None:
@@ -190,24 +151,6 @@ def _sorted_folders(folder: Path) -> list[Path]:
 
 def _kernel(folder: Path) -> str:
     return f"{folder.parent.name}/{folder.name}"
-
-
-def _is_of(folder: Path, families: Collection[tuple[str, str]]) -> bool:
-    """Whether the kernel in ``folder`` is of one of ``families`` (kernel and arch).
-
-    Without its manifest it may be of any family, and is recognised by its files' names.
-    """
-    record = read_manifest(folder / f"{folder.name}.json")
-    if record is not None:
-        return (record.kernel, record.arch) in families
-    return folder.parent.name in {arch for _, arch in families} and any(
-        (folder / f"{folder.name}{end}").is_file() for end in KERNEL_FILES
-    )
-
-
-def _in_doubt(orphan: FileVerdict) -> FileVerdict:
-    reason = f"{orphan.reason}; too many files here to be sure of that"
-    return replace(orphan, reason=reason, prunable=False, in_doubt=True)
 
 
 def _folder_orphans(folder: Path, rendered_names: set[str]) -> list[FileVerdict]:

@@ -24,7 +24,7 @@ def fix_commands(
 
     ``configs``: the config of each kernel (``arch/name``); ``arguments`` and ``options``: what
     ``fa4gen check`` was given. Edited files come first, in a command of their own, since they
-    need --force; orphans that --prune keeps are deleted by name, but for those in doubt.
+    need --force; orphans that --prune keeps are deleted by name.
     """
     edited = {v.kernel for v in verdicts if v.verdict == "edited"}
     outdated = any(
@@ -44,7 +44,7 @@ def fix_commands(
     if outdated or any(v.prunable and v.kernel not in edited for v in orphans):
         prune = ["--prune"] if any(v.prunable for v in orphans) else []
         commands.append(shlex.join(["fa4gen", "render", *prune, *options, *arguments]))
-    kept = [shown_path(v.path) for v in orphans if not (v.prunable or v.in_doubt)]
+    kept = [shown_path(v.path) for v in orphans if not v.prunable]
     if kept:
         commands.append(shlex.join(["rm", *kept]))
     return commands

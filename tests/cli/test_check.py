@@ -25,20 +25,21 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kernels").mkdir()
     for name in ("one", "two"):
         (tmp_path / f"kernels/{name}.yaml").write_text(CONFIG)
+    (tmp_path / "fa4gen.toml").write_text('configs = ["kernels"]\n')
     monkeypatch.chdir(tmp_path)
-    assert main(["render", "kernels", *TEMPLATES]) == 0
+    assert main(["render", *TEMPLATES]) == 0
     return tmp_path
 
 
 def check(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, dict]:
     capsys.readouterr()
-    status = main(["check", "kernels", *TEMPLATES, "--format", "json", *args])
+    status = main(["check", *TEMPLATES, "--format", "json", *args])
     return status, json.loads(capsys.readouterr().out)
 
 
 def test_current(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
-    assert main(["check", "kernels", *TEMPLATES]) == 0
+    assert main(["check", *TEMPLATES]) == 0
     assert capsys.readouterr().out == "8 files: 8 current\n"
     status, data = check(capsys)
     assert status == 0
@@ -116,7 +117,7 @@ def test_text_table_names_file_verdict_and_fix(
 ) -> None:
     spoil(work, "edited")
     capsys.readouterr()
-    assert main(["check", "kernels", *TEMPLATES]) == 3
+    assert main(["check", *TEMPLATES]) == 3
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["verdict", "file", "why"]
     assert lines[1].split(maxsplit=2) == [
@@ -131,7 +132,7 @@ def test_text_table_names_file_verdict_and_fix(
 def test_diff(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spoil(work, "edited")
     capsys.readouterr()
-    assert main(["check", "kernels", *TEMPLATES, "--diff"]) == 3
+    assert main(["check", *TEMPLATES, "--diff"]) == 3
     assert "-// mine\n+// one\n" in capsys.readouterr().out
     _, data = check(capsys, "--diff")
     assert [bool(f["diff"]) for f in data["files"]] == [True] + [False] * 7
@@ -140,20 +141,20 @@ def test_diff(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_github_annotations(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spoil(work, "missing")
     capsys.readouterr()
-    assert main(["check", "kernels", *TEMPLATES, "--format", "github"]) == 3
+    assert main(["check", *TEMPLATES, "--format", "github"]) == 3
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         "::error file=generated/sm_90a/one/one_barriers.h,line=1,col=1::missing: not there%0A"
-        "Run: fa4gen render --templates mine kernels"
+        "Run: fa4gen render --templates mine"
     )
 
 
 def test_one_file_says_nothing_about_the_other_kernels(work: Path) -> None:
     spoil(work, "orphan")
     assert main(["check", "kernels/one.yaml", *TEMPLATES]) == 0
-    assert main(["check", "kernels", *TEMPLATES]) == 3
+    assert main(["check", *TEMPLATES]) == 3
 
 
 def test_a_wrong_config_is_status_2(work: Path) -> None:
     (work / "kernels/one.yaml").write_text(CONFIG.replace("128", "100"))
-    assert main(["check", "kernels", *TEMPLATES]) == 2
+    assert main(["check", *TEMPLATES]) == 2

@@ -126,6 +126,15 @@ def test_a_kernel_that_is_named_has_files_which_later_runs_keep_current(
     assert "changed" in Path("generated/sm_90a/two/two_barriers.h").read_text()
 
 
+def test_prune_deletes_files_of_kernels_that_are_kept_as_hashes(work: Path) -> None:
+    assert render("two") == 0
+    assert render("two", "--prune") == 0
+    assert Path("generated/sm_90a/two/two.cu").is_file()
+    assert render("--prune", "--yes") == 0
+    assert not Path("generated/sm_90a/two").exists()
+    assert list(lines()) == ["sm_90a/two"]
+
+
 def test_a_named_kernel_leaves_the_lines_of_others(work: Path) -> None:
     Path("kernels/three.yaml").write_text(CONFIG)
     assert render("three") == 0

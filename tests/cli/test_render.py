@@ -184,27 +184,21 @@ def test_an_output_folder_that_cannot_be_written(
     assert (work / "file").read_text() == "mine"
 
 
-def test_prune_within_a_folder_of_configs(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    render("kernels")
+def test_prune(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (work / "fa4gen.toml").write_text('configs = ["kernels"]\n')
+    render()
     (work / "kernels/two.yaml").unlink()
-    assert render("kernels/one.yaml", "--prune") == 0  # a file says nothing about other kernels
+    assert render("kernels", "--prune") == 0  # configs say nothing about other kernels
     assert generated(work) == files_of("one") | files_of("two")
     capsys.readouterr()
-    assert render("kernels") == 0
+    assert render() == 0
     assert "4 files that no config renders to left alone" in capsys.readouterr().err
-    assert render("kernels", "--prune", "--dry-run") == 0
+    assert render("--prune", "--dry-run") == 0
     assert generated(work) == files_of("one") | files_of("two")
     assert "pruned    generated/sm_90a/two/two.cu" in capsys.readouterr().out
-    assert render("kernels", "--prune", "--yes") == 0
-    assert generated(work) == files_of("one")
-
-
-def test_prune_keeps_an_edited_file(work: Path) -> None:
-    render("kernels")
-    (work / "kernels/two.yaml").unlink()
     edited = work / "generated/sm_90a/two/two_barriers.h"
     edited.write_text("// mine\n")
-    assert render("kernels", "--prune", "--yes") == 0
+    assert render("--prune", "--yes") == 0
     assert edited.read_text() == "// mine\n"
     assert not (work / "generated/sm_90a/two/two.cu").exists()
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fa4gen.errors import ConfigError
-from fa4gen.render.check import FileVerdict, check_generated, kernel_verdicts
-from tests.render.written import write_kernel
+from fa4gen.render.check import FileVerdict, kernel_verdicts
+from tests.render.written import check_generated, write_kernel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,7 +115,7 @@ def test_an_intact_orphan_is_prunable_with_its_manifest(render_small, out: Path)
 def test_a_file_too_many_in_a_current_kernels_folder_is_an_orphan(render_small, out: Path) -> None:
     write_kernel(render_small(), out)
     (out / "sm_90a/small/small_old.h").write_text("x")
-    verdicts = check_generated([render_small()], out, "own")
+    verdicts = check_generated([render_small()], out, are_all=False)
     assert by_name(verdicts)["small_old.h"] == "orphan"
     assert not verdicts[-1].prunable
 
@@ -127,19 +127,15 @@ def test_a_folder_of_an_arch_without_configs_is_an_orphan(render_small, out: Pat
     assert [(v.kernel, v.verdict) for v in verdicts[4:]] == [("sm_80/old", "orphan")]
 
 
-def test_scopes(render_small, out: Path) -> None:
+def test_of_other_kernels_some_say_nothing(render_small, out: Path) -> None:
     kernel = render_small()
     write_kernel(kernel, out)
     write_kernel(render_small(OTHER, "gone"), out)
     (out / "sm_100a/unknown").mkdir(parents=True)
     (out / "sm_100a/unknown/x.cu").write_text("x")
-
-    def kernels(scope) -> set[str]:
-        return {v.kernel for v in check_generated([kernel], out, scope) if v.verdict == "orphan"}
-
-    assert kernels("own") == set()
-    assert kernels("families") == {"sm_90a/gone"}
-    assert kernels("everything") == {"sm_90a/gone", "sm_100a/unknown"}
+    for are_all, kernels in (False, set()), (True, {"sm_90a/gone", "sm_100a/unknown"}):
+        orphans = check_generated([kernel], out, are_all)[len(kernel.files) :]
+        assert {orphan.kernel for orphan in orphans} == kernels
 
 
 def test_folders_that_are_no_kernels_are_left_alone(render_small, out: Path) -> None:
@@ -175,20 +171,3 @@ def test_a_folder_in_a_files_place_is_reported(render_small, out: Path) -> None:
     (out / "sm_90a/small/small.cu").mkdir(parents=True)
     with pytest.raises(ConfigError, match="cannot read"):
         check_generated([render_small()], out)
-
-
-def test_an_orphan_without_manifest_and_header_is_one_in_every_scope(
-    render_small, out: Path
-) -> None:
-    kernel = render_small()
-    write_kernel(kernel, out)
-    write_kernel(render_small(OTHER, "gone"), out)
-    for end in (".json", "_barriers.h", "_device.cuh"):
-        (out / f"sm_90a/gone/gone{end}").unlink()
-    (out / "sm_90a/mine").mkdir()
-    (out / "sm_90a/mine/notes.txt").write_text("not a kernel")
-    verdicts = check_generated([kernel], out, "families")
-    (orphan,) = [v for v in verdicts if v.verdict == "orphan"]
-    assert (orphan.kernel, orphan.path.name) == ("sm_90a/gone", "gone.cu")
-    assert not orphan.prunable
-    assert "no manifest records it" in orphan.reason

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fa4gen.errors import ConfigError, NotCurrentError
-from fa4gen.render.check import check_generated, kernel_verdicts
+from fa4gen.render.check import kernel_verdicts
 from fa4gen.render.manifest import read_manifest, sealed, sha256
 from fa4gen.render.write import plan_writes, prune
-from tests.render.written import write_kernel
+from tests.render.written import check_generated, write_kernel
 
 OTHER = "kernel: attention\narch: sm_90a\ndtype: fp16\ndepth: 64\n"
 
