@@ -231,7 +231,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
 """File, name of the part, what it should be."""
 
 
-LINK = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"#\s]+)')
+LINK = re.compile(r'(\]\(|src=")(?![a-z]+:|#)([^)"#\s]+)')
 
 
 def moved(content: str, file: str) -> str:

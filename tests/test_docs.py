@@ -29,6 +29,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS_PAGE = (ROOT / "docs/reference/commands.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|(?:src|srcset)=\"([^\"]+)\"")
+PICTURE = "docs/pictures/attention_h200.svg"
 MOST_WORDS = 1200
 """The most words of README.md."""
 
@@ -347,7 +348,7 @@ def test_the_readme_has_the_sizes_that_the_script_says() -> None:
 
 
 def test_the_readme_shows_a_recorded_program_before_anything_else() -> None:
-    assert README.index("fa4gen record") < README.index("<picture>")
+    assert README.index("fa4gen record") < README.index(PICTURE)
 
 
 def test_ci_runs_the_readmes_test_command() -> None:
@@ -357,7 +358,7 @@ def test_ci_runs_the_readmes_test_command() -> None:
 
 def test_the_readme_is_short_and_begins_with_a_picture_and_a_role() -> None:
     assert len(README.split()) <= MOST_WORDS
-    places = [README.index(text) for text in ("<picture>", "```cuda", "## Two commands")]
+    places = [README.index(text) for text in (PICTURE, "```cuda", "## Two commands")]
     assert places == sorted(places)
     assert README[: places[2]].count("\n## ") == 0
 

@@ -27,25 +27,13 @@ def pictures(root: Path) -> dict[str, str]:
     for file in (ATTENTION, DEPTH512, GEMM):
         if (root / file).is_file():
             data = document(root / file)
-            drawn = plot.pictures(data, _picture(file))
-            texts |= {path.as_posix(): text for path, text in drawn.items()}
+            texts[_picture(file).as_posix()] = plot.picture_of(data, _picture(file))
     return texts
 
 
 def _picture(file: Path) -> Path:
     """Return where the picture of a file of results is, from the root."""
     return Path("docs/pictures", f"{file.stem}.svg")
-
-
-def picture_lines(file: Path, text: str, folder: str = "pictures/") -> list[str]:
-    """Return Markdown that shows the picture of a results file as light or dark as the page."""
-    light = Path(_picture(file).name)
-    return [
-        "<picture>",
-        f'  <source media="(prefers-color-scheme: dark)" srcset="{folder}{plot.dark_path(light)}">',
-        f'  <img alt="{text}" src="{folder}{light}">',
-        "</picture>",
-    ]
 
 
 def attention(root: Path) -> str:
@@ -55,7 +43,7 @@ def attention(root: Path) -> str:
         return ""
     return "\n".join(
         [
-            *picture_lines(ATTENTION, "Attention: speed relative to the fastest peer, by depth"),
+            f"![Attention, relative to the fastest peer, by depth](pictures/{ATTENTION.stem}.svg)",
             "",
             f"{_machine(data)}. TFLOP/s, and in brackets the ratio to the fastest peer "
             f"({', '.join(_peers(data))}) in the same run. Forward, {_protocol(data)}, in which "
@@ -106,7 +94,7 @@ def gemm(root: Path) -> str:
         return ""
     beta = data["protocol"]["beta"]
     parts = [
-        "\n".join(picture_lines(GEMM, "Matrix products: speed relative to cuBLAS, by size")),
+        f"![Matrix products: speed relative to cuBLAS, by size](pictures/{GEMM.stem}.svg)",
         f"{_machine(data)}. TFLOP/s (2mnk over the time), and in brackets the ratio to cuBLAS "
         "through PyTorch in the same run: `torch.mm(a, b, out=out)` without a residual, "
         f"`torch.addmm(c, a, b, beta={beta['matrix']}, out=out)` with a matrix and "

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.family import family_measured
-from fa4gen.bench.plot_svg import DARK, LIGHT, Line, Panel, Picture, Point, svg
+from fa4gen.bench.plot_svg import Line, Panel, Picture, Point, svg
 from fa4gen.bench.results import BEST, NO_COMPETITORS
 from fa4gen.errors import ConfigError, Problem
 
@@ -39,36 +39,25 @@ def check_plot(path: Path) -> None:
         )
 
 
-def dark_path(path: Path) -> Path:
-    """Return the path of the picture for dark pages: ``p_dark.svg`` next to ``p.svg``."""
-    return path.with_name(f"{path.stem}_dark{path.suffix}")
-
-
 def draw_plot(document: Mapping[str, Any], path: Path) -> None:
-    """Draw results into ``path`` and, for dark pages, into ``dark_path(path)``.
+    """Draw results into ``path``.
 
     ``document`` is the contents of the file of `--json`. Raises ConfigError where it holds no
     measurement.
     """
     from fa4gen.render.write import write_text
 
-    for file, text in pictures(document, path).items():
-        write_text(file, text)
+    write_text(path, picture_of(document, path))
 
 
-def pictures(document: Mapping[str, Any], path: Path) -> dict[Path, str]:
-    """Return the text of both pictures of ``document`` by the file that each belongs in.
+def picture_of(document: Mapping[str, Any], path: Path) -> str:
+    """Return the text of the picture of ``document`` that belongs in ``path``.
 
     Raises ConfigError where nothing was measured.
     """
-    picture = _picture(document, str(path))
-    return {path: svg(picture, LIGHT), dark_path(path): svg(picture, DARK)}
-
-
-def _picture(document: Mapping[str, Any], file: str) -> Picture:
     configs = [config for config in document["configs"] if config["sizes"]]
     if not configs:
-        raise ConfigError(Problem(f"{file} is not drawn: nothing was measured"))
+        raise ConfigError(Problem(f"{path} is not drawn: nothing was measured"))
     family = family_measured(configs[0])
     compared = any(BEST in size["ratios"] for config in configs for size in config["sizes"])
     words = [family.size_word(size) for config in configs for size in config["sizes"]]
@@ -76,14 +65,15 @@ def _picture(document: Mapping[str, Any], file: str) -> Picture:
     panels: dict[str, list[Mapping[str, Any]]] = {}
     for config in configs:
         panels.setdefault(family.panel(config), []).append(config)
-    where = f"{document['gpu'].get('name', 'GPU')}, {document['date'][:10]}"
+    machine = document["gpu"].get("name", "GPU")
+    where = ", ".join(filter(None, (machine, document["date"][:10])))
     subject = f"{family.title[0].upper()}{family.title[1:]}"
     points = [size for config in configs for size in config["sizes"]]
     unit = "GB/s" if any("gb_per_s" in size["ours"] for size in points) else "TFLOP/s"
     kinds = {_best_peer(size) for size in points if BEST in size["ratios"]}
     slower = dict.fromkeys(name for size in points for name in size["peers"])
     others = [peer_title(name) for name in slower if name not in {*kinds, *NO_COMPETITORS}]
-    return Picture(
+    picture = Picture(
         title=f"{subject}: {'speed relative to the fastest peer' if compared else unit}",
         subtitle=f"{where}. {family.conditions(document['protocol'])}",
         axis=family.axis,
@@ -96,6 +86,7 @@ def _picture(document: Mapping[str, Any], file: str) -> Picture:
         legend="Fastest peer:",
         remark=f"(slower everywhere: {', '.join(others)})" if others else "",
     )
+    return svg(picture)
 
 
 def _lines(

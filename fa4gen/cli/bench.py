@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     "--plot",
     type=FilePath(path_type=Path),
     metavar="FILE.svg",
-    help="Also draw the ratios to the fastest peer, and FILE_dark.svg for dark pages.",
+    help="Also draw the ratios to the fastest peer, for light and dark pages.",
 )
 @jobs_option
 @format_option
@@ -202,11 +202,10 @@ def _check_files(json_path: Path | None, plot: Path | None) -> None:
     if json_path is not None:
         check_result_file("--json", json_path)
     if plot is not None:
-        from fa4gen.bench.plot import check_plot, dark_path
+        from fa4gen.bench.plot import check_plot
 
         check_plot(plot)
         check_result_file("--plot", plot)
-        check_result_file("--plot", dark_path(plot))
 
 
 def _find_peers(family: Family, fa3: Path | None, no_peers: bool) -> Peers:

@@ -215,12 +215,11 @@ def _check(plot: Path | None, arch: str, *, require_gpu: bool) -> None:
 
         require_device(arch)
     if plot is not None:
-        from fa4gen.bench.plot import check_plot, dark_path
+        from fa4gen.bench.plot import check_plot
         from fa4gen.cli.result_files import check_result_file
 
         check_plot(plot)
         check_result_file("--plot", plot)
-        check_result_file("--plot", dark_path(plot))
 
 
 def _compile_ahead(

@@ -12,18 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fa4gen.bench.plot import check_plot, draw_plot, pictures
-from fa4gen.bench.plot_svg import (
-    LIGHT,
-    Line,
-    Panel,
-    Picture,
-    Point,
-    colors_of,
-    scale_of,
-    spread,
-    svg,
-)
+from fa4gen.bench.plot import check_plot, draw_plot, picture_of
+from fa4gen.bench.plot_svg import Line, Panel, Picture, Point, colours_of, scale_of, spread, svg
 from fa4gen.bench.report import results_data
 from fa4gen.bench.run import BenchOptions
 from fa4gen.errors import ConfigError
@@ -49,8 +39,7 @@ def document(*results: ConfigResult) -> dict[str, Any]:
 
 
 def drawn(data: dict[str, Any]) -> ElementTree.Element:
-    light, _ = pictures(data, Path("p.svg")).values()
-    return ElementTree.fromstring(light)
+    return ElementTree.fromstring(picture_of(data, Path("p.svg")))
 
 
 def texts(picture: ElementTree.Element) -> list[str | None]:
@@ -142,11 +131,10 @@ def test_all_is_inside_the_picture(name) -> None:
 def test_files(tmp_path, make_result) -> None:
     path = tmp_path / "new" / "p.svg"
     draw_plot(document(make_result()), path)
-    light, dark = path.read_text(), path.with_name("p_dark.svg").read_text()
-    assert light.startswith("<?xml")
-    assert "#ffffff" in light
-    assert "#ffffff" not in dark
-    assert sorted(p.name for p in path.parent.iterdir()) == ["p.svg", "p_dark.svg"]
+    text = path.read_text()
+    assert text.startswith("<?xml")
+    assert "prefers-color-scheme:dark" in text
+    assert [p.name for p in path.parent.iterdir()] == ["p.svg"]
 
 
 def test_nothing_measured_is_not_drawn(tmp_path, make_result) -> None:
@@ -186,12 +174,9 @@ def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
     assert all(b - a >= 15 for a, b in itertools.pairwise(placed))
 
 
-def test_colours_run_from_the_first_of_the_ramp_to_the_last() -> None:
-    ramp = ("#000000", "#808080", "#ffffff")
-    assert colors_of(ramp, 1) == ["#000000"]
-    assert colors_of(ramp, 2) == ["#000000", "#ffffff"]
-    assert colors_of(ramp, 3) == list(ramp)
-    assert colors_of(ramp, 5)[1] == "#404040"
+def test_lines_have_different_colours() -> None:
+    assert len(set(colours_of(10))) == 10
+    assert colours_of(1) == colours_of(3)[:1]
 
 
 @pytest.mark.parametrize(("count", "upright"), [(5, False), (30, True)])
@@ -202,7 +187,7 @@ def test_words_that_do_not_fit_beside_each_other_stand_upright(count: int, uprig
         title="t", subtitle="s", axis="sizes", ticks=ticks, panels=(Panel("p", (line,)),),
         reference=1.0, legend="", remark="",
     )  # fmt: skip
-    root = ElementTree.fromstring(svg(picture, LIGHT))
+    root = ElementTree.fromstring(svg(picture))
     turned = [group for group in root.iter(f"{SVG}g") if "rotate" in group.attrib["transform"]]
     assert len(turned) == (count if upright else 0)
     for group in turned:

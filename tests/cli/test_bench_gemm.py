@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from types import SimpleNamespace
 
 import pytest
@@ -83,10 +82,7 @@ def test_json_and_a_picture(capsys, tmp_path) -> None:
     words = [size["word"] for size in document["configs"][0]["sizes"]]
     assert words == ["2k", "4k", "8k", "16k", "8kx28kx8k"], "default sizes"
     assert document["residual_costs"][0]["sizes"]["8k"] == 0.04
-    light, dark = ((tmp_path / name).read_text() for name in ("b.svg", "b_dark.svg"))
-    assert "Matrix product: speed relative to the fastest peer" in light
-    assert light != dark
-    assert re.sub("#[0-9a-f]{6}", "", light) == re.sub("#[0-9a-f]{6}", "", dark)
+    assert "Matrix product: speed relative to the fastest peer" in (tmp_path / "b.svg").read_text()
 
 
 def test_a_wrong_kernel_is_reported_and_the_others_are_timed(capsys) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from xml.sax.saxutils import escape, quoteattr
 
 from fa4gen.emulator.timeline.figures import (
     FIRST,
@@ -22,6 +21,8 @@ from fa4gen.emulator.timeline.figures import (
     read_events,
     row_of,
 )
+from fa4gen.svg import document as svg_document
+from fa4gen.svg import rule, shape, text
 
 BLOCKS_SHOWN: Final = 3
 _LEFT, _WIDTH, _RIGHT = 150, 1200, 20
@@ -40,16 +41,14 @@ _KINDS: Final = {
     "tma": ("copy", "copy by TMA"),
     "wait": ("wait", "waits"),
 }
-_LIGHT: Final = {
-    "QK": "#2f6fd6", "PV": "#e07b1f", "product": "#2f6fd6", "exp2": "#b5358f",
-    "compute": "#2a9d76", "tmem": "#7a8b1e", "memory": "#8a6d4b", "issue": "#5b6470",
-    "copy": "#c7a20c", "wait": "#e4e6ea",
+_COLOURS: Final = {
+    "QK": ("#2f6fd6", "#5b95f0"), "PV": ("#e07b1f", "#f0994a"), "product": ("#2f6fd6", "#5b95f0"),
+    "exp2": ("#b5358f", "#d966b6"), "compute": ("#2a9d76", "#45bf95"),
+    "tmem": ("#7a8b1e", "#a9bd3f"), "memory": ("#8a6d4b", "#b39570"),
+    "issue": ("#5b6470", "#8f9aa8"), "copy": ("#c7a20c", "#e0c03c"), "wait": ("#e4e6ea", "#333941"),
 }  # fmt: skip
-_DARK: Final = {
-    "QK": "#5b95f0", "PV": "#f0994a", "product": "#5b95f0", "exp2": "#d966b6",
-    "compute": "#45bf95", "tmem": "#a9bd3f", "memory": "#b39570", "issue": "#8f9aa8",
-    "copy": "#e0c03c", "wait": "#333941",
-}  # fmt: skip
+"""By kind, for light and dark pages."""
+_STYLE: Final = ".small{font-size:11px}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,38 +137,15 @@ def _boxes(
 
 
 def _svg(title: str, figures: Figures, rows: Sequence[_Row], span: tuple[float, float]) -> str:
-    height = _TOP + len(rows) * (_ROW + _GAP) + 66
-    width = _LEFT + _WIDTH + _RIGHT
-    parts = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" role="img" aria-label={quoteattr(title)}>',
-        f"<title>{escape(title)}</title>",
-        f"<style>{_style()}</style>",
-        f'<rect class="paper" width="{width}" height="{height}"/>',
-        _text(20, 26, title, "head"),
-        *(_text(20, 48 + 18 * index, line, "note") for index, line in enumerate(_notes(figures))),
-    ]
     bottom = _TOP + len(rows) * (_ROW + _GAP)
+    parts = [text(20, 26, title, "text head")]
+    parts += [text(20, 48 + 18 * n, line, "quiet") for n, line in enumerate(_notes(figures))]
     parts += _axis(span, bottom)
     for index, row in enumerate(rows):
         parts += _row(row, _TOP + index * (_ROW + _GAP), span)
     parts += _legend(rows, bottom + 46)
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def _style() -> str:
-    """The style sheet."""
-    light = " ".join(f".{name}{{fill:{colour}}}" for name, colour in _LIGHT.items())
-    dark = " ".join(f".{name}{{fill:{colour}}}" for name, colour in _DARK.items())
-    return (
-        "text{font:12px system-ui,sans-serif;fill:#1f2328} .head{font-size:16px;font-weight:600}"
-        " .note,.tick{fill:#57606a} .tick{font-size:11px} .on{font-size:11px;fill:#fff}"
-        " .off{font-size:10px;fill:#57606a} .paper{fill:#fff} line{stroke:#d0d7de}"
-        f" {light} @media (prefers-color-scheme:dark){{text{{fill:#e6edf3}} .paper{{fill:#0d1117}}"
-        " .note,.tick,.off{fill:#9198a1} .on{fill:#0d1117} line{stroke:#30363d}"
-        f" {dark}}}"
-    )
+    width = _LEFT + _WIDTH + _RIGHT
+    return svg_document(width, bottom + 66, title, parts, style=_STYLE, colours=_COLOURS)
 
 
 def _notes(figures: Figures) -> tuple[str, str]:
@@ -182,11 +158,6 @@ def _notes(figures: Figures) -> tuple[str, str]:
         f"{gaps.longest:.0f} cycles.",
         "In use for a block: " + ", ".join(f"{name} {cycles:.0f}" for name, cycles in limits) + ".",
     )
-
-
-def _text(x: float, y: float, text: str, style: str, anchor: str = "start") -> str:
-    place = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{style}"{place}>{escape(text)}</text>'
 
 
 def _x(time: float, span: tuple[float, float]) -> float:
@@ -205,25 +176,24 @@ def _axis(span: tuple[float, float], bottom: float) -> list[str]:
     time = -(-span[0] // step) * step
     while time <= span[1]:
         x = _x(time, span)
-        parts.append(f'<line x1="{x:.1f}" y1="{_TOP - 4}" x2="{x:.1f}" y2="{bottom}"/>')
-        parts.append(_text(x, bottom + 16, f"{time:.0f}", "tick", "middle"))
+        parts.append(rule(x, _TOP - 4, x, bottom))
+        parts.append(text(x, bottom + 16, f"{time:.0f}", "quiet small", "middle"))
         time += step
-    parts.append(_text(20, bottom + 16, "cycles", "tick"))
+    parts.append(text(20, bottom + 16, "cycles", "quiet small"))
     return parts
 
 
 def _row(row: _Row, y: float, span: tuple[float, float]) -> list[str]:
-    parts = [_text(20, y + _ROW / 2 + 4, row.title, "name")]
+    parts = [text(20, y + _ROW / 2 + 4, row.title)]
     for box in row.boxes:
         x, width = _x(box.begin, span), _x(box.end, span) - _x(box.begin, span)
         length = box.end - box.begin
-        parts.append(
-            f'<rect class="{box.style}" x="{x:.1f}" y="{y}" width="{max(width, 0.4):.1f}" '
-            f'height="{_ROW}"><title>{escape(box.tip)}: {length:.0f} cycles</title></rect>'
-        )
+        size = f'x="{x:.1f}" y="{y}" width="{max(width, 0.4):.1f}" height="{_ROW}"'
+        tip = f"{box.tip}: {length:.0f} cycles"
+        parts.append(shape(f'<rect class="{box.style}" {size}', tip))
         if len(box.word) * _LETTER + 4 < width:
-            style = "off" if box.style == "wait" else "on"
-            parts.append(_text(x + width / 2, y + _ROW / 2 + 4, box.word, style, "middle"))
+            style = f"{'quiet' if box.style == 'wait' else 'paper'} small"
+            parts.append(text(x + width / 2, y + _ROW / 2 + 4, box.word, style, "middle"))
     return parts
 
 
@@ -234,6 +204,6 @@ def _legend(rows: Iterable[_Row], y: float) -> list[str]:
     for style, meaning in _KINDS.values():
         if style in used:
             parts.append(f'<rect class="{style}" x="{x:.1f}" y="{y - 10}" width="14" height="12"/>')
-            parts.append(_text(x + 19, y, meaning, "note"))
+            parts.append(text(x + 19, y, meaning, "quiet"))
             x += 19 + len(meaning) * _LETTER + 18
     return parts

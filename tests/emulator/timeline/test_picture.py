@@ -18,15 +18,15 @@ def texts(svg: str, style: str) -> list[str]:
 
 def test_the_picture_has_its_rows_and_figures() -> None:
     svg = draw(attention(8), title='of <a> & "b"')
-    assert texts(svg, "name") == ["tensor core", "softmax", "issuer"]
-    assert texts(svg, "head") == ['of <a> & "b"']
-    assert "busy 70% of the steady state, 100 cycles a block" in texts(svg, "note")[0]
-    assert {"QK", "PV", "exp2"} <= set(texts(svg, "on"))
-    assert {"scores", "weights"} <= set(texts(svg, "off"))
+    assert texts(svg, "text") == ["tensor core", "softmax", "issuer"]
+    assert texts(svg, "text head") == ['of <a> & "b"']
+    assert "busy 70% of the steady state, 100 cycles a block" in texts(svg, "quiet")[0]
+    assert {"QK", "PV", "exp2"} <= set(texts(svg, "paper small"))
+    assert {"scores", "weights"} <= set(texts(svg, "quiet small"))
 
 
 def test_the_legend_names_what_is_drawn_and_nothing_else() -> None:
-    notes = texts(draw(attention(8)), "note")
+    notes = texts(draw(attention(8)), "quiet")
     assert "exponentials" in notes
     assert "copy by TMA" not in notes
 
