@@ -30,6 +30,7 @@ FAMILIES = (
     "device/ptx/mma.cuh.j2",
     "device/ptx/wgmma.cuh.j2",
     "device/ptx/tcgen05.cuh.j2",
+    "device/ptx/tcgen05_scaled.cuh.j2",
     "device/ptx/warp.cuh.j2",
     "device/ptx/math.cuh.j2",
     "device/ptx/packed.cuh.j2",

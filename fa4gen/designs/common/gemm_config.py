@@ -34,7 +34,7 @@ class GemmKeys(KernelConfig):
 
     kernel: Literal["gemm"]
     """Kernel family."""
-    dtype: Literal["bf16", "fp16", "fp8_e4m3"]
+    dtype: Literal["bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "fp4_e2m1"]
     """Element type of A and B. Sums are kept in float32."""
     out_dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
     """Element type of C and of the output: as dtype when not given, and bf16 for fp8."""
@@ -64,4 +64,4 @@ class GemmKeys(KernelConfig):
         """Element type of C and of the output."""
         if self.out_dtype != "auto":
             return self.out_dtype
-        return "bf16" if self.dtype == "fp8_e4m3" else self.dtype
+        return self.dtype if self.dtype in ("bf16", "fp16") else "bf16"

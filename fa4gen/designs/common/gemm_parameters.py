@@ -13,17 +13,28 @@ MAP_TYPE = "const __grid_constant__ TensorMap"
 
 
 def gemm_parameters(
-    config: GemmKeys, *, last_maps: bool = False, columns: str = "kBN"
+    config: GemmKeys,
+    *,
+    last_maps: bool = False,
+    columns: str = "kBN",
+    has_scale_atoms: bool = False,
 ) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; c_map and beta only where there is a residual.
 
     ``last_maps``: the last panel of a tile has maps of its own. ``columns``: the constant that has
-    those of a tile, of all CTAs of a cluster.
+    those of a tile, of all CTAs of a cluster. ``has_scale_atoms``: A and B have block scales, in
+    the order of Blackwell's tensor cores.
     """
     rows = [
         Parameter("a_map", MAP_TYPE, f"A (batch, m, k), {config.a_major} contiguous"),
         Parameter("b_map", MAP_TYPE, f"B (batch, k, n), {config.b_major} contiguous"),
     ]
+    if has_scale_atoms:
+        for name, extent in (("a", "m"), ("b", "n")):
+            axes = f"(batch, {extent} / 128, scales along k / 4, 512 bytes)"
+            rows.append(
+                Parameter(f"scale_{name}_map", MAP_TYPE, f"scales of {name.upper()} {axes}")
+            )
     if config.c.exists:
         rows.append(Parameter("c_map", MAP_TYPE, config.c.described))
     if last_maps and config.c.is_matrix:

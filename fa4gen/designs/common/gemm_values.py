@@ -51,9 +51,13 @@ class GemmValues(DesignValues[G]):
     @property
     def panel_columns(self) -> int:
         """Elements of A and B in a row of a panel of 128 bytes."""
-        return PANEL_BYTES // self.element_bytes
+        return PANEL_BYTES // self.element_bytes * self.elements_per_byte
 
     @property
     def a_bytes(self) -> int:
         """Bytes of A in a slot of the ring."""
-        return self.BM * self.BK * self.element_bytes
+        return self.BM * self.line_bytes(self.BK)
+
+    def line_bytes(self, elements: int) -> int:
+        """Return the bytes of contiguous elements of A or B."""
+        return elements * self.element_bytes // self.elements_per_byte

@@ -159,6 +159,11 @@ class TensorMemoryPlan(KernelPlan):
         return True
 
     @property
+    def scaled_kind(self) -> str:
+        """The kind of tcgen05.mma that reads block scales; "" where none does."""
+        return ""
+
+    @property
     def tensor_regions(self) -> tuple[TensorMemoryRegion, ...]:
         """See ``tensor_memory``."""
         return self.tensor_memory

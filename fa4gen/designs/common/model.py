@@ -122,7 +122,7 @@ class TensorMapPlan:
 
     name: str
     parameter: str
-    tensor: Literal["query", "key", "value", "out", "a", "b", "c"]
+    tensor: Literal["query", "key", "value", "out", "a", "b", "c", "scale_a", "scale_b"]
     dims: tuple[str, ...]
     box: tuple[int, ...]
     swizzle: Swizzle

@@ -71,7 +71,7 @@ def clipped_panels_map(
 
 
 def tensor_map(
-    tensor: Tensor | Literal["a", "b", "c"],
+    tensor: Tensor | Literal["a", "b", "c", "scale_a", "scale_b"],
     dims: tuple[str, ...],
     box: tuple[int, ...],
     element_bytes: int,

@@ -22,7 +22,10 @@ Scheduler = Literal["static", "dynamic"]
 C = TypeVar("C", bound=KernelConfig)
 G = TypeVar("G", bound=GemmKeys)
 
-ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp32": 4}
+ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp4_e2m1": 1, "fp32": 4}
+"""Bytes of an element, or of those that share a byte."""
+SHARED_BYTE = {"fp4_e2m1": 2}
+"""Elements of a type that share a byte, where they do."""
 PANEL_BYTES = 128
 """The widest row of a swizzled panel; 64 and 32 bytes are possible too."""
 MMA_K_BYTES = 32
@@ -45,13 +48,18 @@ class DesignValues(Generic[C]):
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of an element of the inputs."""
+        """Bytes of an element of the inputs, or of those that share a byte."""
         return ELEMENT_BYTES[self.config.dtype]
+
+    @property
+    def elements_per_byte(self) -> int:
+        """Elements of the inputs that share a byte; 1 where none do."""
+        return SHARED_BYTE.get(self.config.dtype, 1)
 
     @property
     def mma_k(self) -> int:
         """Elements along the reduced extent of one matrix instruction."""
-        return MMA_K_BYTES // self.element_bytes
+        return MMA_K_BYTES // self.element_bytes * self.elements_per_byte
 
 
 def hopper_attention_fields(
@@ -81,5 +89,6 @@ def take_keys(config: AttentionKeys, log: ChoiceLog) -> None:
 def take_out_dtype(config: BlackwellKeys | GemmKeys, log: ChoiceLog) -> None:
     """Record the element type of the output."""
     resolved = config.resolved_out_dtype
-    reason = "as dtype" if resolved == config.dtype else "fp8 inputs have a 16-bit output"
+    narrow = config.dtype.partition("_")[0]
+    reason = "as dtype" if resolved == config.dtype else f"{narrow} inputs have a 16-bit output"
     log.take("out_dtype", config.out_dtype, resolved, reason)

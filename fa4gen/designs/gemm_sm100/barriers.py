@@ -40,6 +40,10 @@ def _both(values: Values) -> str:
     return " in both CTAs" if values.is_pair else ""
 
 
+def _loaded(values: Values) -> str:
+    return "A, B and scales" if values.scales.kind else "A and B"
+
+
 def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
     pair = values.is_pair
     full = barrier_row(
@@ -47,10 +51,10 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
         values.num_stages,
         1,
         "tma_bytes",
-        "the loader, then the bytes of A and B" + _both(values),
+        f"the loader, then the bytes of {_loaded(values)}" + _both(values),
         "the MMA warp",
-        "a block of A and B has landed",
-        transaction_bytes=values.cta_group * (values.a_bytes + values.b_bytes),
+        f"a block of {_loaded(values)} has landed",
+        transaction_bytes=values.cta_group * values.stage_bytes,
         cta="leader" if pair else "own",
     )
     empty = barrier_row(
@@ -59,8 +63,8 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
         1,
         _commit(values),
         "commit of the products that read the block",
-        "the loader",
-        "a slot of A and B may be overwritten",
+        "the loader" + ", and the MMA warp before it copies scales" * bool(values.scales.kind),
+        f"a slot of {_loaded(values)} may be overwritten",
         first_wait=1,
         cta="pair" if pair else "own",
     )

@@ -39,10 +39,12 @@ def exceeded_limits(values: Values) -> Iterator[Refusal]:
 def _tensor_memory(values: Values) -> Iterator[Refusal]:
     needed, available = columns_needed(values), values.arch.tensor_memory_columns
     stages, stride = values.num_accum_stages, values.stage_stride_cols
+    slots, wide = values.num_scale_stages, values.scales.tensor_columns
+    scales = f" and {slots} * {wide} columns of scales" if slots else ""
     fault = Refusal(
         kind="tensor memory",
-        message=f"tensor memory: {stages} accumulators, {stride} columns apart, take {needed} "
-        f"columns, {available} available",
+        message=f"tensor memory: {stages} accumulators, {stride} columns apart{scales}, take "
+        f"{needed} columns, {available} available",
         keys=("num_accum_stages", "stage_stride_cols", "BN"),
         remedies=(
             ({"num_accum_stages": n} for n in range(stages - 1, 0, -1)),
@@ -57,10 +59,13 @@ def _tensor_memory(values: Values) -> Iterator[Refusal]:
 def _shared_memory(values: Values) -> Iterator[Refusal]:
     needed = dynamic_shared_bytes(gemm_regions(values))
     stages, out, residual = values.num_stages, values.num_out_stages, values.num_epi_stages
-    ring = stages * (values.a_bytes + values.b_bytes)
+    ring = stages * values.stage_bytes
+    of_scales = values.scales.a_bytes + values.scales.b_bytes
+    scales = f" + {of_scales}" * bool(of_scales)
     slots = out * values.out_bytes + residual * values.residual_bytes
     parts = [
-        f"{stages} * ({values.a_bytes} + {values.b_bytes}) for stages of A and B",
+        f"{stages} * ({values.a_bytes} + {values.b_bytes}{scales}) for stages of A and B"
+        + " with scales" * bool(of_scales),
         f"{out} * {values.out_bytes} for the output",
     ]
     if residual:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.model import SharedRegion
 from fa4gen.designs.common.shared_memory import barrier_region, lay_out, most_that_fit, slots_of
+from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.designs.gemm_sm100.barriers import TILE_SLOTS, gemm_barriers
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
             f"Output on its way out: {_panels(values)}",
         ),
     ]  # fmt: skip
-    small = _small_regions(values)
+    small = [*_scale_regions(values), *_small_regions(values)]
     if values.c.is_matrix:
         holds = f"Ring of C: {_panels(values)}"
         regions.append(slots_of("residual", values.num_epi_stages, values.residual_bytes, holds))
@@ -50,6 +51,19 @@ def _panels(values: Values) -> str:
         f"{several}{values.BM} x {columns} {values.config.resolved_out_dtype}, "
         f"{columns * size}-byte swizzle"
     )
+
+
+def _scale_regions(values: Values) -> list[SharedRegion]:
+    scales, stages = values.scales, values.num_stages
+    if not scales.kind:
+        return []
+    atoms = "atoms of 128 rows by 4 scales"
+    a = f"Ring of A's scales: {scales.k_atoms} {atoms}, along k"
+    b = f"Ring of B's scales, for all columns: {scales.b_atoms} x {scales.k_atoms} {atoms}"
+    return [
+        slots_of("scale_a", stages, scales.a_bytes, a, alignment=PANEL_BYTES),
+        slots_of("scale_b", stages, scales.b_bytes, b, alignment=PANEL_BYTES),
+    ]
 
 
 def _small_regions(values: Values) -> list[SharedRegion]:

@@ -12,9 +12,11 @@ from fa4gen.designs.common.gemm_model import (
     costly_calls,
 )
 from fa4gen.designs.common.kernel_model import TensorMemoryPlan
+from fa4gen.designs.gemm_sm100.scaling import block_scales
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import TensorMemoryRegion
+    from fa4gen.designs.gemm_sm100.scaling import BlockScales
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,24 @@ class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
     tensor_memory: tuple[TensorMemoryRegion, ...]
     tensor_memory_columns: int
     """Columns to allocate: a power of two."""
+    scale_form: str | None
+    """The form of block scales, or None."""
+    num_scale_stages: int
+    """Slots of scales in tensor memory."""
+    elements_per_byte: int
+    """Elements of A and B that share a byte."""
+
+    @property
+    def block_scales(self) -> BlockScales:
+        """The scales of a block of k."""
+        return block_scales(
+            self.scale_form, self.dtype, mma_k=self.mma_k, block_k=self.BK, columns=self.BN
+        )
+
+    @property
+    def scaled_kind(self) -> str:
+        """See ``BlockScales.kind``."""
+        return self.block_scales.kind
 
     @property
     def accumulator_layout(self) -> AccumulatorLayout:

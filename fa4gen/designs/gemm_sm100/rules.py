@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.refusal import Refusal
 from fa4gen.designs.gemm_sm100.limits import back_to_auto, narrower
+from fa4gen.designs.gemm_sm100.scaling import ATOM_ROWS, FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,6 +17,69 @@ if TYPE_CHECKING:
 def broken_rules(values: Values) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
     yield from _stride(values)
+    wrong_types = list(_types_of_scales(values))
+    yield from wrong_types
+    if values.scales.kind and not wrong_types:
+        yield from _tile_of_scales(values)
+        yield from _majors_of_scales(values)
+
+
+def _types_of_scales(values: Values) -> Iterator[Refusal]:
+    dtype, scales = values.config.dtype, values.config.scales
+    fit = [name for name, form in FORMS.items() if dtype in form.dtypes]
+    if scales is None and dtype in ("fp8_e5m2", "fp4_e2m1"):
+        yield Refusal(
+            kind="types of scales",
+            message=f"dtype: {dtype} is for products with block scales, and the config has none",
+            keys=("dtype",),
+            remedies=([{"scales": name} for name in fit], [{"dtype": "fp8_e4m3"}]),
+        )
+    elif scales is not None and scales not in fit:
+        known = FORMS[scales].dtypes
+        yield Refusal(
+            kind="types of scales",
+            message=f"scales: {scales} are for elements of {' or '.join(known)}, and dtype is "
+            f"{dtype}",
+            keys=("scales", "dtype"),
+            remedies=(
+                [{"dtype": name} for name in known],
+                [{"scales": name} for name in fit],
+                [] if fit else [{"scales": None}],
+            ),
+        )
+
+
+def _tile_of_scales(values: Values) -> Iterator[Refusal]:
+    if values.BM != ATOM_ROWS:
+        yield Refusal(
+            kind="rows of scales",
+            message=f"BM: scales are for {ATOM_ROWS} rows at a time, and a tile has {values.BM}",
+            keys=("BM", "scales"),
+            remedies=([{"BM": ATOM_ROWS}, {"BM": "auto"}],),
+        )
+    atom = values.scales.atom_k
+    if values.BK % atom:
+        yield Refusal(
+            kind="scales of a stage",
+            message=f"BK: {values.config.scales} has {values.scales.columns} elements a scale, "
+            f"{atom} in four scales, which are read together; a stage has {values.BK}",
+            keys=("BK", "scales"),
+            remedies=(({"BK": n} for n in (128, 256) if n % atom == 0), [{"BK": "auto"}]),
+            last_resort=back_to_auto(values.config),
+        )
+
+
+def _majors_of_scales(values: Values) -> Iterator[Refusal]:
+    for key in ("a_major", "b_major"):
+        major = getattr(values.config, key)
+        if values.elements_per_byte > 1 and major != "k":
+            yield Refusal(
+                kind=f"{key} of fp4",
+                message=f"{key}: elements of {values.config.dtype} share bytes along k, which has "
+                f"to be contiguous; {key} is {major}",
+                keys=(key, "dtype"),
+                remedies=([{key: "k"}],),
+            )
 
 
 def _stride(values: Values) -> Iterator[Refusal]:

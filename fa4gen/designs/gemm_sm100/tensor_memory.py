@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def tensor_memory_regions(values: Values) -> tuple[TensorMemoryRegion, ...]:
-    """Return the accumulators, ``stage_stride_cols`` columns apart."""
+    """Return the accumulators, ``stage_stride_cols`` columns apart, then the slots of scales."""
     where = {
         "rows": "",
         "quarters": ", 16 rows in each quarter of the lanes",
         "halves": ", the second half of the columns in lanes 64 to 127",
     }[values.layout]
-    return tuple(
+    accumulators = tuple(
         TensorMemoryRegion(
             f"accumulator_{i}",
             i * values.stage_stride_cols,
@@ -26,8 +26,24 @@ def tensor_memory_regions(values: Values) -> tuple[TensorMemoryRegion, ...]:
         )
         for i in range(values.num_accum_stages)
     )
+    return accumulators + _scales(values)
+
+
+def _scales(values: Values) -> tuple[TensorMemoryRegion, ...]:
+    scales, first = values.scales, values.num_accum_stages * values.stage_stride_cols
+    of_b = scales.tensor_columns - scales.a_columns
+    return tuple(
+        TensorMemoryRegion(
+            f"scales_{i}",
+            first + i * scales.tensor_columns,
+            scales.tensor_columns,
+            f"scales {i}: of a block of k, {scales.a_columns} columns for A, then {of_b} for B",
+        )
+        for i in range(values.num_scale_stages)
+    )
 
 
 def columns_needed(values: Values) -> int:
     """Return the columns that the stages take."""
-    return values.num_accum_stages * values.stage_stride_cols
+    accumulators = values.num_accum_stages * values.stage_stride_cols
+    return accumulators + values.num_scale_stages * values.scales.tensor_columns

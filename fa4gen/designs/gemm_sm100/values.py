@@ -9,8 +9,9 @@ from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.gemm_model import accumulator_layout
 from fa4gen.designs.common.gemm_values import GemmValues
 from fa4gen.designs.common.shared_memory import align_up
-from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
+from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, SHARED_BYTE, take_out_dtype
 from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
+from fa4gen.designs.gemm_sm100.scaling import MOST_SCALE_STAGES, block_scales
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +19,15 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import AccumulatorLayout
     from fa4gen.designs.common.model import Choice
     from fa4gen.designs.common.values import Scheduler
+    from fa4gen.designs.gemm_sm100.scaling import BlockScales
 
 LANES = 128
 """Lanes of tensor memory, and threads of the epilogue."""
 PREFERRED_COLUMNS = (256, 128, 64)
+PREFERRED_SCALED_COLUMNS = (256, 192, 128, 64)
+"""With block scales two accumulators of 256 columns leave no room in tensor memory."""
+ENOUGH_SCALE_STAGES = 2
+"""Slots of scales: one is copied to while products read another."""
 ENOUGH_STAGES = 3
 """Slots that let loads run ahead of the products for about as long as a load takes."""
 
@@ -34,6 +40,24 @@ class Values(GemmValues[BlackwellGemmConfig]):
     stage_stride_cols: int
     num_out_stages: int
     scheduler: Scheduler
+    num_scale_stages: int = 0
+    """Slots of scales in tensor memory, beside the accumulators."""
+
+    @property
+    def scales(self) -> BlockScales:
+        """The scales of a block of k."""
+        return block_scales(
+            self.config.scales,
+            self.config.dtype,
+            mma_k=self.mma_k,
+            block_k=self.BK,
+            columns=self.BN,
+        )
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a slot of the ring: A, B and their scales."""
+        return self.a_bytes + self.b_bytes + self.scales.a_bytes + self.scales.b_bytes
 
     @property
     def layout(self) -> AccumulatorLayout:
@@ -53,19 +77,21 @@ class Values(GemmValues[BlackwellGemmConfig]):
     @property
     def a_panel_bytes(self) -> int:
         """Bytes in a row of a swizzled panel of A."""
-        along = self.BK if self.config.a_major == "k" else self.BM
-        return panel_bytes(along * self.element_bytes)
+        if self.config.a_major == "k":
+            return panel_bytes(self.line_bytes(self.BK))
+        return panel_bytes(self.BM * self.element_bytes)
 
     @property
     def b_panel_bytes(self) -> int:
         """Bytes in a row of a swizzled panel of B."""
-        along = self.BK if self.config.b_major == "k" else self.b_columns
-        return panel_bytes(along * self.element_bytes)
+        if self.config.b_major == "k":
+            return panel_bytes(self.line_bytes(self.BK))
+        return panel_bytes(self.b_columns * self.element_bytes)
 
     @property
     def b_bytes(self) -> int:
         """Bytes of B in a slot of the ring."""
-        return self.b_columns * self.BK * self.element_bytes
+        return self.b_columns * self.line_bytes(self.BK)
 
     @property
     def out_panel_columns(self) -> int:
@@ -126,7 +152,7 @@ def decide(
     """
     log = ChoiceLog(config)
     take_out_dtype(config, log)
-    size = ELEMENT_BYTES[config.dtype]
+    row = PANEL_BYTES // ELEMENT_BYTES[config.dtype] * SHARED_BYTE.get(config.dtype, 1)
     draft = Values(
         config=config,
         cta_group=log.take(
@@ -134,7 +160,7 @@ def decide(
         ),
         BM=log.take("BM", config.BM, LANES, "a row for each lane of tensor memory"),
         BN=PREFERRED_COLUMNS[-1],
-        BK=log.take("BK", config.BK, PANEL_BYTES // size, "one row of the 128-byte swizzle"),
+        BK=log.take("BK", config.BK, row, "one row of the 128-byte swizzle"),
         num_stages=1,
         num_accum_stages=1,
         stage_stride_cols=32,
@@ -148,7 +174,8 @@ def decide(
     )
     draft = replace(draft, BN=_columns(draft, most_stages, log))
     draft = _accumulators(draft, log)
-    return replace(draft, num_stages=_stages(draft, most_stages, log)), log.rows
+    draft = replace(draft, num_stages=_stages(draft, most_stages, log))
+    return replace(draft, num_scale_stages=_scale_stages(draft)), log.rows
 
 
 def _epi_stages(config: BlackwellGemmConfig, log: ChoiceLog) -> int:
@@ -171,10 +198,12 @@ def _columns(draft: Values, most_stages: Callable[[Values], int], log: ChoiceLog
         accumulators = 2 if config.num_accum_stages == "auto" else config.num_accum_stages
         if stride != "auto" and config.num_accum_stages == "auto":
             accumulators = 1
-        fits = tried.accumulator_columns <= wide and accumulators * wide <= total
+        taken = accumulators * wide + ENOUGH_SCALE_STAGES * tried.scales.tensor_columns
+        fits = tried.accumulator_columns <= wide and taken <= total
         return fits and most_stages(tried) >= wanted
 
-    columns = next(filter(works, PREFERRED_COLUMNS), PREFERRED_COLUMNS[-1])
+    preferred = PREFERRED_COLUMNS if config.scales is None else PREFERRED_SCALED_COLUMNS
+    columns = next(filter(works, preferred), preferred[-1])
     reason = "the widest product: the fewest bytes for each multiplication"
     if columns != PREFERRED_COLUMNS[0]:
         reason = f"the widest beside which {wanted} stages and the accumulators fit"
@@ -191,7 +220,7 @@ def _accumulators(draft: Values, log: ChoiceLog) -> Values:
         if draft.layout != "halves"
         else "an accumulator: half of the tile's columns, twice as many lanes",
     )
-    fit = total // stride
+    fit = (total - draft.scales.tensor_columns) // stride
     stages = log.take(
         "num_accum_stages",
         config.num_accum_stages,
@@ -203,11 +232,23 @@ def _accumulators(draft: Values, log: ChoiceLog) -> Values:
     return replace(draft, stage_stride_cols=stride, num_accum_stages=stages)
 
 
+def _scale_stages(draft: Values) -> int:
+    """Return as many slots of scales as fit beside the accumulators, and a use; 1 at least."""
+    if not draft.scales.kind:
+        return 0
+    left = draft.arch.tensor_memory_columns - draft.num_accum_stages * draft.stage_stride_cols
+    fit = left // max(1, draft.scales.tensor_columns)
+    return max(1, min(fit, draft.num_stages, MOST_SCALE_STAGES))
+
+
 def _stages(draft: Values, most_stages: Callable[[Values], int], log: ChoiceLog) -> int:
     fit = most_stages(draft)
     rest = draft.num_out_stages * draft.out_bytes + draft.num_epi_stages * draft.residual_bytes
+    scales = draft.scales.a_bytes + draft.scales.b_bytes
+    beside = f" + {scales}" * bool(scales)
     reason = (
-        f"{fit} of {draft.a_bytes} + {draft.b_bytes} bytes fit the {draft.arch.shared_bytes} of "
-        f"shared memory beside {rest} for the {'residual and the ' * draft.c.exists}output"
+        f"{fit} of {draft.a_bytes} + {draft.b_bytes}{beside} bytes fit the "
+        f"{draft.arch.shared_bytes} of shared memory beside {rest} for the "
+        f"{'residual and the ' * draft.c.exists}output"
     )
     return log.take("num_stages", draft.config.num_stages, max(1, fit), reason)

@@ -14,6 +14,8 @@ class HopperGemmConfig(GemmKeys):
 
     arch: Literal["sm_90a"]
     """Architecture that the kernel is written for."""
+    dtype: Literal["bf16", "fp16", "fp8_e4m3"]
+    """Element type of A and B. Sums are kept in float32."""
     cta_group: Literal[1, 2, 4, 8] | Auto = "auto"
     """2, 4: CTAs of neighbouring row tiles share B by multicast; with swap_operands, A. 8: both."""
     share: Literal["auto", "a", "b", "both"] = "auto"

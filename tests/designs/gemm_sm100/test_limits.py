@@ -106,6 +106,45 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "pair, 64 rows take half of the columns), the next one would begin after 32",
             "Set stage_stride_cols: 64; or BN: 64.",
         ),
+        (
+            {"scales": "nvfp4"},
+            "scales",
+            "scales: nvfp4 are for elements of fp4_e2m1, and dtype is bf16",
+            "Set dtype: fp4_e2m1; or scales: null.",
+        ),
+        (
+            {"dtype": "fp8_e5m2"},
+            "dtype",
+            "dtype: fp8_e5m2 is for products with block scales, and the config has none",
+            "Set scales: mxfp8; or dtype: fp8_e4m3.",
+        ),
+        (
+            {"dtype": "fp8_e4m3", "scales": "mxfp8", "BK": 64},
+            "BK",
+            "BK: mxfp8 has 32 elements a scale, 128 in four scales, which are read together; a "
+            "stage has 64",
+            "Set BK: 128; or BK: auto.",
+        ),
+        (
+            {"dtype": "fp8_e4m3", "scales": "mxfp8", "BM": 64},
+            "BM",
+            "BM: scales are for 128 rows at a time, and a tile has 64",
+            "Set BM: 128.",
+        ),
+        (
+            {"dtype": "fp4_e2m1", "scales": "mxfp4", "b_major": "n"},
+            "b_major",
+            "b_major: elements of fp4_e2m1 share bytes along k, which has to be contiguous; "
+            "b_major is n",
+            "Set b_major: k.",
+        ),
+        (
+            {"dtype": "fp4_e2m1", "scales": "nvfp4", "BN": 256, "num_accum_stages": 2},
+            "num_accum_stages",
+            "tensor memory: 2 accumulators, 256 columns apart and 1 * 48 columns of scales, take "
+            "560 columns, 512 available",
+            "Set num_accum_stages: 1; or BN: 192.",
+        ),
     ],
 )
 def test_messages(
@@ -123,6 +162,8 @@ def test_messages(
         {"num_accum_stages": 1, "stage_stride_cols": 512},
         {"dtype": "bf16", "BK": 256, "num_stages": 1},  # four panels along k
         {"dtype": "fp8_e4m3", "BK": 64, "a_major": "m", "b_major": "n"},
+        {"dtype": "fp8_e5m2", "scales": "mxfp8", "a_major": "m", "b_major": "n"},
+        {"dtype": "fp4_e2m1", "scales": "nvfp4", "BK": 128, "num_accum_stages": 4, "BN": 64},
         {"residual": "none", "num_epi_stages": 4},  # a sweep may vary both
     ],
     ids=str,

@@ -20,8 +20,10 @@ from fa4gen.designs.gemm_sm100.memory import (
 )
 from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 from fa4gen.designs.gemm_sm100.plan import plan_gemm_sm100
+from fa4gen.designs.gemm_sm100.scaling import FORMS
 from fa4gen.designs.gemm_sm100.values import decide
 from fa4gen.errors import ConfigError
+from fa4gen.scales import form_of
 from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
@@ -51,9 +53,9 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
 ) -> None:
     plan = planned(data.draw(any_config))
     maps = {row.name: row for row in plan.tensor_maps}
-    own = sum(plan.region(tensor).slot_bytes for tensor in ("a", "b"))
+    own = sum(plan.region(tensor).slot_bytes for tensor in _loaded(plan))
     assert plan.barrier("input_full").transaction_bytes == plan.cta_group * own
-    for tensor in ("a", "b"):
+    for tensor in _loaded(plan):
         assert plan.region(tensor).slot_bytes % maps[tensor].box_bytes == 0
     halves = 2 if (plan.BM, plan.cta_group) == (64, 2) else 1
     assert plan.region("output").slot_bytes == halves * maps["out"].box_bytes
@@ -65,7 +67,11 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
     for row in plan.tensor_maps:
         assert max(row.box) <= 256
         line = row.box[0] * row.box_bytes // math.prod(row.box)
-        assert row.swizzle in ((0,) if len(row.dims) == 2 else (line,))
+        assert row.swizzle in ((line,) if len(row.dims) == 3 else (0,))
+
+
+def _loaded(plan: BlackwellGemmPlan) -> tuple[str, ...]:
+    return ("a", "b", "scale_a", "scale_b") if plan.scale_form else ("a", "b")
 
 
 @settings(max_examples=60, deadline=None)
@@ -118,7 +124,19 @@ def test_it_fits_the_chip(any_config: Strategy, data: st.DataObject) -> None:
     assert all(region.offset % region.alignment == 0 for region in plan.shared)
     assert plan.tensor_memory[-1].end <= plan.tensor_memory_columns <= 512
     columns = [region.column for region in plan.tensor_memory]
-    assert columns == [i * plan.stage_stride_cols for i in range(plan.num_accum_stages)]
+    accumulators = [i * plan.stage_stride_cols for i in range(plan.num_accum_stages)]
+    end = plan.num_accum_stages * plan.stage_stride_cols
+    wide = plan.block_scales.tensor_columns
+    assert columns == accumulators + [end + i * wide for i in range(plan.num_scale_stages)]
+    assert (plan.num_scale_stages > 0) == (plan.scale_form is not None)
+
+
+def test_forms_of_scales_are_those_of_quantising() -> None:
+    for name, form in FORMS.items():
+        known = form_of(name)
+        assert (known.rows, known.columns) == (1, form.columns)
+        assert known.element in form.dtypes
+        assert (known.scale == "ue8m0") == form.powers_of_two
 
 
 @settings(max_examples=25, deadline=None)

@@ -11,6 +11,9 @@ import ml_dtypes
 import numpy as np
 
 from fa4gen.emulator import SCHEDULES, TensorMap
+from fa4gen.scales import arrange, form_of
+from fa4gen.scales.narrow import ELEMENTS, decode, unpack_pairs
+from fa4gen.scales.quantize import scale_values
 from fa4gen.verify.emulator import plan_names
 from tests.kernels.source_mutation import Found, Kernel, kernel_in, matches, program_of, ptx_of
 
@@ -23,6 +26,8 @@ DTYPES = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "fp16": np.dtype(np.float16),
     "fp8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "fp8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "fp4_e2m1": np.dtype(np.uint8),  # two a byte
     "fp32": np.dtype(np.float32),
 }
 UNIT_ROUNDOFF = {"bf16": 2**-8, "fp16": 2**-11, "fp32": 2**-23}
@@ -95,7 +100,11 @@ class _Tensor:
         padded = (*lines[:2], self._touched + chunk)
         self._buffer = rng.standard_normal(padded).astype(DTYPES[dtype])
         self.memory = self._buffer[..., : lines[2]]
-        self.logical = self.memory.transpose(order)
+        numbers = self.memory
+        if dtype == "fp4_e2m1":
+            self._buffer[...] = rng.integers(0, 256, padded)
+            numbers = decode(unpack_pairs(self.memory), ELEMENTS[dtype])
+        self.logical = numbers.transpose(order)
 
     def poison(self) -> None:
         self._buffer[...] = np.nan
@@ -103,6 +112,20 @@ class _Tensor:
     @property
     def padding_is_poison(self) -> bool:
         return bool(np.isnan(self._buffer[..., self._touched :].astype(np.float32)).all())
+
+
+class _Scales:
+    """Scales of the rows of A or the columns of B, as the kernel reads them and as numbers."""
+
+    def __init__(self, form: str, batch: int, rows: int, k: int, rng: np.random.Generator) -> None:
+        known = form_of(form)
+        shape = (batch, rows, -(-k // known.columns))
+        least, most = (120, 134) if known.scale == "ue8m0" else (0x20, 0x58)
+        codes = rng.integers(least, most, shape).astype(np.uint8)
+        atoms = arrange(codes)
+        self.memory = atoms.reshape(*atoms.shape[:3], -1).view(np.uint32)
+        each = np.repeat(scale_values(codes, known), known.columns, axis=2)
+        self.numbers = each[..., :k].astype(np.float64)
 
 
 def emulate(kernel: Kernel, problem: Problem, seed: int, order: int | None = None) -> Outcome:
@@ -113,11 +136,16 @@ def emulate(kernel: Kernel, problem: Problem, seed: int, order: int | None = Non
     plan, rng = kernel.plan, np.random.default_rng(seed)
     batch, m, n, k = problem.batch, problem.m, problem.n, problem.k
     some = max(k, 1)  # no map has an extent of 0
-    a = _Tensor((batch, m, some), 2 if plan.a_major == "k" else 1, plan.dtype, rng)
-    b = _Tensor((batch, some, n), 1 if plan.b_major == "k" else 2, plan.dtype, rng)
+    in_memory = -(-some // getattr(plan, "elements_per_byte", 1))
+    a = _Tensor((batch, m, in_memory), 2 if plan.a_major == "k" else 1, plan.dtype, rng)
+    b = _Tensor((batch, in_memory, n), 1 if plan.b_major == "k" else 2, plan.dtype, rng)
+    scales = {}
+    if getattr(plan, "scale_form", None):
+        for name, rows in (("scale_a", m), ("scale_b", n)):
+            scales[name] = _Scales(plan.scale_form, batch, rows, some, rng)
     columns = 2 if "n" in plan.c.axes else 1  # the axis of C that is contiguous
-    rows = m if "m" in plan.c.axes else 1
-    c = _Tensor((batch, rows, n if columns == 2 else 1), columns, plan.out_dtype, rng)
+    c_rows = m if "m" in plan.c.axes else 1
+    c = _Tensor((batch, c_rows, n if columns == 2 else 1), columns, plan.out_dtype, rng)
     out = _Tensor((batch, m, n), 2, plan.out_dtype, rng)
     out.poison()
     if problem.nan_in_c:
@@ -129,16 +157,25 @@ def emulate(kernel: Kernel, problem: Problem, seed: int, order: int | None = Non
         plan,
         program_of(ptx_of(kernel)),
         problem,
-        {"a": a, "b": b, "c": c, "out": out},
+        {"a": a, "b": b, "c": c, "out": out, **scales},
         seed if order is None else order,
     )
     wrong = "" if out.padding_is_poison else "written past the end of a row"
-    wrong = wrong or _difference(plan, problem, a, b, c, out)
+    wrong = wrong or _difference(plan, problem, *_scaled(a, b, scales), c, out)
     return Outcome(report, wrong, np.ascontiguousarray(out.memory).tobytes())
 
 
+def _scaled(a: _Tensor, b: _Tensor, scales: dict[str, _Scales]) -> tuple[Any, Any]:
+    """Return the numbers of A and B, each times the scale of its block."""
+    exact_a, exact_b = a.logical.astype(np.float64), b.logical.astype(np.float64)
+    if scales:
+        exact_a = exact_a * scales["scale_a"].numbers
+        exact_b = exact_b * scales["scale_b"].numbers.transpose(0, 2, 1)
+    return exact_a, exact_b
+
+
 def _launch(
-    plan: Any, program: Program, problem: Problem, tensors: dict[str, _Tensor], seed: int
+    plan: Any, program: Program, problem: Problem, tensors: dict[str, Any], seed: int
 ) -> Report:
     row_tiles = -(-problem.m // plan.tile_rows)
     column_tiles = -(-problem.n // plan.tile_columns)
@@ -152,7 +189,7 @@ def _launch(
         memory = tensors[row.tensor].memory
         if len(row.dims) < memory.ndim:
             memory = memory[:, 0]
-        if memory.dtype == DTYPES["fp8_e4m3"]:
+        if memory.dtype in (DTYPES["fp8_e4m3"], DTYPES["fp8_e5m2"]):
             memory = memory.view(np.uint8)
         values[row.parameter] = TensorMap(memory, box=row.box[::-1], swizzle=row.swizzle)
     types = {"int32": np.int32, "float": np.float32}
@@ -172,7 +209,7 @@ def _launch(
 
 
 def _difference(
-    plan: Any, problem: Problem, a: _Tensor, b: _Tensor, c: _Tensor, out: _Tensor
+    plan: Any, problem: Problem, exact_a: Any, exact_b: Any, c: _Tensor, out: _Tensor
 ) -> str:
     def exact(tensor: _Tensor) -> Any:
         return tensor.logical.astype(np.float64)
@@ -180,8 +217,8 @@ def _difference(
     shape = out.logical.shape
     x, terms = np.zeros(shape), np.zeros(shape)
     if problem.k:
-        x += problem.alpha * (exact(a) @ exact(b))
-        terms += abs(problem.alpha) * (abs(exact(a)) @ abs(exact(b)))
+        x += problem.alpha * (exact_a @ exact_b)
+        terms += abs(problem.alpha) * (abs(exact_a) @ abs(exact_b))
     if plan.c.exists and problem.beta != 0:
         x += problem.beta * exact(c)
         terms += abs(problem.beta * exact(c))

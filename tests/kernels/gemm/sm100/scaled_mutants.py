@@ -1,0 +1,166 @@
+"""Mutants of products with block scales, and the emulator's findings on each."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tests.kernels.gemm.emulation import Problem
+from tests.kernels.gemm.sm100.mutants import NUMBERS, WAIT, GemmMutant
+from tests.kernels.source_mutation import Change, Found
+
+_SMALL: Final = {"num_stages": 2, "num_accum_stages": 1}
+CONFIGS: Final[dict[str, dict[str, Any]]] = {
+    "mxfp8": {"cta_group": 1, "dtype": "fp8_e4m3", "scales": "mxfp8", "BN": 128, **_SMALL},
+    "nvfp4": {"cta_group": 1, "dtype": "fp4_e2m1", "scales": "nvfp4", "BN": 256, **_SMALL},
+    "mxfp4_narrow": {"cta_group": 1, "dtype": "fp4_e2m1", "scales": "mxfp4", "BN": 64, **_SMALL},
+    "two_slots": {"cta_group": 1, "dtype": "fp4_e2m1", "scales": "nvfp4", "BN": 192,
+                  "num_stages": 4},
+    "mxfp8_pair": {"cta_group": 2, "dtype": "fp8_e4m3", "scales": "mxfp8", "BN": 256, **_SMALL},
+}  # fmt: skip
+BLOCKS: Final = Problem(140, 260, 600, alpha=-0.5)
+"""Several tiles for a CTA, several blocks each, tails on all sides."""
+DEEP: Final = Problem(140, 260, 2200)
+PAIRS: Final = Problem(300, 300, 600)
+
+COPY, COPIES = "tensor_memory_copy_scales", "copy_scales"
+OVERWRITTEN: Final = (
+    Found("race", COPY, "mma", "tcgen05.mma"), Found("race", "mma_scaled", "mma", "tcgen05.cp"),
+)  # fmt: skip
+NOT_LANDED: Final = Found("race", COPY, "mma", "tensor copy issued by load")
+UNWRITTEN: Final = Found("uninitialised", "mma_scaled", "mma")
+
+BYTES: Final[dict[str, GemmMutant]] = {
+    "scale_slice_not_advanced": GemmMutant(
+        "mxfp8", "every product of a block has the scales of the first",
+        (Change(r"first_scales\(k % kAtomK / kScaleK\)", "first_scales(0)"),), (NUMBERS,), BLOCKS,
+    ),
+    "byte_of_b_wrong": GemmMutant(
+        "mxfp8", "B's scales are always those of the first byte",
+        (Change(r"\(byte << 29\) \| \(byte << 4\)", "byte << 29"),), (NUMBERS,), BLOCKS,
+    ),
+    "half_of_a_wrong": GemmMutant(
+        "mxfp4_narrow", "A's scales are those of the other half of the column",
+        (Change(r"\(byte << 29\) \|", "((byte ^ 2) << 29) |"),), (NUMBERS,), BLOCKS,
+    ),
+    "scales_of_another_type": GemmMutant(
+        "nvfp4", "scales in e4m3 are read as powers of two",
+        (Change(r"kPowersOfTwo = 0", "kPowersOfTwo = 1"),), (NUMBERS,), BLOCKS,
+    ),
+    "scales_of_a_type_that_the_kind_lacks": GemmMutant(
+        "mxfp8", "powers of two are said to be in e4m3",
+        (Change(r"kPowersOfTwo = 1", "kPowersOfTwo = 0"),),
+        (Found("descriptor", "mma_scaled", "mma", "ue4m3"),), BLOCKS,
+    ),
+    "scales_exchanged": GemmMutant(
+        "mxfp8", "the product takes B's scales for A's",
+        (Change(r"\[%6\], \[%7\], add", "[%7], [%6], add"),), (NUMBERS,), BLOCKS,
+    ),
+    "elements_counted_as_bytes": GemmMutant(
+        "nvfp4", "the place along k in a map of bytes is given in elements",
+        (Change(r"\(k \+ panel \* kAPanel\) / kElementsPerByte", "k + panel * kAPanel"),),
+        (NUMBERS,), BLOCKS,
+    ),
+    "tensor_scale_dropped": GemmMutant(
+        "nvfp4", "alpha, which has the scale of the tensors, does not count",
+        (Change(r"return alpha \* product;", "return product;"),), (NUMBERS,), BLOCKS,
+    ),
+}  # fmt: skip
+
+PLACES: Final[dict[str, GemmMutant]] = {
+    "scales_of_the_first_block": GemmMutant(
+        "mxfp8", "every block is loaded with the scales of the first",
+        (Change(r"a_map, block \* kKAtoms", "a_map, 0"),), (NUMBERS,), BLOCKS,
+    ),
+    "scales_of_the_next_rows": GemmMutant(
+        "mxfp8", "A's scales are those of 128 rows further down",
+        (Change(r"row / kAtomRows", "row / kAtomRows + 1"),), (NUMBERS,), BLOCKS,
+    ),
+    "scales_of_the_first_columns": GemmMutant(
+        "mxfp8", "B's scales are those of the first tile",
+        (Change(r"column / kAtomRows", "0"),), (NUMBERS,), BLOCKS,
+    ),
+    "maps_exchanged": GemmMutant(
+        "mxfp8", "the loader takes B's scales for A's",
+        (Change(r"slot, scale_a_map, scale_b_map", "slot, scale_b_map, scale_a_map"),), (NUMBERS,),
+        BLOCKS,
+    ),
+    "atoms_in_the_wrong_order": GemmMutant(
+        "nvfp4", "B's atoms are taken to follow each other along the columns",
+        (Change(r"rows \* kKAtoms \+ atom", "atom * kBAtoms + rows"),), (NUMBERS,), BLOCKS,
+    ),
+    "atom_not_advanced": GemmMutant(
+        "nvfp4", "all products have A's scales of the block's first 64 elements",
+        (Change(r"scales \+ column_of_a_scales\(k\)", "scales"),), (NUMBERS,), BLOCKS,
+    ),
+    "tile_within_an_atom": GemmMutant(
+        "mxfp4_narrow", "a tile of 64 columns always begins with an atom",
+        (Change(r" \+ begin,", ","),), (NUMBERS,), BLOCKS,
+    ),
+    "lines_of_an_atom_swizzled": GemmMutant(
+        "mxfp8", "atoms are read as if they were swizzled",
+        (Change(r"\(kVersion << 14\)(?= \| \(kEightLines)", "(6u << 29) | (kVersion << 14)"),),
+        (NUMBERS, NOT_LANDED), BLOCKS,
+    ),
+    "lines_of_an_atom_apart": GemmMutant(
+        "mxfp8", "groups of eight lines are taken to be 256 bytes apart",
+        (Change(r"kEightLines = 8 \* 16", "kEightLines = 16 * 16"),), (NUMBERS, NOT_LANDED),
+        BLOCKS,
+    ),
+    "columns_of_the_accumulator": GemmMutant(
+        "mxfp8", "the first slot of scales begins in the accumulator",
+        (Change(r"tensor_memory \+ kScales0Column\}", "tensor_memory + kScales0Column - 4}"),),
+        (NUMBERS, *OVERWRITTEN, Found("race", COPY, "mma")), BLOCKS,
+    ),
+    "slots_overlap": GemmMutant(
+        "nvfp4", "slots of scales are as far apart as A's scales are wide",
+        (Change(r"scales \+ kScaleStageCols \* index", "scales + kScaleAColumns * index"),),
+        (*OVERWRITTEN, NUMBERS), BLOCKS,
+    ),
+    "peer_has_the_rows_of_the_leader": GemmMutant(
+        "mxfp8_pair", "the second half of the pair's rows has the scales of the first",
+        (Change(r"(scale_b_map, tile\.row) \+ rank \* kBM", r"\1"),), (NUMBERS,), PAIRS,
+    ),
+    "peer_has_half_of_the_columns": GemmMutant(
+        "mxfp8_pair", "the peer loads scales for its own half of B from there on",
+        (Change(r"(scale_b_map, tile\.row \+ rank \* kBM,\s+tile\.column),",
+                r"\1 + rank * kBColumns,"),),
+        (NUMBERS,), PAIRS,
+    ),
+}  # fmt: skip
+
+ORDER: Final[dict[str, GemmMutant]] = {
+    "copied_after_the_products": GemmMutant(
+        "mxfp8", "a block's scales are copied once its products are issued",
+        (Change(r"\n      copy_scales\(base, slot, scales, e\);"),
+         Change(r"\n      mma_commit<kCtaGroup>\(inputs",
+                "\n      copy_scales(base, slot, scales, e);\n      mma_commit<kCtaGroup>(inputs")),
+        (UNWRITTEN, *OVERWRITTEN), BLOCKS,
+    ),
+    "copied_before_the_products_have_read": GemmMutant(
+        "two_slots", "a slot of scales is overwritten while products may read it",
+        (Change(r"\n      mbarrier_wait\(input_empty[^\n]*"),), OVERWRITTEN, DEEP,
+    ),
+    "one_slot_too_many": GemmMutant(
+        "two_slots", "the wait for a slot is a block late",
+        (Change(r"unused = kNumScaleStages", "unused = kNumScaleStages + 1"),), OVERWRITTEN, DEEP,
+    ),
+    "copied_without_fence": GemmMutant(
+        "two_slots", "nothing orders the copies after the products that were waited for",
+        (Change(r"\n      tcgen05_fence_after\(\);  // orders the copies[^\n]*"),),
+        (Found("missing-tcgen05-fence", COPY, "mma"),), DEEP,
+    ),
+    "copied_before_they_have_landed": GemmMutant(
+        "mxfp8", "the block's bytes are not waited for",
+        (Change(r"\n      inputs\.wait_producer\(\);"),),
+        (NOT_LANDED, Found("race", "tma_load_scales", "load"),
+         Found("race", "mma_scaled", "mma"), Found("race", "tma_load_3d", "load")),
+        BLOCKS,
+    ),
+    "bytes_of_scales_not_expected": GemmMutant(
+        "mxfp8", "a block counts as there without its scales",
+        (Change(r"kABytes \+ kBBytes \+ kScaleABytes \+ kScaleBBytes", "kABytes + kBBytes"),),
+        (Found("deadlock", WAIT, ""), NOT_LANDED), BLOCKS,
+    ),
+}  # fmt: skip
+
+MUTANTS: Final = {**BYTES, **PLACES, **ORDER}
