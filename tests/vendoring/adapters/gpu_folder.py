@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,7 +20,6 @@ from tests.vendoring.adapters.folders import import_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
     from types import ModuleType
 
 PREFIX = "vend"
@@ -56,20 +56,20 @@ def import_once(path: Path) -> ModuleType:
     return module if module and module.__file__ == str(path) else import_file(path)
 
 
-def build_cpp(folder: Path, source: str, name: str, options: Sequence[str]) -> Path:
+def build_cpp(folder: Path, source: str, options: Sequence[str]) -> Path:
     """Build an adapter in C++ together with the launcher; skip where there is no compiler."""
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("no C++ compiler on this machine")
-    library = folder / f"lib{PREFIX}_{name}.so"
+    place = folder / "adapters" / source
+    library = folder / f"lib{place.stem}.so"
     if library.exists():  # and may be loaded
         return library
     sources = [*sorted((folder / "src").glob("*.c")), *sorted((folder / "cubins").glob("*.c"))]
     made = subprocess.run(
         [
             compiler, "-std=c++17", "-O2", "-shared", "-fPIC", f"-I{folder / 'include'}",
-            "-o", str(library), str(folder / "adapters" / source), *map(str, sources),
-            *options, "-ldl",
+            "-o", str(library), str(place), *map(str, sources), *options, "-ldl",
         ],
         capture_output=True,
         text=True,
@@ -78,3 +78,51 @@ def build_cpp(folder: Path, source: str, name: str, options: Sequence[str]) -> P
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
     return library
+
+
+def torch_with_cuda() -> Any:
+    """Return PyTorch 2.9 or newer; skip where it is not, or has no CUDA."""
+    torch = pytest.importorskip("torch", minversion="2.9", reason="no PyTorch 2.9 or newer")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    return torch
+
+
+def load_torch_cpp(folder: Path) -> Any:
+    """Build and load the operators on torch's stable ABI; return their namespace."""
+    torch = torch_with_cuda()
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 10):
+        pytest.skip("the stable ABI's adapter needs PyTorch 2.10")
+    root = Path(torch.__file__).parent
+    options = [
+        "-isystem",
+        str(root / "include"),
+        f"-L{root / 'lib'}",
+        "-ltorch_cpu",
+        "-ltorch_cuda",
+    ]
+    library = build_cpp(folder, f"torch/{PREFIX}_torch.cpp", options)
+    vend = import_once(folder / f"adapters/torch/{PREFIX}_torch.py")
+    vend.load_cpp(library)
+    vend.load_cpp(library)  # as two users of one process may
+    return getattr(torch.ops, f"{PREFIX}_cpp")
+
+
+def load_jax(folder: Path) -> tuple[Any, ModuleType]:
+    """Build the handlers of JAX; return JAX and the adapter."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    try:
+        jax.devices("gpu")
+    except RuntimeError as error:
+        pytest.skip(f"this JAX has no GPU: {error}")
+    build_cpp(folder, f"jax/{PREFIX}_jax.cc", ["-isystem", jax.ffi.include_dir()])
+    return jax, import_once(folder / f"adapters/jax/{PREFIX}_jax.py")
+
+
+def load_tvm_ffi(folder: Path) -> Any:
+    """Build and load the functions of TVM-FFI."""
+    tvm_ffi = pytest.importorskip("tvm_ffi", reason="apache-tvm-ffi is not installed")
+    root = Path(tvm_ffi.__file__).parent
+    options = ["-isystem", str(root / "include"), f"-L{root / 'lib'}", "-ltvm_ffi"]
+    return tvm_ffi.load_module(str(build_cpp(folder, f"tvm_ffi/{PREFIX}_tvm_ffi.cc", options)))

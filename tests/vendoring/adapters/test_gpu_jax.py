@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 
 import fa4gen
-from tests.vendoring.adapters.gpu_folder import (
-    ALIBI,
-    BIAS,
-    CAUSAL,
-    DECODE,
-    MAJORS,
-    PAGED,
-    RAGGED,
-    RESIDUAL,
-    SMALL,
-    build_cpp,
-    import_once,
-)
+from tests.vendoring.adapters.gpu_folder import BIAS, CAUSAL, DECODE, MAJORS, RESIDUAL, load_jax
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 
 
 @pytest.fixture(scope="module")
-def jax():
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    found = pytest.importorskip("jax", reason="JAX is not installed")
-    try:
-        found.devices("gpu")
-    except RuntimeError as error:
-        pytest.skip(f"this JAX has no GPU: {error}")
-    return found
+def loaded(gpu_folder):
+    return load_jax(gpu_folder)
 
 
 @pytest.fixture(scope="module")
-def vend(jax, gpu_folder):
-    build_cpp(gpu_folder, "jax/vend_jax.cc", "jax", ["-isystem", jax.ffi.include_dir()])
-    return import_once(gpu_folder / "adapters/jax/vend_jax.py")
+def jax(loaded):
+    return loaded[0]
+
+
+@pytest.fixture(scope="module")
+def vend(loaded):
+    return loaded[1]
 
 
 @pytest.fixture
@@ -66,34 +50,6 @@ def same(got, expected):
     for one, other in zip(got, expected, strict=True):
         assert one.shape == other.shape
         np.testing.assert_array_equal(bits(one), bits(other))
-
-
-@pytest.mark.parametrize("scale", [None, 0.2])
-def test_attention_under_jit(jax, vend, random, scale) -> None:
-    inputs = random(2, 1000, 8, 128), random(2, 1200, 2, 128, seed=1), random(2, 1200, 2, 128)
-    expected = fa4gen.load(CAUSAL)(*map(to_cupy, inputs), softmax_scale=scale)
-    attend = jax.jit(lambda *a: vend.d128_causal_bf16(*a, softmax_scale=scale))
-    for _ in range(20):
-        same(attend(*inputs), expected)
-    same(vend.d128_causal_bf16(*inputs, softmax_scale=scale), expected)
-
-
-def test_attention_without_lse(jax, vend, random) -> None:
-    inputs = random(2, 500, 4, 64), random(2, 300, 4, 64, seed=1), random(2, 300, 4, 64, seed=2)
-    expected = fa4gen.load(SMALL)(*map(to_cupy, inputs))
-    same([jax.jit(vend.d64_dense_small_bf16)(*inputs)], [expected])
-
-
-def test_products_under_jit(jax, vend, random) -> None:
-    a, weight, c = random(300, 200), random(264, 200, seed=1), random(300, 264, seed=2)
-    multiply = jax.jit(lambda a, w, c: vend.gemm_bf16_residual_sm90(a, w.T, c, alpha=0.5, beta=-2))
-    same(
-        [multiply(a, weight, c)],
-        [fa4gen.load(RESIDUAL)(a, to_cupy(weight).T, c, alpha=0.5, beta=-2)],
-    )
-    row = random(264, seed=3)
-    got = jax.jit(lambda a, w, c: vend.gemm_bf16_bias_gelu_sm90(a, w.T, c))(a, weight, row)
-    same([got], [fa4gen.load(BIAS)(to_cupy(a), to_cupy(weight).T, to_cupy(row))])
 
 
 def test_a_batch_with_the_other_majors(jax, vend, random) -> None:
@@ -143,46 +99,6 @@ def test_many_calls_in_one_program(jax, vend, random) -> None:
             same(got, wanted)
 
 
-def integers(jax, *numbers):
-    return jax.device_put(np.array(numbers, np.int32), jax.devices("gpu")[0])
-
-
-def same_as_loaded(jax, vend, name, inputs, arrays) -> None:
-    """The kernel of the folder under jit against fa4gen.load's, called again and again."""
-    loaded = {key: to_cupy(array) for key, array in arrays.items()}
-    expected = fa4gen.load(name)(*map(to_cupy, inputs), **loaded)
-    expected = expected if isinstance(expected, tuple) else (expected,)
-    attend = jax.jit(getattr(vend, name))
-    for _ in range(10):
-        got = attend(*inputs, **arrays)
-        same(got if isinstance(got, tuple | list) else (got,), expected)
-
-
-def test_a_ragged_batch(jax, vend, random) -> None:
-    inputs = random(700, 8, 128), random(900, 2, 128, seed=1), random(900, 2, 128, seed=2)
-    arrays = {
-        "query_offsets": integers(jax, 0, 1, 301, 301, 700),
-        "key_offsets": integers(jax, 0, 5, 400, 600, 900),
-    }
-    same_as_loaded(jax, vend, RAGGED, inputs, arrays)
-
-
-def test_pages_with_sinks(jax, vend, random) -> None:
-    inputs = random(30, 8, 64), random(11, 64, 2, 64, seed=1), random(11, 64, 2, 64, seed=2)
-    arrays = {
-        "sinks": random(8, seed=3, dtype="float32"),
-        "query_offsets": integers(jax, 0, 10, 11, 30),
-        "key_lengths": integers(jax, 300, 64, 100),
-        "page_table": integers(jax, [4, 0, 2, 9, 10], [1, 1, 1, 1, 1], [7, 3, 0, 0, 0]),
-    }
-    same_as_loaded(jax, vend, PAGED, inputs, arrays)
-
-
-def test_a_step_of_decoding(jax, vend, random) -> None:
-    inputs = random(3, 1, 16, 128), random(3, 4900, 2, 128, seed=1), random(3, 4900, 2, 128, seed=2)
-    same_as_loaded(jax, vend, DECODE, inputs, {})
-
-
 def test_decoding_step_after_step_in_one_program(jax, vend, random) -> None:
     """XLA makes a CUDA graph of such a chain; a decode kernel's workspace is its own."""
     query, key = random(2, 1, 16, 128), random(2, 3000, 2, 128, seed=1)
@@ -199,12 +115,6 @@ def test_decoding_step_after_step_in_one_program(jax, vend, random) -> None:
     compiled = jax.jit(chain)
     for _ in range(5):
         same([compiled(query, key)], [expected])
-
-
-def test_a_tensor_that_the_score_reads(jax, vend, random) -> None:
-    inputs = random(2, 300, 8, 128), random(2, 290, 2, 128, seed=1), random(2, 290, 2, 128, seed=2)
-    slope = random(8, seed=3, dtype="float32")
-    same_as_loaded(jax, vend, ALIBI, inputs, {"slope": slope})
 
 
 def test_what_shows_at_the_launch_is_an_error(jax, vend, random) -> None:

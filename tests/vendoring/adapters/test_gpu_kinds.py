@@ -1,11 +1,8 @@
-"""Every adapter on a GPU with kernels of other kinds: sequences, pages, decode, lists of blocks,
-keys and values of fp8. The outputs are those of fa4gen.load to the bit, again and again."""
+"""Every adapter on a GPU with kernels of every kind: the bits of fa4gen.load, again and again."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -14,21 +11,30 @@ import pytest
 import fa4gen
 from tests.vendoring.adapters.gpu_folder import (
     ALIBI,
+    BIAS,
+    CAUSAL,
     DECODE,
     LISTED,
+    MAJORS,
     PAGED,
     RAGGED,
+    RESIDUAL,
     SCALED,
     SCALED_PAGES,
-    build_cpp,
+    SMALL,
     import_once,
+    load_jax,
+    load_torch_cpp,
+    load_tvm_ffi,
+    torch_with_cuda,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    Arrays = dict[str, np.ndarray]
-    Call = Callable[[str, tuple[np.ndarray, ...], Arrays, list[np.ndarray]], Any]
+    Outputs = list[np.ndarray]
+    Call = Callable[[str, "Problem", Outputs], Outputs]
 
 pytestmark = [pytest.mark.gpu("sm_90a"), pytest.mark.filterwarnings("default")]
 
@@ -36,11 +42,19 @@ CALLS = 5
 BF16, FP8 = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e4m3fn)
 
 
+class Problem(NamedTuple):
+    """The arrays of a call, in the order of the C struct, and its numbers."""
+
+    inputs: tuple[np.ndarray, ...]
+    arrays: dict[str, np.ndarray]
+    options: dict[str, float]
+
+
 def random(*shape: int, seed: int = 0, dtype: Any = BF16) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def scales(*shape: int) -> Arrays:
+def scales(*shape: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(7)
     names = ("key_descale", "value_descale")
     return {name: rng.uniform(0.25, 2, shape).astype(np.float32) for name in names}
@@ -50,46 +64,58 @@ def integers(*numbers: Any) -> np.ndarray:
     return np.array(numbers, np.int32)
 
 
-def keys(*shape: int, dtype: Any = BF16) -> tuple[np.ndarray, np.ndarray]:
-    return random(*shape, seed=1, dtype=dtype), random(*shape, seed=2, dtype=dtype)
+def attention(
+    query: tuple[int, ...], key: tuple[int, ...], dtype: Any = BF16, **arrays: np.ndarray
+) -> Callable[[], Problem]:
+    def make() -> Problem:
+        inputs = (random(*query), *(random(*key, seed=seed, dtype=dtype) for seed in (1, 2)))
+        return Problem(inputs, arrays, {} if arrays else {"softmax_scale": 0.2})
+
+    return make
+
+
+def product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Callable[[], Problem]:
+    return lambda: Problem((a, b, c), {}, {"alpha": 0.5, "beta": -2.0})
 
 
 TABLE = integers([4, 0, 2, 9, 10], [1, 1, 1, 1, 1], [7, 3, 0, 0, 0])
 LENGTHS = integers(300, 64, 100)
 DOCUMENT = np.cumsum(np.random.default_rng(3).random((2, 700)) < 0.02, axis=1).astype(np.int32)
-CASES: dict[str, Callable[[], tuple[tuple[np.ndarray, ...], Arrays]]] = {
-    RAGGED: lambda: (
-        (random(700, 8, 128), *keys(900, 2, 128)),
-        {
-            "query_offsets": integers(0, 1, 301, 301, 700),
-            "key_offsets": integers(0, 5, 400, 600, 900),
-        },
+CASES: dict[str, Callable[[], Problem]] = {
+    CAUSAL: attention((2, 1000, 8, 128), (2, 1200, 2, 128)),
+    SMALL: attention((2, 500, 4, 64), (2, 300, 4, 64)),
+    RESIDUAL: product(random(300, 200), random(264, 200, seed=1).T, random(300, 264, seed=2)),
+    BIAS: product(random(300, 200), random(264, 200, seed=1).T, random(264, seed=2)),
+    MAJORS: product(
+        random(200, 304).T, random(200, 264, seed=1), random(304, 264, dtype=np.float32)
     ),
-    PAGED: lambda: (
-        (random(30, 8, 64), *keys(11, 64, 2, 64)),
-        {
-            "sinks": random(8, seed=3, dtype=np.float32),
-            "query_offsets": integers(0, 10, 11, 30),
-            "key_lengths": LENGTHS,
-            "page_table": TABLE,
-        },
+    RAGGED: attention(
+        (700, 8, 128),
+        (900, 2, 128),
+        query_offsets=integers(0, 1, 301, 301, 700),
+        key_offsets=integers(0, 5, 400, 600, 900),
     ),
-    DECODE: lambda: ((random(3, 1, 16, 128), *keys(3, 4900, 2, 128)), {}),
-    ALIBI: lambda: (
-        (random(2, 300, 8, 128), *keys(2, 290, 2, 128)),
-        {"slope": random(8, seed=3, dtype=np.float32)},
+    PAGED: attention(
+        (30, 8, 64),
+        (11, 64, 2, 64),
+        sinks=random(8, seed=3, dtype=np.float32),
+        query_offsets=integers(0, 10, 11, 30),
+        key_lengths=LENGTHS,
+        page_table=TABLE,
     ),
-    LISTED: lambda: ((random(2, 700, 8, 128), *keys(2, 700, 2, 128)), {"document": DOCUMENT}),
-    SCALED: lambda: (
-        (random(3, 1, 16, 128), *keys(3, 4900, 2, 128, dtype=FP8)),
-        scales(3, 2),
-    ),
-    SCALED_PAGES: lambda: (
-        (random(3, 1, 16, 128), *keys(11, 64, 2, 128, dtype=FP8)),
-        {**scales(11, 2), "key_lengths": LENGTHS, "page_table": TABLE},
+    DECODE: attention((3, 1, 16, 128), (3, 4900, 2, 128)),
+    ALIBI: attention((2, 300, 8, 128), (2, 290, 2, 128), slope=random(8, seed=3, dtype=np.float32)),
+    LISTED: attention((2, 700, 8, 128), (2, 700, 2, 128), document=DOCUMENT),
+    SCALED: attention((3, 1, 16, 128), (3, 4900, 2, 128), FP8, **scales(3, 2)),
+    SCALED_PAGES: attention(
+        (3, 1, 16, 128),
+        (11, 64, 2, 128),
+        FP8,
+        **scales(11, 2),
+        key_lengths=LENGTHS,
+        page_table=TABLE,
     ),
 }
-"""Makers of inputs, and of arrays by name in the order of the C struct."""
 
 
 def bits(array: np.ndarray) -> np.ndarray:
@@ -97,110 +123,124 @@ def bits(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).view(np.uint8)
 
 
+def as_it_lies(make: Callable[[np.ndarray], Any], array: np.ndarray) -> Any:
+    """An array of a framework by ``make``; a transposed one stays transposed."""
+    return make(array) if array.flags.c_contiguous else make(array.T).T
+
+
 def to_cupy(array: np.ndarray) -> Any:
     import cupy
 
-    return cupy.asarray(array.view(np.uint8) if array.dtype == FP8 else array)
+    return as_it_lies(cupy.asarray, array.view(np.uint8) if array.dtype == FP8 else array)
 
 
-@pytest.fixture(scope="module")
-def torch() -> Any:
-    found = pytest.importorskip("torch", minversion="2.9", reason="no PyTorch 2.9 or newer")
-    if not found.cuda.is_available():
-        pytest.skip("this PyTorch has no CUDA")
-    return found
+def to_torch(array: np.ndarray) -> Any:
+    torch = torch_with_cuda()
+
+    def make(array: np.ndarray) -> Any:
+        types = {BF16: torch.bfloat16, FP8: torch.float8_e4m3fn}
+        if array.dtype not in types:
+            return torch.from_numpy(array).cuda()
+        words = array.view(f"int{8 * array.itemsize}")
+        return torch.from_numpy(words).cuda().view(types[array.dtype])
+
+    return as_it_lies(make, array)
 
 
-def to_torch(torch: Any, array: np.ndarray) -> Any:
-    types = {BF16: torch.bfloat16, FP8: torch.float8_e4m3fn}
-    if array.dtype not in types:
-        return torch.from_numpy(array).cuda()
-    words = array.view(f"int{8 * array.itemsize}")
-    return torch.from_numpy(words).cuda().view(types[array.dtype])
+def from_torch(made: Any) -> Outputs:
+    torch = torch_with_cuda()
+    outputs = made if isinstance(made, tuple | list) else (made,)
+    return [one.contiguous().view(torch.uint8).cpu().numpy() for one in outputs]
 
 
-def from_torch(torch: Any, tensor: Any) -> np.ndarray:
-    return tensor.contiguous().view(torch.uint8).cpu().numpy()
+def by_python(folder: Path) -> Call:
+    vend = import_once(folder / "adapters/python/vend.py")
 
-
-@pytest.fixture(scope="module")
-def by_python(gpu_folder: Path) -> Call:
-    vend = import_once(gpu_folder / "adapters/python/vend.py")
-
-    def call(name: str, inputs: Any, arrays: Arrays, expected: Any) -> Any:
-        given = {key: to_cupy(array) for key, array in arrays.items()}
-        made = getattr(vend, name)(*map(to_cupy, inputs), **given)
+    def call(name: str, problem: Problem, expected: Outputs) -> Outputs:
+        given = {key: to_cupy(array) for key, array in problem.arrays.items()}
+        made = getattr(vend, name)(*map(to_cupy, problem.inputs), **given, **problem.options)
         return [bits(one.get()) for one in (made if isinstance(made, tuple) else (made,))]
 
     return call
 
 
-@pytest.fixture(scope="module")
-def by_torch(torch: Any, gpu_folder: Path) -> Call:
-    vend = import_once(gpu_folder / "adapters/torch/vend_torch.py")
+def by_torch(folder: Path) -> Call:
+    torch_with_cuda()
+    vend = import_once(folder / "adapters/torch/vend_torch.py")
 
-    def call(name: str, inputs: Any, arrays: Arrays, expected: Any) -> Any:
-        given = {key: to_torch(torch, array) for key, array in arrays.items()}
-        made = getattr(vend, name)(*(to_torch(torch, one) for one in inputs), **given)
-        return [from_torch(torch, one) for one in (made if isinstance(made, tuple) else (made,))]
+    def call(name: str, problem: Problem, expected: Outputs) -> Outputs:
+        given = {key: to_torch(array) for key, array in problem.arrays.items()}
+        inputs = map(to_torch, problem.inputs)
+        return from_torch(getattr(vend, name)(*inputs, **given, **problem.options))
 
     return call
 
 
-@pytest.fixture(scope="module")
-def by_jax(gpu_folder: Path) -> Call:
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    jax = pytest.importorskip("jax", reason="JAX is not installed")
-    try:
-        (device, *_) = jax.devices("gpu")
-    except RuntimeError as error:
-        pytest.skip(f"this JAX has no GPU: {error}")
-    build_cpp(gpu_folder, "jax/vend_jax.cc", "jax", ["-isystem", jax.ffi.include_dir()])
-    vend = import_once(gpu_folder / "adapters/jax/vend_jax.py")
+def by_torch_cpp(folder: Path) -> Call:
+    operators = load_torch_cpp(folder)
 
-    def call(name: str, inputs: Any, arrays: Arrays, expected: Any) -> Any:
-        given = {key: jax.device_put(array, device) for key, array in arrays.items()}
-        attend = jax.jit(getattr(vend, name))
-        made = attend(*(jax.device_put(one, device) for one in inputs), **given)
+    def call(name: str, problem: Problem, expected: Outputs) -> Outputs:
+        given = {key: to_torch(array) for key, array in problem.arrays.items()}
+        scales = {key: given.pop(key) for key in list(given) if key.endswith("_descale")}
+        inputs = map(to_torch, problem.inputs)
+        operator = getattr(operators, name)
+        return from_torch(operator(*inputs, *given.values(), **problem.options, **scales))
+
+    return call
+
+
+def by_jax(folder: Path) -> Call:
+    jax, vend = load_jax(folder)
+    device = jax.devices("gpu")[0]
+
+    def call(name: str, problem: Problem, expected: Outputs) -> Outputs:
+        given = {key: jax.device_put(array, device) for key, array in problem.arrays.items()}
+        function = jax.jit(lambda *inputs, **more: getattr(vend, name)(*inputs, **more, **options))
+        options = problem.options
+        made = function(*(jax.device_put(one, device) for one in problem.inputs), **given)
         made = made if isinstance(made, tuple | list) else (made,)
         return [bits(np.asarray(one)) for one in made]
 
     return call
 
 
-@pytest.fixture(scope="module")
-def by_tvm_ffi(torch: Any, gpu_folder: Path) -> Call:
-    tvm_ffi = pytest.importorskip("tvm_ffi", reason="apache-tvm-ffi is not installed")
-    root = Path(tvm_ffi.__file__).parent
-    options = ["-isystem", str(root / "include"), f"-L{root / 'lib'}", "-ltvm_ffi"]
-    library = build_cpp(gpu_folder, "tvm_ffi/vend_tvm_ffi.cc", "tvm_ffi", options)
-    vend = tvm_ffi.load_module(str(library))
+def by_tvm_ffi(folder: Path) -> Call:
+    torch, vend = torch_with_cuda(), load_tvm_ffi(folder)
 
-    def call(name: str, inputs: Any, arrays: Arrays, expected: Any) -> Any:
-        outputs = [torch.full_like(to_torch(torch, one), float("nan")) for one in expected]
-        given = [to_torch(torch, one) for one in (*inputs, *arrays.values())]
-        getattr(vend, name)(*given[:3], *outputs, *given[3:], None)
-        return [from_torch(torch, one) for one in outputs]
+    def call(name: str, problem: Problem, expected: Outputs) -> Outputs:
+        outputs = [torch.full_like(to_torch(one), float("nan")) for one in expected]
+        given = [to_torch(one) for one in problem.arrays.values()]
+        numbers = list(problem.options.values()) or [None]
+        getattr(vend, name)(*map(to_torch, problem.inputs), *outputs, *given, *numbers)
+        return from_torch(outputs)
 
     return call
 
 
-@pytest.mark.parametrize("adapter", ["python", "torch", "jax", "tvm_ffi"])
+ADAPTERS = (by_python, by_torch, by_torch_cpp, by_jax, by_tvm_ffi)
+
+
+@pytest.fixture(scope="module", params=ADAPTERS)
+def call(request: pytest.FixtureRequest, gpu_folder: Path) -> Call:
+    made: Call = request.param(gpu_folder)
+    return made
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_the_bits_of_the_runtime(request: pytest.FixtureRequest, adapter: str, name: str) -> None:
-    inputs, arrays = CASES[name]()
+def test_the_bits_of_the_runtime(call: Call, name: str) -> None:
+    problem = CASES[name]()
     kernel = fa4gen.load(name)
-    given = {key: to_cupy(array) for key, array in arrays.items()}
-    on_gpu = tuple(map(to_cupy, inputs))
+    given = {key: to_cupy(array) for key, array in problem.arrays.items()}
+    on_gpu = tuple(map(to_cupy, problem.inputs))
     if name == LISTED:
         lists = kernel.list_blocks(*on_gpu[:2], document=given["document"])
         given.update(lists)
-        arrays = {**arrays, **{key: array.get() for key, array in lists.items()}}
-    made = kernel(*on_gpu, **given)
+        more = {key: array.get() for key, array in lists.items()}
+        problem = problem._replace(arrays={**problem.arrays, **more})
+    made = kernel(*on_gpu, **given, **problem.options)
     expected = [one.get() for one in (made if isinstance(made, tuple) else (made,))]
-    call: Call = request.getfixturevalue(f"by_{adapter}")
     for _ in range(CALLS):
-        found = call(name, inputs, arrays, expected)
+        found = call(name, problem, expected)
         assert len(found) == len(expected)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one.ravel(), bits(other).ravel())
