@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
 
 from fa4gen.render.environment import open_templates
 from fa4gen.vendoring.folder_files import ADAPTER_ROOTS, template_values
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from fa4gen.designs.common.plans import Plan
+    from fa4gen.runtime.tensor_view import TensorView
 
 KERNELS = (
     "d128_causal_bf16",
@@ -72,28 +77,32 @@ def import_file(path: Path, name: str = "") -> ModuleType:
     return module
 
 
-class FakeDevice:
-    """The attributes of a device in CuPy's arrays."""
-
-    def __init__(self, number: int) -> None:
-        self.id = number
-
-
 class FakeArray:
-    """NumPy's memory that passes for a GPU's by __cuda_array_interface__."""
+    """Memory that passes for a GPU's by __cuda_array_interface__."""
 
-    def __init__(self, array: Any, device: int = 0) -> None:
+    def __init__(self, array: np.ndarray, device: int = 0) -> None:
+        """Use NumPy's memory."""
         self.array = array
         self.shape = array.shape
         self.dtype = array.dtype
-        self.device = FakeDevice(device)
+        self.device = SimpleNamespace(id=device)
+        self._place = array.ctypes.data, array.strides
+
+    @classmethod
+    def of(cls, view: TensorView, device: int) -> FakeArray:
+        """Return an array of an address at which nothing needs to be."""
+        made = cls(np.empty(0, getattr(ml_dtypes, view.dtype, view.dtype)), device)
+        made.shape = view.shape
+        made._place = view.pointer, view.strides
+        return made
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
+        pointer, strides = self._place
         return {
-            "shape": self.array.shape,
-            "typestr": self.array.dtype.str,
-            "data": (self.array.ctypes.data, False),
-            "strides": self.array.strides,
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (pointer, False),
+            "strides": strides,
             "version": 3,
         }

@@ -28,11 +28,6 @@ def attention(**changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"query": fake(2, 10, 4, 64)}, r"query: expected shape \(batch, rows, heads, 128\)"),
-        ({"query": fake(2, 10, 512)}, r"query: expected shape .*, got \(2, 10, 512\)"),
-        ({"query": fake(2, 10, 4, 128, dtype=np.float16)}, "query: expected bfloat16, got float16"),
-        ({"key": fake(1, 12, 2, 128)}, r"key: expected shape \(2, key rows, key heads, 128\)"),
-        ({"value": fake(2, 12, 1, 128)}, r"value: expected shape \(2, 12, 2, 128\)"),
         ({"out": fake(2, 10, 2, 128)}, r"out: expected shape \(2, 10, 4, 128\)"),
         ({"out": fake(2, 10, 4, 128, dtype=np.float32)}, "out: expected bfloat16"),
         ({"lse": fake(2, 10, 4, dtype=np.float32)}, r"lse: expected shape \(2, 4, 10\)"),
@@ -79,20 +74,11 @@ def test_strides_are_whole_elements(acme) -> None:
         acme.d128_causal_bf16(**attention(query=FakeArray(odd)))
 
 
-@pytest.mark.parametrize(
-    ("shapes", "words"),
-    [
-        ({"a": (8, 16, 32, 4)}, r"a: expected shape \(m, k\), got \(8, 16, 32, 4\)"),
-        ({"b": (48, 16)}, r"b: expected shape \(32, n\), got \(48, 16\)"),
-        ({"b": (3, 32, 16)}, r"b: expected shape \(32, n\), got \(3, 32, 16\)"),
-        ({"c": (8, 24)}, r"c: expected shape \(8, 16\)"),
-        ({"out": (8, 24)}, r"out: expected shape \(8, 16\)"),
-    ],
-)
-def test_a_product_names_what_is_wrong(acme, shapes, words) -> None:
-    arrays = {"a": (8, 32), "b": (32, 16), "c": (8, 16), **shapes}
-    with pytest.raises(ValueError, match=words):
-        acme.gemm_bf16_residual_sm90(**{name: fake(*shape) for name, shape in arrays.items()})
+def test_a_batch_is_that_of_a(acme) -> None:
+    with pytest.raises(ValueError, match=r"b: expected shape \(32, n\), got \(3, 32, 16\)"):
+        acme.gemm_bf16_residual_sm90(fake(8, 32), fake(3, 32, 16), fake(8, 16))
+    with pytest.raises(ValueError, match=r"out: expected shape \(8, 16\)"):
+        acme.gemm_bf16_residual_sm90(fake(8, 32), fake(32, 16), fake(8, 16), out=fake(8, 24))
 
 
 def test_the_contiguous_extent_is_that_of_the_kernel(acme) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.vendoring.adapters.folders import import_file
+from tests.vendoring.adapters.calls_of_kinds import ALIBI, CALLS, CAUSAL, PAGED, RAGGED, Spec
+from tests.vendoring.adapters.folders import import_file, write_folder
 
 torch = pytest.importorskip("torch", minversion="2.9", reason="no PyTorch 2.9 or newer")
 
@@ -14,7 +15,8 @@ DEVICES = ("cpu", "cuda")
 
 
 @pytest.fixture(scope="module")
-def acme(folder):
+def acme(tmp_path_factory):
+    folder = write_folder(tmp_path_factory.mktemp("torch"), tuple(CALLS), ("torch",))
     return import_file(folder / "adapters/torch/acme_torch.py")
 
 
@@ -30,6 +32,18 @@ def tensors(*shapes, device="cpu", dtype=BF16):
     return [torch.zeros(shape, dtype=dtype, device=device) for shape in shapes]
 
 
+def made(name, device):
+    """The tensors of a sound call."""
+    return {
+        word: torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=device)
+        for word, spec in CALLS[name].arrays.items()
+    }
+
+
+def spec_of(tensor):
+    return Spec(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."))
+
+
 ATTENTION = ((2, 100, 8, 128), (2, 90, 2, 128), (2, 90, 2, 128))
 PRODUCT = ((3, 70, 64), (101, 64), (3, 70, 101))
 
@@ -37,21 +51,22 @@ PRODUCT = ((3, 70, 64), (101, 64), (3, 70, 101))
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.usefixtures("fake_mode")
 class TestFakes:
-    def test_attention_with_lse(self, acme, device) -> None:
-        query, key, value = tensors(*ATTENTION, device=device)
-        out, lse = acme.d128_causal_bf16(query, key, value)
-        assert (out.shape, out.dtype, out.stride()) == (query.shape, BF16, query.stride())
-        assert (lse.shape, lse.dtype) == ((2, 8, 100), torch.float32)
-        assert out.device == lse.device == query.device
+    @pytest.mark.parametrize("name", CALLS)
+    def test_results(self, acme, device, name) -> None:
+        result = getattr(acme, name)(**made(name, device))
+        results = result if isinstance(result, tuple) else (result,)
+        assert tuple(map(spec_of, results)) == CALLS[name].results
+        assert {one.device.type for one in results} == {device}
+        assert results[0].is_contiguous()
 
-    def test_heads_first(self, acme, device) -> None:
-        query, key = tensors((2, 8, 100, 128), (2, 2, 90, 128), device=device)
-        out, lse = acme.d128_causal_bf16(query, key, key, layout="bhsd")
-        assert (out.shape, lse.shape) == ((2, 8, 100, 128), (2, 8, 100))
-
-    def test_attention_without_lse(self, acme, device) -> None:
-        query, key = tensors((2, 100, 8, 64), (2, 90, 2, 64), device=device)
-        assert acme.d64_dense_small_bf16(query, key, key).shape == query.shape
+    @pytest.mark.parametrize("name", [CAUSAL, RAGGED])
+    def test_heads_first(self, acme, device, name) -> None:
+        arrays = made(name, device)
+        for word in ("query", "key", "value"):
+            arrays[word] = arrays[word].transpose(-3, -2).contiguous()
+        out, lse = getattr(acme, name)(**arrays, layout="bhsd")
+        assert out.shape == arrays["query"].shape
+        assert spec_of(lse) == CALLS[name].results[1]
 
     def test_rows_of_a_new_product_are_padded(self, acme, device) -> None:
         a, weight, c = tensors(*PRODUCT, device=device)
@@ -59,21 +74,16 @@ class TestFakes:
         assert (out.shape, out.stride()) == ((3, 70, 101), (70 * 104, 104, 1))
 
     def test_outputs_that_are_given_are_returned(self, acme, device) -> None:
-        query, key, value = tensors(*ATTENTION, device=device)
-        given = torch.empty_like(query)
-        out, lse = acme.d128_causal_bf16(query, key, value, out=given)
-        assert out is given
-        assert lse.shape == (2, 8, 100)
+        for name in (CAUSAL, PAGED):
+            arrays = made(name, device)
+            given = torch.empty_like(arrays["query"])
+            out, lse = getattr(acme, name)(**arrays, out=given)
+            assert out is given
+            assert spec_of(lse) == CALLS[name].results[1]
         a, weight, c = tensors(*PRODUCT, device=device)
         assert acme.gemm_bf16_residual_sm90(a, weight.t(), c, out=c) is c
-
-    def test_wrong_shapes_are_refused_while_tracing(self, acme, device) -> None:
-        query, key, short = tensors(*ATTENTION[:2], (2, 5, 2, 128), device=device)
-        value = key
-        with pytest.raises(ValueError, match="value: expected shape"):
-            acme.d128_causal_bf16(query, key, short)
         with pytest.raises(ValueError, match="out: expected bfloat16, got float32"):
-            acme.d128_causal_bf16(query, key, value, out=torch.empty(query.shape, device=device))
+            acme.d128_causal_bf16(**made(CAUSAL, device), out=torch.empty(2, device=device))
 
 
 def test_memory_of_the_cpu_is_refused(acme) -> None:
@@ -86,7 +96,7 @@ def test_memory_of_the_cpu_is_refused(acme) -> None:
         acme.d128_causal_bf16(query, key, value, layout="")
 
 
-def test_every_kernel_has_its_operators(acme) -> None:
+def test_the_schemas_have_what_the_kernels_take(acme) -> None:
     for name, kernel in acme._KERNELS.items():
         new = getattr(torch.ops.acme, name).default._schema
         write = getattr(torch.ops.acme, f"{name}_out").default._schema
@@ -97,6 +107,17 @@ def test_every_kernel_has_its_operators(acme) -> None:
         assert written == (["out", "lse"] if has_lse else ["out"])
         assert len(new.returns) == 1 + has_lse
         assert not write.returns
+        if not hasattr(kernel, "given"):
+            continue
+        for schema in (new, write):
+            names = [row.name for row in schema.arguments]
+            taken = [word for word in kernel.arrays if not word.endswith("_descale")]
+            taken += [word for word, _, _ in kernel.given]
+            assert names[3 : 3 + len(taken)] == taken
+            scales = [word for word in kernel.arrays if word.endswith("_descale")]
+            assert names[names.index("softmax_scale") + 1 :] == scales
+    assert acme._KERNELS[ALIBI].given == (("slope", "float32", ("query_heads",)),)
+    assert acme._KERNELS[PAGED].arrays == ("sinks", "query_offsets", "key_lengths", "page_table")
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -147,6 +168,16 @@ class TestCompile:
 
         code = self.trace(attend, tensors((2, 8, 100, 128), (2, 2, 90, 128)), dynamic)
         assert code.count("torch.ops.acme.d128_causal_bf16.default(") == 1
+
+    def test_a_ragged_batch(self, acme, dynamic) -> None:
+        code = self.trace(
+            lambda *arrays: getattr(acme, RAGGED)(
+                *arrays[:3], query_offsets=arrays[3], key_offsets=arrays[4]
+            )[0].sin(),
+            list(made(RAGGED, "cpu").values()),
+            dynamic,
+        )
+        assert code.count(f"torch.ops.acme.{RAGGED}.default(") == 1
 
 
 def test_a_compiled_program_calls_the_kernel(acme) -> None:

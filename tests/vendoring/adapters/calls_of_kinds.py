@@ -1,0 +1,108 @@
+"""A sound call of a kernel of each kind, as shapes and types, for adapters that run nothing."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+CAUSAL, SMALL, FP8 = "d128_causal_bf16", "d64_dense_small_bf16", "depth512_dense_fp8"
+RAGGED, PAGED = "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16"
+DECODE, ALIBI = "decode_d128_bf16", "d128_alibi_causal_bf16"
+SEQUENCES, SCALED = "fa4_d128_paged64_causal_fp8", "decode_d128_kv_fp8_bf16"
+SCALED_PAGES = "decode_d128_paged64_kv_fp8_page_bf16"
+RESIDUAL, MAJORS = "gemm_bf16_residual_sm90", "gemm_bf16_mn_major_sm90"
+
+
+class Spec(NamedTuple):
+    """The shape of an array, and its type as NumPy's word."""
+
+    shape: tuple[int, ...]
+    dtype: str = "bfloat16"
+
+
+class Call(NamedTuple):
+    """A call, and what it returns."""
+
+    arrays: dict[str, Spec]
+    results: tuple[Spec, ...]
+
+
+def attention(query: tuple[int, ...], key: tuple[int, ...], lse: bool = True, **more: Any) -> Call:
+    """``more``: ``dtype`` and ``kv_dtype``, and the arrays beside the tensors."""
+    dtype = more.pop("dtype", "bfloat16")
+    kv_dtype = more.pop("kv_dtype", dtype)
+    tensors = {"query": Spec(query, dtype)} | dict.fromkeys(("key", "value"), Spec(key, kv_dtype))
+    *batch, rows, heads, _ = query
+    results = (Spec(query), Spec((*batch, heads, rows), "float32"))
+    return Call(tensors | more, results if lse else results[:1])
+
+
+def words(*shape: int) -> Spec:
+    """int32."""
+    return Spec(shape, "int32")
+
+
+def floats(*shape: int) -> Spec:
+    """float32."""
+    return Spec(shape, "float32")
+
+
+TABLES = {"key_lengths": words(3), "page_table": words(3, 5)}
+CALLS = {
+    CAUSAL: attention((2, 100, 8, 128), (2, 90, 2, 128)),
+    SMALL: attention((2, 100, 8, 64), (2, 90, 2, 64), lse=False),
+    FP8: attention((1, 64, 2, 512), (1, 64, 2, 512), dtype="float8_e4m3fn"),
+    RAGGED: attention(
+        (300, 8, 128), (420, 2, 128), query_offsets=words(8), key_offsets=words(8)
+    ),
+    PAGED: attention(
+        (30, 8, 64), (11, 64, 2, 64), sinks=floats(8), query_offsets=words(4), **TABLES
+    ),
+    DECODE: attention((3, 1, 16, 128), (3, 900, 2, 128)),
+    ALIBI: attention((2, 100, 8, 128), (2, 90, 2, 128), slope=floats(8)),
+    SEQUENCES: attention(
+        (30, 8, 128), (11, 64, 2, 128), dtype="float8_e4m3fn", query_offsets=words(4), **TABLES
+    ),
+    SCALED: attention(
+        (3, 1, 8, 128), (3, 70, 2, 128), kv_dtype="float8_e4m3fn", key_descale=floats(3, 2)
+    ),
+    SCALED_PAGES: attention(
+        (3, 1, 8, 128), (11, 64, 2, 128), kv_dtype="float8_e4m3fn",
+        key_descale=floats(11, 2), **TABLES,
+    ),
+    RESIDUAL: Call(
+        {"a": Spec((3, 72, 64)), "b": Spec((64, 104)), "c": Spec((3, 72, 104))},
+        (Spec((3, 72, 104)),),
+    ),
+    MAJORS: Call(
+        {"a": Spec((3, 72, 64)), "b": Spec((3, 64, 104)), "c": floats(3, 72, 104)},
+        (floats(3, 72, 104),),
+    ),
+}  # fmt: skip
+
+REFUSED: tuple[tuple[str, str, Spec | None, str], ...] = (
+    (CAUSAL, "query", Spec((2, 10, 4, 64)), r"shape \(batch, rows, heads, 128\), got \(2, 10, "),
+    (CAUSAL, "query", Spec((2, 10, 512)), r"shape .*, got \(2, 10, 512\)"),
+    (CAUSAL, "query", Spec((2, 100, 8, 128), "float16"), "bfloat16, got float16"),
+    (CAUSAL, "key", Spec((1, 90, 2, 128)), r"shape \(2, key rows, key heads, 128\)"),
+    (CAUSAL, "value", Spec((2, 90, 1, 128)), r"shape \(2, 90, 2, 128\)"),
+    (RESIDUAL, "a", Spec((8, 72, 64, 4)), r"shape \(m, k\), got \(8, 72, 64, 4\)"),
+    (RESIDUAL, "b", Spec((72, 104)), r"shape \(64, n\), got \(72, 104\)"),
+    (RESIDUAL, "c", Spec((3, 80, 104)), r"shape \(72, 104\)|c: expected shape \(3, 72, 104\)"),
+    (RESIDUAL, "c", None, r"an array .the kernel has residual: matrix"),
+    (PAGED, "sinks", Spec((8,)), "float32, got bfloat16"),
+    (PAGED, "sinks", floats(7), r"shape \(8\), got \(7,\)"),
+    (PAGED, "query_offsets", None, "an array, got None"),
+    (PAGED, "query_offsets", words(0), r"sequences \+ 1 numbers, got none"),
+    (PAGED, "key_lengths", words(2), r"shape \(3\), got \(2,\)"),
+    (PAGED, "key_lengths", floats(3), "int32, got float32"),
+    (PAGED, "page_table", words(4, 5), r"shape \(3, most pages\), got \(4, 5\)"),
+    (PAGED, "page_table", words(15), r"shape \(3, most pages\), got \(15,\)"),
+    (PAGED, "key", Spec((11, 63, 2, 64)), r"shape \(pages, 64, key heads, 64\)"),
+    (ALIBI, "slope", floats(7), r"shape \(8\), got \(7,\)"),
+    (ALIBI, "slope", words(8), "float32, got int32"),
+    (SCALED, "key_descale", floats(11, 2), r"shape \(3, 2\), got \(11, 2\)"),
+    (SCALED_PAGES, "key_descale", floats(3, 2), r"shape \(11, 2\), got \(3, 2\)"),
+    (SCALED_PAGES, "key_descale", Spec((11, 2)), "float32, got bfloat16"),
+    (SCALED_PAGES, "key", Spec((11, 64, 2, 128)), "float8_e4m3fn, got bfloat16"),
+)
+"""Arrays that are refused in the place of one of CALLS, and what is expected."""
