@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
-from fa4gen.config.schema_errors import explain_faults
+from fa4gen.config.schema_errors import read_model
 from fa4gen.config.text import read_text
 from fa4gen.config.yaml_positions import KeyPath, Place, read_document
 from fa4gen.counts import counted
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.strict import ModelError
-from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,21 +51,19 @@ def parse_launch_file(text: str, file: str = "") -> LoadedLaunch:
     from fa4gen.emulator.launch_file.model import LaunchFile
 
     document = read_document(text, file, "launch file")
-    if document.problems:
-        raise ConfigError(*_first(document.problems, file))
     if not isinstance(document.value, dict):
         what = "a launch file is a mapping with the keys block, arguments, ..."
-        raise ConfigError(Problem(what, "Begin with block: 128.", file, 1, 1))
+        problem = Problem(what, "Begin with block: 128.", file, 1, 1)
+        raise ConfigError(*_first(document.problems, file), problem)
     try:
-        return LoadedLaunch(LaunchFile.model_validate(document.value), document.places)
-    except ModelError as error:
-        problems = explain_faults([error.faults], document, model_schema(LaunchFile), file)
-        raise ConfigError(*_first(problems, file)) from error
+        return LoadedLaunch(read_model(document, LaunchFile, file), document.places)
+    except ConfigError as error:
+        raise ConfigError(*_first(error.problems, file)) from error
 
 
 def _first(problems: Sequence[Problem], file: str) -> list[Problem]:
     """Return the first problems of the file, and how many more there are."""
-    shown = sorted(problems, key=lambda problem: (problem.line, problem.column))[:MAX_SHOWN]
+    shown = list(problems[:MAX_SHOWN])
     if len(problems) > MAX_SHOWN:
         more = counted(len(problems) - MAX_SHOWN, "problem")
         shown.append(Problem(f"and {more} more", file=file))

@@ -67,9 +67,10 @@ def bytes_given(_context: click.Context, _option: click.Parameter, value: str | 
     from fa4gen.emulator.launch_file.model import bytes_of
 
     try:
-        return None if value is None else bytes_of(value)
+        size: int | None = bytes_of(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+    return size
 
 
 class FilePath(click.Path):

@@ -213,6 +213,8 @@ def _alternatives_in_words(branch: JsonSchema) -> list[str]:
         return ["true", "false"]
     if kind == "null":
         return ["null"]
+    if kind == "object" and branch.get("additionalProperties"):
+        return ["a mapping"]
     if kind == "object":
         required = branch.get("required") or list(branch.get("properties", ()))
         return ["{" + ", ".join(f"{key}: ..." for key in required) + "}"]

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fa4gen.config.paths import shown_path
 from fa4gen.config.project_place import SHARED_NAME, project_files
-from fa4gen.config.schema_errors import explain_faults, place_of
+from fa4gen.config.schema_errors import place_of, read_model
 from fa4gen.config.text import read_text
 from fa4gen.config.toml_places import toml_places
 from fa4gen.config.yaml_positions import Document
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.strict import Field, ModelError, Strict
+from fa4gen.strict import Field, Strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,14 +141,7 @@ def read_project(path: Path) -> Project | None:
         what = f"{'.'.join(table)} is not a table"
         raise ConfigError(Problem(what, "Write [tool.fa4gen].", file, line, column))
     document = Document(data, places, {}, (), frozenset())
-    try:
-        content = ProjectFile.model_validate(data)
-    except ModelError as error:
-        from fa4gen.strict.json_schema import model_schema
-
-        schema = model_schema(ProjectFile)
-        wrong = explain_faults([error.faults], document, schema, file)
-        raise ConfigError(*sorted(wrong, key=lambda p: (p.line, p.column))) from error
+    content = read_model(document, ProjectFile, file)
     problems = _contradictions(content, path.parent, places, file)
     if problems:
         raise ConfigError(*problems)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fa4gen.config.expectations import Expectations, similar
 from fa4gen.config.other_models import OtherModels
 from fa4gen.config.synonyms import key_for, line_for, value_for
 from fa4gen.config.yaml_positions import dotted
-from fa4gen.errors import Problem
+from fa4gen.errors import ConfigError, Problem
+from fa4gen.strict import ModelError, Strict
+from fa4gen.strict.json_schema import model_schema
 from fa4gen.yaml_words import listing, shown
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from fa4gen.config.yaml_positions import Document, KeyPath, Place
     from fa4gen.strict import Fault
 
+Model = TypeVar("Model", bound=Strict)
 _WORD = re.compile(r"\w+")
 
 
@@ -64,6 +67,21 @@ def explain_faults(
             problem = _wrong_value(path, expected, others, document, file)
         problems.append(problem)
     return problems
+
+
+def read_model(document: Document, model: type[Model], file: str) -> Model:
+    """Return what ``document``, a mapping, describes; ``file`` is what messages call it.
+
+    Raises ConfigError with the problems of the document and of its content, from top to bottom.
+    """
+    problems = list(document.problems)
+    try:
+        made = model.model_validate(document.value)
+    except ModelError as error:
+        problems += explain_faults([error.faults], document, model_schema(model), file)
+    if problems:
+        raise ConfigError(*sorted(problems, key=lambda problem: (problem.line, problem.column)))
+    return made
 
 
 def place_of(path: KeyPath, places: Mapping[KeyPath, Place], *, value: bool) -> tuple[int, int]:

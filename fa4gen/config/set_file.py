@@ -9,16 +9,17 @@ is a config.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fa4gen.config.entries import TABLE_END, entry_of, read_table, tiles_in
-from fa4gen.config.expectations import similar
 from fa4gen.config.find import SET_SUFFIXES, TABLE_SUFFIXES, find_configs
 from fa4gen.config.paths import shown_path
+from fa4gen.config.schema_errors import place_of, read_model
 from fa4gen.config.text import read_text
 from fa4gen.config.yaml_positions import read_document
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.strict import Field, Named, Read, Strict
 from fa4gen.yaml_words import shown
 
 if TYPE_CHECKING:
@@ -27,29 +28,47 @@ if TYPE_CHECKING:
 
     from fa4gen.config.yaml_positions import Document, KeyPath
 
-KEYS = (
-    *("kernels", "regions", "between", "chip", "decided_by", "base", "date", "versions"),
-    "tiles",
-)
-ENTRY_KEYS = ("config", "config_sha256")
-REGION_KEYS = ("where", "kernel", "problem", "us", "predicted_us", "peers_us")
-DECIDED_BY = ("measurement", "model")
+NONE = Named()
+"""No entries by name."""
 
 
-@dataclass(frozen=True)
-class Region:
+def _ends(value: Any) -> Any:
+    ends = value if isinstance(value, (list, tuple)) else [value, value]
+    if len(ends) != 2 or any(type(end) is not int for end in ends) or not 1 <= ends[0] <= ends[1]:
+        raise ValueError(
+            f"{shown(value)} is no range of an extent: "
+            "give a whole number from 1 on, or [smallest, largest]"
+        )
+    return ends
+
+
+def _positive(time: float) -> float:
+    if time == 0:
+        raise ValueError("0 is no time in microseconds")
+    return time
+
+
+Ends = Annotated[tuple[int, int], Read(_ends, first=True)]
+"""The smallest and the largest; a number stands for both."""
+Microseconds = Annotated[float, Field(ge=0), Read(_positive)]
+
+
+Name = Annotated[str, Field(min_length=1)]
+
+
+class Region(Strict):
     """Problems for which a kernel was chosen, and what was found out at one of them."""
 
-    where: Mapping[str, tuple[int, int]]
+    where: dict[str, Ends]
     """By extent, the smallest and the largest."""
     kernel: str
     """The name of the kernel."""
     problem: str = ""
     """The problem that it was chosen at."""
-    us: float | None = None
+    us: Microseconds | None = None
     """Its measured time there, in microseconds; None where nothing was measured."""
-    predicted_us: float | None = None
-    peers_us: Mapping[str, float] = field(default_factory=dict)
+    predicted_us: Microseconds | None = None
+    peers_us: dict[str, Microseconds] = NONE
     """Measured times of peers."""
 
     def holds(self, extents: Mapping[str, int]) -> bool:
@@ -57,35 +76,73 @@ class Region:
         return all(low <= extents.get(name, 0) <= high for name, (low, high) in self.where.items())
 
 
-@dataclass(frozen=True)
-class KernelEntry:
+class KernelEntry(Strict):
     """A kernel of a set."""
 
-    config: str
+    config: Name
     """A tile of the file, a path relative to the file, or the name of a shipped config."""
     config_sha256: str = ""
     """The hash of the config that was measured; "" where any will do."""
 
 
-@dataclass(frozen=True)
-class KernelSetFile:
-    """The contents of a set or a table, with the config files that it names."""
+class SetContent(Strict):
+    """The keys of a set or a table."""
 
-    path: Path
-    entries: tuple[KernelEntry, ...]
-    configs: tuple[Path, ...] = ()
-    """The config files of the entries, in their order."""
+    kernels: Annotated[tuple[Name | KernelEntry, ...], Field(min_length=1)]
     regions: tuple[Region, ...] = ()
     between: tuple[Region, ...] = ()
     """Parts of the regions where the model prefers another kernel of the table."""
     chip: str = ""
     """The GPU that was measured, or meant."""
-    decided_by: str = ""
-    """"measurement", "model", or "" of a set."""
+    decided_by: Literal["measurement", "model", ""] = ""
     base: str = ""
     """The config that was tuned."""
     date: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: dict[str, Any] = NONE
+    tiles: dict[str, Any] = NONE
+    """Configs by name, which the kernels of the file may be."""
+
+
+@dataclass(frozen=True)
+class KernelSetFile:
+    """A set or a table, with the config files that it names."""
+
+    path: Path
+    content: SetContent
+    configs: tuple[Path, ...]
+    """The config files of the kernels, in their order."""
+
+    @property
+    def entries(self) -> tuple[KernelEntry, ...]:
+        """The kernels."""
+        return tuple(
+            KernelEntry(config=one) if isinstance(one, str) else one for one in self.content.kernels
+        )
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The regions of the table."""
+        return self.content.regions
+
+    @property
+    def between(self) -> tuple[Region, ...]:
+        """Parts of the regions where the model prefers another kernel of the table."""
+        return self.content.between
+
+    @property
+    def chip(self) -> str:
+        """The GPU that was measured, or meant."""
+        return self.content.chip
+
+    @property
+    def base(self) -> str:
+        """The config that was tuned."""
+        return self.content.base
+
+    @property
+    def decided_by(self) -> str:
+        """The word "measurement" or "model"; "" of a set."""
+        return self.content.decided_by
 
     @property
     def followed(self) -> tuple[Region, ...]:
@@ -108,168 +165,46 @@ def read_set(path: Path) -> KernelSetFile:
     entry = entry_of(path)
     if entry:
         document = read_table(entry.file, entry.name.removesuffix(TABLE_END))
-        return _Reader(document, path, entry.file, tiles_in(entry.file)).read()
-    document = read_document(read_text(path, "set"), shown_path(path))
-    return _Reader(document, path, path).read()
+        return _read(document, path, entry.file, tiles_in(entry.file))
+    return _read(read_document(read_text(path, "set"), shown_path(path)), path, path, ())
 
 
-@dataclass
-class _Reader:
-    """Takes a document apart and gathers everything that is wrong with it."""
+def _read(document: Document, path: Path, home: Path, tiles: Sequence[str]) -> KernelSetFile:
+    """Return the set in ``document``, which stands in the file ``home`` with ``tiles``."""
+    file = shown_path(home)
+    if not isinstance(document.value, dict):
+        remedy = "Begin with kernels: and a list of configs."
+        what = Problem("a set of kernels is a mapping", remedy, file, 1, 1)
+        raise ConfigError(*document.problems, what)
+    content = read_model(document, SetContent, file)
+    problems: list[Problem] = []
 
-    document: Document
-    path: Path
-    home: Path
-    """The file that the set stands in."""
-    tiles: Sequence[str] = ()
-    """The names of the file's tiles."""
-    problems: list[Problem] = field(default_factory=list)
+    def add(at: KeyPath, message: str, remedy: str) -> None:
+        line, column = place_of(at, document.places, value=True)
+        problems.append(Problem(message, remedy, file, line, column))
 
-    def read(self) -> KernelSetFile:
-        self.problems += self.document.problems
-        data = self.document.value
-        if not isinstance(data, dict):
-            remedy = "Begin with kernels: and a list of configs."
-            what = Problem("a set of kernels is a mapping", remedy, shown_path(self.home), 1, 1)
-            raise ConfigError(*self.problems, what)
-        self._check_keys((), data, KEYS)
-        self.tiles = [*self.tiles, *self._map((), data, "tiles")]
-        entries = self._entries(data.get("kernels"))
-        found = [self._find(number, entry) for number, entry in enumerate(entries)]
-        configs = tuple(path for path in found if path is not None)
-        names = [path.stem for path in configs] if None not in found else None
-        decided_by = self._text((), data, "decided_by")
-        if decided_by and decided_by not in DECIDED_BY:
-            self._add(("decided_by",), f"decided_by is {decided_by}", f"Write {DECIDED_BY[0]}.")
-        result = KernelSetFile(
-            path=self.path,
-            entries=entries,
-            configs=configs,
-            regions=self._regions(data, "regions", names),
-            between=self._regions(data, "between", names),
-            chip=self._text((), data, "chip"),
-            decided_by=decided_by,
-            base=self._text((), data, "base"),
-            date=self._text((), data, "date"),
-            versions={name: str(value) for name, value in self._map((), data, "versions").items()},
-        )
-        if self.problems:
-            raise ConfigError(*sorted(self.problems, key=lambda p: (p.line, p.column)))
-        return result
-
-    def _entries(self, kernels: Any) -> tuple[KernelEntry, ...]:
-        if not isinstance(kernels, list) or not kernels:
-            self._add(("kernels",), "kernels must be a list of configs", "Name one at least.")
-            return ()
-        entries: list[KernelEntry] = []
-        for number, item in enumerate(kernels):
-            at = ("kernels", number)
-            given = {"config": item} if isinstance(item, str) else item
-            if not isinstance(given, dict):
-                self._add(at, f"{shown(item)} names no config")
-                continue
-            self._check_keys(at, given, ENTRY_KEYS)
-            text = self._text(at, given, "config")
-            if not text:
-                self._add(at, "config is missing", "Name a config.")
-            elif text in [entry.config for entry in entries]:
-                self._add(at, f"{text} is named twice", "Remove one of them.")
-            else:
-                entries.append(KernelEntry(text, self._text(at, given, "config_sha256")))
-        return tuple(entries)
-
-    def _find(self, number: int, entry: KernelEntry) -> Path | None:
-        if entry.config in self.tiles:
-            return self.home / entry.config
+    configs: dict[str, Path] = {}
+    for number, kernel in enumerate(content.kernels):
+        at, name = ("kernels", number), kernel if isinstance(kernel, str) else kernel.config
+        if name in configs:
+            add(at, f"{name} is named twice", "Remove one of them.")
+        elif name in tiles or name in content.tiles:
+            configs[name] = home / name
+            continue
         try:
-            found = find_configs([entry.config], self.home.parent)
+            found = find_configs([name], home.parent)
         except ConfigError as error:
-            problem = error.problems[0]
-            self._add(("kernels", number), f"{entry.config}: {problem.message}", problem.remedy)
-            return None
+            add(at, f"{name}: {error.problems[0].message}", error.problems[0].remedy)
+            continue
         if len(found) != 1:
-            what = f"{entry.config} names {len(found)} configs"
-            self._add(("kernels", number), what, "Name one of them.")
-            return None
-        return found[0]
-
-    def _regions(
-        self, data: Mapping[str, Any], key: str, names: list[str] | None
-    ) -> tuple[Region, ...]:
-        given = enumerate(self._list(data, key))
-        return tuple(self._region((key, number), region, names) for number, region in given)
-
-    def _region(self, at: KeyPath, region: Any, names: list[str] | None) -> Region:
-        if not isinstance(region, dict):
-            self._add(at, f"{shown(region)} is no region", "Give where and kernel.")
-            return Region({}, "")
-        self._check_keys(at, region, REGION_KEYS)
-        kernel = self._text(at, region, "kernel")
-        if names is not None and kernel not in names:
-            remedy = f"Kernels: {', '.join(sorted(names))}."
-            self._add((*at, "kernel"), f"{kernel or 'nothing'} is no kernel of this file", remedy)
-        where = self._map(at, region, "where")
-        peers = self._map(at, region, "peers_us")
-        return Region(
-            where={name: self._range((*at, "where", name), value) for name, value in where.items()},
-            kernel=kernel,
-            problem=self._text(at, region, "problem"),
-            us=self._time((*at, "us"), region.get("us")),
-            predicted_us=self._time((*at, "predicted_us"), region.get("predicted_us")),
-            peers_us={
-                name: self._time((*at, "peers_us", name), value) or 0.0
-                for name, value in peers.items()
-            },
-        )
-
-    def _range(self, at: KeyPath, value: Any) -> tuple[int, int]:
-        ends = value if isinstance(value, list) else [value, value]
-        whole = all(isinstance(end, int) and not isinstance(end, bool) for end in ends)
-        if not whole or len(ends) != 2 or not 1 <= ends[0] <= ends[1]:
-            remedy = "Give a whole number from 1 on, or [smallest, largest]."
-            self._add(at, f"{at[-1]} is {shown(value)}, no range of an extent", remedy)
-            return (1, 1)
-        return (ends[0], ends[1])
-
-    def _time(self, at: KeyPath, value: Any) -> float | None:
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            self._add(at, f"{at[-1]} is {shown(value)}, no time in microseconds")
-            return None
-        return float(value)
-
-    def _text(self, at: KeyPath, data: Mapping[str, Any], key: str) -> str:
-        value = data.get(key, "")
-        if not isinstance(value, str):
-            self._add((*at, key), f"{key} is {shown(value)}, not a text", "Put it in quotes.")
-            return ""
-        return value
-
-    def _map(self, at: KeyPath, data: Mapping[str, Any], key: str) -> dict[str, Any]:
-        value = data.get(key, {})
-        if not isinstance(value, dict):
-            self._add((*at, key), f"{key} is {shown(value)}, not a mapping")
-            return {}
-        return value
-
-    def _list(self, data: Mapping[str, Any], key: str) -> list[Any]:
-        value = data.get(key, [])
-        if not isinstance(value, list):
-            self._add((key,), f"{key} is {shown(value)}, not a list")
-            return []
-        return value
-
-    def _check_keys(self, at: KeyPath, data: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        for key in data:
-            if key not in known:
-                near = similar(key, known)
-                remedy = f"Did you mean {near[0]}?" if near else f"Known keys: {', '.join(known)}."
-                self._add((*at, key), f"unknown key {key}", remedy)
-
-    def _add(self, at: KeyPath, message: str, remedy: str = "") -> None:
-        place = None
-        while place is None and at:
-            place, at = self.document.places.get(at), at[:-1]
-        line, column = (place.value_line, place.value_column) if place else (1, 1)
-        self.problems.append(Problem(message, remedy, shown_path(self.home), line, column))
+            add(at, f"{name} names {len(found)} configs", "Name one of them.")
+        configs[name] = found[0]
+    names = {path.stem for path in configs.values()}
+    for key in ("regions", "between"):
+        for number, region in enumerate(getattr(content, key)):
+            if region.kernel not in names and not problems:
+                remedy = f"Kernels: {', '.join(sorted(names))}."
+                add((key, number, "kernel"), f"{region.kernel} is no kernel of this file", remedy)
+    if problems:
+        raise ConfigError(*problems)
+    return KernelSetFile(path, content, tuple(configs.values()))

@@ -7,7 +7,7 @@
 | ``int`` | whole numbers, without truth values |
 | ``float`` | numbers; whole ones become floats |
 | ``str`` | texts |
-| ``tuple[T, ...]`` | lists of T |
+| ``tuple[T, ...]``, ``tuple[T, T]`` | lists of T; of two |
 | ``dict[str, T]`` | mappings of free names to T |
 | a model | mappings with its keys, and objects of the model |
 | ``A | B`` | any of them |
@@ -130,6 +130,8 @@ class Read:
     """A function that returns what to keep of a value, for ``Annotated``; ValueError: a rule."""
 
     function: Callable[[Any], Any]
+    first: bool = False
+    """Whether it is given what is written, and its result is checked; else what was checked."""
 
 
 class Model(Protocol):
@@ -261,16 +263,23 @@ class Converted(Kind):
     """Values converted by a function."""
 
     kind: Kind
-    function: Callable[[Any], Any]
+    by: Read
 
     @override
     def read(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
-        before = len(faults)
-        value = self.kind.read(value, path, faults)
-        if len(faults) > before:
-            return value
+        wrong: list[Fault] = []
+        if self.by.first:
+            value = self._convert(value, path, wrong)
+        if not wrong:
+            value = self.kind.read(value, path, wrong)
+        if not wrong and not self.by.first:
+            value = self._convert(value, path, wrong)
+        faults += wrong
+        return value
+
+    def _convert(self, value: Any, path: KeyPath, faults: list[Fault]) -> Any:
         try:
-            return self.function(value)
+            return self.by.function(value)
         except ValueError as error:
             character = getattr(error, "character", None)
             faults.append(Fault(path, "rule", str(error), character))
@@ -338,14 +347,19 @@ def kind_of(annotation: Any, limits: Field | None = None) -> Kind:
         kind = kind_of(inner, limits)
         for extra in extras:
             if isinstance(extra, Read):
-                kind = Converted(kind, extra.function)
+                kind = Converted(kind, extra)
         return kind
     if origin is Literal:
         return Choice(get_args(annotation))
     if origin in (Union, UnionType):
         return Either(tuple(map(kind_of, get_args(annotation))))
-    if origin is tuple and get_args(annotation)[1:] == (...,):
-        return Listing(kind_of(get_args(annotation)[0]), limits or Field())
+    if origin is tuple:
+        item, *others = get_args(annotation)
+        if others == [...]:
+            return Listing(kind_of(item), limits or Field())
+        if set(others) == {item}:
+            number = 1 + len(others)
+            return Listing(kind_of(item), Field(min_length=number, max_length=number))
     if origin is dict and get_args(annotation)[0] is str:
         return ByName(kind_of(get_args(annotation)[1]))
     if annotation is Any:

@@ -112,5 +112,5 @@ def _parts(
         size = len(list(group))
         if kernel != region.kernel:
             ends = blocks[place][0], blocks[place + size - 1][1]
-            yield Region({**region.where, axis: ends}, kernel)
+            yield Region(where={**region.where, axis: ends}, kernel=kernel)
         place += size

@@ -30,7 +30,6 @@ _ROWS_DEPTH = 3
 MAX_BYTES = 16 << 20
 """A lock is some kilobytes a kernel."""
 
-Range = Annotated[tuple[int, ...], Field(min_length=2, max_length=2)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 ProofLevel = Literal["compiled", "partly emulated", "emulated", "ran"]
@@ -110,7 +109,7 @@ class LockedRegion(Strict):
 
     kernel: Identifier
     """The config's name."""
-    where: dict[str, Range]
+    where: dict[str, tuple[int, int]]
     """By extent, the smallest and the largest."""
 
 

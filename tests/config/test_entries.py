@@ -125,16 +125,3 @@ def test_commands_take_cases(sweep: Path, capsys: pytest.CaptureFixture[str]) ->
     Path("generated/sm_90a/two/two.cu").write_text("mine\n")
     assert main(["check", "some.yaml/two"]) == 3
     assert "fa4gen render --force some.yaml/two" in capsys.readouterr().out
-
-
-def test_a_folder_claims_the_kernels_of_its_sweeps(
-    sweep: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """``check FOLDER`` does not call the kernels of a sweep beside it orphans."""
-    Path("kernels").mkdir()
-    Path("kernels/three.yaml").write_text(
-        "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: 64\n"
-    )
-    assert main(["render", "some.yaml", "kernels", "--no-compile"]) == 0
-    assert main(["check", "kernels"]) == 0
-    assert "generated/sm_90a/one left alone: some.yaml renders to it" in capsys.readouterr().err

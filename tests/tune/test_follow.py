@@ -114,6 +114,6 @@ def test_regions_of_two_axes_and_without_a_problem_have_no_parts() -> None:
     file = table_of("d128_dense_bf16")
     candidates = {one.name: one for one in load_candidates(file)}
     assert between(family_called("attention"), file.regions, candidates, H200) == []
-    region = Region({"m": (1, 4096)}, BASE)
+    region = Region(where={"m": (1, 4096)}, kernel=BASE)
     products = {one.name: one for one in load_candidates(table_of(BASE))}
     assert between(GEMM, [region], products, H200) == []

@@ -168,8 +168,7 @@ def _check_memory(
     problems: list[LaunchProblem],
 ) -> None:
     """Add a problem where the arrays together need more memory than a launch may use."""
-    limit = file.memory_limit()
-    budget = default_budget() if limit is None else Budget(limit)
+    budget = default_budget() if file.max_memory is None else Budget(file.max_memory)
     total = 0
     for name, one in described.items():
         try:
@@ -304,7 +303,7 @@ def _tensor_map(key: str, argument: MapArgument, arrays: Arrays) -> TensorMap:
             strides=argument.strides,
             atom=argument.atom,
             packed=argument.packed,
-            im2col=None if argument.im2col is None else (argument.im2col[0], argument.im2col[1]),
+            im2col=argument.im2col,
         )
     except LaunchError as error:
         raise LaunchFileError(LaunchProblem(str(error), key)) from None

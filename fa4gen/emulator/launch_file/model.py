@@ -80,8 +80,8 @@ def _offsets(named: dict[str, Any]) -> dict[str, Any]:
     return named
 
 
-def bytes_of(value: int | str) -> int:
-    """The number of bytes in a text with a unit; a number is returned unchanged.
+def bytes_of(value: Any) -> Any:
+    """The number of bytes in a text with a unit; all but text is returned unchanged.
 
     Raises ValueError.
     """
@@ -90,10 +90,7 @@ def bytes_of(value: int | str) -> int:
     found = _SIZE.fullmatch(value)
     if found is None:
         raise ValueError(f"expected bytes, or a number with a unit such as 8GiB, not {value!r}")
-    size = int(float(found[1]) * 1024 ** " KMGT".index((found[2] or " ").upper()))
-    if size < 1:
-        raise ValueError(f"expected 1 byte or more, not {value!r}")
-    return size
+    return int(float(found[1]) * 1024 ** " KMGT".index((found[2] or " ").upper()))
 
 
 MAX_RUNS: Final = 10_000
@@ -105,7 +102,7 @@ _OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,18}|0x[0-9a-fA-F]{1,16}")
 _SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(?:([KMGTkmgt])i?)?[Bb]?")
 Finite = Annotated[float, Read(_finite)]
 Pointers = Annotated[dict[str, Annotated[str, Read(_pointer)]], Read(_offsets)]
-Memory = Annotated[Positive | str, Read(bytes_of)]
+Memory = Annotated[Positive, Read(bytes_of, first=True)]
 
 
 class MapArgument(Strict):
@@ -122,7 +119,7 @@ class MapArgument(Strict):
     strides: tuple[int, ...] | None = None
     atom: Literal[16, 32, 64] = 16
     packed: Literal["16u4_align8b", "16u4_align16b", "16u6_align16b"] | None = None
-    im2col: Annotated[tuple[tuple[int, ...], ...], Field(min_length=2, max_length=2)] | None = None
+    im2col: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     """The lower and the upper corner of an im2col map."""
 
 
@@ -234,7 +231,7 @@ class NamesSection(Strict):
     """Names for reports. ``shared``: [start, stop] or [start, stop, slot bytes] by name."""
 
     shared: dict[str, Annotated[tuple[Natural, ...], Field(min_length=2, max_length=3)]] = NONE
-    roles: dict[str, Annotated[tuple[Natural, ...], Field(min_length=2, max_length=2)]] = NONE
+    roles: dict[str, tuple[Natural, Natural]] = NONE
     """First thread and the one after the last, by role."""
     base_align: Positive = 1
 
@@ -298,8 +295,4 @@ class LaunchFile(Strict):
     def limits(self) -> Limits:
         """The limits of a run."""
         steps = Limits().steps if self.max_steps is None else self.max_steps
-        return Limits(steps=steps, memory=self.memory_limit())
-
-    def memory_limit(self) -> int | None:
-        """Bytes that the process may use, if the file says so."""
-        return None if self.max_memory is None else bytes_of(self.max_memory)
+        return Limits(steps=steps, memory=self.max_memory)

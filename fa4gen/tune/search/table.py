@@ -121,14 +121,7 @@ def between_data(
     chip: Chip,
 ) -> dict[str, Any]:
     """Return the table's key ``between`` for its ``regions``; nothing where it has no part."""
-    parsed = [
-        Region(
-            {name: _ends(value) for name, value in region["where"].items()},
-            region["kernel"],
-            region["problem"],
-        )
-        for region in regions
-    ]
+    parsed = [Region.model_validate(dict(region)) for region in regions]
     parts = between(family, parsed, candidates, chip)
     words = [
         {
@@ -140,10 +133,6 @@ def between_data(
         for one in parts
     ]
     return {"between": words} if words else {}
-
-
-def _ends(value: int | Sequence[int]) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else (value[0], value[1])
 
 
 def _candidate(name: str, config: Mapping[str, Any]) -> Candidate:

@@ -70,7 +70,7 @@ def test_every_problem_is_in_its_own_region_alone(records: list[Any]) -> None:
 def test_the_table_is_a_set_that_picks_what_was_chosen(table: Path, records: list[Any]) -> None:
     file = read_set(table)
     assert (file.base, file.decided_by, file.chip) == (BASE, "model", "NVIDIA H200")
-    assert file.date == "2026-11-22"
+    assert file.content.date == "2026-11-22"
     assert all(region.us is None and region.predicted_us for region in file.regions)
     kernels = open_set(table)
     assert [kernels.choose(problem) for problem in PROBLEMS] == [one.winner for one in records]
@@ -137,7 +137,7 @@ def test_a_table_or_tile_that_is_not_in_the_file(table: Path, tmp_path: Path) ->
     with pytest.raises(ConfigError, match=f"Did you mean .*{BASE}_128x128_evict"):
         find_configs([table / f"{BASE}_128x129_evict"])
     chip.write_text(f"tables:\n  {BASE}:\n    kernels: [{BASE}]\n    regoins: []\n")
-    with pytest.raises(ConfigError, match=r"chip.yaml:4:14: unknown key regoins"):
+    with pytest.raises(ConfigError, match=r"chip.yaml:4:5: unknown key regoins"):
         read_set(chip / f"{BASE}.tuning.yaml")
 
 
