@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.candidates import changed, left_to_plan, relaxations
 from fa4gen.designs.common.model import Choice
+from fa4gen.designs.common.refusal import refuse_faults
 from fa4gen.designs.registry import design_for
 
 if TYPE_CHECKING:
@@ -26,16 +27,20 @@ def build_plan(config: KernelConfig, chosen: Mapping[str, object] | None = None)
     without, the plan is that of the first candidate. Raises ConfigError, with the arithmetic and
     the key to change, for what cannot work.
     """
-    planner = design_for(config).planner.load()
     if not chosen:
-        plan: Plan = planner(config)
-        return plan
-    plan = planner(changed(config, chosen))
+        return _planned(config)
+    plan = _planned(changed(config, chosen))
     choices = tuple(
         Choice(row.key, row.value, "auto", COMPILED) if row.key in chosen else row
         for row in plan.choices
     )
     return replace(plan, choices=choices)
+
+
+def _planned(config: KernelConfig) -> Plan:
+    refuse_faults(config)
+    plan: Plan = design_for(config).planner.load()(config)
+    return plan
 
 
 def candidates_of(config: KernelConfig) -> Iterator[Changes]:

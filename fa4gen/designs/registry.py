@@ -151,7 +151,7 @@ DESIGNS = (
         family=ATTENTION,
         configs={HOPPER: ImportPath("fa4gen.designs.attention_sm90.config:HopperAttentionConfig")},
         plan=ImportPath("fa4gen.designs.attention_sm90.model:HopperAttentionPlan"),
-        planner=ImportPath("fa4gen.designs.attention_sm90.plan:plan_attention_sm90"),
+        planner=ImportPath("fa4gen.designs.attention_sm90.plan:decide"),
         template="attention_sm90/kernel.cu.j2",
         tiles=ImportPath("fa4gen.tune.tiles:HOPPER_ATTENTION"),
         where={"depth": PREFILL_DEPTHS, "pack_heads": (False,)},
@@ -163,7 +163,7 @@ DESIGNS = (
             BLACKWELL: ImportPath("fa4gen.designs.attention_sm100.config:BlackwellAttentionConfig")
         },
         plan=ImportPath("fa4gen.designs.attention_sm100.model:FA4Config"),
-        planner=ImportPath("fa4gen.designs.attention_sm100.plan:plan_attention_sm100"),
+        planner=ImportPath("fa4gen.designs.attention_sm100.plan:decide"),
         template="attention_sm100/kernel.cu.j2",
         tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": PREFILL_DEPTHS, "pack_heads": (False,)},
@@ -177,9 +177,7 @@ DESIGNS = (
             )
         },
         plan=ImportPath("fa4gen.designs.attention_sm90_depth512.model:HopperPairAttentionPlan"),
-        planner=ImportPath(
-            "fa4gen.designs.attention_sm90_depth512.plan:plan_attention_sm90_depth512"
-        ),
+        planner=ImportPath("fa4gen.designs.attention_sm90_depth512.plan:decide"),
         template="attention_sm90_depth512/kernel.cu.j2",
         tiles=ImportPath("fa4gen.tune.tiles:HOPPER_ATTENTION_ORDERS"),
         where={"depth": (PAIR_DEPTH,), "pack_heads": (False,)},
@@ -193,9 +191,7 @@ DESIGNS = (
             )
         },
         plan=ImportPath("fa4gen.designs.attention_sm100_depth512.model:Depth512Config"),
-        planner=ImportPath(
-            "fa4gen.designs.attention_sm100_depth512.plan:plan_attention_sm100_depth512"
-        ),
+        planner=ImportPath("fa4gen.designs.attention_sm100_depth512.plan:decide"),
         template="attention_sm100_depth512/kernel.cu.j2",
         tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": (PAIR_DEPTH,), "pack_heads": (False,)},
@@ -205,7 +201,7 @@ DESIGNS = (
         family=ATTENTION,
         configs={HOPPER: ImportPath("fa4gen.designs.attention_latent.config:LatentConfig")},
         plan=ImportPath("fa4gen.designs.attention_latent.model:LatentAttentionPlan"),
-        planner=ImportPath("fa4gen.designs.attention_latent.plan:plan_attention_latent"),
+        planner=ImportPath("fa4gen.designs.attention_latent.plan:decide"),
         template="attention_latent/kernel.cu.j2",
         tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": (LATENT_DEPTH,), "pack_heads": (True,)},
@@ -217,9 +213,7 @@ DESIGNS = (
             BLACKWELL: ImportPath("fa4gen.designs.attention_latent_sm100.config:LatentPairConfig")
         },
         plan=ImportPath("fa4gen.designs.attention_latent_sm100.model:LatentPairPlan"),
-        planner=ImportPath(
-            "fa4gen.designs.attention_latent_sm100.plan:plan_attention_latent_sm100"
-        ),
+        planner=ImportPath("fa4gen.designs.attention_latent_sm100.plan:decide"),
         template="attention_latent_sm100/kernel.cu.j2",
         tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": (LATENT_DEPTH,), "pack_heads": (True,)},
@@ -232,7 +226,7 @@ DESIGNS = (
             BLACKWELL: ImportPath("fa4gen.designs.attention_decode.config:BlackwellDecodeConfig"),
         },
         plan=ImportPath("fa4gen.designs.attention_decode.model:DecodeAttentionPlan"),
-        planner=ImportPath("fa4gen.designs.attention_decode.plan:plan_attention_decode"),
+        planner=ImportPath("fa4gen.designs.attention_decode.plan:decide"),
         template="attention_decode/kernel.cu.j2",
         tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         where={"depth": (*PREFILL_DEPTHS, PAIR_DEPTH), "pack_heads": (True,)},

@@ -113,17 +113,17 @@ def _shared_memory(plan: Plan) -> list[Section]:
 
 
 def _tensor_memory(plan: Plan) -> list[Section]:
-    if not plan.tensor_regions:
+    if not plan.tensor_memory:
         return []
-    used = max(region.end for region in plan.tensor_regions)
+    used = max(region.end for region in plan.tensor_memory)
     limit = ARCHITECTURES[plan.arch].tensor_memory_columns
     rows = tuple(
-        (r.name, str(r.column), str(r.end), str(r.columns), r.holds) for r in plan.tensor_regions
+        (r.name, str(r.column), str(r.end), str(r.columns), r.holds) for r in plan.tensor_memory
     )
     return [
         Section(
             "Tensor memory",
-            (f"{used} of {limit} columns used, {plan.tensor_columns} allocated",),
+            (f"{used} of {limit} columns used, {plan.tensor_memory_columns} allocated",),
             ("region", "first column", "end", "columns", "holds"),
             rows,
             ("first column", "end", "columns"),

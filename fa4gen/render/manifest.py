@@ -75,9 +75,7 @@ def config_data(config: KernelConfig) -> dict[str, Any]:
 
 def plan_data(plan: Plan) -> dict[str, Any]:
     """Return the plan as JSON data, in the order of its fields."""
-    data = json_data(plan)
-    assert isinstance(data, dict)
-    return data
+    return {name: json_data(value) for name, value in plan.recorded}
 
 
 def manifest_text(

@@ -30,11 +30,8 @@ def plan_case(config: Mapping[str, Any], name: str, path: Path) -> tuple[LoadedC
 
 def plan_facts(plan: Plan) -> dict[str, int]:
     """Return the plan's resources of a kernel: dynamic shared memory, counts of stages."""
-    stages = [field.name for field in dataclasses.fields(plan) if _STAGES.fullmatch(field.name)]
-    return {
-        "dynamic_shared_bytes": plan.launch.dynamic_shared_bytes,
-        **{name: getattr(plan, name) for name in stages},
-    }
+    stages = {name: value for name, value in plan.recorded if _STAGES.fullmatch(name)}
+    return {"dynamic_shared_bytes": plan.launch.dynamic_shared_bytes, **stages}
 
 
 def stages_in_words(facts: Mapping[str, Any]) -> str:

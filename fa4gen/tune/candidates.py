@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -213,8 +213,7 @@ def features(loaded: LoadedConfig, family: Family) -> dict[str, Any]:
 
 def _identity(plan: Plan) -> tuple[Any, ...]:
     """Return the identity of a kernel: its plan without its names."""
-    values = ((field.name, getattr(plan, field.name)) for field in fields(plan))
-    plain = (pair for pair in values if isinstance(pair[1], str | int | float | None))
+    plain = (pair for pair in plan.recorded if isinstance(pair[1], str | int | float | None))
     return (*(pair for pair in plain if pair[0] not in ("name", "entry_point")), plan.launch)
 
 

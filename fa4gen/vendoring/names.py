@@ -72,11 +72,7 @@ def with_prefix(plan: Plan, prefix: str) -> Plan:
     Files, namespace and header constants follow from the plan's name. The entry point has a name of
     its own: a program that compiles the .cu as part of itself also links the C function.
     """
-    symbol = f"{prefix}_{plan.name}"
-    listing = plan.tile_list
-    if listing is not None:
-        listing = replace(listing, entry_point=f"{symbol}_list_tiles")
-    return replace(plan, name=symbol, entry_point=f"{symbol}_entry", tile_list=listing)
+    return replace(plan, vendored_as=f"{prefix}_{plan.name}")
 
 
 def interface_names(templates: Iterable[str]) -> frozenset[str]:

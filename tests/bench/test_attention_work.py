@@ -194,7 +194,7 @@ def test_candidates_are_prepared_on_the_same_inputs(
 ) -> None:
     """As tuning needs them: one with a wrong output is left out, and peers have their say."""
     del bench
-    plan, other, wrong = (replace(plan_of(), name=name) for name in ("one", "two", "wrong"))
+    plan, other, wrong = (replace(plan_of(), vendored_as=name) for name in ("one", "two", "wrong"))
 
     class Kernel(FakeKernel):
         def prepare(self, *arrays: Any, out: Any, **given: Any) -> Any:

@@ -9,8 +9,8 @@ import pytest
 from fa4gen.bench.peers import find_peers
 from fa4gen.bench.run import Bench, BenchOptions
 from fa4gen.bench.workload import parse_sizes
+from fa4gen.designs.common.candidates import changed
 from fa4gen.errors import Fa4genError
-from fa4gen.masks import NoMask
 from fa4gen.runtime.timing import TimingProtocol
 
 pytestmark = pytest.mark.gpu
@@ -44,7 +44,8 @@ def test_a_kernel_is_timed_beside_its_peers(gpu, built) -> None:
 
 
 def test_a_wrong_kernel_is_not_timed(gpu, built) -> None:
-    claims_dense = replace(built.plan, mask=NoMask())
+    plan = built.plan
+    claims_dense = replace(plan, config=changed(plan.config, {"mask": "none"}))
     with pytest.raises(Fa4genError, match="is wrong at 1024 rows"):
         Bench(QUICK, ()).time_kernel(claims_dense, built.compiled)
 

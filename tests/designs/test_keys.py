@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,7 @@ from fa4gen.designs.registry import DESIGNS, design_for
 from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render
+from tests.designs.facts import facts
 from tests.designs.values import some_values
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def built(keys: Keys, design: str) -> Built | None:
 
 def plan_alone(plan: Plan, loaded: LoadedConfig) -> object:
     """Return the plan as templates and launchers read it, without the config."""
-    return replace(plan, choices=())
+    return facts(plan)
 
 
 def code_of(plan: Plan, loaded: LoadedConfig) -> object:

@@ -176,7 +176,7 @@ def test_many_configs_keep_their_order_and_report_each_once(picky) -> None:
 
 def test_a_kernel_is_compiled_under_the_name_that_it_is_rendered_with(picky) -> None:
     def renamed(plan, loaded):
-        return render(replace(plan, name=f"acme_{plan.name}"), loaded)
+        return render(replace(plan, vendored_as=f"acme_{plan.name}"), loaded)
 
     done = []
     compiler = picky(lambda _: True)

@@ -181,7 +181,7 @@ def test_kernels_after_a_crash_are_compiled_but_not_run(
     make_plan, numpy_backend, compiled, monkeypatch
 ) -> None:
     built = [
-        BuiltKernel(f"{name}.yaml", replace(make_plan(), name=name), compiled, "compiled")
+        BuiltKernel(f"{name}.yaml", replace(make_plan(), vendored_as=name), compiled, "compiled")
         for name in ("a", "b")
     ]
     monkeypatch.setattr("fa4gen.verify.build.build_kernels", lambda *_: iter(built))

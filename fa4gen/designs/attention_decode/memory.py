@@ -1,92 +1,169 @@
-"""The shared-memory map of the decode kernel. Sizes and offsets in bytes."""
+"""The memory of a decode kernel: the sizes that follow from its tile, barriers and regions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from fa4gen.designs.attention_decode.barriers import decode_barriers
-from fa4gen.designs.attention_decode.values import (
-    MAX_STAGES,
-)
-from fa4gen.designs.common.decode_memory import CHUNK, combining_region, line_bytes
-from fa4gen.designs.common.decode_model import FLOAT_BYTES, WARP
-from fa4gen.designs.common.shared_memory import (
-    barrier_region,
-    lay_out,
-    most_that_fit,
-    slots_of,
-)
+from fa4gen.designs.common.decode_memory import CHUNK, FLOAT_BYTES, combining_region
+from fa4gen.designs.common.decode_model import WARP, WGMMA_ROWS, SharedKeysPlan
+from fa4gen.designs.common.rings import Ring, freed, loaded
+from fa4gen.designs.common.roles import REGISTER_STEP
+from fa4gen.designs.common.shared_memory import barrier_region, slots_of
+from fa4gen.designs.common.values import PANEL_BYTES
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.attention_decode.values import Values
-    from fa4gen.designs.common.model import SharedRegion
+    from fa4gen.designs.attention_decode.config import DecodeConfig
+    from fa4gen.designs.common.model import Barrier, SharedRegion
+
+QUARTERS: Final = 4
+"""The quarters of a multiprocessor: warps are divided among them."""
+BLOCK_UNITS: Final = 4
+"""A share is even to a quarter of a block: a block more is 3 % of a share of 32."""
+HELD_DEPTH: Final = 256
+"""Columns of the query that registers have room for, with as many of the output."""
+WGMMA_COMBINED: Final = 16
+"""Columns, times WGMMA_ROWS: a place for what each thread of a warpgroup combines."""
+EXCHANGE_BYTES: Final = 32 << 10
+"""About what the exchange between warps may take: columns pass through it in parts."""
+EXCHANGE_PADDING: Final = 4
+"""Floats after each row of the exchange, so that no two lanes of a store share a bank."""
 
 
-def decode_regions(values: Values) -> tuple[SharedRegion, ...]:
-    """Return the regions at their offsets from a base aligned to the first one's alignment."""
-    config = values.config
-    swizzle = f"{values.panel_columns * values.kv_element_bytes}-byte swizzle"
-    rows = values.packed_rows
-    regions = [
-        slots_of(
-            "kv",
-            values.num_kv_stages,
-            values.block_bytes,
-            "Ring of blocks, keys and values in turn: "
-            f"{values.BN} x {config.depth} {config.resolved_kv_dtype}, {swizzle}",
-        ),
-        *_query_region(values, swizzle),
-        slots_of(
-            "exchange",
-            values.num_parts,
-            values.exchange_bytes,
-            f"Output of each {values.part_words}'s keys, "
-            f"{rows} x {values.exchange_columns} float32 at a time",
-            alignment=CHUNK,
-        ),
-        *_statistics_region(values),
-        combining_region(values.split_blocks),
-        barrier_region(decode_barriers(values)),
-    ]
-    if config.has_tile_lengths:
-        line, sums = line_bytes()
-        regions += [
-            slots_of(
-                "line",
-                1,
-                line,
-                "Blocks of a tile of each sequence before this one, and of all",
-                alignment=CHUNK,
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
+class DecodeMemory(SharedKeysPlan):
+    """Sizes, barriers and regions."""
+
+    config: DecodeConfig
+
+    @property
+    @override
+    def is_wide(self) -> bool:
+        return self.packed_rows == WGMMA_ROWS
+
+    @property
+    def query_in_shared(self) -> bool:
+        """Whether products read the query from shared memory; else a warp holds it in registers."""
+        return self.is_wide or self.depth > HELD_DEPTH
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of the rows of a tile."""
+        return self.packed_rows * self.depth * self.element_bytes
+
+    @property
+    @override
+    def part_words(self) -> str:
+        return "warpgroup" if self.is_wide else "warp"
+
+    @property
+    @override
+    def num_consumer_warps(self) -> int:
+        return self.num_parts * (4 if self.is_wide else 1)
+
+    @property
+    @override
+    def unit_keys(self) -> int:
+        return self.part_keys if self.is_wide else self.BN // BLOCK_UNITS
+
+    @property
+    @override
+    def threads(self) -> int:
+        return WARP * (self.num_consumer_warps + 1)
+
+    @property
+    def registers(self) -> int:
+        """The registers of each thread, from a quarter of them for each quarter of the warps."""
+        quarters = -(-self.threads // (QUARTERS * WARP)) * QUARTERS * WARP
+        most = self.hardware.registers // quarters // REGISTER_STEP * REGISTER_STEP
+        return min(most, self.hardware.max_registers_per_thread)
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of a block of keys, or of values."""
+        return self.BN * self.depth * self.kv_element_bytes
+
+    @property
+    @override
+    def has_descales(self) -> bool:
+        return self.kv_dtype != self.dtype
+
+    @property
+    @override
+    def panel_columns(self) -> int:
+        return math.gcd(self.depth, PANEL_BYTES // self.kv_element_bytes)
+
+    @property
+    @override
+    def exchange_columns(self) -> int:
+        columns: int = self.depth
+        if self.is_wide:  # half of what each of two parts has; of one part, what combining needs
+            return columns // 2 if self.num_parts == 2 else WGMMA_COMBINED
+        rows = self.num_parts * self.packed_rows
+        most = EXCHANGE_BYTES - self.query_in_shared * self.query_bytes
+        while columns % 2 == 0 and rows * columns * FLOAT_BYTES > most:
+            columns //= 2
+        return columns
+
+    @property
+    def exchange_bytes(self) -> int:
+        """Bytes of the exchange that a part has."""
+        padding = 0 if self.is_wide else EXCHANGE_PADDING
+        return self.packed_rows * (self.exchange_columns + padding) * FLOAT_BYTES
+
+    @property
+    def ring(self) -> Ring:
+        """The blocks of keys and values, which take turns."""
+        return Ring(
+            name="kv",
+            key="num_kv_stages",
+            slots=self.num_kv_stages,
+            slot_bytes=self.block_bytes,
+            holds="Ring of blocks, keys and values in turn: "
+            f"{self.BN} x {self.depth} {self.kv_dtype}, {self.swizzle}",
+            full=loaded(
+                "the loader, then the bytes of the block",
+                "every consumer",
+                "a block of keys, or of values, has landed in its slot",
+                self.block_bytes,
             ),
-            slots_of(
-                "line_sums",
-                1,
-                sums,
-                f"Blocks of {WARP} sequences, added up by a warp",
-                alignment=CHUNK,
+            empty=freed(
+                self.num_consumer_warps,
+                "every consumer warp, once it has read its keys of the block",
+                "a slot may be overwritten",
             ),
-        ]
-    return lay_out(regions)
+        )
 
+    @property
+    @override
+    def barrier_rows(self) -> tuple[Barrier, ...]:
+        return self.ring.rows
 
-def _query_region(values: Values, swizzle: str) -> tuple[SharedRegion, ...]:
-    """Return the region of the query for products, unless warps hold it in registers."""
-    if not values.query_in_shared:
-        return ()
-    config = values.config
-    holds = f"Query: {values.packed_rows} x {config.depth} {config.dtype}, {swizzle}"
-    return (slots_of("query", 1, values.query_bytes, holds),)
-
-
-def _statistics_region(values: Values) -> tuple[SharedRegion, ...]:
-    """Return the region of parts' maxima and sums; a row that one warpgroup has needs none."""
-    if values.is_wide and values.num_parts == 1:
-        return ()
-    size = 2 * FLOAT_BYTES * values.packed_rows
-    holds = f"Maximum and sum of each row, of each {values.part_words}'s keys"
-    return (slots_of("statistics", values.num_parts, size, holds, alignment=CHUNK),)
-
-
-def most_stages(values: Values) -> int:
-    """Return how many slots of the ring fit shared memory: 0 to 16."""
-    return most_that_fit(values, decode_regions, "num_kv_stages", MAX_STAGES)
+    @property
+    @override
+    def regions(self) -> list[SharedRegion]:
+        rows = self.packed_rows
+        regions = [self.ring.region]
+        if self.query_in_shared:
+            holds = f"Query: {rows} x {self.depth} {self.dtype}, {self.swizzle}"
+            regions.append(slots_of("query", 1, self.query_bytes, holds))
+        holds = (
+            f"Output of each {self.part_words}'s keys, {rows} x {self.exchange_columns} float32 at "
+            "a time"
+        )
+        regions.append(
+            slots_of("exchange", self.num_parts, self.exchange_bytes, holds, alignment=CHUNK)
+        )
+        if not self.is_wide or self.num_parts > 1:  # a row that one warpgroup has needs none
+            holds = f"Maximum and sum of each row, of each {self.part_words}'s keys"
+            size = 2 * FLOAT_BYTES * rows
+            regions.append(slots_of("statistics", self.num_parts, size, holds, alignment=CHUNK))
+        regions += [combining_region(self.split_blocks), barrier_region(self.barrier_rows)]
+        if self.has_tile_lengths:
+            holds = "Blocks of a tile of each sequence before this one, and of all"
+            regions.append(slots_of("line", 1, self.line_bytes, holds, alignment=CHUNK))
+            holds = "Blocks of 32 sequences, added up by a warp"
+            regions.append(slots_of("line_sums", 1, self.line_sums_bytes, holds, alignment=CHUNK))
+        return regions

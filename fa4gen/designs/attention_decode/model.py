@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal
 
-from fa4gen.designs.common.decode_model import SharedKeysPlan
+from fa4gen.counts import counted
+from fa4gen.designs.attention_decode.memory import DecodeMemory
+from fa4gen.designs.common.decode_parameters import PROMOTION
+from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
 from fa4gen.designs.common.unreachable import Unreachable
 from fa4gen.overriding import override
 
+if TYPE_CHECKING:
+    from fa4gen.designs.common.model import TensorMapPlan
+    from fa4gen.designs.common.tensor_maps import Tensor
+
+NARROW_PROMOTION: Final = 64
+"""The L2 promotion, in bytes, where a row has fewer bytes."""
 _OF: Final[dict[str, frozenset[str]]] = {
     "key": frozenset({"first_key", "column"}),
     "row": frozenset({"query"}),
@@ -21,11 +31,62 @@ _WORD = re.compile(r"(?<![.\w])[a-z_]\w*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecodeAttentionPlan(SharedKeysPlan):
+class DecodeAttentionPlan(DecodeMemory):
     """Attention forward of packed heads, with shares of the keys: by mma.sync, or wgmma."""
 
-    query_in_shared: bool
-    """Whether products read the query from shared memory."""
+    RECORDED = (*DecodeMemory.RECORDED, "query_in_shared")
+
+    @property
+    @override
+    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+        if self.has_tile_lengths:
+            return (("consumer_barrier", 1),)
+        return ("consumer_barrier", 1), ("ready_barrier", 2)
+
+    @property
+    @override
+    def roles(self) -> tuple[Role, ...]:
+        warps = self.num_consumer_warps
+        work = (
+            f"each {self.part_words} does Q.K, softmax and P.V of {self.part_keys} keys of a "
+            "block; then they join their outputs"
+        )
+        return (
+            Role("consume", 0, warps, self.registers, work),
+            Role("load", warps, 1, self.registers, "issues all TMA loads"),
+        )
+
+    @property
+    @override
+    def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
+        # K and V: a box is a unit, or of clipped rows a panel of what is in one place.
+        rows = self.config.rows_of_box(self.unit_keys)
+        boxes: dict[Tensor, tuple[int, int]] = {
+            "key": (rows, self.num_panels),
+            "value": (rows, self.num_panels),
+        }
+        clipped = clipped_tensors(self.config)
+        maps = operand_maps(boxes, self.panel_columns, self.kv_element_bytes, clipped)
+        row_bytes = self.depth * self.kv_element_bytes
+        promotion: Literal[64, 128] = PROMOTION if row_bytes >= PROMOTION else NARROW_PROMOTION
+        return tuple(replace(row, l2_promotion=promotion) for row in maps)
+
+    @property
+    @override
+    def summary(self) -> tuple[str, ...]:
+        types = self.dtype
+        if self.has_descales:
+            types += f", keys and values {self.kv_dtype}"
+        if self.has_page_scales:
+            types += " with a scale for each page and key head"
+        return (
+            f"{types}, sums in float32; depth {self.depth}; mask {self.mask.words}",
+            f"packed heads: tiles of {self.packed_rows} rows of a key head x {self.BN} keys, "
+            f"{counted(self.num_consumer_warps, 'consumer warp')}, "
+            f"{counted(self.num_kv_stages, 'stage')}",
+            self.split_line,
+            *self.feature_lines,
+        )
 
     @property
     @override

@@ -1,68 +1,76 @@
-"""The plan of decode attention: every value, table and size put together."""
+"""From the config to the plan of a decode kernel."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from fa4gen.designs.attention_decode.barriers import decode_barriers
+from fa4gen.designs.attention_decode.divisions import division_of
 from fa4gen.designs.attention_decode.limits import exceeded_limits
-from fa4gen.designs.attention_decode.memory import decode_regions, most_stages
 from fa4gen.designs.attention_decode.model import DecodeAttentionPlan
 from fa4gen.designs.attention_decode.rules import broken_rules
-from fa4gen.designs.attention_decode.tables import (
-    decode_roles,
-    decode_tensor_maps,
-    summarise,
-)
-from fa4gen.designs.attention_decode.values import decide
-from fa4gen.designs.common.decode_parameters import decode_parameters
-from fa4gen.designs.common.packed_fields import packed_fields
-from fa4gen.designs.common.plan_fields import Tables, attention_fields, kernel_fields
-from fa4gen.designs.common.refusal import refuse_faults
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.decode_parameters import note_shares
+from fa4gen.designs.common.fitting import most_slots
+from fa4gen.designs.common.float32 import as_float32_constant
+from fa4gen.designs.common.values import take_keys
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.config import DecodeConfig
-    from fa4gen.designs.attention_decode.values import Values
     from fa4gen.designs.common.refusal import Refusal
 
+PACKED_ROWS: Final = 8
+MAX_STAGES: Final = 16
+"""The schema's limit on Hopper; no more fit on any."""
+RESCALE_THRESHOLD: Final = 8.0
+"""In powers of two."""
 
-def plan_attention_decode(config: DecodeConfig) -> DecodeAttentionPlan:
-    """Plan decode attention for sm_90a, sm_100a or sm_103a.
 
-    Raises ConfigError with the reason and suggested fixes for what cannot work.
-    """
-    refuse_faults(config)
-    values, choices = decide(config, most_stages)
-    return DecodeAttentionPlan(
-        **kernel_fields(values, choices, _tables(values), cta_group=1),
-        **attention_fields(config),
-        named_barriers=_named_barriers(config),
-        **packed_fields(values, has_descales=values.has_descales),
-        query_in_shared=values.query_in_shared,
+def decide(config: DecodeConfig) -> DecodeAttentionPlan:
+    """Return the plan: a value for every key, and its origin; nothing is refused here."""
+    log = ChoiceLog(config)
+    take_keys(config, log)
+    log.take("kv_dtype", config.kv_dtype, config.dtype, "as dtype")
+    if config.resolved_kv_dtype != config.dtype:
+        reason = "each sequence has a scale for every key head"
+        log.take("kv_scale", config.kv_scale, config.resolved_kv_scale, reason)
+    rows = log.take(
+        "packed_rows",
+        config.packed_rows,
+        PACKED_ROWS,
+        "one mma takes 8 rows; 16 or 64 pay off where more heads, times rows, share a key head",
     )
-
-
-def _named_barriers(config: DecodeConfig) -> tuple[tuple[str, int], ...]:
-    if config.has_tile_lengths:
-        return (("consumer_barrier", 1),)
-    return ("consumer_barrier", 1), ("ready_barrier", 2)
-
-
-def _tables(values: Values) -> Tables:
-    return Tables(
-        regions=decode_regions(values),
-        tensor_maps=decode_tensor_maps(values),
-        parameters=decode_parameters(values.config, has_splits=values.split_blocks > 0),
-        threads=values.threads,
-        grid="as many CTAs as multiprocessors, or blocks of keys where there are fewer",
-        barriers=decode_barriers(values),
-        roles=decode_roles(values),
-        summary=summarise(values),
-        cooperative=not values.split_blocks,
+    division = division_of(config)
+    draft = DecodeAttentionPlan(
+        config=config,
+        packed_rows=rows,
+        num_parts=division.parts,
+        part_keys=division.keys,
+        BN=division.block,
+        num_kv_stages=1,
+        rescale_threshold=as_float32_constant(_rescale_threshold(config, log)),
     )
+    log.note("BM", draft.BM, "derived", "packed_rows")
+    log.note("BN", draft.BN, "auto", f"{division.parts} parts take {division.keys} keys each")
+    stages = log.take(
+        "num_kv_stages",
+        config.num_kv_stages,
+        max(1, most_slots(draft, "num_kv_stages", MAX_STAGES)),
+        f"as many blocks of {draft.block_bytes} bytes as fit shared memory",
+    )
+    note_shares(config, log)
+    return replace(draft, num_kv_stages=stages, choices=log.rows)
+
+
+def _rescale_threshold(config: DecodeConfig, log: ChoiceLog) -> float:
+    """Return by how much a maximum may grow before the output is rescaled."""
+    given = config.rescale_threshold
+    if given != "auto":
+        return given
+    reason = "probabilities up to 2^8 are exact enough in 16 bits"
+    return log.take("rescale_threshold", given, RESCALE_THRESHOLD, reason)
 
 
 def find_faults(config: DecodeConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
-    values, _ = decide(config, most_stages)
-    return [*broken_rules(config), *exceeded_limits(values)]
+    return [*broken_rules(config), *exceeded_limits(decide(config))]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_decode.values import (
+from fa4gen.designs.attention_decode.divisions import (
     FP8_DIVISIONS,
-    MMA_ROWS,
     WIDE_DIVISIONS,
     division_of,
 )
-from fa4gen.designs.common.decode_model import WGMMA_ROWS
+from fa4gen.designs.common.decode_model import MMA_ROWS, WGMMA_ROWS
 from fa4gen.designs.common.decode_rules import (
     other_output,
     refused_expressions,
@@ -30,8 +29,7 @@ def broken_rules(config: DecodeConfig) -> Iterator[Refusal]:
     yield from _element_types(config)
     yield from _scales(config)
     if config.split_keys != "auto":
-        division = division_of(config)
-        block, keys = division.parts * division.keys, config.split_keys.keys
+        block, keys = division_of(config).block, config.split_keys.keys
         if keys % block:
             up = -(-keys // block) * block
             yield Refusal(

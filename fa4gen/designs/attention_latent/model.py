@@ -4,28 +4,57 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fa4gen.designs.common.decode_model import SharedKeysPlan
+from fa4gen.counts import counted
+from fa4gen.designs.attention_latent.memory import LatentMemory
+from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.roles import WARPGROUP_WARPS
+from fa4gen.designs.common.tensor_maps import clipped_tensors
 from fa4gen.overriding import override
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentAttentionPlan(SharedKeysPlan):
+class LatentAttentionPlan(LatentMemory):
     """Attention forward of packed heads whose values are the first columns of the keys."""
 
-    half_panels: int
-    """Panels of the left values of a block, or of the right ones: a warpgroup's."""
-    half_parts: int
-    """Barriers that they arrive on."""
-    line_bytes: int
-    """The bytes of the line of the sequences, in the query's place before the first one."""
-    line_sums_bytes: int
-    producer_registers: int
-    consumer_registers: int
+    RECORDED = (
+        *LatentMemory.RECORDED, "half_panels", "half_parts", "line_bytes", "line_sums_bytes",
+        "producer_registers", "consumer_registers",
+    )  # fmt: skip
 
     @property
     @override
-    def values_in_keys(self) -> bool:
-        return True
+    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+        of_line = self.has_tile_lengths or not self.split_blocks
+        second = "line_barrier" if of_line else "ready_barrier"
+        return (("consumer_barrier", 1), (second, 2), ("scores_barrier", 3))
+
+    @property
+    @override
+    def roles(self) -> tuple[Role, ...]:
+        warps = self.num_consumer_warps
+        work = (
+            "each warpgroup Q.K and softmax of every other block, and P.V of all blocks for "
+            f"{self.value_depth // 2} columns"
+        )
+        loads = f"one {'warp' if clipped_tensors(self.config) else 'thread'} issues all TMA loads"
+        return (
+            Role("consume", 0, warps, self.consumer_registers, work),
+            Role("load", warps, WARPGROUP_WARPS, self.producer_registers, loads),
+        )
+
+    @property
+    @override
+    def summary(self) -> tuple[str, ...]:
+        pairs = "pairs of CTAs: where tiles of a key head are paired, both load its keys for both"
+        return (
+            self.types_line,
+            f"packed heads: tiles of {self.packed_rows} rows of a key head x {self.BN} keys, "
+            f"{counted(self.num_parts, 'consumer warpgroup')}, "
+            f"{counted(self.num_kv_stages, 'stage')}",
+            *([pairs] if self.cluster == 2 else []),
+            self.split_line,
+            *self.feature_lines,
+        )
 
     @property
     @override
@@ -38,6 +67,6 @@ class LatentAttentionPlan(SharedKeysPlan):
         return self.part_keys, self.value_depth // self.num_parts // self.half_parts
 
     @property
+    @override
     def quads_at_once(self) -> int:
-        """One: the output has nearly all registers."""
-        return 1
+        return 1  # the output has nearly all registers

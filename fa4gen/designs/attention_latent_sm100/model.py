@@ -3,40 +3,63 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.decode_model import SharedKeysPlan
-from fa4gen.designs.common.kernel_model import TensorMemoryPlan
+from fa4gen.counts import counted
+from fa4gen.designs.attention_latent_sm100.memory import LatentPairMemory
+from fa4gen.designs.common.model import Role
 from fa4gen.overriding import override
-
-if TYPE_CHECKING:
-    from fa4gen.designs.common.model import TensorMemoryRegion
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentPairPlan(TensorMemoryPlan, SharedKeysPlan):
+class LatentPairPlan(LatentPairMemory):
     """Attention forward of packed heads over a pair, with the values in the keys."""
 
-    tile_rows: int
-    """Packed rows of a tile that a CTA has: half of them."""
-    num_qk_stages: int
-    """Parts along the depth in which keys arrive."""
-    line_bytes: int
-    """The bytes of the line of the sequences, in the query's place before the first one."""
-    line_sums_bytes: int
-    tensor_memory: tuple[TensorMemoryRegion, ...]
-    tensor_memory_columns: int
-    """Columns to allocate: a power of two."""
+    RECORDED = (
+        *LatentPairMemory.RECORDED, "tile_rows", "num_qk_stages", "line_bytes", "line_sums_bytes",
+        "tensor_memory", "tensor_memory_columns",
+    )  # fmt: skip
 
     @property
     @override
-    def values_in_keys(self) -> bool:
-        return True
+    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+        ids = (("consumer_barrier", 1), ("exchange_barrier", 2), ("line_barrier", 3))
+        return ids if self.has_tile_lengths else ids[:2]
 
     @property
+    @override
+    def roles(self) -> tuple[Role, ...]:
+        registers = self.hardware.max_registers_per_thread
+        consumers = self.num_consumer_warps
+        return (
+            Role(
+                "consume", 0, consumers, registers,
+                "query; scores to probabilities, two threads a row; the output and its combining",
+            ),
+            Role(
+                "mma", consumers, 1, registers,
+                "in the leader issues Q.K and P.V; has the tensor memory",
+            ),
+            Role(
+                "load", consumers + 1, 2, registers,
+                "one thread of each issues this CTA's TMA loads, of keys and of value columns",
+            ),
+        )  # fmt: skip
+
+    @property
+    @override
+    def summary(self) -> tuple[str, ...]:
+        return (
+            self.types_line,
+            f"packed heads: a pair of CTAs takes tiles of {self.packed_rows} rows of a key head x "
+            f"{self.BN} keys, {counted(self.num_kv_stages, 'stage')}",
+            self.split_line,
+            *self.feature_lines,
+        )
+
+    @property
+    @override
     def ctas_per_tile(self) -> int:
-        """Both CTAs of the pair, with half of the rows each."""
-        return self.cta_group
+        return self.cta_group  # with half of the rows each
 
     @property
     def fma_keys(self) -> int:
@@ -49,11 +72,11 @@ class LatentPairPlan(TensorMemoryPlan, SharedKeysPlan):
         return self.panel_columns
 
     @property
+    @override
     def quads_at_once(self) -> int:
-        """The most quads that loads on their way have registers for: the output has none."""
-        return 8
+        return 8  # the most that loads on their way have registers for: the output has none
 
     @property
+    @override
     def partials_at_once(self) -> int:
-        """Two: a tile rarely has more pieces, where sequences are many."""
-        return 2
+        return 2  # a tile rarely has more pieces, where sequences are many

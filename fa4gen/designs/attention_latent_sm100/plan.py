@@ -1,61 +1,51 @@
-"""The plan of latent attention on Blackwell: every value, table and size put together."""
+"""From the config to the plan of a latent kernel on Blackwell."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_latent_sm100.barriers import latent_barriers
-from fa4gen.designs.attention_latent_sm100.memory import latent_regions, tensor_memory_regions
+from fa4gen.designs.attention_latent_sm100.memory import PAIR_ROWS
 from fa4gen.designs.attention_latent_sm100.model import LatentPairPlan
-from fa4gen.designs.attention_latent_sm100.rules import broken_rules
-from fa4gen.designs.attention_latent_sm100.tables import latent_roles, summarise
-from fa4gen.designs.attention_latent_sm100.values import PAIR, decide
-from fa4gen.designs.common.latent import latent_parameters, latent_tensor_maps
-from fa4gen.designs.common.latent_values import latent_fields
-from fa4gen.designs.common.plan_fields import Tables, attention_fields, kernel_fields
-from fa4gen.designs.common.refusal import refuse_faults
-from fa4gen.designs.common.tensor_memory import allocated_columns
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.decode_parameters import note_shares
+from fa4gen.designs.common.decode_rules import other_output, unsupported_features
+from fa4gen.designs.common.latent import BLOCK_KEYS
+from fa4gen.designs.common.refusal import Refusal
+from fa4gen.designs.common.values import take_keys, take_rescale_threshold
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fa4gen.designs.attention_latent_sm100.config import LatentPairConfig
-    from fa4gen.designs.common.refusal import Refusal
-
-NAMED_BARRIERS = (("consumer_barrier", 1), ("exchange_barrier", 2), ("line_barrier", 3))
-"""Ids of the hardware's barriers; 0 is __syncthreads. The last one where there are lengths."""
 
 
-def plan_attention_latent_sm100(config: LatentPairConfig) -> LatentPairPlan:
-    """Plan latent attention for sm_100a or sm_103a.
-
-    Raises ConfigError with the reason and suggested fixes for what cannot work.
-    """
-    refuse_faults(config)
-    values, choices = decide(config)
-    tensor_memory = tensor_memory_regions(values)
-    tables = Tables(
-        regions=latent_regions(values),
-        tensor_maps=latent_tensor_maps(config, values.key_rows),
-        parameters=latent_parameters(config, has_splits=values.split_blocks > 0),
-        threads=values.threads,
-        grid="two CTAs a pair: as many pairs as multiprocessors have room for, or blocks of keys "
-        "where there are fewer",
-        barriers=latent_barriers(values),
-        roles=latent_roles(values),
-        summary=summarise(values),
-        cooperative=not values.split_blocks,
-    )
-    return LatentPairPlan(
-        **kernel_fields(values, choices, tables, cta_group=PAIR),
-        **attention_fields(config),
-        named_barriers=NAMED_BARRIERS[: 3 if config.has_tile_lengths else 2],
-        **latent_fields(values),
-        tensor_memory=tensor_memory,
-        tensor_memory_columns=allocated_columns(tensor_memory),
-        tile_rows=values.tile_rows,
-        num_qk_stages=values.num_qk_stages,
-    )
+def decide(config: LatentPairConfig) -> LatentPairPlan:
+    """Return the plan: a value for every key, and its origin; nothing is refused here."""
+    log = ChoiceLog(config)
+    take_keys(config, log)
+    log.note("packed_rows", PAIR_ROWS, "derived", "a product of 128 rows over a pair of CTAs")
+    log.note("BM", PAIR_ROWS, "derived", "packed_rows")
+    log.note("BN", BLOCK_KEYS, "derived", "two blocks fit shared memory beside the query")
+    threshold = take_rescale_threshold(config, log)
+    note_shares(config, log, "pair")
+    return LatentPairPlan(config=config, rescale_threshold=threshold, choices=log.rows)
 
 
 def find_faults(config: LatentPairConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
-    return list(broken_rules(config))
+    return [
+        *other_output(config, config.out_dtype),
+        *unsupported_features(config),
+        *_small_pages(config),
+    ]
+
+
+def _small_pages(config: LatentPairConfig) -> Iterator[Refusal]:
+    if config.page_size is not None and config.page_size % BLOCK_KEYS:
+        yield Refusal(
+            kind="small pages of latent attention",
+            message=f"page_size: {config.page_size} at depth 576 is no multiple of the "
+            f"{BLOCK_KEYS} keys of a block, which are in one page",
+            keys=("page_size",),
+            remedies=([{"page_size": BLOCK_KEYS}],),
+        )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.values import TILE_ROWS, fma_share, preferred_blocks
+from fa4gen.designs.attention_sm100.blocks import fma_share, preferred_blocks
+from fa4gen.designs.attention_sm100.memory import TILE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,48 +6,116 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
+from fa4gen.designs.attention_sm100.memory import SCORE_BUFFERS, TILE_ROWS, FA4Memory
+from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.model import TensorMemoryRegion
+    from fa4gen.designs.common.model import (
+        TensorMapPlan,
+        TensorMemoryRegion,
+    )
+    from fa4gen.designs.common.tensor_maps import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class FA4Config(BlackwellAttentionPlan):
+class FA4Config(FA4Memory):
     """Attention forward by tcgen05, accumulators in tensor memory (sm_100a, sm_103a).
 
     The name and the words in it are those of the systems that it follows.
     """
 
-    num_qo: int
-    """Query tiles of 128 rows that a CTA works on at once: 2, or 1 with two score buffers."""
-    padded_depth: int
-    """Depth of a query and key slot: whole swizzled panels."""
-    pv_parts: tuple[int, ...]
-    """Keys of each part of P, in the order they are handed over; their sum is BN."""
-    kv_ring: str
-    """"separate" or "fused"."""
-    output_staging: str
-    """"query" or "own"."""
-    mma_k: int
-    """Columns of query and key, or keys, of one MMA instruction: 32 bytes of them."""
-    value_panel_columns: int
-    """Columns of a swizzled panel of values."""
+    RECORDED = (
+        *FA4Memory.RECORDED, "num_qo", "padded_depth", "pv_parts", "kv_ring",
+        "output_staging", "mma_k", "value_panel_columns",
+    )  # fmt: skip
 
     @property
+    @override
+    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+        return (("epilogue_barrier", 1),)
+
+    @property
+    @override
+    def roles(self) -> tuple[Role, ...]:
+        split, tiles = self.registers, self.num_qo
+        softmax = [
+            Role(
+                f"softmax {i}", 4 * i, 4, split.softmax,
+                f"scores of query tile {i} to probabilities; log-sum-exp",
+            )
+            for i in range(tiles)
+        ]  # fmt: skip
+        first = 4 * tiles
+        return (
+            *softmax,
+            Role(
+                "correction", first, 4, split.correction,
+                "rescales the outputs when a maximum grew; stores them",
+            ),
+            Role("mma", first + 4, 1, split.other, "issues Q.K and P.V; allocates tensor memory"),
+            Role("load", first + 5, 1, split.other, "issues the TMA loads and hands out tiles"),
+            Role("idle", first + 6, 2, split.other, "fill up the warpgroup"),
+        )  # fmt: skip
+
+    @property
+    @override
+    def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
+        # A box is what one TMA copy brings: a part of a query tile, of a block of keys, a block of
+        # values, an output. In a pair a CTA brings half of the keys of K, and half of the columns
+        # of V. Of clipped tensors a box is a panel of that; of pages, the rows that one page has.
+        config, clipped = self.config, clipped_tensors(self.config)
+        parts = self.num_panels // self.num_qk_stages
+        value_panels = self.value_depth // self.value_panel_columns // self.cta_group
+        out_columns = self.out_panel_columns
+        inputs: dict[Tensor, tuple[int, int]] = {
+            "query": (TILE_ROWS, parts),
+            "key": (config.rows_of_box(self.BN // self.cta_group), parts),
+        }
+        values: dict[Tensor, tuple[int, int]] = {
+            "value": (config.rows_of_box(self.BN), value_panels)
+        }
+        out: dict[Tensor, tuple[int, int]] = {"out": (TILE_ROWS, self.value_depth // out_columns)}
+        size = self.element_bytes
+        return (
+            *operand_maps(inputs, self.panel_columns, size, clipped),
+            *operand_maps(values, self.value_panel_columns, size, clipped),
+            *operand_maps(out, out_columns, self.out_element_bytes, clipped),
+        )
+
+    @property
+    @override
+    def summary(self) -> tuple[str, ...]:
+        tiles = "two query tiles" if self.num_qo == 2 else "one query tile, two score buffers"
+        rings = (
+            f"a ring of {self.num_kv_stages} slots for keys and values"
+            if self.kv_ring == "fused"
+            else f"rings of {self.num_kv_stages} key and value slots"
+        )
+        pair = "a pair of CTAs multiplies together, each with half of keys and values"
+        return (
+            self.types_line,
+            f"{tiles} of {TILE_ROWS} rows x {self.BN} keys; {rings}",
+            self.scheduler_line,
+            *self.feature_lines,
+            *([pair] if self.is_pair else []),
+        )
+
+    @property
+    @override
     def num_query_tiles(self) -> int:
-        """See ``num_qo``."""
         return self.num_qo
 
     @property
+    @override
     def part_rows(self) -> int:
-        """See AttentionPlan: a query tile."""
-        return self.BM // self.num_qo
+        return TILE_ROWS
 
     @property
     def score_stages(self) -> int:
         """Buffers of scores of a query tile."""
-        return 2 // self.num_qo
+        return SCORE_BUFFERS // self.num_qo
 
     @property
     def pv_ranges(self) -> tuple[tuple[int, int], ...]:

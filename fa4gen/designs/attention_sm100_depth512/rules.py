@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100_depth512.memory import attention_regions
-from fa4gen.designs.attention_sm100_depth512.values import (
-    MAX_STAGES,
-    NUM_THREADS,
-    PART,
-    ROW_REGISTERS,
-)
 from fa4gen.designs.common import limits
 from fa4gen.designs.common.refusal import Changes, Refusal
-from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.attention_sm100_depth512.values import Values
+    from fa4gen.designs.attention_sm100_depth512.memory import Depth512Memory
+
+ROW_REGISTERS = 2
+"""The registers of a softmax thread for the maximum and the sum of its half of a row."""
+MAX_STAGES = 11
+"""One warp initialises 10 + 2 * stages barriers, each lane one of them."""
 
 
-def faults(values: Values) -> Iterator[Refusal]:
+def faults(plan: Depth512Memory) -> Iterator[Refusal]:
     """Yield the config's requests that cannot work."""
-    yield from _stages(values)
-    yield from _registers(values)
-    yield from limits.range_of_fp8(values)
+    yield from _stages(plan)
+    yield from _registers(plan)
+    yield from limits.range_of_fp8(plan)
 
 
-def _stages(values: Values) -> Iterator[Refusal]:
-    stages = values.num_kv_stages
+def _stages(plan: Depth512Memory) -> Iterator[Refusal]:
+    stages = plan.num_kv_stages
     if stages > MAX_STAGES:
         yield Refusal(
             kind="barriers",
@@ -39,15 +36,15 @@ def _stages(values: Values) -> Iterator[Refusal]:
             remedies=(({"num_kv_stages": n} for n in range(MAX_STAGES, 0, -1)),),
         )
         return
-    needed = dynamic_shared_bytes(attention_regions(values))
-    data = values.query_bytes + values.probability_bytes + stages * values.slot_bytes
+    needed = plan.dynamic_shared_bytes
+    data = plan.query_bytes + plan.probability_bytes + stages * plan.slot_bytes
     yield from limits.shared_memory(
         needed,
-        values.arch.shared_bytes,
+        plan.hardware.shared_bytes,
         [
-            f"{values.query_bytes} for queries",
-            f"{values.probability_bytes} for P",
-            f"{stages} * {values.slot_bytes} for slots of keys and values",
+            f"{plan.query_bytes} for queries",
+            f"{plan.probability_bytes} for P",
+            f"{stages} * {plan.slot_bytes} for slots of keys and values",
             f"{needed - data} for barriers and alignment",
         ],
         ("num_kv_stages",),
@@ -55,23 +52,18 @@ def _stages(values: Values) -> Iterator[Refusal]:
     )
 
 
-def _registers(values: Values) -> Iterator[Refusal]:
+def _registers(plan: Depth512Memory) -> Iterator[Refusal]:
     """Yield faults of registers that no compiler changes."""
     to_auto: tuple[list[Changes], ...] = ([{"registers": "auto"}],)
-    pool = registers_at_entry(values) * NUM_THREADS
-    yield from limits.role_registers(values, 1, pool, to_auto)
-    available = min(values.registers.softmax, values.arch.max_registers_per_thread)
-    needed = PART + ROW_REGISTERS
+    yield from limits.role_registers(plan, 1, to_auto)
+    available = min(plan.registers.softmax, plan.hardware.max_registers_per_thread)
+    scores = plan.BN // 2
+    needed = scores + ROW_REGISTERS
     fault = Refusal(
         kind="registers of a row",
-        message=f"registers: a softmax thread keeps {PART} scores and {ROW_REGISTERS} of row state "
-        f"= {needed}, but has {available}",
+        message=f"registers: a softmax thread keeps {scores} scores and {ROW_REGISTERS} of row "
+        f"state = {needed}, but has {available}",
         keys=("registers",),
         remedies=to_auto,
     )
     yield from limits.exceeded(fault, needed, available)
-
-
-def registers_at_entry(values: Values) -> int:
-    """Return the registers per thread that the launch gives out, before setmaxnreg."""
-    return values.arch.registers // NUM_THREADS // 8 * 8

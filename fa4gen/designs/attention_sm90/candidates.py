@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.tuning import tuning_of
-from fa4gen.designs.attention_sm90.values import (
-    CHUNK_KEYS,
-    LARGER_LOADERS,
-    MIN_BLOCK,
-    WARPGROUP_ROWS,
-)
-from fa4gen.designs.common.roles import split_keys
+from fa4gen.designs.attention_sm90.memory import CHUNK_KEYS, MIN_BLOCK
+from fa4gen.designs.attention_sm90.tuning import LARGER_LOADERS, tuning_of
+from fa4gen.designs.common.roles import WARPGROUP_ROWS, split_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

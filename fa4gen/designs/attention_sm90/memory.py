@@ -1,62 +1,177 @@
-"""The shared-memory map of the Hopper attention kernel. Sizes and offsets in bytes."""
+"""The memory of attention on Hopper: the sizes that follow from its tile, barriers and regions."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.barriers import attention_barriers
-from fa4gen.designs.attention_sm90.values import ELEMENT_BYTES, WARPGROUP_ROWS
-from fa4gen.designs.common.barriers import TILE_SLOTS
-from fa4gen.designs.common.shared_memory import (
-    barrier_region,
-    lay_out,
-    most_that_fit,
-    slots_of,
-    tile_bytes,
-    tile_lengths,
-)
+from fa4gen.designs.common.hopper_model import HopperPlan
+from fa4gen.designs.common.rings import Ring, freed, loaded, rows_of, tile_ring
+from fa4gen.designs.common.roles import WARPGROUP_ROWS, WARPGROUP_WARPS
+from fa4gen.designs.common.shared_memory import barrier_region
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.attention_sm90.values import Values
-    from fa4gen.designs.common.model import SharedRegion
+    from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
+    from fa4gen.designs.common.model import Barrier, SharedRegion
+    from fa4gen.designs.common.rings import Ctas
 
-MAX_STAGES = 16
-"""The schema's limit."""
+CHUNK_KEYS = 16
+"""Keys of one wgmma of P.V."""
+MIN_BLOCK = 16
+MAX_BLOCK = 256
+PROBABILITY_REGISTERS = 4
+"""The registers of a thread for the probabilities of such a chunk: 64 x 16 of 16 bits in 128
+threads."""
+ROW_REGISTERS = 4
+"""The registers of a thread for the maxima and sums of its two rows."""
 
 
-def attention_regions(values: Values) -> tuple[SharedRegion, ...]:
-    """Return the regions at their offsets from a base aligned to the first one's alignment."""
-    config = values.config
-    swizzle = f"{values.panel_columns * ELEMENT_BYTES}-byte swizzle"
-    queries = f"{WARPGROUP_ROWS} x {config.depth} {config.dtype}, {swizzle}"
-    keys = f"{values.BN} x {config.depth} {config.dtype}, {swizzle}"
-    block = f"{values.BN} x {values.value_depth} {config.dtype}, {swizzle}"
-    staging = "; then the output on its way to global memory"
-    warpgroups, stages = values.num_consumer_warpgroups, values.num_kv_stages
-    return lay_out(
-        (
-            slots_of(
-                "query",
-                warpgroups,
-                values.query_bytes,
-                f"Queries, one slot a consumer warpgroup: {queries}"
-                + (staging if values.epilogue == "tma_store" else ""),
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
+class HopperMemory(HopperPlan):
+    """Sizes, barriers and regions."""
+
+    config: HopperAttentionConfig
+    num_pv_chunks_in_flight: int
+    ping_pong: bool
+    overlap_epilogue: bool
+
+    @property
+    def overlap(self) -> bool:
+        """Whether P.V is issued in chunks during the exponentials, and the next Q.K before."""
+        return self.config.overlap
+
+    @property
+    @override
+    def tile_heads(self) -> int:
+        return self.config.tile_heads
+
+    @property
+    @override
+    def mixed_tile_heights(self) -> bool:
+        if self.is_pair or self.lists_blocks:
+            return False
+        return self.num_consumer_warpgroups == 3 or self.is_ragged
+
+    @property
+    def num_chunks(self) -> int:
+        """Chunks of 16 keys in a block: P.V is issued in these."""
+        return self.BN // CHUNK_KEYS
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of the query rows of one warpgroup."""
+        return WARPGROUP_ROWS * self.depth * self.element_bytes
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of a block of keys."""
+        return self.BN * self.depth * self.element_bytes
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a block of values."""
+        return self.BN * self.value_depth * self.element_bytes
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a slot of both rings."""
+        return self.key_bytes + self.value_bytes
+
+    @property
+    @override
+    def panel_columns(self) -> int:
+        return 64 if self.depth % 64 == 0 == self.value_depth % 64 else 32
+
+    @property
+    def num_value_panels(self) -> int:
+        """Panels of values and output side by side."""
+        return self.value_depth // self.panel_columns
+
+    @property
+    def query_ring(self) -> Ring:
+        """The query rows of each consumer warpgroup, and what stages its output."""
+        staged = self.epilogue == "tma_store"
+        holds = f"Queries, one slot a consumer warpgroup: {WARPGROUP_ROWS} x {self.depth} "
+        holds += f"{self.dtype}, {self.swizzle}"
+        return Ring(
+            name="query",
+            slots=self.num_consumer_warpgroups,
+            slot_bytes=self.query_bytes,
+            holds=holds + "; then the output on its way to global memory" * staged,
+            full=loaded(
+                "the loader, then the bytes of Q",
+                "the warpgroup",
+                "a warpgroup's query rows have landed",
+                self.query_bytes,
             ),
-            slots_of("key", stages, values.key_bytes, f"Ring of key blocks: {keys}"),
-            slots_of("value", stages, values.value_bytes, f"Ring of value blocks: {block}"),
-            barrier_region(attention_barriers(values)),
-            slots_of(
-                "tile",
-                TILE_SLOTS,
-                tile_bytes(config),
-                "Tiles on their way from the loader to the consumers: "
-                "first row, head, batch, active warpgroups" + tile_lengths(config),
-                alignment=16,
+            empty=freed(
+                1 if staged else WARPGROUP_WARPS,
+                "the thread whose TMA store has read the slot"
+                if staged
+                else "each warp of the warpgroup, after its last Q.K",
+                "a warpgroup's query slot may be overwritten",
             ),
         )
-    )
 
+    @property
+    def rings(self) -> tuple[Ring, Ring]:
+        """The blocks of keys, and those of values."""
+        return (
+            self._ring("key", "Q.K", self.key_bytes, self.depth),
+            self._ring("value", "P.V", self.value_bytes, self.value_depth),
+        )
 
-def most_stages(values: Values) -> int:
-    """Return how many slots of each ring fit shared memory: 0 to 16."""
-    return most_that_fit(values, attention_regions, "num_kv_stages", MAX_STAGES)
+    def _ring(self, name: str, product: str, block_bytes: int, columns: int) -> Ring:
+        """Return a ring; in a pair, each CTA fills half of both CTAs' slots."""
+        half = ", half of them from the peer" * self.is_pair
+        both = " of both CTAs" * self.is_pair
+        cta: Ctas = "pair" if self.is_pair else "own"
+        return Ring(
+            name=name,
+            key="num_kv_stages",
+            slots=self.num_kv_stages,
+            slot_bytes=block_bytes,
+            holds=f"Ring of {name} blocks: {self.BN} x {columns} {self.dtype}, {self.swizzle}",
+            full=loaded(
+                f"the loader, then the bytes of the block{half}",
+                "every consumer",
+                f"a block of {name}s has landed in its slot",
+                block_bytes,
+                cta=cta,
+            ),
+            empty=freed(
+                self.num_consumer_warps * self.cta_group,
+                f"every consumer warp{both}, once {product} has read the block",
+                f"a {name} slot may be overwritten",
+                cta=cta,
+            ),
+        )
+
+    @property
+    def tile_ring(self) -> Ring:
+        """The slots that tiles pass through."""
+        return tile_ring(
+            self.config,
+            self.num_consumer_warps,
+            shared=self.is_pair and self.scheduler == "dynamic",
+            readers="every consumer",
+            reader_warps="every consumer warp",
+            both="of both CTAs",
+            holds="consumers: first row, head, batch, active warpgroups",
+        )
+
+    @property
+    @override
+    def barrier_rows(self) -> tuple[Barrier, ...]:
+        return rows_of((self.query_ring, *self.rings, self.tile_ring))
+
+    @property
+    @override
+    def regions(self) -> tuple[SharedRegion, ...]:
+        return (
+            self.query_ring.region,
+            *(ring.region for ring in self.rings),
+            barrier_region(self.barrier_rows),
+            self.tile_ring.region,
+        )

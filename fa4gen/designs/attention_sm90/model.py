@@ -5,25 +5,107 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.attention_model import AttentionPlan
+from fa4gen.counts import counted
+from fa4gen.designs.attention_sm90.memory import HopperMemory
+from fa4gen.designs.common.attention_parameters import attention_parameters, out_map, out_pointer
+from fa4gen.designs.common.roles import WARPGROUP_ROWS, consumer_roles
+from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
 from fa4gen.designs.common.unreachable import Unreachable
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
+    from fa4gen.designs.common.model import (
+        Parameter,
+        Role,
+        TensorMapPlan,
+    )
     from fa4gen.designs.common.score_distance import DistanceText
+    from fa4gen.designs.common.tensor_maps import Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class HopperAttentionPlan(AttentionPlan):
+class HopperAttentionPlan(HopperMemory):
     """Attention forward by wgmma, accumulators in registers (sm_90a)."""
 
-    num_consumer_warpgroups: int
-    overlap: bool
-    num_pv_chunks_in_flight: int
-    ping_pong: bool
-    overlap_epilogue: bool
-    producer_registers: int
-    consumer_registers: int
+    RECORDED = (
+        *HopperMemory.RECORDED, "num_consumer_warpgroups", "overlap", "num_pv_chunks_in_flight",
+        "ping_pong", "overlap_epilogue", "producer_registers", "consumer_registers",
+    )  # fmt: skip
+
+    @property
+    @override
+    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+        # A constant has an id for each warpgroup, but the last one.
+        has = {
+            "turn_barrier": self.ping_pong,
+            "epilogue_barrier": self.epilogue == "tma_store",
+            "far_barrier": self.skips_far_blocks,
+        }
+        names = [name for name, is_there in has.items() if is_there]
+        return tuple((name, 1 + i * self.num_consumer_warpgroups) for i, name in enumerate(names))
+
+    @property
+    @override
+    def roles(self) -> tuple[Role, ...]:
+        rows = WARPGROUP_ROWS
+        consumers = consumer_roles(
+            self.registers,
+            self.num_consumer_warpgroups,
+            lambda i: f"Q.K, softmax, P.V and output of rows {rows * i} to {rows * i + rows - 1}",
+        )
+        return (self.loader_role, *consumers)
+
+    @property
+    @override
+    def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
+        # Q: 64 rows; K and V: a block, of which each CTA of a pair brings half of the rows, a
+        # panel at a time; O if stored by TMA.
+        rows = self.config.rows_of_box(self.BN // self.cta_group)
+        boxes: dict[Tensor, tuple[int, int]] = {
+            "query": (WARPGROUP_ROWS, self.num_panels),
+            "key": (rows, 1 if self.is_pair else self.num_panels),
+            "value": (rows, 1 if self.is_pair else self.num_value_panels),
+        }
+        if self.epilogue == "tma_store":
+            boxes["out"] = (WARPGROUP_ROWS, self.num_value_panels)
+        return operand_maps(
+            boxes,
+            self.panel_columns,
+            self.element_bytes,
+            clipped_tensors(self.config),
+            tile_heads=self.tile_heads,
+        )
+
+    @property
+    @override
+    def parameters(self) -> tuple[Parameter, ...]:
+        staged = self.epilogue == "tma_store"
+        return attention_parameters(
+            self.config,
+            out_map("output") if staged else out_pointer(f"output, {self.dtype}"),
+            scheduler=self.scheduler,
+            has_strides=not staged,
+            has_short_tiles=True,
+            tile_heads=self.tile_heads,
+        )
+
+    @property
+    @override
+    def summary(self) -> tuple[str, ...]:
+        output = "output from registers" if self.epilogue == "direct" else "output by TMA store"
+        lines = [
+            self.types_line,
+            f"tiles of {self.BM} query rows x {self.BN} keys, "
+            f"{counted(self.num_consumer_warpgroups, 'consumer warpgroup')}, "
+            f"{counted(self.num_kv_stages, 'stage')}",
+            f"{self.scheduler} scheduler, {output}",
+            *self.feature_lines,
+        ]
+        if self.tile_heads > 1:
+            lines.append(f"the rows of {self.tile_heads} query heads of a key head share a tile")
+        if self.is_pair:
+            lines.append("a pair of CTAs shares keys and values by multicast")
+        return tuple(lines)
 
     @property
     @override

@@ -1,86 +1,194 @@
-"""The plan of attention forward on Hopper: every value, table and size put together."""
+"""From the config and what was measured to the plan of attention on Hopper."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.barriers import attention_barriers
 from fa4gen.designs.attention_sm90.limits import exceeded_limits
-from fa4gen.designs.attention_sm90.memory import attention_regions, most_stages
+from fa4gen.designs.attention_sm90.memory import (
+    CHUNK_KEYS,
+    MIN_BLOCK,
+    PROBABILITY_REGISTERS,
+    ROW_REGISTERS,
+)
 from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
 from fa4gen.designs.attention_sm90.rules import broken_rules
-from fa4gen.designs.attention_sm90.tables import (
-    attention_named_barriers,
-    attention_roles,
-    attention_tensor_maps,
-    kernel_parameters,
-    summarise,
-)
-from fa4gen.designs.attention_sm90.values import decide
-from fa4gen.designs.common.plan_fields import (
-    Tables,
-    attention_fields,
-    kernel_fields,
-    persistent_grid,
-)
-from fa4gen.designs.common.refusal import refuse_faults
-from fa4gen.designs.common.roles import WARPGROUP
-from fa4gen.designs.common.values import hopper_attention_fields
+from fa4gen.designs.attention_sm90.tuning import LARGER_LOADERS, Tuning, tuning_of
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.fitting import most_slots
+from fa4gen.designs.common.float32 import as_float32_constant
+from fa4gen.designs.common.hardware import ARCHITECTURES
+from fa4gen.designs.common.roles import WARPGROUP_ROWS, RegisterSplit, default_registers
+from fa4gen.designs.common.values import take_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
-    from fa4gen.designs.attention_sm90.values import Values
     from fa4gen.designs.common.refusal import Refusal
+    from fa4gen.designs.common.values import Scheduler
+
+MAX_STAGES = 16
+"""The schema's limit."""
 
 
-def plan_attention_sm90(config: HopperAttentionConfig) -> HopperAttentionPlan:
-    """Plan attention forward for sm_90a.
-
-    Raises ConfigError with the arithmetic and suggested fixes for what cannot work.
-    """
-    refuse_faults(config)
-    values, choices = decide(config, most_stages)
-    plan = HopperAttentionPlan(
-        **kernel_fields(values, choices, _tables(values), cta_group=config.cta_group),
-        **attention_fields(config),
-        named_barriers=attention_named_barriers(values),
-        mixed_tile_heights=values.mixed_tile_heights,
-        tile_heads=config.tile_heads,
-        **hopper_attention_fields(values, values.registers, tile_rows=values.BM * config.cta_group),
-        scheduler=values.scheduler,
-        BM=values.BM,
-        BN=values.BN,
-        num_kv_stages=values.num_kv_stages,
-        epilogue=values.epilogue,
-        panel_columns=values.panel_columns,
-        num_panels=values.num_panels,
-        num_consumer_warpgroups=values.num_consumer_warpgroups,
-        overlap=config.overlap,
-        num_pv_chunks_in_flight=values.num_pv_chunks_in_flight,
-        ping_pong=values.ping_pong,
-        overlap_epilogue=values.overlap_epilogue,
+def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
+    """Return the plan: a value for every key, and its origin; nothing is refused here."""
+    log = ChoiceLog(config)
+    take_keys(config, log)
+    log.take("value_depth", config.value_depth, config.depth, "as depth")
+    tuning = tuning_of(config)
+    warpgroups = _warpgroups(config, tuning, log)
+    registers = _registers(config, warpgroups)
+    free = partial(_free_registers, config, registers)
+    block = _block(config, tuning, registers, free, log)
+    log.take("overlap", config.overlap, True, "")
+    chunks = _chunks_in_flight(config, tuning, free(block), block, log)
+    ping_pong = log.take(
+        "ping_pong", config.ping_pong, False, "measured: three free-running warpgroups are faster"
     )
-    if not plan.skips_far_blocks:
-        return plan
-    first_free = 1 + values.num_consumer_warpgroups * len(plan.named_barriers)
-    return replace(plan, named_barriers=(*plan.named_barriers, ("far_barrier", first_free)))
-
-
-def _tables(values: Values) -> Tables:
-    return Tables(
-        regions=attention_regions(values),
-        tensor_maps=attention_tensor_maps(values),
-        parameters=kernel_parameters(values),
-        threads=WARPGROUP * (1 + values.num_consumer_warpgroups),
-        grid=persistent_grid(pairs=values.is_pair),
-        barriers=attention_barriers(values),
-        roles=attention_roles(values),
-        summary=summarise(values),
+    epilogue = log.take(
+        "epilogue",
+        config.epilogue,
+        "direct",
+        "measured: 16-byte stores from registers need no staging",
     )
+    overlap_epilogue = _overlaps_epilogue(config, tuning, log)
+    draft = HopperAttentionPlan(
+        config=config,
+        cta_group=config.cta_group,
+        BN=block,
+        num_consumer_warpgroups=warpgroups,
+        num_kv_stages=1,
+        num_pv_chunks_in_flight=chunks,
+        ping_pong=ping_pong,
+        overlap_epilogue=overlap_epilogue,
+        epilogue=epilogue,
+        scheduler=_scheduler(config, log),
+        registers=registers,
+        rescale_threshold=as_float32_constant(config.rescale_threshold),
+    )
+    stages = _stages(draft, tuning, log)
+    log.note(
+        "registers",
+        registers,
+        "auto" if config.registers == "auto" else "config",
+        "the register file, less what the loader needs, in equal parts"
+        if config.registers == "auto"
+        else "",
+    )
+    return replace(draft, num_kv_stages=stages, choices=log.rows)
 
 
 def find_faults(config: HopperAttentionConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
-    values, _ = decide(config, most_stages)
-    return [*broken_rules(values), *exceeded_limits(values)]
+    plan = decide(config)
+    return [*broken_rules(plan), *exceeded_limits(plan)]
+
+
+def _free_registers(config: HopperAttentionConfig, registers: RegisterSplit, block: int) -> int:
+    """Return the registers left after output, scores of ``block`` keys and row state.
+
+    Less than nothing where they do not fit: the least that a consumer needs, whatever it computes.
+    """
+    most = min(registers.consumer, ARCHITECTURES[config.arch].max_registers_per_thread)
+    return most - config.resolved_value_depth // 2 - block // 2 - ROW_REGISTERS
+
+
+def _overlaps_epilogue(config: HopperAttentionConfig, tuning: Tuning, log: ChoiceLog) -> bool:
+    """Return whether the next tile's first Q.K goes before this tile's output."""
+    reason, default = "measured for this depth", tuning.overlap_epilogue
+    if config.epilogue == "tma_store":
+        reason, default = "the output is staged in the query slot", False
+    return log.take("overlap_epilogue", config.overlap_epilogue, default, reason)
+
+
+def _warpgroups(config: HopperAttentionConfig, tuning: Tuning, log: ChoiceLog) -> int:
+    """Return how many warpgroups compute, each 64 rows of a tile."""
+    depth = config.resolved_value_depth
+    rows = log.take(
+        "BM",
+        config.BM,
+        WARPGROUP_ROWS * tuning.num_consumer_warpgroups,
+        f"depth {depth}: an output of 64 x {depth} takes {depth // 2} registers of a warpgroup",
+    )
+    warpgroups = rows // WARPGROUP_ROWS
+    log.note("num_consumer_warpgroups", warpgroups, "derived", "BM / 64")
+    return warpgroups
+
+
+def _registers(config: HopperAttentionConfig, warpgroups: int) -> RegisterSplit:
+    if config.registers == "auto":
+        larger = warpgroups == 2 and _has_busy_loader(config)
+        return LARGER_LOADERS[warpgroups] if larger else default_registers(warpgroups)
+    return RegisterSplit(config.registers.producer, config.registers.consumer)
+
+
+def _has_busy_loader(config: HopperAttentionConfig) -> bool:
+    """Whether the loader multicasts, keeps its place in an order of windows, or reads lists."""
+    static_window = config.scheduler == "static" and config.resolved_mask.has_left_end
+    return config.cta_group == 2 or static_window or config.lists_blocks
+
+
+def _block(
+    config: HopperAttentionConfig,
+    tuning: Tuning,
+    registers: RegisterSplit,
+    free: Callable[[int], int],
+    log: ChoiceLog,
+) -> int:
+    """Keys of a block: what was tuned, or less where the registers are fewer than it was tuned for.
+
+    P.V in flight comes second: it gets what the block leaves.
+    """
+    if free(tuning.BN) >= 0:
+        default, reason = tuning.BN, tuning.block_reason
+    else:
+        narrower = range(tuning.BN - CHUNK_KEYS, 0, -CHUNK_KEYS)
+        default = next((block for block in narrower if free(block) >= 0), MIN_BLOCK)
+        reason = f"the widest block whose scores and output fit {registers.consumer} registers"
+    return log.take("BN", config.BN, default, f"depth {config.depth}: {reason}")
+
+
+def _chunks_in_flight(
+    config: HopperAttentionConfig, tuning: Tuning, free: int, block: int, log: ChoiceLog
+) -> int:
+    if config.overlap:
+        fit = max(0, free) // PROBABILITY_REGISTERS
+        default = min(tuning.num_pv_chunks_in_flight, block // CHUNK_KEYS, fit)
+        reason = "measured: more would hold the registers of probabilities under the next Q.K"
+    else:
+        default, reason = 0, "without overlap all of P.V is waited for"
+    taken = log.take("num_pv_chunks_in_flight", config.num_pv_chunks_in_flight, default, reason)
+    return taken if config.overlap else 0
+
+
+def _scheduler(config: HopperAttentionConfig, log: ChoiceLog) -> Scheduler:
+    if config.cta_group == 1:
+        return log.take(
+            "scheduler", config.scheduler, "dynamic", "tiles go to whichever CTA is free"
+        )
+    return log.take(
+        "scheduler", config.scheduler, "static", "pairs of CTAs take tiles in a fixed round"
+    )
+
+
+def _stages(draft: HopperAttentionPlan, tuning: Tuning, log: ChoiceLog) -> int:
+    """Return the slots of each ring: as many as were measured to be enough, or as fit."""
+    given = draft.config.num_kv_stages
+    if given != "auto":
+        return log.take("num_kv_stages", given, given, "")
+    fit = most_slots(draft, "num_kv_stages", MAX_STAGES)
+    room = (
+        f"shared memory ({draft.hardware.shared_bytes} bytes, queries take "
+        f"{draft.num_consumer_warpgroups * draft.query_bytes}, a stage {draft.stage_bytes})"
+    )
+    enough = tuning.num_kv_stages
+    reason = (
+        f"{tuning.stages_reason}; {fit} would fit {room}"
+        if fit >= enough
+        else f"{'two' if enough == 2 else enough} do not fit {room}"
+    )
+    return log.take("num_kv_stages", given, max(1, min(enough, fit)), reason)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.values import CHUNK_KEYS, MAX_BLOCK, WARPGROUP_ROWS
+from fa4gen.designs.attention_sm90.memory import CHUNK_KEYS, MAX_BLOCK
 from fa4gen.designs.common.limits import turns_of_one
 from fa4gen.designs.common.refusal import Refusal
+from fa4gen.designs.common.roles import WARPGROUP_ROWS
 from fa4gen.yaml_words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.attention_sm90.values import Values
+    from fa4gen.designs.attention_sm90.memory import HopperMemory
 
 
-def broken_rules(values: Values) -> Iterator[Refusal]:
+def broken_rules(plan: HopperMemory) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
-    config = values.config
-    yield from turns_of_one(values, ([{"ping_pong": False}], [{"BM": 2 * WARPGROUP_ROWS}]))
-    if values.overlap_epilogue and values.epilogue == "tma_store":
+    config = plan.config
+    yield from turns_of_one(plan, ([{"ping_pong": False}], [{"BM": 2 * WARPGROUP_ROWS}]))
+    if plan.overlap_epilogue and plan.epilogue == "tma_store":
         yield Refusal(
             kind="query slot in use",
             message="epilogue: tma_store stages the output in the query slot, which "
@@ -27,22 +28,22 @@ def broken_rules(values: Values) -> Iterator[Refusal]:
             keys=("overlap_epilogue", "epilogue"),
             remedies=([{"overlap_epilogue": False}], [{"epilogue": "direct"}]),
         )
-    if values.value_depth > config.depth and values.epilogue == "tma_store":
+    if plan.value_depth > config.depth and plan.epilogue == "tma_store":
         yield Refusal(
             kind="query slot too small",
             message=f"epilogue: tma_store stages the output in the query slot, whose "
-            f"{config.depth} columns do not hold the {values.value_depth} of value_depth",
+            f"{config.depth} columns do not hold the {plan.value_depth} of value_depth",
             keys=("value_depth", "epilogue"),
             remedies=([{"epilogue": "direct"}], [{"value_depth": "auto"}]),
         )
-    yield from _tiles_of_several_heads(values)
+    yield from _tiles_of_several_heads(plan)
     if config.num_pv_chunks_in_flight != "auto":
-        yield from _broken_chunk_rules(values, config.num_pv_chunks_in_flight)
+        yield from _broken_chunk_rules(plan, config.num_pv_chunks_in_flight)
 
 
-def _tiles_of_several_heads(values: Values) -> Iterator[Refusal]:
+def _tiles_of_several_heads(plan: HopperMemory) -> Iterator[Refusal]:
     """Yield requests that need the head or query of each row, where a tile has several heads."""
-    config = values.config
+    config = plan.config
     if config.tile_heads == 1:
         return
     mask = config.resolved_mask
@@ -53,7 +54,7 @@ def _tiles_of_several_heads(values: Values) -> Iterator[Refusal]:
         "blocks": config.lists_blocks,
         "mask": mask.tests_keys or bool(mask.tile_names) or bool(mask.tensors_read),
         "score": config.resolved_score.IS_EXPRESSION,
-        "cta_group": values.is_pair,
+        "cta_group": plan.is_pair,
     }
     keys = tuple(key for key, has in asked.items() if has)
     if not keys:
@@ -68,8 +69,8 @@ def _tiles_of_several_heads(values: Values) -> Iterator[Refusal]:
     )
 
 
-def _broken_chunk_rules(values: Values, asked: int) -> Iterator[Refusal]:
-    if asked and not values.config.overlap:
+def _broken_chunk_rules(plan: HopperMemory, asked: int) -> Iterator[Refusal]:
+    if asked and not plan.config.overlap:
         yield Refusal(
             kind="chunks without overlap",
             message=f"num_pv_chunks_in_flight: {asked} needs overlap: without it, all of P.V is "
@@ -80,14 +81,14 @@ def _broken_chunk_rules(values: Values, asked: int) -> Iterator[Refusal]:
                 [{"num_pv_chunks_in_flight": 0}],
             ),
         )
-    elif asked > values.num_chunks:
+    elif asked > plan.num_chunks:
         yield Refusal(
             kind="more chunks than there are",
-            message=f"num_pv_chunks_in_flight: {asked}, but a block of BN = {values.BN} keys has "
-            f"{values.BN} / {CHUNK_KEYS} = {values.num_chunks} chunks of P.V",
+            message=f"num_pv_chunks_in_flight: {asked}, but a block of BN = {plan.BN} keys has "
+            f"{plan.BN} / {CHUNK_KEYS} = {plan.num_chunks} chunks of P.V",
             keys=("num_pv_chunks_in_flight",),
             remedies=(
-                [{"num_pv_chunks_in_flight": values.num_chunks}],
+                [{"num_pv_chunks_in_flight": plan.num_chunks}],
                 [{"BN": min(MAX_BLOCK, asked * CHUNK_KEYS)}],
             ),
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.roles import RegisterSplit
+
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 
@@ -23,6 +25,9 @@ class Tuning:
     narrows_first: bool = False
     """Whether a narrower block is tried before consumers give registers to the loader."""
 
+
+LARGER_LOADERS = {2: RegisterSplit(40, 232), 3: RegisterSplit(56, 152)}
+"""By consumer warpgroups, for a loader that does more than claim tiles and count blocks."""
 
 FITS_REGISTERS = "the widest block whose scores and output fit the registers of three warpgroups"
 FITS_SHARED = "the widest block whose two stages fit shared memory"

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90_depth512.values import (
-    OWN_COLUMNS,
-    OWN_KEYS,
-)
 from fa4gen.designs.common import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.attention_sm90_depth512.values import Values
+    from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
     from fa4gen.designs.common.refusal import Refusal
 
 
-def exceeded_limits(values: Values) -> Iterator[Refusal]:
-    """Yield each limit that the values exceed: what is in registers under P.V must fit them."""
-    yield from limits.register_split(values)
+def exceeded_limits(plan: HopperPairAttentionPlan) -> Iterator[Refusal]:
+    """Yield each limit that the plan exceeds: what is in registers under P.V must fit them."""
+    columns, keys = plan.own_columns, plan.own_keys
+    yield from limits.register_split(plan)
     yield from limits.consumer_registers(
-        values,
-        OWN_COLUMNS // 2 + OWN_KEYS // 2 + OWN_KEYS // 4,
-        f"{OWN_COLUMNS} / 2 of output + {OWN_KEYS} / 2 of scores + {OWN_KEYS} / 4 of probabilities",
+        plan,
+        columns // 2 + keys // 2 + keys // 4,
+        f"{columns} / 2 of output + {keys} / 2 of scores + {keys} / 4 of probabilities",
         ("registers",),
         ([{"registers": "auto"}],),
     )

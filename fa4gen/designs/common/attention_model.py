@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.attention_facts import AttentionFacts
+from fa4gen.designs.common.attention_parameters import tile_list_plan
 from fa4gen.designs.common.hardware import GROUP_L2_BYTES
-from fa4gen.designs.common.kernel_model import KernelPlan
 from fa4gen.designs.common.score_text import GIVEN, Names, accessor, given
 from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
-from fa4gen.key_sources import key_source_of, query_source_of
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
+    from fa4gen.designs.common.model import TileListPlan
     from fa4gen.designs.common.score_text import ScoreText, Term
-    from fa4gen.expressions.tensors import Tensor
-    from fa4gen.key_sources import Batching, Keys, KeySource
-    from fa4gen.masks.mask import Mask
-    from fa4gen.scores.score import Score
 
 LISTED = (
     "blocks of keys that the call's lists do not name are not loaded",
@@ -27,55 +25,26 @@ LISTED = (
 FLOOR_FUNCTIONS = (FLOOR_DIVIDE, FLOOR_REMAINDER)
 
 
-@dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)  # a base: quicker
-class AttentionPlan(KernelPlan):
-    """The plan of an attention kernel: everything that launcher, verify and reports read.
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
+class AttentionPlan(AttentionFacts):
+    """The plan of an attention kernel: everything that launcher, verify and reports read."""
 
-    ``dtype`` is that of the query.
-    """
+    @property
+    @override
+    def grid(self) -> str:
+        if self.is_pair:
+            return "two CTAs a pair of tiles, at most as many as multiprocessors"
+        return "as many CTAs as multiprocessors, or tiles where there are fewer"
 
-    kv_dtype: str
-    """The type of key and value."""
-    kv_scale: str
-    """"head", or "page": what has a scale of its own, where keys and values come with scales."""
-    depth: int
-    """Columns of query and key."""
-    value_depth: int
-    """Columns of value and output."""
-    mask: Mask
-    """The keys that a query row sees."""
-    lse: bool
-    sinks: bool
-    """A logit of each query head joins the sum of the softmax, and the log-sum-exp."""
-    score: Score
-    """The function of logits before the mask."""
-    declared_tensors: tuple[Tensor, ...]
-    """The tensors of a call that mask and score function read."""
-    has_descales: bool
-    """Tensors of fp8 come with a scale for each batch, or page, and key head: see ``descaled``."""
-    BM: int
-    """Query rows of a CTA's tile."""
-    BN: int
-    """Keys of a block."""
-    num_kv_stages: int
-    epilogue: str
-    rescale_threshold: float
-    mixed_tile_heights: bool
-    """Some tiles leave warpgroups out: to even out the waves of CTAs, or at a sequence's end."""
-    panel_columns: int
-    """Columns of a swizzled panel of queries and keys: as many as tile the depth."""
-    num_panels: int
-    batching: Batching
-    """"dense", or "ragged": sequences of any lengths, one after the other."""
-    keys: Keys
-    """"dense", "ragged" or "paged"."""
-    page_size: int | None
-    key_lengths: bool
-    """The keys of each sequence that count are read on the device."""
-    lists_blocks: bool
-    """Lists that come with the call say which blocks of keys a tile sees."""
-    tile_heads: int = 1
-    """Query heads of a key head whose rows share a tile: row r is of head r % tile_heads."""
+    @cached_property
+    @override
+    def tile_list(self) -> TileListPlan | None:
+        return tile_list_plan(self.config, self.vendored_as, self.cluster_queries)
+
+    @property
+    def swizzle(self) -> str:
+        """The swizzle of panels of keys, in words."""
+        return f"{self.panel_columns * self.kv_element_bytes}-byte swizzle"
 
     @property
     def tile_queries(self) -> int:
@@ -191,53 +160,6 @@ class AttentionPlan(KernelPlan):
         return "tile.batch" if batch else "tile.head" if heads else "0"
 
     @property
-    def kv_element_bytes(self) -> int:
-        """Bytes of an element of key and value."""
-        return 1 if self.kv_dtype == "fp8_e4m3" else self.element_bytes
-
-    @property
-    def panel_element_bytes(self) -> int:
-        """See KernelPlan: of keys."""
-        return self.kv_element_bytes
-
-    @property
-    def operand_dtype(self) -> str:
-        """See KernelPlan: fp16, which has all numbers of e4m3, where types differ."""
-        return self.dtype if self.kv_dtype == self.dtype else "fp16"
-
-    @property
-    def descaled(self) -> tuple[str, ...]:
-        """The tensors that come with scales."""
-        if not self.has_descales:
-            return ()
-        return ("key", "value") if self.kv_dtype != self.dtype else ("query", "key", "value")
-
-    @property
-    def has_page_scales(self) -> bool:
-        """Whether the scales are those of pages, not of sequences."""
-        return self.has_descales and self.kv_scale == "page"
-
-    @property
-    def query_source(self) -> KeySource:
-        """The places of a sequence's query rows."""
-        return query_source_of(self.batching)
-
-    @property
-    def key_source(self) -> KeySource:
-        """The places of its keys and values."""
-        return key_source_of(self.keys, has_lengths=self.key_lengths, page_size=self.page_size)
-
-    @property
-    def is_ragged(self) -> bool:
-        """Whether queries are those of sequences of any lengths, and tiles come from a list."""
-        return self.batching == "ragged"
-
-    @property
-    def is_paged(self) -> bool:
-        """Whether keys and values are in pages, whose rows a warp looks up and copies together."""
-        return self.keys == "paged"
-
-    @property
     def keys_past_ring(self) -> int:
         """Keys of one block more than fit the ring, or than two: a slot is used again."""
         return (max(self.num_kv_stages, 2) + 1) * self.BN
@@ -251,11 +173,6 @@ class AttentionPlan(KernelPlan):
     def group_keys(self) -> int:
         """Keys of a head that stay in L2 with their values, where tiles come from a list."""
         return GROUP_L2_BYTES // ((self.depth + self.value_depth) * self.kv_element_bytes)
-
-    @property
-    def has_tile_lengths(self) -> bool:
-        """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
-        return self.query_source.clipped or self.key_source.clipped
 
     @property
     def values_in_keys(self) -> bool:

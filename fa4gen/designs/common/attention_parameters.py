@@ -141,15 +141,18 @@ def key_parameters(config: AttentionKeys) -> Iterable[Parameter]:
         yield Parameter(f"{name}_page_rows", "int32", meaning)
 
 
-def tile_list_plan(config: AttentionKeys, tile_rows: int) -> TileListPlan | None:
-    """Return the launch that lists the tiles of a ragged batch; None where batches are dense."""
+def tile_list_plan(config: AttentionKeys, vendored_as: str, tile_rows: int) -> TileListPlan | None:
+    """Return the launch that lists the tiles of a ragged batch; None where batches are dense.
+
+    ``vendored_as``: the kernel's name in a vendored folder; empty elsewhere.
+    """
     if config.batching != "ragged":
         return None
     every = (*config.query_source.tables, *config.key_source.tables)
     tables = [table for table in every if table.name != "page_table"]
     bounded = config.resolved_keys != "ragged"
     return TileListPlan(
-        entry_point=f"fa4gen_{config.name}_list_tiles",
+        entry_point=f"{vendored_as or f'fa4gen_{config.name}'}_list_tiles",
         threads=LIST_THREADS,
         parameters=(
             *_parameters(tables),

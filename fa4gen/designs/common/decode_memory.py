@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.decode_model import FLOAT_BYTES, MOST_SEQUENCES, WARP
 from fa4gen.designs.common.shared_memory import slots_of
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import SharedRegion
 
+FLOAT_BYTES = 4
 SLICE_BYTES = 32
 PARKED_BYTES = 32
 CHUNK = 16
@@ -23,8 +23,3 @@ def combining_region(split_blocks: int) -> SharedRegion:
         return slots_of("combines", 1, FLOAT_BYTES, holds, alignment=CHUNK)
     holds = "What this CTA combines of the tile that it begins in, and of the one that it ends in"
     return slots_of("slices", 1, 2 * SLICE_BYTES, holds, alignment=CHUNK)
-
-
-def line_bytes() -> tuple[int, int]:
-    """Return the bytes of the line of the sequences, and of its sums by warps."""
-    return (MOST_SEQUENCES + 1) * FLOAT_BYTES, MOST_SEQUENCES // WARP * FLOAT_BYTES

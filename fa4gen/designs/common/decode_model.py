@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.attention_model import AttentionPlan
 from fa4gen.designs.common.decode_cost import cost_lines
@@ -11,10 +12,15 @@ from fa4gen.designs.common.decode_joins import (
     most_joined_by_neighbours,
     pieces_to_join,
 )
-from fa4gen.designs.common.hardware import ARCHITECTURES
+from fa4gen.designs.common.decode_memory import FLOAT_BYTES
+from fa4gen.designs.common.decode_parameters import PARTIALS_PER_CTA, decode_parameters
 from fa4gen.designs.common.score_text import Names
 from fa4gen.designs.common.unreachable import Unreachable
 from fa4gen.overriding import override
+
+if TYPE_CHECKING:
+    from fa4gen.designs.common.attention_config import PackedKeys
+    from fa4gen.designs.common.model import Parameter
 
 EXTENTS = {
     "batch": "problem.batch",
@@ -26,48 +32,118 @@ EXTENTS = {
 """The extents of a declared tensor as C++, in such a kernel."""
 PARTIAL_PADDING = 4
 """Floats after each row of a partial result: its maximum, its sum, and two that are not used."""
-PARTIALS_PER_CTA = 2
-"""The partial results of a CTA: of the tiles that its share begins in and ends in."""
 TICKETS_PER_CTA = 1
 """Counts the pieces of the tile that its share ends in."""
-FLOAT_BYTES = 4
 WARP = 32
 WGMMA_ROWS = 64
+MMA_ROWS = 8
+"""Query rows of one mma.sync: its narrow side."""
 MOST_SEQUENCES = 4096
 """The most sequences with lengths that are summed in shared memory."""
 MOST_CTAS = 1024
 """More than any chip has multiprocessors: the tickets have a fixed place, whatever the grid."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
 class SharedKeysPlan(AttentionPlan):
     """Attention forward of packed heads, with shares of the keys."""
 
+    RECORDED = (
+        *AttentionPlan.RECORDED, "packed_rows", "num_consumer_warps", "num_parts", "part_keys",
+        "part_words", "is_wide", "unit_keys", "exchange_columns", "split_blocks",
+        "most_sequences", "most_ctas",
+    )  # fmt: skip
+
+    config: PackedKeys
+    cta_group: int = 1
+    scheduler: str = "static"
+    epilogue: str = "direct"
     packed_rows: int
     """Rows of a tile: query rows of all heads of a key head."""
-    num_consumer_warps: int
     num_parts: int
     """Warps, or warpgroups, each with keys and a softmax of its own."""
     part_keys: int
     """Keys of a block that one part takes."""
-    part_words: str
-    """The name of a part: "warp", "warpgroup" or "pair"."""
-    is_wide: bool
-    """Whether the rows of a tile are those of a wgmma, and the parts warpgroups."""
-    unit_keys: int
-    """Keys that shares are counted in, and that one box has."""
-    exchange_columns: int
-    """Columns of the output that parts put together at once."""
-    split_blocks: int
-    """Blocks of a split of a fixed number of keys; 0 for even shares."""
-    most_sequences: int
+    most_sequences: int = MOST_SEQUENCES
     """The most sequences of a call with lengths that are read on the device."""
-    most_ctas: int
+    most_ctas: int = MOST_CTAS
+
+    @property
+    @override
+    def BM(self) -> int:  # noqa: N802
+        return self.packed_rows
+
+    @property
+    def num_consumer_warps(self) -> int:
+        """Warps of all parts."""
+        raise NotImplementedError
+
+    @property
+    def part_words(self) -> str:
+        """The name of a part: "warp", "warpgroup" or "pair"."""
+        raise NotImplementedError
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the rows of a tile are those of a wgmma, and the parts warpgroups."""
+        raise NotImplementedError
+
+    @property
+    def unit_keys(self) -> int:
+        """Keys that shares are counted in, and that one box has."""
+        raise NotImplementedError
+
+    @property
+    def exchange_columns(self) -> int:
+        """Columns of the output that parts put together at once."""
+        raise NotImplementedError
+
+    @property
+    def split_blocks(self) -> int:
+        """Blocks of a split of a fixed number of keys; 0 for even shares."""
+        split = self.config.split_keys
+        return 0 if split == "auto" else split.keys // self.BN
+
+    @property
+    @override
+    def grid(self) -> str:
+        return "as many CTAs as multiprocessors, or blocks of keys where there are fewer"
+
+    @property
+    @override
+    def cooperative(self) -> bool:
+        return not self.split_blocks
+
+    @property
+    @override
+    def parameters(self) -> tuple[Parameter, ...]:
+        return decode_parameters(self.config, has_splits=self.split_blocks > 0)
+
+    @property
+    def split_line(self) -> str:
+        """The line of the summary on how CTAs share keys, and combine their results."""
+        split = self.config.split_keys
+        if split != "auto":
+            return f"split keys: {split.keys} keys each, combined by the last CTA of a tile"
+        return (
+            f"split keys: even shares, in units of {self.unit_keys} keys, combined by all CTAs of "
+            "a tile, a slice each; a cooperative launch"
+        )
+
+    @property
+    def line_bytes(self) -> int:
+        """Bytes of the line of the sequences in shared memory."""
+        return (self.most_sequences + 1) * FLOAT_BYTES
+
+    @property
+    def line_sums_bytes(self) -> int:
+        """Bytes of the sums of the line, by warps."""
+        return self.most_sequences // WARP * FLOAT_BYTES
 
     @property
     @override
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        shares = ARCHITECTURES[self.arch].multiprocessors // self.ctas_per_tile
+        shares = self.hardware.multiprocessors // self.ctas_per_tile
         split, who = self.split_blocks * self.BN, "CTA" if self.ctas_per_tile == 1 else "pair"
         lines = cost_lines(shares, unit=self.unit_keys, split=split, who=who)
         return (*super().explained, ("Shares of the keys", lines))

@@ -11,15 +11,14 @@ from fa4gen.designs.common.attention_parameters import (
     descale_parameters,
     key_parameters,
 )
-from fa4gen.designs.common.decode_model import PARTIALS_PER_CTA
 from fa4gen.designs.common.model import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fa4gen.designs.common.attention_config import PackedKeys
     from fa4gen.designs.common.choices import ChoiceLog
 
+PARTIALS_PER_CTA: Final = 2
+"""The partial results of a CTA: of the tiles that its share begins in and ends in."""
 PROMOTION: Final = 128
 """Bytes that L2 fetches together. Measured: with 256 it fetches rows of the next head too where a
 row has 128 bytes, and is 4 % slower where it has 256."""
@@ -73,24 +72,6 @@ def decode_parameters(config: PackedKeys, *, has_splits: bool) -> tuple[Paramete
     else:
         rows.append(Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero"))
     return tuple(rows)
-
-
-def lines_of_features(config: PackedKeys) -> Iterator[str]:
-    """Yield a line for what not every kernel has: a score function, lengths."""
-    if config.resolved_score.words:
-        yield config.resolved_score.words
-    if config.has_tile_lengths:
-        yield f"batching {config.batching}; keys {config.resolved_keys}"
-
-
-def split_words(config: PackedKeys, unit_keys: int) -> str:
-    """Return how CTAs share keys, in units of keys, and the CTAs that combine their results."""
-    if config.split_keys != "auto":
-        return f"{config.split_keys.keys} keys each, combined by the last CTA of a tile"
-    return (
-        f"even shares, in units of {unit_keys} keys, combined by all CTAs of a tile, a "
-        "slice each; a cooperative launch"
-    )
 
 
 def note_shares(config: PackedKeys, log: ChoiceLog, who: str = "CTA") -> None:

@@ -7,8 +7,21 @@ from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.common.kernel_model import KernelPlan
 from fa4gen.epilogues import residual_of
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.designs.common.gemm_config import GemmKeys
+    from fa4gen.designs.common.model import (
+        Barrier,
+        Parameter,
+        Role,
+        SharedRegion,
+        TensorMapPlan,
+        TensorMemoryRegion,
+    )
+    from fa4gen.designs.common.plan_fields import Tables
     from fa4gen.epilogues import Residual
 
 AccumulatorLayout = Literal["rows", "quarters", "halves"]
@@ -38,6 +51,14 @@ class GemmPlan(KernelPlan):
     ``dtype`` is that of A and B, ``out_dtype`` that of C and D.
     """
 
+    RECORDED = (
+        *KernelPlan.RECORDED, "a_major", "b_major", "residual", "activation", "activation_cuda",
+        "BM", "BN", "BK", "num_stages", "num_epi_stages", "mma_k", "panel_columns",
+        "out_panel_columns",
+    )  # fmt: skip
+
+    config: GemmKeys
+    tables: Tables
     a_major: str
     """"k" or "m": the extent of A whose elements are contiguous."""
     b_major: str
@@ -57,12 +78,70 @@ class GemmPlan(KernelPlan):
     num_stages: int
     num_epi_stages: int
     """Slots for the residual; on Hopper the output passes through the same ones."""
-    mma_k: int
-    """Elements along k of one matrix instruction: 32 bytes of them."""
     panel_columns: int
     """Elements of A and B in a row of 128 bytes, which the swizzle permutes."""
     out_panel_columns: int
     """Columns of the output that pass through shared memory together, a swizzled panel."""
+
+    @property
+    @override
+    def out_dtype(self) -> str:
+        return self.config.resolved_out_dtype
+
+    @property
+    @override
+    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+        return self.tables.named_barriers
+
+    @property
+    @override
+    def summary(self) -> tuple[str, ...]:
+        return self.tables.summary
+
+    @property
+    @override
+    def roles(self) -> tuple[Role, ...]:
+        return self.tables.roles
+
+    @property
+    @override
+    def shared(self) -> tuple[SharedRegion, ...]:
+        return self.tables.regions
+
+    @property
+    @override
+    def barrier_rows(self) -> Sequence[Barrier]:
+        return self.tables.barriers
+
+    @property
+    @override
+    def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
+        return self.tables.tensor_maps
+
+    @property
+    @override
+    def tensor_memory(self) -> tuple[TensorMemoryRegion, ...]:
+        return self.tables.tensor_memory
+
+    @property
+    @override
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self.tables.parameters
+
+    @property
+    @override
+    def threads(self) -> int:
+        return self.tables.threads
+
+    @property
+    @override
+    def grid(self) -> str:
+        return self.tables.grid
+
+    @property
+    @override
+    def cluster(self) -> int:
+        return self.tables.cluster or self.cta_group
 
     @property
     def c(self) -> Residual:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fa4gen.designs.common.candidates import given_keys
 from fa4gen.designs.common.refusal import Changes, Refusal
@@ -24,7 +24,7 @@ from fa4gen.designs.common.values import E4M3_LARGEST_LOG2
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from fa4gen.designs.common.blackwell_values import BlackwellAttentionValues
+    from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
     from fa4gen.designs.common.hardware import Architecture
     from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.designs.common.roles import RegisterSplit
@@ -83,7 +83,7 @@ class ConsumerValues(Protocol):
     """Values of a design with one producer warpgroup and consumer warpgroups."""
 
     @property
-    def arch(self) -> Architecture:
+    def hardware(self) -> Architecture:
         """The limits of the architecture."""
 
     @property
@@ -99,7 +99,7 @@ def register_split(
     values: ConsumerValues, last_resort: Iterable[Changes] = ()
 ) -> Iterator[Refusal]:
     """Yield a fault for a split that setmaxnreg never brings about: it would hang."""
-    arch, warpgroups, split = values.arch, values.num_consumer_warpgroups, values.registers
+    arch, warpgroups, split = values.hardware, values.num_consumer_warpgroups, values.registers
     nearest = nearest_split(arch, split, warpgroups)
     if nearest == split:
         return
@@ -135,8 +135,8 @@ def consumer_registers(
     last_resort: Iterable[Changes] = (),
 ) -> Iterator[Refusal]:
     """Yield a fault where what a consumer thread ``holds`` does not fit its registers."""
-    split = nearest_split(values.arch, values.registers, values.num_consumer_warpgroups)
-    available = min(split.consumer, values.arch.max_registers_per_thread)
+    split = nearest_split(values.hardware, values.registers, values.num_consumer_warpgroups)
+    available = min(split.consumer, values.hardware.max_registers_per_thread)
     message = f"registers: a consumer thread holds {holds} = {needed}, but has {available}"
     fault = Refusal("consumer registers", message, keys, remedies, last_resort)
     yield from exceeded(fault, needed, available)
@@ -156,7 +156,7 @@ def wgmma_width(
     """Yield a fault for a wgmma that ptxas does not compile for this number of threads."""
     warpgroups = values.num_consumer_warpgroups
     needed = wgmma_registers(columns, register_a=register_a)
-    entry = registers_at_entry(values.arch, warpgroups)
+    entry = registers_at_entry(values.hardware, warpgroups)
     message = (
         f"registers: {what} takes {columns} / 2 + {needed - columns // 2} = {needed}, but ptxas "
         f"compiles it for the {entry} that each of {WARPGROUP * (1 + warpgroups)} threads has at "
@@ -165,13 +165,13 @@ def wgmma_width(
     yield from exceeded(Refusal(kind, message, keys, remedies, last_resort), needed, entry)
 
 
-def range_of_fp8(values: BlackwellAttentionValues[Any]) -> Iterator[Refusal]:
+def range_of_fp8(plan: BlackwellAttentionPlan) -> Iterator[Refusal]:
     """Yield a fault for probabilities that fp8 cannot hold."""
     most = math.floor(E4M3_LARGEST_LOG2)
-    if values.element_bytes == 1 and values.rescale_threshold > E4M3_LARGEST_LOG2:
+    if plan.element_bytes == 1 and plan.rescale_threshold > E4M3_LARGEST_LOG2:
         yield Refusal(
             kind="range of fp8",
-            message=f"rescale_threshold: probabilities up to 2^{values.rescale_threshold:g} do not "
+            message=f"rescale_threshold: probabilities up to 2^{plan.rescale_threshold:g} do not "
             "fit fp8_e4m3, whose largest number is 448",
             keys=("rescale_threshold",),
             remedies=([{"rescale_threshold": float(most)}], [{"rescale_threshold": "auto"}]),
@@ -179,14 +179,13 @@ def range_of_fp8(values: BlackwellAttentionValues[Any]) -> Iterator[Refusal]:
 
 
 def role_registers(
-    values: BlackwellAttentionValues[Any],
+    plan: BlackwellAttentionPlan,
     softmax_warpgroups: int,
-    available: int,
     remedies: tuple[Iterable[Changes], ...],
     last_resort: Iterable[Changes] = (),
 ) -> Iterator[Refusal]:
     """Yield a fault where the roles take more registers than the launch has: it would hang."""
-    split = values.registers
+    split, available = plan.registers, plan.register_pool
     several = f"{softmax_warpgroups} * " if softmax_warpgroups > 1 else ""
     needed = WARPGROUP * (softmax_warpgroups * split.softmax + split.correction + split.other)
     message = (

@@ -10,12 +10,14 @@ from fa4gen.designs.common.model import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fa4gen.designs.common.attention_config import AttentionKeys
     from fa4gen.designs.common.hardware import Architecture
 
 WARPGROUP = 128
 """Threads."""
 WARPGROUP_WARPS = 4
+"""Warps. One lane of each arrives for the warpgroup."""
+WARPGROUP_ROWS = 64
+"""The rows of one wgmma."""
 REGISTER_STEP = 8
 """Threads get registers in multiples of this many, and setmaxnreg takes no other number."""
 
@@ -103,15 +105,3 @@ def consumer_roles(
         )
         for i in range(num_consumers)
     ]
-
-
-def loader_role(split: RegisterSplit, config: AttentionKeys) -> Role:
-    """Return the producer warpgroup of an attention kernel: the loader."""
-    loader = "warp" if config.resolved_keys == "paged" else "thread"
-    return Role(
-        name="load",
-        first_warp=0,
-        num_warps=WARPGROUP_WARPS,
-        registers=split.producer,
-        work=f"one {loader} issues all TMA loads and hands out tiles",
-    )

@@ -11,7 +11,6 @@ from fa4gen.designs.common.model import BARRIER_BYTES, SharedRegion
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fa4gen.designs.common.attention_config import AttentionKeys
     from fa4gen.designs.common.model import Barrier
     from fa4gen.designs.common.values import DesignValues
 
@@ -39,20 +38,6 @@ def barrier_region(rows: Sequence[Barrier]) -> SharedRegion:
     slots = sum(row.slots for row in rows)
     holds = "mbarriers: see the barrier table"
     return slots_of("barriers", slots, BARRIER_BYTES, holds, alignment=BARRIER_BYTES)
-
-
-def tile_bytes(config: AttentionKeys) -> int:
-    """Return the bytes of a slot that a tile passes through."""
-    if config.lists_blocks:
-        return 48
-    return 32 if config.has_tile_lengths else 16
-
-
-def tile_lengths(config: AttentionKeys) -> str:
-    """Return the further data of a tile, in words."""
-    if config.lists_blocks:
-        return ", and where its entries in the list of blocks begin and end"
-    return ", and where the sequence's rows and keys begin and end" * config.has_tile_lengths
 
 
 def lay_out(regions: Sequence[SharedRegion]) -> tuple[SharedRegion, ...]:

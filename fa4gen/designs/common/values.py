@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from fa4gen.designs.common.attention_parameters import tile_list_plan
 from fa4gen.designs.common.float32 import as_float32_constant
 from fa4gen.designs.common.gemm_config import GemmKeys
 from fa4gen.designs.common.hardware import ARCHITECTURES, Architecture
 from fa4gen.designs.common.kernel_config import KernelConfig
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.attention_config import AttentionKeys, BlackwellKeys, HopperKeys
+    from fa4gen.designs.common.attention_config import AttentionKeys, BlackwellKeys
     from fa4gen.designs.common.choices import ChoiceLog
-    from fa4gen.designs.common.model import Fields
-    from fa4gen.designs.common.roles import RegisterSplit
 
 Scheduler = Literal["static", "dynamic"]
 C = TypeVar("C", bound=KernelConfig)
@@ -47,6 +44,11 @@ class DesignValues(Generic[C]):
         return ARCHITECTURES[self.config.arch]
 
     @property
+    def hardware(self) -> Architecture:
+        """The limits of the architecture."""
+        return ARCHITECTURES[self.config.arch]
+
+    @property
     def element_bytes(self) -> int:
         """Bytes of an element of the inputs, or of those that share a byte."""
         return ELEMENT_BYTES[self.config.dtype]
@@ -62,25 +64,6 @@ class DesignValues(Generic[C]):
         return MMA_K_BYTES // self.element_bytes * self.elements_per_byte
 
 
-def hopper_attention_fields(
-    values: DesignValues[Any], registers: RegisterSplit, *, tile_rows: int
-) -> Fields:
-    """Return fields that every plan of attention by wgmma has alike.
-
-    ``tile_rows``: query rows that a cluster works on at once.
-    """
-    config: HopperKeys = values.config
-    return {
-        "tile_list": tile_list_plan(config, tile_rows),
-        "out_dtype": config.dtype,
-        "out_element_bytes": values.element_bytes,
-        "has_descales": False,
-        "rescale_threshold": as_float32_constant(config.rescale_threshold),
-        "producer_registers": registers.producer,
-        "consumer_registers": registers.consumer,
-    }
-
-
 def take_keys(config: AttentionKeys, log: ChoiceLog) -> None:
     """Record where keys and values are."""
     log.take("keys", config.keys, config.batching, "as batching")
@@ -92,3 +75,14 @@ def take_out_dtype(config: BlackwellKeys | GemmKeys, log: ChoiceLog) -> None:
     narrow = config.dtype.partition("_")[0]
     reason = "as dtype" if resolved == config.dtype else f"{narrow} inputs have a 16-bit output"
     log.take("out_dtype", config.out_dtype, resolved, reason)
+
+
+def take_rescale_threshold(config: BlackwellKeys, log: ChoiceLog) -> float:
+    """Decide by how much a maximum may grow before the output is rescaled."""
+    fp8 = config.dtype == "fp8_e4m3"
+    reason = "fp8 has no range to spare" if fp8 else (
+        "probabilities up to 2^8 are exact enough in 16 bits"
+    )  # fmt: skip
+    given = config.rescale_threshold
+    default = 0.0 if fp8 else 8.0
+    return as_float32_constant(log.take("rescale_threshold", given, default, reason))

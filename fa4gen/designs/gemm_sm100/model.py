@@ -11,32 +11,32 @@ from fa4gen.designs.common.gemm_model import (
     accumulator_layout,
     costly_calls,
 )
-from fa4gen.designs.common.kernel_model import TensorMemoryPlan
 from fa4gen.designs.gemm_sm100.scaling import block_scales
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.model import TensorMemoryRegion
     from fa4gen.designs.gemm_sm100.scaling import BlockScales
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
+class BlackwellGemmPlan(GemmPlan):
     """A matrix product by tcgen05, accumulators in tensor memory (sm_100a, sm_103a)."""
+
+    RECORDED = (
+        *GemmPlan.RECORDED, "num_accum_stages", "stage_stride_cols", "num_out_stages",
+        "tensor_memory", "tensor_memory_columns", "scale_form", "num_scale_stages",
+        "elements_per_byte",
+    )  # fmt: skip
 
     num_accum_stages: int
     stage_stride_cols: int
     """Columns of tensor memory from one accumulator to the next."""
     num_out_stages: int
     """Slots through which the output passes to global memory."""
-    tensor_memory: tuple[TensorMemoryRegion, ...]
-    tensor_memory_columns: int
-    """Columns to allocate: a power of two."""
     scale_form: str | None
     """The form of block scales, or None."""
     num_scale_stages: int
     """Slots of scales in tensor memory."""
-    elements_per_byte: int
-    """Elements of A and B that share a byte."""
 
     @property
     def block_scales(self) -> BlockScales:
@@ -46,8 +46,8 @@ class BlackwellGemmPlan(TensorMemoryPlan, GemmPlan):
         )
 
     @property
+    @override
     def scaled_kind(self) -> str:
-        """See ``BlockScales.kind``."""
         return self.block_scales.kind
 
     @property

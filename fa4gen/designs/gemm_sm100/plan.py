@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.gemm_parameters import gemm_parameters
 from fa4gen.designs.common.plan_fields import Tables, gemm_fields, kernel_fields
 from fa4gen.designs.common.refusal import refuse_faults
-from fa4gen.designs.common.tensor_memory import allocated_columns
 from fa4gen.designs.gemm_sm100.barriers import gemm_barriers
 from fa4gen.designs.gemm_sm100.limits import exceeded_limits
 from fa4gen.designs.gemm_sm100.memory import gemm_regions, most_stages
@@ -33,13 +32,9 @@ def plan_gemm_sm100(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
     """
     refuse_faults(config)
     values, choices = decide(config, most_stages)
-    tensor_memory = tensor_memory_regions(values)
     return BlackwellGemmPlan(
         **kernel_fields(values, choices, _tables(values), cta_group=values.cta_group),
         **gemm_fields(values),
-        named_barriers=(("epilogue_barrier", EPILOGUE_BARRIER),),
-        tensor_memory=tensor_memory,
-        tensor_memory_columns=allocated_columns(tensor_memory),
         scheduler=values.scheduler,
         out_panel_columns=values.out_panel_columns,
         num_accum_stages=values.num_accum_stages,
@@ -47,7 +42,6 @@ def plan_gemm_sm100(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
         num_out_stages=values.num_out_stages,
         scale_form=values.config.scales,
         num_scale_stages=values.num_scale_stages,
-        elements_per_byte=values.elements_per_byte,
     )
 
 
@@ -64,6 +58,8 @@ def _tables(values: Values) -> Tables:
         if values.scheduler == "dynamic"
         else f"{each} a tile, at most as many as multiprocessors",
         summary=summarise(values),
+        named_barriers=(("epilogue_barrier", EPILOGUE_BARRIER),),
+        tensor_memory=tensor_memory_regions(values),
     )
 
 

@@ -17,6 +17,13 @@ SINGLE_CALL = re.compile(r"\w+\(x\)")
 class HopperGemmPlan(GemmPlan):
     """A matrix product by wgmma, accumulators in registers (sm_90a)."""
 
+    RECORDED = (
+        *GemmPlan.RECORDED, "swap_operands", "split_k", "cluster_rows", "cluster_columns",
+        "shares_in_turns", "evict_first", "short_ends", "output_in_ring",
+        "num_consumer_warpgroups", "ping_pong", "warpgroup_rows", "last_panel_columns",
+        "producer_registers", "consumer_registers",
+    )  # fmt: skip
+
     swap_operands: bool
     """Whether the rows of the sums are columns of the output, and their columns its rows."""
     split_k: int

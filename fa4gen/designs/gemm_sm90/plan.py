@@ -36,7 +36,6 @@ def plan_gemm_sm90(config: HopperGemmConfig) -> HopperGemmPlan:
         **kernel_fields(values, choices, _tables(values), cta_group=values.cta_group),
         **gemm_fields(values),
         scheduler="static",
-        named_barriers=_named_barriers(values),
         producer_registers=values.registers.producer,
         consumer_registers=values.registers.consumer,
         out_panel_columns=values.out_panel_columns,
@@ -65,6 +64,7 @@ def _named_barriers(values: Values) -> tuple[tuple[str, int], ...]:
 def _tables(values: Values) -> Tables:
     return Tables(
         summary=summarise(values),
+        named_barriers=_named_barriers(values),
         roles=gemm_roles(values),
         regions=gemm_regions(values),
         barriers=gemm_barriers(values),

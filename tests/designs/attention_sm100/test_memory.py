@@ -10,13 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
-from fa4gen.designs.attention_sm100.memory import (
-    attention_regions,
-    most_stages,
-)
-from fa4gen.designs.attention_sm100.plan import ROOM
-from fa4gen.designs.attention_sm100.values import Values, decide
-from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.attention_sm100.plan import decide
+from fa4gen.designs.common.fitting import most_slots
 from fa4gen.designs.common.values import MAX_KV_STAGES
 from fa4gen.strict.json_schema import model_schema
 
@@ -26,8 +21,8 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.model import FA4Config
 
 
-def bytes_of(values: Values, stages: int) -> int:
-    return dynamic_shared_bytes(attention_regions(replace(values, num_kv_stages=stages)))
+def bytes_of(plan: FA4Config, stages: int) -> int:
+    return replace(plan, num_kv_stages=stages).dynamic_shared_bytes
 
 
 @settings(max_examples=25, deadline=None)
@@ -35,12 +30,12 @@ def bytes_of(values: Values, stages: int) -> int:
 def test_no_more_stages_than_the_most_fit(
     any_config: st.SearchStrategy[BlackwellAttentionConfig], data: st.DataObject
 ) -> None:
-    values, _ = decide(data.draw(any_config), ROOM)
-    most = most_stages(values)
-    limit = values.arch.shared_bytes
-    assert all((bytes_of(values, n) <= limit) == (n <= most) for n in range(1, MAX_KV_STAGES + 1))
-    if values.config.num_kv_stages == "auto":
-        assert values.num_kv_stages == max(1, most)
+    plan = decide(data.draw(any_config))
+    most = most_slots(plan, "num_kv_stages", MAX_KV_STAGES)
+    limit = plan.hardware.shared_bytes
+    assert all((bytes_of(plan, n) <= limit) == (n <= most) for n in range(1, MAX_KV_STAGES + 1))
+    if plan.config.num_kv_stages == "auto":
+        assert plan.num_kv_stages == max(1, most)
 
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:

@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fa4gen.designs.attention_sm100_depth512 import plan as planning
 from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
-from fa4gen.designs.attention_sm100_depth512.memory import (
-    attention_regions,
-    most_stages,
-)
 from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
-from fa4gen.designs.attention_sm100_depth512.values import MAX_STAGES, Values, decide
+from fa4gen.designs.attention_sm100_depth512.plan import decide
+from fa4gen.designs.attention_sm100_depth512.rules import MAX_STAGES
+from fa4gen.designs.common.fitting import most_slots
 from fa4gen.designs.common.model import Choice
-from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
 from fa4gen.designs.common.values import MAX_KV_STAGES
 from fa4gen.strict.json_schema import model_schema
 
@@ -28,8 +26,8 @@ ConfigOf = Callable[..., BlackwellPairAttentionConfig]
 STAGES = {"bf16": 4, "fp16": 4, "fp8_e4m3": 11}
 
 
-def bytes_of(values: Values, stages: int) -> int:
-    return dynamic_shared_bytes(attention_regions(replace(values, num_kv_stages=stages)))
+def bytes_of(plan: Depth512Config, stages: int) -> int:
+    return replace(plan, num_kv_stages=stages).dynamic_shared_bytes
 
 
 @pytest.mark.parametrize("scheduler", ["static", "dynamic"])
@@ -51,18 +49,21 @@ def test_stages_of_a_dtype(plan_of: PlanOf, dtype: str, scheduler: str) -> None:
 def test_no_more_stages_than_the_most_fit(
     any_config: st.SearchStrategy[BlackwellPairAttentionConfig], data: st.DataObject
 ) -> None:
-    values, _ = decide(data.draw(any_config), most_stages)
-    most = most_stages(values)
-    limit = values.arch.shared_bytes
-    assert all((bytes_of(values, n) <= limit) == (n <= most) for n in range(1, 33))
-    if values.config.num_kv_stages == "auto":
-        assert values.num_kv_stages == max(1, min(most, MAX_STAGES))
+    plan = decide(data.draw(any_config))
+    most = most_slots(plan, "num_kv_stages", MAX_KV_STAGES)
+    limit = plan.hardware.shared_bytes
+    assert all((bytes_of(plan, n) <= limit) == (n <= most) for n in range(1, 33))
+    if plan.config.num_kv_stages == "auto":
+        assert plan.num_kv_stages == max(1, min(most, MAX_STAGES))
 
 
-def test_lanes_of_a_warp_bound_the_stages_where_memory_does_not(config_of: ConfigOf) -> None:
-    values, choices = decide(config_of(dtype="fp8_e4m3"), lambda _: 12)
-    assert values.num_kv_stages == MAX_STAGES == (32 - 10) // 2
-    reasons = {row.key: row.reason for row in choices}
+def test_lanes_of_a_warp_bound_the_stages_where_memory_does_not(
+    config_of: ConfigOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "most_slots", lambda *_: 12)
+    plan = decide(config_of(dtype="fp8_e4m3"))
+    assert plan.num_kv_stages == MAX_STAGES == (32 - 10) // 2
+    reasons = {row.key: row.reason for row in plan.choices}
     assert reasons["num_kv_stages"] == "one warp initialises 10 + 2 * 11 barriers"
 
 

@@ -7,23 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
-from fa4gen.designs.attention_sm90.memory import (
-    MAX_STAGES,
-    attention_regions,
-    most_stages,
-)
-from fa4gen.designs.attention_sm90.values import Values, decide
-from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.attention_sm90.plan import MAX_STAGES, decide
+from fa4gen.designs.common.fitting import most_slots
 from fa4gen.strict.json_schema import model_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
     from fa4gen.designs.common.attention_model import AttentionPlan
 
 
-def bytes_of(values: Values, stages: int) -> int:
-    return dynamic_shared_bytes(attention_regions(replace(values, num_kv_stages=stages)))
+def bytes_of(plan: HopperAttentionPlan, stages: int) -> int:
+    return replace(plan, num_kv_stages=stages).dynamic_shared_bytes
 
 
 @settings(max_examples=25, deadline=None)
@@ -31,10 +27,10 @@ def bytes_of(values: Values, stages: int) -> int:
 def test_no_more_stages_than_the_most_fit(
     any_config: st.SearchStrategy[HopperAttentionConfig], data: st.DataObject
 ) -> None:
-    values, _ = decide(data.draw(any_config), most_stages)
-    most = most_stages(values)
-    limit = values.arch.shared_bytes
-    assert all((bytes_of(values, n) <= limit) == (n <= most) for n in range(1, MAX_STAGES + 1))
+    plan = decide(data.draw(any_config))
+    most = most_slots(plan, "num_kv_stages", MAX_STAGES)
+    limit = plan.hardware.shared_bytes
+    assert all((bytes_of(plan, n) <= limit) == (n <= most) for n in range(1, MAX_STAGES + 1))
 
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:

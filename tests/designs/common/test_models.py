@@ -99,7 +99,7 @@ def test_a_launch_asks_for_the_room_that_the_kernel_needs(keys: dict[str, object
     plan = plan_of(**keys)
     room = plan.launch.dynamic_shared_bytes - plan.shared_bytes_used
     assert plan.aligns_base == (room >= plan.shared[0].alignment - 16)
-    assert plan.has_tensor_memory == bool(plan.tensor_regions) == (plan.arch != "sm_90a")
+    assert plan.has_tensor_memory == bool(plan.tensor_memory) == (plan.arch != "sm_90a")
     assert plan.barriers_by_warp == ("po_lo" in [row.name for row in plan.barriers])
 
 

@@ -46,7 +46,7 @@ def test_text_is_clean(files) -> None:
 def test_names_that_python_and_the_files_need_themselves_get_an_underscore() -> None:
     names = ["class", "map", "torch", "launch", "new", "load_cpp", "double"]
     plan = shipped_plans()["d64_dense_small_bf16"]
-    plans = {name: replace(plan, name=f"acme_{name}") for name in names}
+    plans = {name: replace(plan, vendored_as=f"acme_{name}") for name in names}
     texts = adapter_files(tuple(names), plans)
     functions = ["class_", "map_", "torch_", "launch", "new", "load_cpp_", "double"]
     for path in ("python/acme.py", "torch/acme_torch.py", "jax/acme_jax.py"):

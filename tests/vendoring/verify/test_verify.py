@@ -163,7 +163,7 @@ def test_another_plan_is_noticed(folder: Path, monkeypatch) -> None:
     plan = kernels_on_disk.build_plan
     monkeypatch.setattr(kernels_on_disk, "build_plan", lambda *given: replace(plan(*given), BN=96))
     (softmax,) = [k for k in read_contents(folder).kernels if k.symbol == SOFTMAX]
-    assert softmax.replanned == ("BN",)
+    assert "BN" in softmax.replanned
 
 
 def test_after_a_crash_no_other_kernel_runs_on_the_gpu(builds: Builds, monkeypatch) -> None:

@@ -1,0 +1,196 @@
+"""The facts of a plan of attention that follow from its config alone, whatever the design."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.common.kernel_model import KernelPlan
+from fa4gen.overriding import override
+
+if TYPE_CHECKING:
+    from fa4gen.designs.common.attention_config import AttentionKeys
+    from fa4gen.expressions.tensors import Tensor
+    from fa4gen.key_sources import Batching, Keys, KeySource
+    from fa4gen.masks.mask import Mask
+    from fa4gen.scores.score import Score
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
+class AttentionFacts(KernelPlan):
+    """The facts of a plan by its config, every ``auto`` decided; ``dtype`` is the query's."""
+
+    RECORDED = (
+        *KernelPlan.RECORDED, "kv_dtype", "kv_scale", "depth", "value_depth", "mask", "lse",
+        "sinks", "score", "declared_tensors", "has_descales", "BM", "BN", "num_kv_stages",
+        "epilogue", "rescale_threshold", "mixed_tile_heights", "panel_columns", "num_panels",
+        "batching", "keys", "page_size", "key_lengths", "lists_blocks", "tile_heads",
+    )  # fmt: skip
+
+    config: AttentionKeys
+    BN: int
+    """Keys of a block."""
+    num_kv_stages: int
+    epilogue: str
+    rescale_threshold: float
+
+    @property
+    def kv_dtype(self) -> str:
+        """The type of key and value."""
+        return self.config.resolved_kv_dtype
+
+    @property
+    def kv_scale(self) -> str:
+        """The unit with a scale of its own, where keys and values have scales: "head" or "page"."""
+        return self.config.resolved_kv_scale
+
+    @property
+    def depth(self) -> int:
+        """Columns of query and key."""
+        return self.config.depth
+
+    @property
+    def value_depth(self) -> int:
+        """Columns of value and output."""
+        return self.config.resolved_value_depth
+
+    @cached_property
+    def mask(self) -> Mask:
+        """The keys that a query row sees."""
+        return self.config.resolved_mask
+
+    @property
+    def lse(self) -> bool:
+        """Whether the log-sum-exp of every row is written, too."""
+        return self.config.lse
+
+    @property
+    def sinks(self) -> bool:
+        """A logit of each query head joins the sum of the softmax, and the log-sum-exp."""
+        return self.config.sinks
+
+    @cached_property
+    def score(self) -> Score:
+        """The function of logits before the mask."""
+        return self.config.resolved_score
+
+    @cached_property
+    def declared_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of a call that mask and score function read."""
+        return self.config.declared_tensors
+
+    @property
+    def has_descales(self) -> bool:
+        """Tensors of fp8 come with a scale for each batch, or page, and key head."""
+        return False
+
+    @property
+    def BM(self) -> int:  # noqa: N802
+        """Query rows of a CTA's tile."""
+        raise NotImplementedError
+
+    @property
+    def mixed_tile_heights(self) -> bool:
+        """Some tiles leave warpgroups out: to even out the waves, or at a sequence's end."""
+        return False
+
+    @property
+    def panel_columns(self) -> int:
+        """Columns of a swizzled panel of queries and keys: as many as tile the depth."""
+        raise NotImplementedError
+
+    @property
+    def num_panels(self) -> int:
+        """Panels of queries and keys side by side along the depth."""
+        return self.depth // self.panel_columns
+
+    @property
+    def batching(self) -> Batching:
+        """The places of queries: "dense", or "ragged", in sequences of any lengths."""
+        return self.config.batching
+
+    @property
+    def keys(self) -> Keys:
+        """The places of keys and values: "dense", "ragged" or "paged"."""
+        return self.config.resolved_keys
+
+    @property
+    def page_size(self) -> int | None:
+        """Keys of a page, where keys are paged."""
+        return self.config.page_size
+
+    @property
+    def key_lengths(self) -> bool:
+        """The keys of each sequence that count are read on the device."""
+        return self.config.resolved_key_lengths
+
+    @property
+    def lists_blocks(self) -> bool:
+        """Lists that come with the call say which blocks of keys a tile sees."""
+        return self.config.lists_blocks
+
+    @property
+    def tile_heads(self) -> int:
+        """Query heads of a key head whose rows share a tile: row r is of head r % tile_heads."""
+        return 1
+
+    @property
+    def kv_element_bytes(self) -> int:
+        """Bytes of an element of key and value."""
+        return 1 if self.kv_dtype == "fp8_e4m3" else self.element_bytes
+
+    @property
+    @override
+    def panel_element_bytes(self) -> int:
+        return self.kv_element_bytes
+
+    @property
+    @override
+    def operand_dtype(self) -> str:
+        # fp16 has all numbers of e4m3.
+        return self.dtype if self.kv_dtype == self.dtype else "fp16"
+
+    @property
+    def descaled(self) -> tuple[str, ...]:
+        """The tensors that come with scales."""
+        if not self.has_descales:
+            return ()
+        return ("key", "value") if self.kv_dtype != self.dtype else ("query", "key", "value")
+
+    @property
+    def has_page_scales(self) -> bool:
+        """Whether the scales are those of pages, not of sequences."""
+        return self.has_descales and self.kv_scale == "page"
+
+    @property
+    def query_source(self) -> KeySource:
+        """The places of a sequence's query rows."""
+        return self.config.query_source
+
+    @property
+    def key_source(self) -> KeySource:
+        """The places of its keys and values."""
+        return self.config.key_source
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether queries are those of sequences of any lengths, and tiles come from a list."""
+        return self.batching == "ragged"
+
+    @property
+    def is_paged(self) -> bool:
+        """Whether keys and values are in pages, whose rows a warp looks up and copies together."""
+        return self.keys == "paged"
+
+    @property
+    def has_tile_lengths(self) -> bool:
+        """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
+        return self.query_source.clipped or self.key_source.clipped
+
+    @property
+    def feature_lines(self) -> tuple[str, ...]:
+        """Lines of the summary on what not every kernel has: a score function, lengths."""
+        lengths = f"batching {self.batching}; keys {self.keys}"
+        lines = (self.score.words, lengths if self.has_tile_lengths else "")
+        return tuple(filter(None, lines))
