@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from fa4gen.bench.workload import LARGEST_SIZE
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.overriding import override
 from fa4gen.runtime.problem_limits import largest_query_count
-from fa4gen.tune.call_shapes import named_shapes
-from fa4gen.tune.extents import read_extents
+from fa4gen.tune.family import Family
 from fa4gen.tune.model.attention import AttentionProblem, AttentionTile, predict_attention
 from fa4gen.tune.model.shared_keys import SharedKeysTile, predict_shared_keys
 
@@ -28,12 +27,13 @@ MANY_HEADS = 1024
 """More query heads than models have."""
 
 
-class AttentionFamily:
+class AttentionFamily(Family):
     """Attention forward, of sequences of one length."""
 
     name = "attention"
     columns = ("batch", "heads", "key_heads", "rows", "keys")
     axes = ("keys", "rows")
+    arrays = ("query", "key")
     alike = 1.05
     tuning_keys = frozenset(
         {
@@ -58,8 +58,8 @@ class AttentionFamily:
         }
     )
 
+    @override
     def parse_problem(self, text: str) -> AttentionProblem:
-        """Read batch x heads[/key heads] x rows[ x keys]; k means 1024."""
         match = _PROBLEM.fullmatch(text.strip().lower())
         numbers = [] if match is None else [match.group(i, i + 1) for i in range(1, 11, 2)]
         values = [int(n) * (1024 if k else 1) if n else None for n, k in numbers]
@@ -76,47 +76,43 @@ class AttentionFamily:
             )
         )
 
+    @override
     def problem(self, extents: Mapping[str, int]) -> AttentionProblem:
-        """Return the problem of extents; by default keys are as many as rows, without groups."""
         defaults = {"batch": 1}
         if "heads" in extents:
             defaults["key_heads"] = extents["heads"]
         if "rows" in extents:
             defaults["keys"] = extents["rows"]
-        found = AttentionProblem(**read_extents(extents, self.columns, defaults, LARGEST_SIZE))
+        found = AttentionProblem(**self.read_extents(extents, defaults))
         if found.heads % found.key_heads:
             what = f"{found.heads} query heads are no multiple of {found.key_heads} key heads"
             raise ConfigError(Problem(what, "Each key head serves as many query heads."))
         return found
 
-    def extents(self, problem: AttentionProblem) -> dict[str, int]:
-        """Return the extents of a problem by name."""
-        return {name: getattr(problem, name) for name in self.columns}
-
+    @override
     def word(self, problem: AttentionProblem) -> str:
-        """Write a problem as ``parse_problem`` reads it."""
         p = problem
         heads = str(p.heads) if p.heads == p.key_heads else f"{p.heads}/{p.key_heads}"
         return f"{p.batch}x{heads}x{p.rows}x{p.keys}"
 
+    @override
     def bench_size(self, problem: AttentionProblem) -> Any:
-        """Return the workload of bench."""
         from fa4gen.bench.batches import Batch
 
         p = problem
         rows, keys, heads = (p.rows,) * p.batch, (p.keys,) * p.batch, (p.heads, p.key_heads)
         return Batch(self.word(problem), rows, keys, heads)
 
+    @override
     def flop(self, plan: AttentionPlan, problem: AttentionProblem) -> float:
-        """Return the operations of the pairs that the mask leaves."""
         from fa4gen.bench.workload import visible_pairs
 
         pairs = visible_pairs(plan.mask, problem.rows, problem.keys)
         columns = plan.depth + plan.value_depth
         return 2.0 * problem.batch * problem.heads * columns * pairs
 
+    @override
     def refuse(self, plan: AttentionPlan) -> None:
-        """Raise ConfigError for latent kernels, whose keys hold the values."""
         if plan.splits_keys and plan.depth != plan.value_depth:
             raise ConfigError(
                 Problem(
@@ -125,8 +121,8 @@ class AttentionFamily:
                 )
             )
 
+    @override
     def refuse_set(self, plan: AttentionPlan) -> None:
-        """Raise ConfigError for kernels with pages, lengths or packed batches."""
         self.refuse(plan)
         if plan.has_tile_lengths:
             raise ConfigError(
@@ -137,8 +133,8 @@ class AttentionFamily:
                 )
             )
 
+    @override
     def refuse_problem(self, plan: AttentionPlan, problem: AttentionProblem) -> None:
-        """Raise ConfigError for more query rows than a call of the kernel has."""
         most = largest_query_count(plan)
         if problem.rows > most:
             raise ConfigError(
@@ -149,16 +145,16 @@ class AttentionFamily:
                 )
             )
 
+    @override
     def array_bytes(self, plan: AttentionPlan, problem: AttentionProblem) -> int:
-        """Return the bytes of all arrays of a call."""
         p = problem
         columns = plan.depth + plan.value_depth
         keys = p.key_heads * p.keys * columns * plan.kv_element_bytes
         queries = plan.depth * plan.element_bytes + plan.value_depth * plan.out_element_bytes
         return p.batch * (keys + p.heads * p.rows * queries)
 
+    @override
     def doubt(self, plan: AttentionPlan, problem: AttentionProblem) -> str:
-        """Return a question about extents that look like sizes of a product, or array shapes."""
         p = problem
         order = "Attention's size is batch x heads x rows, or batch x heads/key heads x rows x keys"
         if p.heads > MANY_HEADS:
@@ -168,39 +164,22 @@ class AttentionFamily:
             return f"{p.keys} keys, as many as the depth: is this an array's shape? {order}."
         return ""
 
+    @override
     def predict(self, plan: AttentionPlan, problem: AttentionProblem, chip: Chip) -> Prediction:
-        """Return the predicted time of a launch."""
         self.refuse(plan)
         if plan.splits_keys:
             tile = SharedKeysTile.of(cast("SharedKeysPlan", plan))
             return predict_shared_keys(tile, problem, chip)
         return predict_attention(AttentionTile.of(plan), problem, chip)
 
-    def suits(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:
-        """Whether the model may choose the kernel for the problem."""
-        return self.takes(plan, problem)
-
+    @override
     def takes(self, plan: AttentionPlan, problem: AttentionProblem) -> bool:
-        """Whether the kernel computes the problem: query rows and heads fit its tiles."""
         if problem.rows > largest_query_count(plan):
             return False
         return problem.heads // max(1, problem.key_heads) % plan.tile_heads == 0
 
-    def is_refined(self, plan: AttentionPlan, refined: AttentionPlan) -> bool:
-        """Whether a plan with such changes may be faster."""
-        del plan, refined
-        return True
-
-    def call_key(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-        """Return the shapes of a call's arrays, hashable."""
-        try:
-            return arguments[0].shape, arguments[1].shape, options.get("layout", "bshd")
-        except (IndexError, AttributeError):
-            shapes = named_shapes(("query", "key"), arguments, options)
-            return (*shapes, options.get("layout", "bshd"))
-
+    @override
     def problem_of_call(self, plan: AttentionPlan, key: Any) -> AttentionProblem:
-        """Return the problem of a call, from its key."""
         from fa4gen.runtime.refusal import refusal
 
         query, keys, layout = key

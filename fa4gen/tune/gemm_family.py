@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench import gemm_workload
-from fa4gen.bench.workload import LARGEST_SIZE
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.tune.call_shapes import named_shapes
-from fa4gen.tune.extents import read_extents
+from fa4gen.overriding import override
+from fa4gen.tune.family import Family
 from fa4gen.tune.model.gemm import HALF_ROWS, GemmProblem, GemmTile, predict_gemm
 
 if TYPE_CHECKING:
@@ -25,12 +24,13 @@ DEPTHS = (64, 96, 128, 192, 256)
 """Extents along k that look like attention's depth, after a batch, heads and longer rows."""
 
 
-class GemmFamily:
+class GemmFamily(Family):
     """Matrix products."""
 
     name = "gemm"
     columns = ("m", "n", "k", "batch")
     axes = ("m",)
+    arrays = ("a", "b")
     alike = 1.03
     tuning_keys = frozenset(
         {
@@ -56,8 +56,8 @@ class GemmFamily:
         }
     )
 
+    @override
     def parse_problem(self, text: str) -> GemmProblem:
-        """Read a problem of the command line; ConfigError for anything else."""
         try:
             (workload,) = gemm_workload.parse_sizes(text)
         except (ConfigError, ValueError) as error:
@@ -69,39 +69,26 @@ class GemmFamily:
             ) from error
         return GemmProblem(workload.m, workload.n, workload.k, workload.batch)
 
+    @override
     def problem(self, extents: Mapping[str, int]) -> GemmProblem:
-        """Return the problem of extents; ConfigError."""
-        given = read_extents(extents, self.columns, {"batch": 1}, LARGEST_SIZE)
-        return GemmProblem(**given)
+        return GemmProblem(**self.read_extents(extents, {"batch": 1}))
 
-    def extents(self, problem: GemmProblem) -> dict[str, int]:
-        """Return the extents of a problem by name."""
-        return {name: getattr(problem, name) for name in self.columns}
-
+    @override
     def word(self, problem: GemmProblem) -> str:
-        """Write a problem as ``parse_problem`` reads it."""
         lead = (problem.batch,) if problem.batch > 1 else ()
         return "x".join(map(str, (*lead, problem.m, problem.n, problem.k)))
 
+    @override
     def bench_size(self, problem: GemmProblem) -> gemm_workload.GemmWorkload:
-        """Return the workload of bench."""
         return gemm_workload.GemmWorkload(problem.m, problem.n, problem.k, problem.batch)
 
+    @override
     def flop(self, plan: GemmPlan, problem: GemmProblem) -> float:
-        """Return the operations of the product."""
         del plan
         return self.bench_size(problem).flop
 
-    def refuse(self, plan: GemmPlan) -> None:
-        """Accept every kernel: the cost model covers all."""
-        del plan
-
-    def refuse_set(self, plan: GemmPlan) -> None:
-        """Accept every kernel: shapes determine the problem."""
-        del plan
-
+    @override
     def refuse_problem(self, plan: GemmPlan, problem: GemmProblem) -> None:
-        """Raise ConfigError unless rows of contiguous matrices begin at multiples of 16 bytes."""
         from fa4gen.tune.contiguous import padded_problem, refusals
 
         found = refusals(plan, problem)
@@ -114,14 +101,14 @@ class GemmFamily:
                 )
             )
 
+    @override
     def array_bytes(self, plan: GemmPlan, problem: GemmProblem) -> int:
-        """Return the bytes of all arrays of a call."""
         p = problem
         inputs = plan.element_bytes * p.k * (p.m + p.n)
         return p.batch * (inputs + plan.out_element_bytes * p.m * p.n * (1 + plan.c.is_matrix))
 
+    @override
     def doubt(self, plan: GemmPlan, problem: GemmProblem) -> str:
-        """Return a question about extents that look like sizes of attention, or array shapes."""
         del plan
         p = problem
         order = "A matrix product's size is m x n x k, or batch x m x n x k"
@@ -131,37 +118,25 @@ class GemmFamily:
             return f"{p.m} rows, k = {p.k}: is this the shape of attention's arrays? {order}."
         return ""
 
+    @override
     def predict(self, plan: GemmPlan, problem: GemmProblem, chip: Chip) -> Prediction:
-        """Return the predicted time of a launch."""
         return predict_gemm(GemmTile.of(plan), problem, chip)
 
-    def takes(self, plan: GemmPlan, problem: GemmProblem) -> bool:
-        """Whether the kernel computes the problem."""
-        del plan, problem
-        return True
-
+    @override
     def suits(self, plan: GemmPlan, problem: GemmProblem) -> bool:
-        """Whether the model may choose the kernel for the problem: see ``GemmTile.suits``."""
         return GemmTile.of(plan).suits(problem)
 
+    @override
     def is_refined(self, plan: GemmPlan, refined: GemmPlan) -> bool:
-        """Whether slots of the output are unchanged, or fewer of them give a stage more."""
         same = plan.num_epi_stages == refined.num_epi_stages
         return same or plan.num_stages < refined.num_stages
 
-    def call_key(self, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-        """Return the shapes of a call's arrays, hashable."""
-        try:
-            return arguments[0].shape, arguments[1].shape
-        except (IndexError, AttributeError):
-            return named_shapes(("a", "b"), arguments, options)
-
+    @override
     def problem_of_call(self, plan: GemmPlan, key: Any) -> GemmProblem:
-        """Return the problem of a call, from its key."""
         from fa4gen.runtime.refusal import refusal
 
         del plan
-        a, b = key
+        a, b, _ = key
         if not 2 <= len(a) <= 3:
             raise refusal("a", f"shape {tuple(a)}", "(m, k) or (batch, m, k)")
         if not 2 <= len(b) <= 3 or b[-2] != a[-1]:

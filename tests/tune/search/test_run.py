@@ -211,7 +211,7 @@ def test_with_kernels_that_are_compiled(
         tmp_path / "r.jsonl", FakeTimer(us), FEW, options=TuneOptions(candidates=1)
     )
     assert record.winner == "gemm_bf16_m16_split_sm90"
-    assert len([*cache.rglob("*.cubin")]) >= 2
+    assert sum(path.is_file() for path in cache.rglob("*")) >= 2
 
 
 @pytest.mark.parametrize(
