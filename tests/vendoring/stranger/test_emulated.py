@@ -1,4 +1,4 @@
-"""The self-test and the example as programs, their launches run by the emulator."""
+"""The example as a program, its launches run by the emulator."""
 
 from __future__ import annotations
 
@@ -6,22 +6,16 @@ import contextlib
 import ctypes
 import subprocess
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fa4gen.emulator.recorder.build import NoCompilerError, build_driver
 from fa4gen.emulator.recorder.recorder import Options, recording
-from tests.vendoring.stranger.conftest import ptx_of
+from tests.vendoring.stranger.tools import call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from tests.vendoring.stranger.tools import Objects
-
-    Emulate = Callable[..., tuple[int, str]]
 
 pytestmark = [
     pytest.mark.emulate,
@@ -39,111 +33,6 @@ def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cache
 
 
-@pytest.fixture(scope="session")
-def ptx(pristine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return ptx_of(pristine, tmp_path_factory.mktemp("ptx"))
-
-
-@pytest.fixture
-def emulate(stand_ins: Path, tmp_path: Path) -> Emulate:
-    def run(
-        ptx: Path, program: Path, *words: str, arch: str = "sm_90a", clean: bool = True
-    ) -> tuple[int, str]:
-        options = Options(arch, (ptx,), record=False)
-        with recording(tmp_path / "launches", stand_ins, options) as recorder:
-            done = subprocess.run(
-                [program, *words],
-                env=recorder.environment(),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=300,
-                check=False,
-            )
-            reports = [one.report for one in recorder.launches]
-        assert all(reports)
-        assert not clean or not any(report.findings for report in reports if report)
-        return done.returncode, done.stdout
-
-    return run
-
-
-def test_the_self_test_passes(compiled: Objects, ptx: Path, emulate: Emulate) -> None:
-    """The folder has one kernel alone; tests/vendoring/verify has it with every kind of kernel."""
-    words = ("--quick", "--seed", "7", "--kernel", "d64_dense_small_bf16")
-    status, said = emulate(ptx, compiled.build / "selftest", *words)
-    assert (status, "FAILED" in said) == (0, False), said
-    assert "seed 7\n" in said
-    assert "acme_d64_dense_small_bf16: passed on NVIDIA H100 (fa4gen emulator): 3 cases, " in said
-    assert "6 launches" in said
-    assert "passed: 1 of 3 kernels were run" in said
-
-
-def test_a_kernel_of_another_gpu_is_not_run(compiled: Objects, ptx: Path, emulate: Emulate) -> None:
-    words = ("--quick", "--kernel", "fa4_d64_dense_bf16")
-    status, said = emulate(ptx, compiled.build / "selftest", *words)
-    assert status == 0
-    assert "acme_fa4_d64_dense_bf16: not run: no GPU here runs sm_100a" in said
-    assert "passed: 0 of 3 kernels were run" in said
-
-
-@dataclass(frozen=True)
-class Mistake:
-    kernel: str
-    path: str
-    old: str
-    new: str
-    said: str
-
-
-MISTAKES = {
-    "rows and keys": Mistake(
-        "d64_dense_small_bf16",
-        "src/launcher.c",
-        "values->key_rows = (int32_t)size->key_rows;",
-        "values->key_rows = (int32_t)size->query_rows;",
-        "relative error of the output",
-    ),
-    "scale": Mistake(
-        "d64_dense_small_bf16",
-        "src/launcher.c",
-        "(float)(scale * LOG2_E)",
-        "(float)(scale * 1.5)",
-        "relative error of a row",
-    ),
-    "stride": Mistake(
-        "d64_dense_small_bf16",
-        "src/launcher.c",
-        "values->out_row_stride = args->out.row_stride;",
-        "values->out_row_stride = args->out.head_stride;",
-        "out: ",
-    ),
-    "beta": Mistake(
-        "gemm_bf16_residual_sm90",
-        "src/launcher.c",
-        "(float)args->beta;",
-        "(float)args->alpha;",
-        "elements are off by more than their rounding allows",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_wrong_launcher_fails(objects: Objects, ptx: Path, emulate: Emulate, name: str) -> None:
-    mistake = MISTAKES[name]
-    place = objects.folder / mistake.path
-    text = place.read_text()
-    assert text.count(mistake.old) == 1
-    place.write_text(text.replace(mistake.old, mistake.new))
-    objects.compile(place)
-    program = objects.link("selftest", sorted(objects.build.glob("*.o")))
-    words = ("--quick", "--kernel", mistake.kernel)
-    status, said = emulate(ptx, program, *words, clean=False)
-    assert status == 1
-    assert mistake.said in said
-    assert f"acme_{mistake.kernel}: FAILED on NVIDIA H100" in said
-
-
 @pytest.mark.parametrize(
     ("arch", "kernels"),
     [
@@ -152,11 +41,15 @@ def test_a_wrong_launcher_fails(objects: Objects, ptx: Path, emulate: Emulate, n
     ],
 )
 def test_the_example_runs_on_both_architectures(
-    example: tuple[Path, Path], emulate: Emulate, arch: str, kernels: tuple[str, str]
+    example: tuple[Path, Path], stand_ins: Path, tmp_path: Path, arch: str, kernels: tuple[str, str]
 ) -> None:
     program, ptx = example
-    status, said = emulate(ptx, program, arch=arch)
-    assert status == 0, said
+    options = Options(arch, (ptx,), record=False)
+    with recording(tmp_path / "launches", stand_ins, options) as recorder:
+        said = call(program, cwd=tmp_path, **recorder.environment())
+    reports = [one.report for one in recorder.launches]
+    assert all(reports)
+    assert not any(report.findings for report in reports if report)
     assert said.splitlines() == [
         f"attention by {kernels[0]} ({arch}): 0 of 51200 elements are wrong",
         f"product by {kernels[1]} ({arch}): 0 of 13600 elements are wrong",

@@ -91,8 +91,14 @@ class Builds:
         return target
 
     def selftest(self, edit: ChangesFile | None = None) -> Path:
-        """Build the folder's program that tests it, likewise."""
-        return self._program(self.folder / "test" / "selftest.c", edit)
+        """Build the folder's program that tests it, which the edit may be of."""
+        program = self.folder / "test" / "selftest.c"
+        if edit is not None and edit.path == "test/selftest.c":
+            text = program.read_text().replace("../src/", f"{self.folder}/src/")
+            program = self.scratch / "selftest.c"
+            program.write_text(edit.of(text))
+            edit = None
+        return self._program(program, edit)
 
     def stress(self, launches: int) -> Path:
         """Build the program that launches from a graph and, so often each, from threads."""

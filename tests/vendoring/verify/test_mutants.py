@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from fa4gen.verify.cases import Case
 from fa4gen.verify.gemm.cases import GemmCase
 from tests.vendoring.verify.builds import Edit
+from tests.vendoring.verify.conftest import FOLDERS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fa4gen.verify.verdict import NamedCase
     from tests.vendoring.verify.builds import Builds
 
@@ -21,432 +23,253 @@ TINY = Case("tiny", 1, 1, 1, 40, 40)
 ONES = Case("ones", 1, 1, 1, 40, 40, "padded")
 HEADS = Case("heads", 1, 2, 1, 5, 70, "padded")
 BATCHES = Case("batches", 2, 1, 1, 33, 40, "padded")
-APART = Case("apart", 2, 4, 2, 5, 70, "apart")
 FAR = Case("far", 2, 2, 2, 5, 40, far=True)
 TILES = Case("tiles", 1, 1, 1, 225, 20)
-PAIRS = Case("pairs", 1, 2, 1, 193, 20)
 FULL = Case("full", 1, 1, 1, 192, 40)
 TILES_OF_FOUR = Case("of_four", 2, 8, 2, 60, 70, "padded")
 SCALE = Case("scale", 1, 1, 1, 40, 40, softmax_scale=0.5)
 PRODUCT = GemmCase("product", 33, 24, 40, padded=True)
-ONE_ROW = GemmCase("one_row", 1, 24, 40, padded=True)
 PRODUCTS = GemmCase("products", 20, 40, 24, batch=2)
 WIDE = GemmCase("wide", 70, 136, 16)
 TALL = GemmCase("tall", 300, 40, 16)
+RAGGED = Case("ragged", 3, 2, 1, 40, 60, lengths=((5, 20), (40, 60), (3, 33)))
+ROWS = Case("rows", 2, 1, 1, 140, 20, lengths=((140, 20), (140, 20)))
+PAGED = Case("paged", 2, 2, 1, 5, 33, lengths=((5, 33), (5, 20)))
+PIECES = Case("pieces", 1, 2, 1, 1, 1000, multiprocessors=4)
+LONG = Case("long", 1, 2, 1, 1, 5000, multiprocessors=4)
+SHARED = Case("shared", 2, 4, 2, 3, 300, "padded", multiprocessors=3)
+SPLITS = Case("splits", 2, 2, 1, 1, 700, lengths=((1, 700), (1, 300)), multiprocessors=3)
+PAGES = Case("pages", 2, 4, 2, 1, 90, "padded", lengths=((1, 90), (1, 33)), multiprocessors=3)
+KEYS = Case("keys", 2, 4, 2, 70, 130)
 
-LAUNCHER = "src/launcher.c"
+SOUND: dict[str, tuple[NamedCase, ...]] = {
+    "softmax": (TINY, HEADS, BATCHES, TILES, FULL, SCALE),
+    "heads": (TILES_OF_FOUR,),
+    "product": (PRODUCT, PRODUCTS, WIDE),
+    "dynamic": (TALL,),
+    "scaled": (TINY,),
+    "ragged": (RAGGED, ROWS),
+    "paged": (PAGED,),
+    "decode": (PIECES, SHARED),
+    "splits": (SPLITS,),
+    "scaled_keys": (SHARED,),
+    "scaled_pages": (PAGES,),
+    "sinking": (KEYS,),
+    "sloping": (KEYS,),
+    "documents": (KEYS,),
+    "listed_documents": (KEYS,),
+    "blocks": (KEYS,),
+}
+"""Cases that each kernel passes."""
+ATTENTION, PRODUCTS_OF = "/* ---- A call of an attention kernel", "/* ---- A call of a matrix"
+ZEROING = "driver.cuMemsetD8Async((uint64_t)(uintptr_t)workspace, 0, bytes, stream)"
+GRID = "packed->grid = (uint32_t)schedule.grid;"
 SIZED = "size = get_size(kernel, args);\n  "
 PLANNED = "plan_attention(kernel, &size, device.multiprocessors, &schedule);"
-ATTENTION = "/* ---- A call of an attention kernel"
-PRODUCTS_OF = "/* ---- A call of a matrix product"
+GIVEN = "args->tensors, sizeof packed->values.attention.given);"
+ROW_STRIDE = "values->out_row_stride = args->out.row_stride;"
+PREPARED = "packed.mark = mark();\n  memcpy(prepared->words, &packed, sizeof packed);"
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """``refused`` is in what verify says of ``kernel`` on ``case``."""
+class Mutant(NamedTuple):
+    """``refused`` is in the words of verify for the kernel and the case."""
 
     name: str
-    kernel: str
-    edit: Edit
-    case: NamedCase
     refused: str
+    old: str
+    new: str
+    anchor: str = ""
+    """Text of the launcher before ``old``, which is there more than once."""
 
 
-def attention(
-    name: str, old: str, new: str, case: NamedCase, refused: str, kernel: str = "softmax"
-) -> Mutant:
-    return Mutant(name, kernel, Edit(LAUNCHER, old, new, ATTENTION), case, refused)
+MUTANTS: dict[tuple[str, NamedCase], tuple[Mutant, ...]] = {
+    ("softmax", TINY): (
+        Mutant("a map one row long", "out-of-bounds", "is_empty(of) ? 1 : of->extents[dim];",
+               "is_empty(of) ? 1 : of->extents[dim] + (dim == DIM_ROW);"),
+        Mutant("lse dropped", "emulator", "values->lse = args->lse;", "values->lse = NULL;"),
+        Mutant("the tile counter elsewhere", "out-of-bounds",
+               "values->tile_counter = args->workspace;",
+               "values->tile_counter = (char *)args->workspace + args->workspace_bytes - 4;"),
+        Mutant("workspace not zeroed", "workspace", ZEROING,
+               f"0 * {ZEROING.replace('bytes', '0')}"),
+        Mutant("workspace filled with something else", "workspace", ZEROING,
+               ZEROING.replace(" 0,", " 1,")),
+        Mutant("more than the workspace zeroed", "cuMemsetD8Async of 33 bytes", ZEROING,
+               ZEROING.replace("bytes", "bytes + 1")),
+        Mutant("another stream", "on the streams 0x0", "config.stream = stream;",
+               "config.stream = NULL;"),
+        Mutant("half of the shared memory", "emulator",
+               "config.dynamic_shared_bytes = kernel->dynamic_shared_bytes;",
+               "config.dynamic_shared_bytes = kernel->dynamic_shared_bytes / 2;"),
+        Mutant("the shared memory is not asked for", "refused the call",
+               "(int)kernel->dynamic_shared_bytes, *function, device)",
+               "49152, *function, device)"),
+        Mutant("a prepared launch forgets its last values", "emulator", PREPARED,
+               PREPARED.replace("sizeof packed", "offsetof(packed_launch, values) + 512")),
+        Mutant("the graph of one forgets its last values", "emulator",
+               "    status = enqueue(&packed, stream);\n",
+               "    memset((char *)&packed.values + 512, 0, sizeof packed.values - 512);\n"
+               "    status = enqueue(&packed, stream);\n"),
+        Mutant("less workspace than the kernel uses", "out-of-bounds", "32, /* workspace bytes */",
+               "4, /* workspace bytes */", '"softmax",'),
+        Mutant("no swizzle", "numbers", "AT(key_map), 9, 3, ", "AT(key_map), 9, 0, ",
+               '"softmax",'),
+    ),
+    ("softmax", HEADS): (
+        Mutant("swapped strides", "numbers", "extents.stride[dim] = of->strides[dim]; ",
+               "extents.stride[dim] = of->strides[dim ? 3 - dim : 0]; "),
+        Mutant("query_rows and key_rows swapped", "emulator",
+               "values->query_rows = (int32_t)size->query_rows;",
+               "values->query_rows = (int32_t)size->key_rows;"),
+        Mutant("the output's head stride as its row stride", "race", ROW_STRIDE,
+               ROW_STRIDE.replace("out.row", "out.head")),
+    ),
+    ("softmax", FAR): (
+        Mutant("a stride of the output of 32 bits", "", ROW_STRIDE,
+               ROW_STRIDE.replace("= ", "= (int32_t)")),
+        Mutant("strides of tensor maps of 32 bits", "",
+               "view->strides[i] = strides[i] * element_bytes;",
+               "view->strides[i] = (int32_t)(strides[i] * element_bytes);"),
+    ),
+    ("softmax", ONES): (
+        Mutant("strides of axes with one element looked at", "refused the call",
+               "if (extents[i] <= 1) continue;", "if (extents[i] < 1) continue;"),
+    ),
+    ("softmax", SCALE): (
+        Mutant("the default softmax scale for all", "numbers",
+               "args->softmax_scale == 0 ? kernel->default_scale : args->softmax_scale",
+               "kernel->default_scale"),
+    ),
+    ("softmax", TILES): (
+        Mutant("one tile too few", "unwritten", "values->num_tiles = (int32_t)schedule->num_tiles;",
+               "values->num_tiles = (int32_t)schedule->num_tiles - 1;"),
+    ),
+    ("softmax", FULL): (
+        Mutant("a warpgroup is missing", "emulator", "config.block_x = kernel->threads;",
+               "config.block_x = kernel->threads - 128;"),
+    ),
+    ("heads", TILES_OF_FOUR): (
+        Mutant("tiles for the rows of one head", "unwritten", SIZED + PLANNED,
+               f"{SIZED}size.query_rows /= 4; {PLANNED} size.query_rows *= 4;"),
+    ),
+    ("product", PRODUCT): (
+        Mutant("the residual with the output's strides", "out-of-bounds",
+               "extents.stride[plan->dims[1]] = of->strides[1];",
+               "extents.stride[plan->dims[1]] = "
+               "of == &matrices[2] ? matrices[3].strides[1] + 16 : of->strides[1];"),
+        Mutant("alpha and beta swapped", "numbers", "values->alpha = (float)args->alpha;",
+               "values->alpha = (float)args->beta;"),
+    ),
+    ("product", PRODUCTS): (
+        Mutant("the same matrix for the whole batch", "numbers",
+               "extents.stride[DIM_BATCH] = of->strides[0];",
+               "extents.stride[DIM_BATCH] = of == &matrices[1] ? 0 : of->strides[0];"),
+    ),
+    ("product", WIDE): (
+        Mutant("no rows of tiles in a group", "negative coordinates",
+               "values->group_rows = (int32_t)schedule.group_rows;", "values->group_rows = 0;"),
+    ),
+    ("dynamic", TALL): (
+        Mutant("a cluster too many", "emulator", GRID, GRID.replace(";", " + 2;"), PRODUCTS_OF),
+        Mutant("half a cluster", "invalid cluster size", GRID, GRID.replace(";", " + 1;"),
+               PRODUCTS_OF),
+    ),
+    ("scaled", TINY): (
+        Mutant("scales of keys and values swapped", "numbers",
+               "values->key_descale = args->key_descale;",
+               "values->key_descale = args->value_descale;"),
+    ),
+    ("ragged", RAGGED): (
+        Mutant("rows are not taken back", "out-of-bounds", "WRAP - step;", "WRAP;"),
+        Mutant("the list over the counter", "",
+               "(uintptr_t)args->workspace + (uintptr_t)kernel->workspace_bytes",
+               "(uintptr_t)args->workspace + 0 * (uintptr_t)kernel->workspace_bytes"),
+        Mutant("a batch for each sequence's output", "refused the call",
+               "const int packed = of_queries ? traits->query_offsets : traits->key_offsets;",
+               "const int packed = of_queries ? 0 : traits->key_offsets;"),
+        Mutant("no list", "expected 2", "if (kernel->list_entry != NULL) { /*", "if (0) { /*"),
+        Mutant("the list on another stream", "on the streams 0x0", "before.grid_x = 1;",
+               "before.grid_x = 1;\n    before.stream = NULL;"),
+    ),
+    ("ragged", ROWS): (
+        Mutant("a list for half of the tiles", "unwritten",
+               "values->max_tiles = (int32_t)schedule->tiles_per_head;",
+               "values->max_tiles = (int32_t)schedule->tiles_per_head / 4;"),
+    ),
+    ("paged", PAGED): (
+        Mutant("sinks of no head", "race", "values->sinks = args->sinks;",
+               "values->sinks = args->lse;"),
+        Mutant("a row of the page table one entry short", "",
+               "values->page_table_stride = (int32_t)args->page_table_stride;",
+               "values->page_table_stride = (int32_t)args->page_table_stride - 1;"),
+        Mutant("keys of a page for those of a sequence", "numbers",
+               "size.key_rows = args->most_pages * kernel->traits.page_size;",
+               "size.key_rows = args->key_rows;"),
+    ),
+    ("decode", PIECES): (
+        Mutant("workspace not zeroed", "", ZEROING, f"0 * {ZEROING.replace('bytes', '0')}"),
+        Mutant("a launch that is not cooperative", "no cooperative one",
+               "config.attribute_count = 1;", "config.attribute_count = 0;"),
+        Mutant("partial results over the tickets", "",
+               "(char *)args->workspace + kernel->workspace_bytes",
+               "(char *)args->workspace + 0 * kernel->workspace_bytes"),
+        Mutant("room for partial results of one CTA", "out-of-bounds",
+               "(shares > 1 ? shares : 1) * kernel->share_bytes;", "1 * kernel->share_bytes;"),
+    ),
+    ("decode", LONG): (
+        Mutant("more CTAs than have room", "out-of-bounds", GRID, GRID.replace(";", " + 1;"),
+               ATTENTION),
+    ),
+    ("splits", SPLITS): (
+        Mutant("room for partial results of one split", "out-of-bounds",
+               "schedule->num_tiles * kernel->share_bytes;", "1 * kernel->share_bytes;"),
+        Mutant("lengths of the next sequence", "", "values->key_lengths = args->key_lengths;",
+               "values->key_lengths = args->key_lengths + 1;"),
+    ),
+    ("scaled_keys", SHARED): (
+        Mutant("strides in elements of the query", "", ": kernel->kv_element_bytes,",
+               ": kernel->element_bytes,"),
+    ),
+    ("scaled_pages", PAGES): (
+        Mutant("scales of keys for values", "", "values->value_descale = args->value_descale;",
+               "values->value_descale = args->key_descale;"),
+    ),
+    ("sinking", KEYS): (
+        Mutant("a key too few", "numbers", "values->key_rows = (int32_t)size->key_rows;",
+               "values->key_rows = (int32_t)size->key_rows - 1;"),
+    ),
+    ("documents", KEYS): (
+        Mutant("the first tensor for the second", "", GIVEN,
+               f"{GIVEN}\n  packed->values.attention.given[1] = args->tensors[0];"),
+    ),
+    ("listed_documents", KEYS): (
+        Mutant("ranges for the keys of rows", "", GIVEN,
+               f"{GIVEN}\n  packed->values.attention.given[3] = args->tensors[1];"),
+    ),
+}  # fmt: skip
 
 
-def product(
-    name: str, old: str, new: str, case: NamedCase, refused: str, kernel: str = "product"
-) -> Mutant:
-    return Mutant(name, kernel, Edit(LAUNCHER, old, new, PRODUCTS_OF), case, refused)
+def folder_of(kernel: str) -> str:
+    """The name of the folder with a kernel."""
+    (name,) = [name for name, kernels in FOLDERS.items() if kernel in kernels]
+    return name
 
 
-def launch(name: str, old: str, new: str, case: NamedCase, refused: str) -> Mutant:
-    return Mutant(name, "softmax", Edit(LAUNCHER, old, new), case, refused)
-
-
-def facts(name: str, old: str, new: str, case: NamedCase, refused: str) -> Mutant:
-    return Mutant(name, "softmax", Edit(LAUNCHER, old, new, '"softmax",'), case, refused)
-
-
-MUTANTS = (
-    attention(
-        "swapped strides",
-        "extents.stride[dim] = of->strides[dim]; ",
-        "extents.stride[dim] = of->strides[dim ? 3 - dim : 0]; ",
-        HEADS,
-        "numbers",
-    ),
-    attention(
-        "values with the strides of the keys",
-        "extents.stride[dim] = of->strides[dim]; ",
-        "extents.stride[dim] = tensors[i == 2 ? 1 : i].strides[dim]; ",
-        APART,
-        "numbers",
-    ),
-    attention(
-        "the output with the row stride of the query",
-        "values->out_row_stride = args->out.row_stride;",
-        "values->out_row_stride = args->query.row_stride;",
-        APART,
-        "",
-    ),
-    attention(
-        "the output with the head stride of the query",
-        "values->out_head_stride = args->out.head_stride;",
-        "values->out_head_stride = args->query.head_stride;",
-        APART,
-        "",
-    ),
-    attention(
-        "a stride of the output of 32 bits",
-        "values->out_row_stride = args->out.row_stride;",
-        "values->out_row_stride = (int32_t)args->out.row_stride;",
-        FAR,
-        "",
-    ),
-    launch(
-        "strides of tensor maps of 32 bits",
-        "view->strides[i] = strides[i] * element_bytes;",
-        "view->strides[i] = (int32_t)(strides[i] * element_bytes);",
-        FAR,
-        "",
-    ),
-    attention(
-        "a tensor map one row short",
-        "is_empty(of) ? 1 : of->extents[dim];",
-        "is_empty(of) ? 1 : of->extents[dim] - (dim == DIM_ROW);",
-        TINY,
-        "numbers",
-    ),
-    attention(
-        "a tensor map one row long",
-        "is_empty(of) ? 1 : of->extents[dim];",
-        "is_empty(of) ? 1 : of->extents[dim] + (dim == DIM_ROW);",
-        TINY,
-        "out-of-bounds",
-    ),
-    attention(
-        "a tensor map over the wrong tensor",
-        "is_empty(of) ? tensors[0].address : of->address;",
-        "tensors[i == 2 ? 1 : i].address;",
-        TINY,
-        "numbers",
-    ),
-    attention(
-        "heads_per_key_head 1",
-        "values->heads_per_key_head = (int32_t)size->heads_per_key_head;",
-        "values->heads_per_key_head = 1;",
-        HEADS,
-        "numbers",
-    ),
-    attention(
-        "query_rows and key_rows swapped",
-        "values->query_rows = (int32_t)size->query_rows;\n"
-        "  values->key_rows = (int32_t)size->key_rows;",
-        "values->query_rows = (int32_t)size->key_rows;\n"
-        "  values->key_rows = (int32_t)size->query_rows;",
-        HEADS,
-        "emulator",
-    ),
-    attention("lse dropped", "values->lse = args->lse;", "values->lse = NULL;", TINY, "emulator"),
-    attention(
-        "softmax scale without log2(e)", "(float)(scale * LOG2_E)", "(float)scale", TINY, "numbers"
-    ),
-    attention(
-        "the default softmax scale for all",
-        "args->softmax_scale == 0 ? kernel->default_scale : args->softmax_scale",
-        "kernel->default_scale",
-        SCALE,
-        "numbers",
-    ),
-    attention(
-        "no default softmax scale",
-        "args->softmax_scale == 0 ? kernel->default_scale : args->softmax_scale",
-        "args->softmax_scale == 0 ? 1.0 : args->softmax_scale",
-        TINY,
-        "numbers",
-    ),
-    attention(
-        "the batch stride of the output",
-        "values->out_batch_stride = args->out.batch_stride;",
-        "values->out_batch_stride = args->out.row_stride;",
-        BATCHES,
-        "race",
-    ),
-    attention(
-        "the output's head stride as its row stride",
-        "values->out_row_stride = args->out.row_stride;",
-        "values->out_row_stride = args->out.head_stride;",
-        HEADS,
-        "race",
-    ),
-    attention(
-        "one tile too few",
-        "values->num_tiles = (int32_t)schedule->num_tiles;",
-        "values->num_tiles = (int32_t)schedule->num_tiles - 1;",
-        TILES,
-        "unwritten",
-    ),
-    attention(
-        "one tile of a head too few",
-        "values->tiles_per_head = (int32_t)schedule->tiles_per_head;",
-        "values->tiles_per_head = (int32_t)schedule->tiles_per_head - 1;",
-        TILES,
-        "out-of-bounds",
-    ),
-    attention(
-        "the tile counter elsewhere",
-        "values->tile_counter = args->workspace;",
-        "values->tile_counter = (char *)args->workspace + args->workspace_bytes - 4;",
-        TINY,
-        "out-of-bounds",
-    ),
-    launch(
-        "strides of axes with one element looked at",
-        "if (extents[i] <= 1) continue;",
-        "if (extents[i] < 1) continue;",
-        ONES,
-        "refused the call",
-    ),
-    Mutant(
-        "strides of matrices with one row looked at",
-        "product",
-        Edit(LAUNCHER, "if (extents[i] <= 1) continue;", "if (extents[i] < 1) continue;"),
-        ONE_ROW,
-        "refused the call",
-    ),
-    launch(
-        "workspace not zeroed",
-        "driver.cuMemsetD8Async((uint64_t)(uintptr_t)workspace, 0, bytes, stream)",
-        "0 * driver.cuMemsetD8Async((uint64_t)(uintptr_t)workspace, 0, 0, stream)",
-        TINY,
-        "workspace",
-    ),
-    launch(
-        "workspace filled with something else",
-        "driver.cuMemsetD8Async((uint64_t)(uintptr_t)workspace, 0, bytes, stream)",
-        "driver.cuMemsetD8Async((uint64_t)(uintptr_t)workspace, 1, bytes, stream)",
-        TINY,
-        "workspace",
-    ),
-    launch(
-        "more than the workspace zeroed",
-        "driver.cuMemsetD8Async((uint64_t)(uintptr_t)workspace, 0, bytes, stream)",
-        "driver.cuMemsetD8Async((uint64_t)(uintptr_t)workspace, 0, bytes + 1, stream)",
-        TINY,
-        "cuMemsetD8Async of 33 bytes",
-    ),
-    launch(
-        "another stream",
-        "config.stream = stream;",
-        "config.stream = NULL;",
-        TINY,
-        "on the streams 0x0",
-    ),
-    launch(
-        "half of the shared memory",
-        "config.dynamic_shared_bytes = kernel->dynamic_shared_bytes;",
-        "config.dynamic_shared_bytes = kernel->dynamic_shared_bytes / 2;",
-        TINY,
-        "emulator",
-    ),
-    launch(
-        "the shared memory is not asked for",
-        "(int)kernel->dynamic_shared_bytes, *function, device)",
-        "49152, *function, device)",
-        TINY,
-        "refused the call",
-    ),
-    launch(
-        "a warpgroup is missing",
-        "config.block_x = kernel->threads;",
-        "config.block_x = kernel->threads - 128;",
-        FULL,
-        "emulator",
-    ),
-    launch(
-        "a prepared launch forgets its last values",
-        "packed.mark = mark();\n  memcpy(prepared->words, &packed, sizeof packed);",
-        "packed.mark = mark();\n"
-        "  memcpy(prepared->words, &packed, offsetof(packed_launch, values) + 512);",
-        TINY,
-        "emulator",
-    ),
-    launch(
-        "the graph of a prepared launch forgets its last values",
-        "    status = enqueue(&packed, stream);\n",
-        "    memset((char *)&packed.values + 512, 0, sizeof packed.values - 512);\n"
-        "    status = enqueue(&packed, stream);\n",
-        TINY,
-        "emulator",
-    ),
-    facts(
-        "less workspace than the kernel uses",
-        "32, /* workspace bytes */",
-        "4, /* workspace bytes */",
-        TINY,
-        "out-of-bounds",
-    ),
-    facts(
-        "the box of another tile",
-        "{ 64, 64, 1, 1, 1 }",
-        "{ 64, 32, 1, 1, 1 }",
-        TINY,
-        "emulator",
-    ),
-    facts(
-        "no swizzle",
-        "AT(key_map), 9, 3, ",
-        "AT(key_map), 9, 0, ",
-        TINY,
-        "numbers",
-    ),
-    facts(
-        "parameters in another order",
-        "AT(query_rows), AT(key_rows),",
-        "AT(key_rows), AT(query_rows),",
-        HEADS,
-        "emulator",
-    ),
-    product(
-        "the residual with the output's strides",
-        "extents.stride[plan->dims[1]] = of->strides[1];",
-        "extents.stride[plan->dims[1]] = "
-        "of == &matrices[2] ? matrices[3].strides[1] + 16 : of->strides[1];",
-        PRODUCT,
-        "out-of-bounds",
-    ),
-    product(
-        "alpha and beta swapped",
-        "values->alpha = (float)args->alpha;",
-        "values->alpha = (float)args->beta;",
-        PRODUCT,
-        "numbers",
-    ),
-    product(
-        "no beta",
-        "? 0.0f : (float)args->beta;",
-        "? 0.0f : 0.0f;",
-        PRODUCT,
-        "numbers",
-    ),
-    product(
-        "the same matrix for the whole batch",
-        "extents.stride[DIM_BATCH] = of->strides[0];",
-        "extents.stride[DIM_BATCH] = of == &matrices[1] ? 0 : of->strides[0];",
-        PRODUCTS,
-        "numbers",
-    ),
-    product(
-        "k one element short",
-        "extents.extent[DIM_K] = args->k;",
-        "extents.extent[DIM_K] = args->k - 1;",
-        PRODUCT,
-        "numbers",
-    ),
-    product(
-        "one tile too few",
-        "values->num_tiles = (int32_t)schedule.num_tiles;",
-        "values->num_tiles = (int32_t)schedule.num_tiles - 1;",
-        WIDE,
-        "unwritten",
-    ),
-    product(
-        "one row of tiles",
-        "values->row_tiles = (int32_t)schedule.row_tiles;",
-        "values->row_tiles = 1;",
-        WIDE,
-        "unwritten",
-    ),
-    product(
-        "no rows of tiles in a group",
-        "values->group_rows = (int32_t)schedule.group_rows;",
-        "values->group_rows = 0;",
-        WIDE,
-        "negative coordinates",
-    ),
-    product(
-        "a cluster too few",
-        "packed->grid = (uint32_t)schedule.grid;",
-        "packed->grid = (uint32_t)schedule.grid - 2;",
-        TALL,
-        "unwritten",
-        kernel="dynamic",
-    ),
-    product(
-        "a cluster too many",
-        "packed->grid = (uint32_t)schedule.grid;",
-        "packed->grid = (uint32_t)schedule.grid + 2;",
-        TALL,
-        "emulator",
-        kernel="dynamic",
-    ),
-    product(
-        "half a cluster",
-        "packed->grid = (uint32_t)schedule.grid;",
-        "packed->grid = (uint32_t)schedule.grid + 1;",
-        TALL,
-        "invalid cluster size",
-        kernel="dynamic",
-    ),
-    attention(
-        "scales of keys and values swapped",
-        "values->key_descale = args->key_descale;",
-        "values->key_descale = args->value_descale;",
-        TINY,
-        "numbers",
-        kernel="scaled",
-    ),
-    attention(
-        "tiles for the rows of one head",
-        SIZED + PLANNED,
-        f"{SIZED}size.query_rows /= 4; {PLANNED} size.query_rows *= 4;",
-        TILES_OF_FOUR,
-        "unwritten",
-        kernel="heads",
-    ),
-    attention(
-        "tiles for every fourth of the tiles' heads",
-        SIZED + PLANNED,
-        f"{SIZED}size.query_heads /= 4; {PLANNED} size.query_heads *= 4;",
-        TILES_OF_FOUR,
-        "unwritten",
-        kernel="heads",
-    ),
-    attention(
-        "heads behind rows in the map",
-        "TRY(encode_map(plan, address, &extents, plan->promotion, packed));",
-        "{ map_plan other = *plan; if (i == 0) { other.dims[1] = plan->dims[2]; "
-        "other.dims[2] = plan->dims[1]; } "
-        "TRY(encode_map(&other, address, &extents, plan->promotion, packed)); }",
-        TILES_OF_FOUR,
-        "numbers",
-        kernel="heads",
-    ),
-)
+@pytest.mark.parametrize("kernel", SOUND)
+def test_the_launcher_as_it_is_passes(build: Callable[[str], Builds], kernel: str) -> None:
+    for case in SOUND[kernel]:
+        assert build(folder_of(kernel)).refusals(kernel, case) == [], case.name
 
 
 @pytest.mark.parametrize(
-    ("kernel", "case"),
-    [
-        *(("softmax", case) for case in (TINY, HEADS, BATCHES, TILES, PAIRS, FULL, SCALE)),
-        *(("product", case) for case in (PRODUCT, PRODUCTS, WIDE)),
-        ("dynamic", TALL),
-        ("heads", TILES_OF_FOUR),
-        ("scaled", TINY),
-    ],
+    ("kernel", "case", "mutant"),
+    [(*key, mutant) for key, mutants in MUTANTS.items() for mutant in mutants],
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
-def test_the_launcher_as_it_is_passes(builds: Builds, kernel: str, case: NamedCase) -> None:
-    assert builds.refusals(kernel, case) == []
-
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.kernel}-{mutant.name}")
-def test_a_wrong_launcher_is_refused(builds: Builds, mutant: Mutant) -> None:
-    found = builds.refusals(mutant.kernel, mutant.case, mutant.edit)
+def test_a_wrong_launcher_is_refused(
+    build: Callable[[str], Builds], kernel: str, case: NamedCase, mutant: Mutant
+) -> None:
+    edit = Edit("src/launcher.c", mutant.old, mutant.new, mutant.anchor)
+    found = build(folder_of(kernel)).refusals(kernel, case, edit)
     assert found, "it passes"
     assert mutant.refused in "\n".join(found)

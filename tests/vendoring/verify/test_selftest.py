@@ -1,4 +1,4 @@
-"""The folder's own test program, unchanged, on the emulator: the recorder stands for the driver."""
+"""The folder's own test program on the emulator: the recorder stands for the driver."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ import pytest
 from fa4gen.emulator.recorder.recorder import Options, recording
 from fa4gen.emulator.report import Verdict
 from tests.vendoring.verify.builds import Edit
+from tests.vendoring.verify.test_mutants import folder_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from fa4gen.emulator.recorder.recorder import Recorder
     from tests.vendoring.verify.builds import Builds
 
+    Run = Callable[..., tuple[subprocess.CompletedProcess[str], Recorder]]
+
 pytestmark = pytest.mark.compile
+
+QUICK = ("--quick", "--seed", "5")
+LAUNCHER, SELFTEST = "src/launcher.c", "test/selftest.c"
 
 
 @pytest.fixture(scope="module")
@@ -25,164 +32,119 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("recorder")
 
 
-def run(
-    builds: Builds,
-    arch: str,
-    cache: Path,
-    folder: Path,
-    program: Path,
-    *options: str,
-    quick: tuple[str, ...] = ("--quick", "--seed", "5"),
-) -> tuple[subprocess.CompletedProcess[str], Recorder]:
-    ptx = folder / "ptx"
-    ptx.mkdir()
-    for kernel in builds.kernels.values():
-        (ptx / f"{kernel.symbol}.ptx").write_text(kernel.compiled.ptx)
-    how = Options(arch, (ptx,), record=False)
-    command = [str(program), *quick, *options]
-    with recording(folder / "launches", cache, how, say=lambda _: None) as recorder:
-        environment = recorder.environment()
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
+@pytest.fixture
+def run(cache: Path, tmp_path: Path) -> Run:
+    """Run a program of a folder, whose kernels the recorder runs; clean unless it may fail."""
+
+    def run_program(
+        builds: Builds, arch: str, program: Path, *words: str, fails: bool = False
+    ) -> tuple[subprocess.CompletedProcess[str], Recorder]:
+        ptx = tmp_path / "ptx"
+        ptx.mkdir()
+        for kernel in builds.kernels.values():
+            (ptx / f"{kernel.symbol}.ptx").write_text(kernel.compiled.ptx)
+        how = Options(arch, (ptx,), record=False)
+        with recording(tmp_path / "launches", cache, how, say=lambda _: None) as recorder:
+            done = subprocess.run(
+                [program, *words],
+                env=recorder.environment(),
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+        assert done.returncode == fails, done.stdout + done.stderr
+        verdicts = {one.report.verdict for one in recorder.launches if one.report is not None}
+        assert fails or verdicts <= {Verdict.CLEAN}
         return done, recorder
+
+    return run_program
 
 
 @pytest.mark.parametrize(
-    ("arch", "kernels", "others"),
+    ("name", "arch", "kernels"),
     [
-        ("sm_90a", ("softmax", "heads", "product"), ("dynamic", "scaled")),
-        ("sm_100a", ("dynamic", "scaled"), ("softmax", "heads", "product")),
+        ("builds", "sm_90a", ("softmax", "heads", "product")),
+        ("builds", "sm_100a", ("dynamic", "scaled")),
+        ("sequences", "sm_90a", ("ragged", "paged")),
+        ("shares", "sm_90a", ("decode", "splits")),
+        ("conditions", "sm_90a", ("sinking",)),
+        ("functions", "sm_90a", ("sloping", "documents")),
+        ("lists", "sm_90a", ("listed_documents", "blocks")),
+        ("lists", "sm_100a", ("blackwell",)),
     ],
 )
-def test_the_selftest_finds_the_numbers_right(
-    builds: Builds, cache: Path, tmp_path: Path, arch: str, kernels, others
+def test_it_finds_the_numbers_right(
+    build: Callable[[str], Builds], run: Run, name: str, arch: str, kernels: tuple[str, ...]
 ) -> None:
-    done, recorder = run(builds, arch, cache, tmp_path, builds.selftest())
-    assert done.returncode == 0, done.stdout + done.stderr
-    for name in kernels:
-        (line,) = [
-            one for one in done.stdout.splitlines() if f"acme_{name}: passed on NVIDIA" in one
-        ]
-        assert line.endswith("6 launches")
-    for name in others:
-        assert f"acme_{name}: not run: no GPU here runs" in done.stdout
-    assert f"passed: {len(kernels)} of 5 kernels were run" in done.stdout
+    builds = build(name)
+    done, recorder = run(builds, arch, builds.selftest(), *QUICK)
+    assert "seed 5\n" in done.stdout
+    for kernel in builds.kernels:
+        if kernel in kernels:
+            (line,) = [
+                row for row in done.stdout.splitlines() if f"acme_{kernel}: passed on NVID" in row
+            ]
+            assert line.endswith("6 launches")
+        else:
+            assert f"acme_{kernel}: not run: no GPU here runs" in done.stdout
+    assert f"passed: {len(kernels)} of {len(builds.kernels)} kernels were run" in done.stdout
+    plans = [builds.kernels[kernel].plan for kernel in kernels]
+    listed = {plan.tile_list.entry_point for plan in plans if getattr(plan, "tile_list", None)}
     entries = {one.launch.entry for one in recorder.launches}
-    assert entries == {builds.kernels[name].plan.entry_point for name in kernels}
-    verdicts = {one.report.verdict for one in recorder.launches if one.report is not None}
-    assert verdicts == {Verdict.CLEAN}
+    assert entries == {plan.entry_point for plan in plans} | listed
 
 
-def test_graphs_and_threads(builds: Builds, cache: Path, tmp_path: Path) -> None:
-    program, words = builds.stress(launches=8), ("3", "2")  # launches: each kind twice
-    done, recorder = run(builds, "sm_90a", cache, tmp_path, program, *words, quick=())
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_graphs_and_threads(builds: Builds, run: Run) -> None:
+    program = builds.stress(launches=8)  # each kind twice
+    done, _ = run(builds, "sm_90a", program, "3", "2")
     assert done.stdout.splitlines() == [
         f"acme_{name}: passed: 3 graph replays, 2 threads"
         for name in ("softmax", "heads", "product")
     ]
-    verdicts = {one.report.verdict for one in recorder.launches if one.report is not None}
-    assert verdicts == {Verdict.CLEAN}
 
 
-def test_the_selftest_knows_sequences_of_different_lengths(
-    sequences: Builds, cache: Path, tmp_path: Path
-) -> None:
-    done, recorder = run(sequences, "sm_90a", cache, tmp_path, sequences.selftest())
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "passed: 2 of 2 kernels were run" in done.stdout
-    entries = {one.launch.entry for one in recorder.launches}
-    listing = sequences.kernels["ragged"].plan.tile_list
-    assert listing is not None
-    expected = {kernel.plan.entry_point for kernel in sequences.kernels.values()}
-    assert entries == expected | {listing.entry_point}
-    verdicts = {one.report.verdict for one in recorder.launches if one.report is not None}
-    assert verdicts == {Verdict.CLEAN}
-
-
-def test_the_selftest_knows_kernels_whose_ctas_share_keys(
-    shares: Builds, cache: Path, tmp_path: Path
-) -> None:
-    done, recorder = run(shares, "sm_90a", cache, tmp_path, shares.selftest())
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "passed: 2 of 2 kernels were run" in done.stdout
-    verdicts = {one.report.verdict for one in recorder.launches if one.report is not None}
-    assert verdicts == {Verdict.CLEAN}
-
-
-def test_the_selftest_knows_masks_that_are_conditions(
-    conditions: Builds, cache: Path, tmp_path: Path
-) -> None:
-    done, _ = run(conditions, "sm_90a", cache, tmp_path, conditions.selftest())
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "passed: 1 of 1 kernels were run" in done.stdout
-    program = conditions.folder / "test" / "selftest.c"
-    text = program.read_text()
-    assert text.count("query - key < 60") == 1 + 1  # in words, and as C
-    try:
-        program.write_text(text.replace("query - key < 60 ||", "query - key < 59 ||"))
-        wrong = conditions.selftest()
-    finally:
-        program.write_text(text)
-    (tmp_path / "wrong").mkdir()
-    done, _ = run(conditions, "sm_90a", cache, tmp_path / "wrong", wrong)
-    assert done.returncode == 1, done.stdout + done.stderr
-
-
-def test_the_selftest_knows_functions_that_read_tensors(
-    functions: Builds, cache: Path, tmp_path: Path
-) -> None:
-    done, _ = run(functions, "sm_90a", cache, tmp_path, functions.selftest())
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "passed: 2 of 2 kernels were run" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("kernel", "right", "wrong"),
-    [
-        ("sloping", "(double)(query - key)", "(double)(query - key + (key == query))"),
-        ("documents", "key % 3 == 0 ? 0.5", "key % 3 == 0 ? 0.53"),
-        ("documents", "|| head == 1", "|| head == 2"),
-    ],
-)
-def test_the_selftest_has_the_functions_themselves(
-    functions: Builds, cache: Path, tmp_path: Path, kernel: str, right: str, wrong: str
-) -> None:
-    program = functions.folder / "test" / "selftest.c"
-    text = program.read_text()
-    assert text.count(right) == 1
-    try:
-        program.write_text(text.replace(right, wrong))
-        other = functions.selftest()
-    finally:
-        program.write_text(text)
-    options = ("--kernel", f"acme_{kernel}")
-    done, _ = run(functions, "sm_90a", cache, tmp_path, other, *options)
-    assert done.returncode == 1, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(
-    ("kernel", "edit"),
-    [
-        (
-            "paged",
-            Edit("src/launcher.c", "values->sinks = args->sinks;", "values->sinks = args->lse;"),
+MISTAKES = (
+    ("softmax", Edit(LAUNCHER, "(float)(scale * LOG2_E)", "(float)(scale * 1.5)"), "of a row"),
+    (
+        "softmax",
+        Edit(
+            LAUNCHER,
+            "values->out_row_stride = args->out.row",
+            "values->out_row_stride = args->out.head",
         ),
-        ("ragged", Edit("src/launcher.c", "WRAP - step;", "WRAP;")),
-    ],
+        "out: ",
+    ),
+    ("product", Edit(LAUNCHER, "(float)args->beta;", "(float)args->alpha;"), "elements are off"),
+    ("paged", Edit(LAUNCHER, "values->sinks = args->sinks;", "values->sinks = args->lse;"), ""),
+    ("ragged", Edit(LAUNCHER, "WRAP - step;", "WRAP;"), "illegal memory"),
+    ("sinking", Edit(SELFTEST, "query - key < 60 ||", "query - key < 59 ||"), ""),
+    (
+        "sloping",
+        Edit(SELFTEST, "(double)(query - key)", "(double)(query - key + (key == query))"),
+        "",
+    ),
+    ("documents", Edit(SELFTEST, "key % 3 == 0 ? 0.5", "key % 3 == 0 ? 0.53"), ""),
+    ("documents", Edit(SELFTEST, "|| head == 1", "|| head == 2"), ""),
+    (
+        "blocks",
+        Edit(SELFTEST, "int64_t entry = 64 * block;", "int64_t entry = 64 * (block ^ 1);"),
+        "",
+    ),
+    ("blocks", Edit(SELFTEST, "      all &= sees;", ""), ""),
+    ("blocks", Edit(SELFTEST, "between &= sees;", ";"), ""),
+    ("blocks", Edit(SELFTEST, "= key + 1;", "= key;"), ""),
+    ("blocks", Edit(SELFTEST, "range[0] = tile;", "range[0] = tile > 0 ? tile - 1 : 0;"), ""),
+    ("blocks", Edit(SELFTEST, "spot.head = head,", "spot.head = 1 - head,"), ""),
 )
-def test_the_selftest_refuses_a_wrong_launcher_of_sequences(
-    sequences: Builds, cache: Path, tmp_path: Path, kernel: str, edit: Edit
+"""Edits of the launcher, or of the program's own reference and lists."""
+
+
+@pytest.mark.parametrize(("kernel", "edit", "said"), MISTAKES)
+def test_a_mistake_is_found(
+    build: Callable[[str], Builds], run: Run, kernel: str, edit: Edit, said: str
 ) -> None:
-    options = ("--kernel", f"acme_{kernel}")
-    done, _ = run(sequences, "sm_90a", cache, tmp_path, sequences.selftest(edit), *options)
-    assert done.returncode == 1, done.stdout + done.stderr
-
-
-def test_the_selftest_refuses_a_wrong_launcher(builds: Builds, cache: Path, tmp_path: Path) -> None:
-    wrong = Edit("src/launcher.c", "(float)args->alpha;", "(float)args->alpha * 1.25f;")
-    options = ("--kernel", "acme_product")
-    done, _ = run(builds, "sm_90a", cache, tmp_path, builds.selftest(wrong), *options)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "acme_product: FAILED on NVIDIA" in done.stdout
+    builds = build(folder_of(kernel))
+    words = ("--kernel", f"acme_{kernel}")
+    done, _ = run(builds, "sm_90a", builds.selftest(edit), *QUICK, *words, fails=True)
+    assert (said or f"acme_{kernel}: FAILED on NVIDIA") in done.stdout + done.stderr
