@@ -45,6 +45,8 @@ class GemmKernel(Kernel[GemmArguments]):
         b: Any,
         c: Any = None,
         *,
+        scale_a: Any = None,
+        scale_b: Any = None,
         out: Any = None,
         alpha: float = 1.0,
         beta: float = 1.0,
@@ -59,6 +61,12 @@ class GemmKernel(Kernel[GemmArguments]):
         ``c`` and ``out``; the other strides and the addresses are multiples of 16 bytes. For
         ``b_major: k`` that is ``weight.T`` of a contiguous (n, k). Nothing is copied. Accepted are
         CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or ``__cuda_array_interface__``.
+
+        A kernel with ``scales`` multiplies each block of A and B by ``scale_a`` and ``scale_b``, of
+        float32 or, for ue8m0, of bytes: ``scale_a`` is (m, blocks of k), ``scale_b`` (blocks of k,
+        n) for 1x128 or (blocks of k, blocks of n) for 128x128, in the axes' order of ``a`` and
+        ``b``, with numbers of blocks rounded up, and a batch where they have one.
+        ``fa4gen.scales.quantize`` makes both; of a weight (n, k), ``scale_b`` is ``scales.T``.
 
         Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
         given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
@@ -75,7 +83,7 @@ class GemmKernel(Kernel[GemmArguments]):
         Raises ArgumentError, which names the argument, before anything is launched, and
         MissingCapabilityError where there is no GPU.
         """
-        call = self._take(a, b, c, out, alpha, beta)
+        call = self._take(a, b, c, (scale_a, scale_b), out, alpha, beta)
         self._enqueue(call)
         return call.out
 
@@ -85,6 +93,8 @@ class GemmKernel(Kernel[GemmArguments]):
         b: Any,
         c: Any = None,
         *,
+        scale_a: Any = None,
+        scale_b: Any = None,
         out: Any = None,
         alpha: float = 1.0,
         beta: float = 1.0,
@@ -93,24 +103,26 @@ class GemmKernel(Kernel[GemmArguments]):
 
         Arguments and errors are those of the call itself.
         """
-        call = self._take(a, b, c, out, alpha, beta)
+        call = self._take(a, b, c, (scale_a, scale_b), out, alpha, beta)
         self._enqueue(call, launch=False)
         return Launch(self, call)
 
     def _take(
-        self, a: Any, b: Any, c: Any, out: Any, alpha: float, beta: float
+        self, a: Any, b: Any, c: Any, scales: tuple[Any, Any], out: Any, alpha: float, beta: float
     ) -> Call[GemmArguments]:
         """View the arrays, and make the output where it was not given."""
         a_view, a = arrays.view("a", a)
         b_view, b = arrays.view("b", b)
         c_view, kept_c = view_optional("c", c)
+        scale_a, kept_scale_a = view_optional("scale_a", scales[0])
+        scale_b, kept_scale_b = view_optional("scale_b", scales[1])
         shape = out_shape(a_view, b_view)
         if out is None and shape is not None:  # else the checks report the error
             out = self._new_out(a, shape)
         out_view, kept_out = view_optional("out", out)
         factors = as_factor("alpha", alpha), as_factor("beta", beta)
-        arguments = GemmArguments(a_view, b_view, c_view, out_view, *factors)
-        return Call(arguments, out, (a, b, kept_c, kept_out))
+        arguments = GemmArguments(a_view, b_view, c_view, out_view, *factors, scale_a, scale_b)
+        return Call(arguments, out, (a, b, kept_c, kept_out, kept_scale_a, kept_scale_b))
 
     def _new_out(self, a: Any, shape: tuple[int, ...]) -> Any:
         """Return a new output with rows a multiple of 16 bytes apart, as TMA requires."""

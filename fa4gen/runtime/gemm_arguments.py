@@ -17,11 +17,15 @@ from fa4gen.runtime.refusal import refusal, refuse, wrong, wrong_device
 from fa4gen.runtime.schedule import INT32_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
-GEMM_DTYPES = {**DTYPE_NAMES, "fp32": "float32"}
+GEMM_DTYPES = {**DTYPE_NAMES, "fp32": "float32", "ue8m0": "float8_e8m0fnu"}
+SCALE_BYTES = {"float32": 4, "float8_e8m0fnu": 1}
 LARGEST_EXTENT = INT32_MAX - 1024
 """The kernel rounds extents up to whole tiles and blocks."""
 MAX_FLOAT32 = 3.4028234663852886e38
@@ -36,6 +40,8 @@ class GemmArguments(NamedTuple):
     out: TensorView | None
     alpha: float
     beta: float
+    scale_a: TensorView | None = None
+    scale_b: TensorView | None = None
 
     @property
     def device(self) -> int:
@@ -60,17 +66,20 @@ class CheckedGemm:
     size: GemmSize
     """With a k of 0 where alpha is 0: A and B are not read."""
     c_axes: tuple[str, ...]
+    scales: Mapping[str, TensorView]
+    """Scales of blocks, by the name of the argument."""
+    scale_axes: Mapping[str, tuple[str, ...]]
 
     def tensor(self, name: str) -> TensorView:
-        """Return the tensor called "a", "b", "c" or "out"; KeyError for an absent C."""
-        views = {"a": self.a, "b": self.b, "out": self.out}
+        """Return the tensor of an argument; KeyError for an absent one."""
+        views = {"a": self.a, "b": self.b, "out": self.out, **self.scales}
         if self.c is not None:
             views["c"] = self.c
         return views[name]
 
     def axes(self, name: str) -> tuple[str, ...]:
         """Return the names of the axes of ``tensor(name)``."""
-        return self.c_axes if name == "c" else AXES[name]
+        return {"c": self.c_axes, **AXES, **self.scale_axes}[name]
 
 
 AXES = {"a": ("batch", "m", "k"), "b": ("batch", "k", "n"), "out": ("batch", "m", "n")}
@@ -115,6 +124,10 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     problems = list(_check_c(plan, arguments.c))
     if arguments.c is not None:
         views["c"] = arguments.c
+    for name, view in (("scale_a", arguments.scale_a), ("scale_b", arguments.scale_b)):
+        problems += _check_presence(plan, name, view)
+        if view is not None:
+            views[name] = view
     refuse(problems)
     refuse(_check_axes(plan, views))
     views, problems = _with_batch(plan, views)
@@ -139,6 +152,8 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         beta=as_factor("beta", arguments.beta),
         size=GemmSize(batch, m, views["b"].shape[2], k if _counts(alpha) else 0),
         c_axes=plan.c.batched_axes,
+        scales={row.name: views[row.name] for row in plan.scales},
+        scale_axes={row.name: row.axes for row in plan.scales},
     )
 
 
@@ -146,7 +161,14 @@ def gemm_scalar_values(
     checked: CheckedGemm, schedule: GemmSchedule
 ) -> dict[str, bytes | int | float]:
     """Every kernel parameter except the tensor maps, by name."""
+    values: dict[str, bytes | int | float] = {}
+    for name, view in checked.scales.items():  # those that the kernel loads by address
+        values[name] = view.pointer
+        for axis, extent, stride in zip(checked.axes(name), view.shape, view.strides, strict=True):
+            element = SCALE_BYTES[view.dtype]
+            values[f"{name}_{axis}_stride"] = stride // element if extent > 1 else 0
     return {
+        **values,
         "alpha": checked.alpha,
         "beta": checked.beta,
         "m": checked.size.m,
@@ -167,7 +189,24 @@ def _check_c(plan: GemmPlan, c: TensorView | None) -> list[Problem]:
     return []
 
 
+def _check_presence(plan: GemmPlan, name: str, view: TensorView | None) -> list[Problem]:
+    scales = _scales_of(plan, name)
+    if scales is None and view is not None:
+        return [wrong(name, "an array", f"no {name}", "this kernel was generated without scales")]
+    if scales is not None and view is None:
+        return [wrong(name, "nothing", f"scales {scales.form} of {scales.operand.upper()}")]
+    return []
+
+
+def _scales_of(plan: GemmPlan, name: str) -> OperandScales | None:
+    """Return the scales that an argument is, None for another one."""
+    return next((row for row in plan.scales if row.name == name), None)
+
+
 def _named_axes(plan: GemmPlan, name: str) -> tuple[str, ...]:
+    scales = _scales_of(plan, name)
+    if scales is not None:
+        return scales.axes
     return plan.c.batched_axes if name == "c" else AXES[name]
 
 
@@ -202,7 +241,7 @@ def _with_batch(
     if not has_batch["a"]:
         problems += [
             wrong(name, f"a batch, {views[name].shape}", "no batch, since A has none")
-            for name in ("b", "c")
+            for name in ("b", "c", "scale_a", "scale_b")
             if has_batch.get(name)
         ]
     complete = {
@@ -215,10 +254,16 @@ def _with_batch(
 
 
 def _dtype(plan: GemmPlan, name: str) -> str:
+    scales = _scales_of(plan, name)
+    if scales is not None:
+        return scales.dtype
     return plan.dtype if name in ("a", "b") else plan.out_dtype
 
 
 def _element_bytes(plan: GemmPlan, name: str) -> int:
+    scales = _scales_of(plan, name)
+    if scales is not None:
+        return SCALE_BYTES[GEMM_DTYPES[scales.dtype]]
     return plan.element_bytes if name in ("a", "b") else plan.out_element_bytes
 
 
@@ -228,7 +273,9 @@ def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     for name, view in views.items():
         dtype = _dtype(plan, name)
         if view.dtype not in (GEMM_DTYPES[dtype], BITS_ACCEPTED.get(dtype)):
-            word = "dtype" if name in ("a", "b") else "out_dtype"
+            word = {"a": "dtype", "b": "dtype"}.get(name, "out_dtype")
+            if name.startswith("scale"):
+                word = "dtype of scales"
             also = f", or its bits as {BITS_ACCEPTED[dtype]}" if dtype in BITS_ACCEPTED else ""
             expected = f"{GEMM_DTYPES[dtype]}{also} (the config says {word}: {dtype})"
             problems.append(wrong(name, view.dtype, expected))
@@ -250,6 +297,8 @@ def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]
         )
         if extent > LARGEST_EXTENT
     ]
+    for row in plan.scales:
+        extents |= row.extents(m, n, k)
     for name, view in views.items():
         if name == "a":
             continue
@@ -267,6 +316,11 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
         return []
     axes = _named_axes(plan, name)
     contiguous = {"a": plan.a_major, "b": plan.b_major}.get(name, axes[-1])
+    scales = _scales_of(plan, name)
+    if scales is not None and not scales.is_tensor_map:
+        return _check_any_strides(plan, name, view)
+    if scales is not None:
+        contiguous = scales.contiguous
     remedy = f"pass a copy of {name} in which {contiguous} is contiguous and the rest padded"
     problems = []
     if view.pointer % ALIGNMENT:
@@ -276,7 +330,8 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
     for axis, extent, stride in zip(axes, view.shape, view.strides, strict=True):
         if axis == contiguous:
             if stride != element_bytes and extent > 1:
-                key = {"a": "a_major", "b": "b_major"}.get(name)
+                key = {"a": "a_major", "b": "b_major"}.get(name.removeprefix("scale_"))
+                key = f"{key} of scales" if scales is not None else key
                 said = f" (the config says {key}: {contiguous})" if key else ""
                 expected = f"a stride along {axis} of {element_bytes} bytes{said}"
                 problems.append(wrong(name, f"{stride} bytes", expected, remedy))
@@ -292,6 +347,16 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
     return problems
 
 
+def _check_any_strides(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
+    """Address and strides of what a kernel loads element by element."""
+    size = _element_bytes(plan, name)
+    places = (view.pointer, *view.strides)
+    if all(place % size == 0 for place in places) and min(view.strides) >= 0:
+        return []
+    expected = f"an address and strides that are multiples of {size} bytes, none below 0"
+    return [wrong(name, f"{view.pointer:#x} and {view.strides}", expected)]
+
+
 def _check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     """Refuse an output that shares memory with an input; only C itself may be overwritten.
 
@@ -299,7 +364,7 @@ def _check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem
     """
     out = views["out"]
     problems = []
-    for name in ("a", "b", "c"):
+    for name in ("a", "b", "c", "scale_a", "scale_b"):
         view = views.get(name)
         if view is None or (name == "c" and _same_memory(view, out)):
             continue

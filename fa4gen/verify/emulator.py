@@ -15,7 +15,8 @@ import numpy as np
 
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
+from fa4gen.runtime.arguments import BITS_ACCEPTED
+from fa4gen.runtime.gemm_arguments import GEMM_DTYPES
 from fa4gen.runtime.parameters import to_bytes
 from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.verify.cases import MULTIPROCESSORS
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.buffers import CaseMemory, Image, View
 
 DEVICE = 0
-WORDS = {**DTYPE_NAMES, "fp32": "float32", "int32": "int32"}
+WORDS = {**GEMM_DTYPES, "int32": "int32"}
 MAX_SHOWN = 8
 """Findings of a run that are shown, the worst first; the others are counted."""
 

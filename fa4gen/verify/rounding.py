@@ -19,21 +19,23 @@ UNIT_ROUNDOFF = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8_e4m3": 2.0**-4}
 """Largest relative error of rounding a normal number to nearest."""
 LARGEST = {"bf16": float.fromhex("0x1.fep127"), "fp16": 65504.0, "fp8_e4m3": 448.0}
 POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5, "fp8_e4m3": 0x7F} | {
-    "int32": 0x7FA5A5A5
+    "int32": 0x7FA5A5A5,
+    "ue8m0": 0xFF,
 }
 """A signalling NaN of each type that outputs have: arithmetic makes quiet ones only, so an output
-element that still holds these bits was never written. fp8, used for inputs only, has a single
-NaN; a length or place of int32 is far too large."""
+element that still holds these bits was never written. fp8 and ue8m0, used for inputs only, have a
+single NaN; a length or place of int32 is far too large."""
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """NumPy's type for "bf16", "fp16", "fp8_e4m3", "fp32" or "int32"; ConfigError for others."""
+    """NumPy's type for a word of a config, or "int32"; ConfigError for others."""
     known: dict[str, Any] = {
         "bf16": ml_dtypes.bfloat16,
         "fp16": np.float16,
         "fp8_e4m3": ml_dtypes.float8_e4m3fn,
         "fp32": np.float32,
         "int32": np.int32,
+        "ue8m0": ml_dtypes.float8_e8m0fnu,
     }
     if dtype not in known:
         raise ConfigError(

@@ -6,12 +6,14 @@ Each check is given a module of ``fa4gen/verify``, or a mutant of it, and fails 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.designs.common.gemm_scales import OperandScales
 from fa4gen.epilogues import residual_of
 from fa4gen.epilogues.activation import parse_activation
 from fa4gen.expressions.tensors import Tensor
@@ -344,6 +346,7 @@ def gemm_problem(**more: Any) -> tuple[SimpleNamespace, GemmInputs]:
         residual=residual_of("matrix"),
         activation=parse_activation("relu(x)"),
         accumulation=SimpleNamespace(products_per_step=16, alignment_bits=25),
+        scales=(),
     )
     vars(problem).update(more)
     return problem, GemmInputs(a, b, c, -0.75, 0.5)
@@ -418,7 +421,9 @@ def check_gemm_tolerance(module: ModuleType) -> None:
 
 def check_gemm_inputs(module: ModuleType) -> None:
     """Numbers follow seed and type; factors and shared tensors are those of the case."""
-    plan = SimpleNamespace(dtype="bf16", out_dtype="fp16", activation=None, c=residual_of("matrix"))
+    plan = SimpleNamespace(
+        dtype="bf16", out_dtype="fp16", activation=None, c=residual_of("matrix"), scales=()
+    )
     case = GemmCase("c", 30, 40, 50, batch=3, alpha=0.7, beta=0.3, shared=("b",))
     one, other = (module.make_inputs(case, plan, np.random.default_rng(i)) for i in (1, 2))
     for name, dtype in (("a", "bf16"), ("b", "bf16"), ("c", "fp16")):
@@ -428,6 +433,48 @@ def check_gemm_inputs(module: ModuleType) -> None:
         assert 0.9 < array.std() < 1.1
     assert (one.a.shape, one.b.shape, one.c.shape) == ((3, 30, 50), (1, 50, 40), (3, 30, 40))
     assert (one.alpha, one.beta) == (float(np.float32(0.7)), float(np.float32(0.3)))
+
+
+def check_gemm_scales(module: ModuleType) -> None:
+    """Sums with scales are the definition; scales follow their form, and count in whole numbers."""
+    rng = np.random.default_rng(1)
+    how = SimpleNamespace(products_per_step=32, alignment_bits=13)
+    of_a = OperandScales("a", "1x128", "fp32", 1, 128, "k")
+    of_b = OperandScales("b", "128x128", "ue8m0", 128, 128, "any")
+    plan = SimpleNamespace(out_dtype="bf16", activation=None, scales=(of_a, of_b))
+    case = GemmCase("c", 5, 200, 300, batch=2, shared=("b",))
+    scales_a, scales_b = module.draw_scales(case, plan, rng)
+    assert (scales_a.shape, scales_b.shape) == ((2, 5, 3), (1, 3, 2))
+    assert (np.frexp(scales_b)[0] == 0.5).all()
+    assert (np.frexp(scales_a)[0] != 0.5).mean() > 0.9
+    a, b = (rng.standard_normal(s).astype("f4") for s in ((5, 300), (300, 200)))
+    each = module.beside(of_b, scales_b[0], 200, np)
+    total, error = module.sum_scaled(how, a, b, (scales_a[1], each), 128)
+    for i, j in ((0, 0), (4, 127), (2, 128), (3, 199)):
+        terms = [
+            float(a[i, k]) * float(b[k, j]) * float(scales_a[1, i, k // 128])
+            * float(scales_b[0, k // 128, j // 128])
+            for k in range(300)
+        ]  # fmt: skip
+        np.testing.assert_allclose(total[i, j], sum(terms), rtol=1e-12, atol=1e-12)
+        largest = sum(map(abs, terms))
+        assert largest * 2.0**-24 < error[i, j] < largest * 2.0**-8
+    whole = np.rint(a), np.rint(b)
+    counted = tuple(
+        values[0] for values in module.draw_scales(replace(case, data="counting"), plan, rng)
+    )
+    counted = counted[0], module.beside(of_b, counted[1], 200, np)
+    assert not module.sum_scaled(how, *whole, counted, 128)[1].any()
+    assert module.sum_scaled(how, *whole, (scales_a[1], counted[1]), 128)[1].any()
+    assert module.sum_scaled(how, whole[0] * 2.0**20, whole[1], counted, 128)[1].any()
+    np.testing.assert_array_equal(
+        module.scaled(a, scales_a[1], 1, 128, np), a * scales_a[1].repeat(128, axis=1)[:, :300]
+    )
+    np.testing.assert_array_equal(module.scaled(b, each, 0, 128, np)[299], b[299] * each[2])
+    apart = module.draw_scales(replace(case, data="blocks_apart", k=4000), plan, rng)[0]
+    assert {float(value) for value in np.unique(apart)} == {2.0**-30, 2.0**30}
+    missing = module.draw_scales(replace(case, data="nan_scales", k=40000), plan, rng)[0]
+    assert 0 < np.isnan(missing).mean() < 0.1
 
 
 def check_judge(module: ModuleType) -> None:

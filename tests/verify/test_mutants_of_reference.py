@@ -32,6 +32,7 @@ CHECKS: dict[str, tuple[Callable[[ModuleType], None], ...]] = {
     "gemm/reference.py": (definitions.check_gemm,),
     "gemm/tolerance.py": (definitions.check_gemm_tolerance,),
     "gemm/inputs.py": (definitions.check_gemm_inputs,),
+    "gemm/scales.py": (definitions.check_gemm_scales,),
 }
 MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
     "reference.py": (
@@ -179,7 +180,8 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("c = inputs.c[batch % inputs.c.shape[0]]", "c = inputs.c[0]"),
         ("exact[at], lowest, highest = activation.apply(x, error, xp)",
          "exact[at], lowest, highest = x, x - error, x + error"),
-        ("(a @ b) * np.float32(inputs.alpha)", "(a @ b)"),
+        ("operands.product(problem, xp) * np.float32(inputs.alpha)",
+         "operands.product(problem, xp)"),
         ("x += c * np.float32(inputs.beta)", "x += c"),
         ("return values if dtype == \"fp32\" else round_to(values, dtype, xp)", "return values"),
         ("high[at] = _round(highest.astype(xp.float32)", "high[at] = _round((2 * highest).astype("
@@ -207,6 +209,21 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("float(np.float32(case.beta))", "float(np.float32(case.alpha))"),
         ("shapes[name] = (1, *shapes[name][1:])", "pass"),
         ("_rounded(draft.c, plan.out_dtype)", "draft.c"),
+    ),
+    "gemm/scales.py": (
+        ("of_a[:, index, None] * of_b[index]", "of_a[:, index, None] * of_b[0]"),
+        ("of_a[:, index, None] * of_b[index]", "of_a[:, 0, None] * of_b[index]"),
+        ("total += added", "total += products"),
+        ("part = slice(start, start + block)", "part = slice(start, start + block - 1)"),
+        ("xp.abs(factor) * wrong + ", ""),
+        ("if _adds_exactly(", "if not _adds_exactly("),
+        ("2.0 ** (MANTISSA_BITS - 1)", "2.0**60"),
+        ("rng.integers(0, 3, shape)", "rng.uniform(0, 3, shape)"),
+        ("np.round(powers) if scales.dtype == \"ue8m0\" else powers", "powers"),
+        ("xp.repeat(values, scales.rows, axis=axis)", "xp.tile(values, scales.rows)"),
+        ("scales.operand in case.shared", "False"),
+        ("drawn[rng.random(shape) < NAN_SHARE] = np.nan", "pass"),
+        ("each[:, : values.shape[1]] if axis == 1", "each[:, -values.shape[1] :] if axis == 1"),
     ),
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fa4gen.designs.common.gemm_config import GemmKeys
+    from fa4gen.designs.common.gemm_scales import Operand, OperandScales
     from fa4gen.designs.common.model import (
         Barrier,
         Parameter,
@@ -82,6 +83,12 @@ class GemmPlan(KernelPlan):
     """Elements of A and B in a row of 128 bytes, which the swizzle permutes."""
     out_panel_columns: int
     """Columns of the output that pass through shared memory together, a swizzled panel."""
+    scales: tuple[OperandScales, ...]
+    """Those of blocks of A and of B, or none."""
+
+    def scales_of(self, operand: Operand) -> OperandScales | None:
+        """Return the scales of A or B, None where they have none."""
+        return next((row for row in self.scales if row.operand == operand), None)
 
     @property
     @override
@@ -166,7 +173,8 @@ class GemmPlan(KernelPlan):
     @property
     def operation(self) -> str:
         """The kernel's function, in a line."""
-        sums = "alpha * A . B" + " + beta * C" * self.c.exists
+        scaled = "A . B" if not self.scales else "(scale_a * A) . (scale_b * B)"
+        sums = f"alpha * {scaled}" + " + beta * C" * self.c.exists
         output = f"activation({sums})" if self.activation else sums
         return f"matrix product, D = {output}{self.c.operation}"
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.model import Parameter
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fa4gen.designs.common.gemm_config import GemmKeys
+    from fa4gen.designs.common.gemm_scales import OperandScales
 
 MAP_TYPE = "const __grid_constant__ TensorMap"
 
@@ -18,12 +21,13 @@ def gemm_parameters(
     last_maps: bool = False,
     columns: str = "kBN",
     has_scale_atoms: bool = False,
+    of_blocks: tuple[OperandScales, ...] = (),
 ) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; c_map and beta only where there is a residual.
 
     ``last_maps``: the last panel of a tile has maps of its own. ``columns``: the constant that has
     those of a tile, of all CTAs of a cluster. ``has_scale_atoms``: A and B have block scales, in
-    the order of Blackwell's tensor cores.
+    the order of Blackwell's tensor cores. ``of_blocks``: scales of A and B for Hopper.
     """
     rows = [
         Parameter("a_map", MAP_TYPE, f"A (batch, m, k), {config.a_major} contiguous"),
@@ -42,6 +46,8 @@ def gemm_parameters(
     rows.append(Parameter("out_map", MAP_TYPE, "output (batch, m, n), n contiguous"))
     if last_maps:
         rows.append(Parameter("out_last_map", MAP_TYPE, "the same, for a tile's last panel"))
+    for scales in of_blocks:
+        rows += _scale_parameters(scales)
     rows.append(Parameter("alpha", "float", "factor of A . B"))
     if config.c.exists:
         rows.append(Parameter("beta", "float", "factor of C, which is not looked at where it is 0"))
@@ -55,3 +61,16 @@ def gemm_parameters(
         Parameter("num_tiles", "int32", "row_tiles * column_tiles * batch"),
         Parameter("group_rows", "int32", "row tiles worked on together; 1 is always right"),
     )
+
+
+def _scale_parameters(scales: OperandScales) -> Iterator[Parameter]:
+    """Yield a tensor map, or an address with strides in elements."""
+    name = scales.name
+    meaning = f"scales {scales.form} of {scales.operand.upper()} ({', '.join(scales.axes)})"
+    if scales.is_tensor_map:
+        yield Parameter(f"{name}_map", MAP_TYPE, f"{meaning}, {scales.major} contiguous")
+        return
+    c_type = {"fp32": "const float*", "ue8m0": "const unsigned char*"}[scales.dtype]
+    yield Parameter(name, c_type, meaning)
+    for axis in scales.axes:
+        yield Parameter(f"{name}_{axis}_stride", "int64", f"elements along {axis} to the next")

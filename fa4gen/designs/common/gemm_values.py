@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, DesignValues, G
 
 if TYPE_CHECKING:
+    from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.epilogues import Residual
 
 
@@ -27,6 +28,11 @@ class GemmValues(DesignValues[G]):
     def is_pair(self) -> bool:
         """Whether two CTAs work together."""
         return self.cta_group == 2
+
+    @property
+    def scales(self) -> tuple[OperandScales, ...]:
+        """The scales of A and of B, or none."""
+        return ()
 
     @property
     def c(self) -> Residual:

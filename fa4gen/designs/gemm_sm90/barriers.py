@@ -96,10 +96,11 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
         1,
         "tma_bytes",
         "the loader, then the bytes of A and B"
+        + " and of scales" * bool(values.scales)
         + f", {part} of {values.shared_operands}'s by {others}" * shares,
         "the consumers of the tile",
         "a block of A and of B has landed in its slot",
-        transaction_bytes=values.a_bytes + values.b_bytes,
+        transaction_bytes=values.stage_bytes,
         cta=cta,
     )
     empty = barrier_row(

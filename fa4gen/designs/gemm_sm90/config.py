@@ -6,7 +6,22 @@ from typing import Annotated, Literal
 
 from fa4gen.designs.common.gemm_config import GemmKeys
 from fa4gen.designs.common.kernel_config import RegisterBudget
-from fa4gen.strict import Auto, Field
+from fa4gen.strict import Auto, Field, Strict
+
+
+class BlockScales(Strict):
+    """Scales of fp8 operands, one for each block of 128 along k; sums of a block are promoted."""
+
+    a: Literal["1x128"]
+    """Block of A: 128 elements of a row."""
+    b: Literal["1x128", "128x128"]
+    """Block of B: 128 elements of a column, or of each of 128 columns."""
+    dtype: Literal["fp32", "ue8m0"] = "fp32"
+    """Type of a scale; ue8m0 is a power of two in a byte."""
+    a_major: Literal["k", "m"] = "k"
+    """The extent whose scales of A are contiguous: k as a quantising kernel writes them."""
+    b_major: Literal["k", "n"] = "k"
+    """The extent whose scales of B are contiguous, for 1x128; those of 128x128 have any strides."""
 
 
 class HopperGemmConfig(GemmKeys):
@@ -16,6 +31,8 @@ class HopperGemmConfig(GemmKeys):
     """Architecture that the kernel is written for."""
     dtype: Literal["bf16", "fp16", "fp8_e4m3"]
     """Element type of A and B. Sums are kept in float32."""
+    scales: BlockScales | None = None
+    """Scales of blocks of A and B, such as {a: 1x128, b: 128x128}; for fp8."""
     cta_group: Literal[1, 2, 4, 8] | Auto = "auto"
     """2, 4: CTAs of neighbouring row tiles share B by multicast; with swap_operands, A. 8: both."""
     share: Literal["auto", "a", "b", "both"] = "auto"

@@ -24,7 +24,7 @@ TILE_KEYS = ("BN", "BM", "num_consumer_warpgroups")
 
 def exceeded_limits(values: Values) -> Iterator[Refusal]:
     """Yield each limit that the values exceed."""
-    stage, rows = values.a_bytes + values.b_bytes, values.warpgroup_rows
+    stage, rows = values.stage_bytes, values.warpgroup_rows
     columns, key = values.wgmma_columns, "BM" if values.config.swap_operands else "BN"
     panels = values.num_consumer_warpgroups * values.num_epi_stages
     sums = values.num_consumer_warpgroups * values.sums_bytes if values.is_split else 0
@@ -46,8 +46,9 @@ def exceeded_limits(values: Values) -> Iterator[Refusal]:
     yield from limits.register_split(values, _smaller_in_every_way(values))
     yield from limits.consumer_registers(
         values,
-        values.accumulators,
-        f"{rows} * {columns} / {WARPGROUP} of the tile",
+        values.accumulators + values.products,
+        f"{rows} * {columns} / {WARPGROUP} of the tile"
+        + f" + {values.products} of the products of a block" * bool(values.scales),
         (*TILE_KEYS, "registers"),
         limits.each_to_auto(values.config, KEYS),
         _smaller_in_every_way(values),

@@ -48,6 +48,17 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
             f"{values.panel_rows} x {values.out_panel_columns} {out}, 128-byte swizzle",
         ),
     ]
+    for scales in values.scales:
+        if scales.is_tensor_map:
+            regions.append(
+                slots_of(
+                    scales.name,
+                    values.num_stages,
+                    values.scale_bytes(scales),
+                    f"Ring of the scales of {scales.words}",
+                    alignment=RESIDUAL_ALIGNMENT,
+                )
+            )
     if values.c.exists and not values.c.is_matrix:
         elements = values.c.elements(residual_rows(values), values.out_panel_columns)
         regions.append(

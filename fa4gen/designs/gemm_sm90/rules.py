@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.limits import turns_of_one
 from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.values import PANEL_BYTES
+from fa4gen.designs.gemm_sm90.scaled import scaled_rules
 from fa4gen.designs.gemm_sm90.swapped import swapped_rules
 from fa4gen.designs.gemm_sm90.values import GRID, WARPGROUP_ROWS, WGMMA_ROWS
 
@@ -33,6 +34,7 @@ def broken_rules(values: Values) -> Iterator[Refusal]:
         yield from swapped_rules(values, all_automatic(values))
     else:
         yield from _rows(values)
+    yield from scaled_rules(values, all_automatic(values))
     yield from _split(values)
     yield from _share(values)
     yield from _output_in_ring(values)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.gemm_maps import SCALE_BYTES, SCALE_LINE_BYTES
+from fa4gen.designs.common.gemm_scales import OperandScales
 from fa4gen.designs.common.gemm_values import GemmValues
 from fa4gen.designs.common.roles import WARPGROUP, RegisterSplit
 from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.model import Choice
 
 WGMMA_ROWS = 64
+SCALED_K = 128
+"""Elements along k that have one scale."""
 GRID = 8
 """CTAs of a cluster that share A and B."""
 GRID_ROWS = 2
@@ -168,6 +172,41 @@ class Values(GemmValues[HopperGemmConfig]):
         return self.warpgroup_rows * self.wgmma_columns // 128
 
     @property
+    def products(self) -> int:
+        """Registers that hold the products of a block, before they are scaled and added."""
+        return WGMMA_ROWS * self.wgmma_columns // 128 if self.scales else 0
+
+    @property
+    def scales(self) -> tuple[OperandScales, ...]:
+        """The scales of A and of B, or none."""
+        given = self.config.scales
+        if given is None:
+            return ()
+        of_b = (SCALED_K, "any") if given.b == "128x128" else (1, given.b_major)
+        return (
+            OperandScales("a", given.a, given.dtype, 1, SCALED_K, given.a_major),
+            OperandScales("b", given.b, given.dtype, of_b[0], SCALED_K, of_b[1]),
+        )
+
+    @property
+    def scale_blocks(self) -> int:
+        """Blocks along k of a stage that have scales of their own."""
+        return max(1, self.BK // SCALED_K)
+
+    def scale_bytes(self, scales: OperandScales) -> int:
+        """Bytes of a stage's scales that TMA brings: a line of each row, or a line of all."""
+        rows = self.BM if scales.operand == "a" else self.BN
+        if scales.major == "k":
+            return rows * SCALE_LINE_BYTES
+        return rows * self.scale_blocks * SCALE_BYTES[scales.dtype]
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes that complete a stage."""
+        loaded = sum(self.scale_bytes(row) for row in self.scales if row.is_tensor_map)
+        return self.a_bytes + self.b_bytes + loaded
+
+    @property
     def ring_bytes(self) -> int:
         """Bytes of the ring of A and B."""
         return self.num_stages * (self.a_bytes + self.b_bytes)
@@ -295,6 +334,9 @@ def _swapped_tile(config: HopperGemmConfig, log: ChoiceLog) -> tuple[int, int, i
 def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> int:
     three = config.BM == 192 or config.num_consumer_warpgroups == 3
     wide = warpgroup_rows == WGMMA_ROWS and not three
+    if config.scales is not None:
+        reason = "sums and the products of a block fit the registers"
+        return log.take("BN", config.BN, 64 if three else 128, reason)
     return log.take(
         "BN", config.BN, 256 if wide else 128, "the widest tile whose sums fit the registers"
     )
@@ -322,7 +364,7 @@ def _stages(values: Values, most_stages: Callable[[Values], int], log: ChoiceLog
     fit = most_stages(values)
     reason = (
         f"the most that fit shared memory ({values.arch.shared_bytes} bytes, a stage "
-        f"{values.a_bytes + values.b_bytes}, the output's slots "
+        f"{values.stage_bytes}, the output's slots "
         f"{values.num_consumer_warpgroups * values.num_epi_stages * values.epi_bytes})"
     )
     return log.take("num_stages", given, max(1, fit), reason)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.verify.cases import COUNTING, TURNS, unique
-from fa4gen.verify.gemm.input_kinds import KINDS, kind_meaning
+from fa4gen.verify.gemm.input_kinds import KINDS, SCALED_KINDS, kind_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,6 +131,11 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
         ]
     if plan.c.is_matrix:
         cases.append(GemmCase("residual/in_place", rows + 3, n + 9, 40, in_place=True))
+    if plan.scales:
+        cases += [
+            GemmCase(f"scales/{kind}", rows + 9, 2 * n + 24, 3 * k + 40, data=kind)
+            for kind in SCALED_KINDS
+        ]
     return unique(cases)
 
 
@@ -231,6 +236,8 @@ def _residuals(plan: GemmPlan) -> Iterable[GemmCase]:
 def _data(plan: GemmPlan) -> Iterable[GemmCase]:
     """Every kind of data on several stages, aligned to the tile and not."""
     for kind in KINDS:
+        if kind in SCALED_KINDS and not plan.scales:
+            continue
         if kind not in ("normal", "positions"):
             yield GemmCase(f"data/{kind}", 2 * plan.BM, plan.BN, 5 * plan.BK, data=kind)
             yield GemmCase(f"data/{kind}_odd", 133, plan.BN + 7, 4 * plan.BK + 7, data=kind)

@@ -115,7 +115,8 @@ class GemmFamily:
         factors = {"alpha": memory.alpha}
         if "c" in arrays:
             factors["beta"] = memory.beta
-        kernel(arrays["a"], arrays["b"], arrays.get("c"), out=arrays["out"], **factors)
+        scales = {row.name: arrays[row.name] for row in self.plan.scales}
+        kernel(arrays["a"], arrays["b"], arrays.get("c"), out=arrays["out"], **factors, **scales)
 
     def emulated_launch(
         self, views: Mapping[str, TensorView], memory: GemmMemory, multiprocessors: int
@@ -125,7 +126,14 @@ class GemmFamily:
         checked = check_gemm_arguments(
             plan,
             GemmArguments(
-                views["a"], views["b"], views.get("c"), views["out"], memory.alpha, memory.beta
+                views["a"],
+                views["b"],
+                views.get("c"),
+                views["out"],
+                memory.alpha,
+                memory.beta,
+                views.get("scale_a"),
+                views.get("scale_b"),
             ),
         )
         schedule = plan_gemm_schedule(plan, checked.size, multiprocessors)
@@ -142,7 +150,9 @@ class GemmFamily:
             )
             for row in plan.tensor_maps
         }
-        return EmulatedLaunch(schedule.grid, gemm_scalar_values(checked, schedule), maps)
+        values = gemm_scalar_values(checked, schedule)
+        pointers = tuple(row.name for row in plan.scales if not row.is_tensor_map)
+        return EmulatedLaunch(schedule.grid, values, maps, pointers)
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,14 @@ def _scaled(draft: Draft) -> None:
     draft.b *= np.exp2(columns).astype(np.float32)
 
 
+def _blocks_apart(draft: Draft) -> None:
+    """Scales 2^60 apart in neighbouring blocks: none may get the scale of another."""
+
+
+def _nan_scales(draft: Draft) -> None:
+    """NaN for some scales: so are all sums that they are part of, and no others."""
+
+
 def _positions(draft: Draft) -> None:
     """Zeros in A, and a C that identifies positions: a residual from a wrong place shows."""
     draft.a[:] = 0
@@ -142,7 +150,11 @@ KINDS: dict[str, Callable[[Draft], None]] = {
     "scaled": _scaled,
     "positions": _positions,
     "counting": _counting,
+    "blocks_apart": _blocks_apart,
+    "nan_scales": _nan_scales,
 }
+SCALED_KINDS = ("blocks_apart", "nan_scales")
+"""Kinds that only scales of blocks differ in."""
 
 
 def kind_meaning(name: str) -> str:

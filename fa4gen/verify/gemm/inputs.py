@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.verify.gemm.input_kinds import KINDS, Draft
+from fa4gen.verify.gemm.scales import draw_scales
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class GemmInputs:
     c: Floats | None
     alpha: float
     beta: float
+    scales: tuple[Floats, ...] = ()
+    """Those of the plan's scales, in its order, with the axes of the arguments."""
 
 
 def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> GemmInputs:
@@ -53,6 +56,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         draft.alpha *= 2.0 ** round(1 - np.log2(max(case.k, 1)) / 2)
     KINDS[case.data](draft)
     draft.clip()
+    scales = draw_scales(case, plan, rng)
     if case.nan_in_c:
         draft.c[:] = np.nan
     if case.alpha == 0:  # neither is read
@@ -63,6 +67,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         _rounded(draft.c, plan.out_dtype) if plan.c.exists else None,
         float(np.float32(draft.alpha)),
         float(np.float32(case.beta)),
+        scales,
     )
 
 

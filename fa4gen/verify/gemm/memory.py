@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 16
 """Bytes: strides are multiples of it, and TMA writes in units of it."""
-TENSORS = ("a", "b", "c", "out")
+TENSORS = ("a", "b", "c", "out", "scale_a", "scale_b")
 ROW_PADDING_BYTES = 48
 MATRIX_PADDING_BYTES = 112
 
 
 @dataclass(frozen=True)
 class GemmMemory(CaseMemory):
-    """Views are "a", "b", "out" and, for a kernel with a residual, "c"."""
+    """Views are "a", "b", "out", with a residual "c", and with scales "scale_a" and "scale_b"."""
 
     alpha: float
     beta: float
@@ -67,6 +67,9 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
     maker = _Maker(case, {}, {})
     maker.add("a", inputs.a, plan.dtype, contiguous=2 if plan.a_major == "k" else 1)
     maker.add("b", inputs.b, plan.dtype, contiguous=1 if plan.b_major == "k" else 2)
+    for scales, values in zip(plan.scales, inputs.scales, strict=True):
+        contiguous = scales.axes.index(scales.contiguous) if scales.contiguous else -1
+        maker.add(scales.name, values, scales.dtype, contiguous=contiguous)
     batch = 1 if case.batch is None else case.batch
     out = np.zeros((batch, case.m, case.n), np.float32)
     if case.in_place and inputs.c is not None:
@@ -113,7 +116,7 @@ class _Maker:
         if self.case.padded:
             view = with_odd_strides(view, contiguous)
         view.bits(self.buffers[name])[...] = _bits(values, dtype)
-        if self.case.batch is None or name in self.case.shared:
+        if self.case.batch is None or name.removeprefix("scale_") in self.case.shared:
             view = replace(view, shape=view.shape[1:], strides=view.strides[1:])
         self.views[name] = view
 

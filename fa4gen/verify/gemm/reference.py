@@ -14,6 +14,7 @@ import numpy as np
 from fa4gen.epilogues.activation import parse_activation
 from fa4gen.verify.gemm.activation import ActivationError
 from fa4gen.verify.gemm.result import GemmResult
+from fa4gen.verify.gemm.scales import beside, scaled, sum_scaled
 from fa4gen.verify.gemm.tolerance import Accumulation, sum_products
 from fa4gen.verify.rounding import round_to
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.epilogues import Residual
     from fa4gen.epilogues.activation import Activation
     from fa4gen.verify.gemm.inputs import GemmInputs
@@ -39,12 +41,13 @@ class GemmProblem:
     residual: Residual
     activation: Activation | None
     accumulation: Accumulation
+    scales: tuple[OperandScales, ...] = ()
 
     @classmethod
     def of(cls, plan: GemmPlan) -> GemmProblem:
         """Return the problem of the kernel of ``plan``."""
         expression = None if plan.activation is None else parse_activation(plan.activation)
-        return cls(plan.out_dtype, plan.c, expression, Accumulation.of(plan))
+        return cls(plan.out_dtype, plan.c, expression, Accumulation.of(plan), plan.scales)
 
 
 def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResult:
@@ -55,18 +58,18 @@ def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResul
     if exact.size:
         activation = ActivationError(problem.activation)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for at, a, b, c in _blocks(problem, inputs, shape, xp):
-                x, error = _before_activation(problem, inputs, a, b, c, xp)
+            for at, operands, c in _blocks(problem, inputs, shape, xp):
+                x, error = _before_activation(problem, inputs, operands, c, xp)
                 exact[at], lowest, highest = activation.apply(x, error, xp)
                 slack[at] = xp.maximum(highest - exact[at], exact[at] - lowest)
                 low[at] = _round(lowest.astype(xp.float32), problem.out_dtype, xp)
                 high[at] = _round(highest.astype(xp.float32), problem.out_dtype, xp)
-                own[at] = _rounded_block(problem, inputs, a, b, c, xp)
+                own[at] = _rounded_block(problem, inputs, operands, c, xp)
     return GemmResult(exact, low, high, slack, own)
 
 
 def _before_activation(
-    problem: GemmProblem, inputs: GemmInputs, a: Any, b: Any, c: Any, xp: Any
+    problem: GemmProblem, inputs: GemmInputs, operands: _Operands, c: Any, xp: Any
 ) -> tuple[Any, Any]:
     """Return alpha * A . B + beta * C in float64, and the largest distance of float32 from it.
 
@@ -74,7 +77,7 @@ def _before_activation(
     factor that is a power of two, or a zero as the other, makes no error; nor does a result that
     float32 holds.
     """
-    total, error = sum_products(problem.accumulation, a, b, xp)
+    total, error = operands.sums(problem, xp)
     scaled = inputs.alpha * total
     error = abs(inputs.alpha) * error
     if not _is_power_of_two(inputs.alpha):
@@ -96,9 +99,9 @@ def _rounding(x: Any, error: Any, xp: Any) -> Any:
 
 
 def _rounded_block(
-    problem: GemmProblem, inputs: GemmInputs, a: Any, b: Any, c: Any, xp: Any
+    problem: GemmProblem, inputs: GemmInputs, operands: _Operands, c: Any, xp: Any
 ) -> Any:
-    x = (a @ b) * np.float32(inputs.alpha)
+    x = operands.product(problem, xp) * np.float32(inputs.alpha)
     if c is not None:
         x += c * np.float32(inputs.beta)
     if problem.activation is not None:
@@ -121,7 +124,7 @@ def _out_batch(inputs: GemmInputs) -> tuple[int]:
 def _blocks(
     problem: GemmProblem, inputs: GemmInputs, shape: tuple[int, ...], xp: Any
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield a place in the output with the float32 rows of A, B and, where it counts, of C.
+    """Yield a place in the output with the operands of its rows and, where it counts, C.
 
     A and B without columns and rows where their product does not count.
     """
@@ -136,4 +139,49 @@ def _blocks(
             if inputs.c is not None and inputs.beta != 0:
                 c = inputs.c[batch % inputs.c.shape[0]]
                 c = xp.asarray(problem.residual.beside(c, at[1]))
-            yield at, xp.asarray(inputs.a[batch, at[1], :depth]), b, c
+            a = xp.asarray(inputs.a[batch, at[1], :depth])
+            yield at, _Operands(a, b, _scales(problem, inputs, batch, at[1], (m, n, depth), xp)), c
+
+
+def _scales(
+    problem: GemmProblem,
+    inputs: GemmInputs,
+    batch: int,
+    rows: slice,
+    extents: tuple[int, int, int],
+    xp: Any,
+) -> tuple[Any, ...]:
+    """Return one scale for each row of A, or column of B, and block of k."""
+    m, n, depth = extents
+    found = []
+    for scales, values in zip(problem.scales, inputs.scales, strict=True):
+        blocks = -(-depth // scales.columns)
+        whole = xp.asarray(values[batch % values.shape[0]])
+        each = beside(scales, whole, m if scales.operand == "a" else n, xp)
+        found.append(each[rows, :blocks] if scales.operand == "a" else each[:blocks])
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Operands:
+    """Rows of A and all of B in float32, with scales where they have some."""
+
+    a: Any
+    b: Any
+    scales: tuple[Any, ...]
+
+    def sums(self, problem: GemmProblem, xp: Any) -> tuple[Any, Any]:
+        """Return the product in float64, and the error of a kernel's sums."""
+        if not self.scales:
+            return sum_products(problem.accumulation, self.a, self.b, xp)
+        of_a, of_b = self.scales
+        block = problem.scales[0].columns
+        return sum_scaled(problem.accumulation, self.a, self.b, (of_a, of_b), block, xp)
+
+    def product(self, problem: GemmProblem, xp: Any) -> Any:
+        """Return the product in float32."""
+        if not self.scales:
+            return self.a @ self.b
+        block = problem.scales[0].columns
+        a = scaled(self.a, self.scales[0], 1, block, xp)
+        return a @ scaled(self.b, self.scales[1], 0, block, xp)

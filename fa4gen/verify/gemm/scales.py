@@ -1,0 +1,99 @@
+"""Scales of blocks in verify: how they are drawn, and the sums that they are part of.
+
+A kernel adds products of 128 of k by the tensor cores, and then multiplies by both scales and adds
+in float32. The product of the scales and each sum are rounded: half a unit of float32 of each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.verify.cases import COUNTING
+from fa4gen.verify.gemm.tolerance import MANTISSA_BITS, sum_products
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_scales import OperandScales
+    from fa4gen.verify.gemm.cases import GemmCase
+    from fa4gen.verify.gemm.tolerance import Accumulation
+
+HALF_UNIT = 2.0**-24
+SPREAD = 2.0
+"""Scales are powers of two up to this exponent, and down to its negative, times 1 to 2."""
+APART = 30
+"""Exponents of the scales of neighbouring blocks, of either sign, of data that are apart."""
+APART_IN_RANGE = 4
+"""The same where the output has few exponents, or an activation."""
+NAN_SHARE = 0.02
+
+
+def draw_scales(
+    case: GemmCase, plan: GemmPlan, rng: np.random.Generator
+) -> tuple[NDArray[np.float32], ...]:
+    """Draw the scales of A and B; none for a plan without them."""
+    return tuple(_draw(row, case, plan, rng) for row in plan.scales)
+
+
+def _draw(
+    scales: OperandScales, case: GemmCase, plan: GemmPlan, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    extents = scales.extents(case.m, case.n, case.k)
+    batch = 1 if case.batch is None or scales.operand in case.shared else case.batch
+    shape = (batch, *(extents[axis] for axis in scales.axes[1:]))
+    narrow = plan.out_dtype == "fp16" or plan.activation is not None
+    apart = APART_IN_RANGE if narrow else APART
+    if case.data == COUNTING:  # sums stay whole, and small enough to be exact
+        powers = rng.integers(0, 3, shape).astype(np.float64)
+    elif case.data == "blocks_apart":
+        powers = rng.choice((-float(apart), float(apart)), shape)
+    else:
+        powers = rng.uniform(-SPREAD, SPREAD, shape)
+    exponents = np.round(powers) if scales.dtype == "ue8m0" else powers
+    drawn: NDArray[np.float32] = np.exp2(exponents).astype(np.float32)
+    if case.data == "nan_scales":
+        drawn[rng.random(shape) < NAN_SHARE] = np.nan
+    return drawn
+
+
+def beside(scales: OperandScales, values: Any, extent: int, xp: Any) -> Any:
+    """Return one scale for each row of A, (rows, blocks), or column of B, (blocks, columns)."""
+    axis = 0 if scales.operand == "a" else 1
+    each = xp.repeat(values, scales.rows, axis=axis) if scales.rows > 1 else values
+    return each[:extent] if axis == 0 else each[:, :extent]
+
+
+def scaled(values: Any, scales: Any, axis: int, block: int, xp: Any) -> Any:
+    """Return an operand's elements times their scales, ``block`` of them along k on ``axis``."""
+    each = xp.repeat(scales, block, axis=axis)
+    return values * (each[:, : values.shape[1]] if axis == 1 else each[: values.shape[0]])
+
+
+def sum_scaled(
+    how: Accumulation, a: Any, b: Any, scales: tuple[Any, Any], block: int, xp: Any = np
+) -> tuple[Any, Any]:
+    """Return the sum over k of both operands with their scales, in float64, and its error."""
+    shape = (a.shape[0], b.shape[1])
+    of_a, of_b = (one.astype(xp.float64) for one in scales)
+    total, error = (xp.zeros(shape, xp.float64) for _ in range(2))
+    for index, start in enumerate(range(0, a.shape[1], block)):
+        part = slice(start, start + block)
+        products, wrong = sum_products(how, a[:, part], b[part], xp)
+        factor = of_a[:, index, None] * of_b[index]
+        added = factor * products
+        total += added
+        error += xp.abs(factor) * wrong + HALF_UNIT * (xp.abs(added) + xp.abs(total) + error)
+    if _adds_exactly(a, b, (of_a, of_b), block, xp):
+        return total, xp.zeros(shape, xp.float64)
+    return total, error
+
+
+def _adds_exactly(a: Any, b: Any, scales: tuple[Any, Any], block: int, xp: Any) -> bool:
+    """Whether operands and scales are whole numbers, with sums that float32 holds."""
+    if not all(bool((array == xp.rint(array)).all()) for array in (a, b, *scales)):
+        return False
+    sizes = xp.abs(scaled(a, scales[0], 1, block, xp)) @ xp.abs(scaled(b, scales[1], 0, block, xp))
+    return not sizes.size or float(sizes.max()) < 2.0 ** (MANTISSA_BITS - 1)
