@@ -27,7 +27,7 @@ SPREAD = 2.0
 APART = 30
 """Exponents of the scales of neighbouring blocks, of either sign, of data that are apart."""
 APART_IN_RANGE = 4
-"""The same where the output has few exponents, or an activation."""
+"""Exponents of such data where the output has few of them, or an activation."""
 NAN_SHARE = 0.02
 
 
