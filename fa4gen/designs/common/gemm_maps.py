@@ -55,7 +55,7 @@ def gemm_tensor_maps(
             maps.append(_panel("c", values, box, part, out_columns))
     for part, columns in outs:
         maps.append(_panel("out", values, (columns, out_rows, 1), part, out_columns))
-    maps += [_scale_map(row, values) for row in values.scales if row.is_tensor_map]
+    maps += [_scale_map(row, values) for row in values.operand_scales if row.is_tensor_map]
     return tuple(maps)
 
 

@@ -30,7 +30,7 @@ class GemmValues(DesignValues[G]):
         return self.cta_group == 2
 
     @property
-    def scales(self) -> tuple[OperandScales, ...]:
+    def operand_scales(self) -> tuple[OperandScales, ...]:
         """The scales of A and of B, or none."""
         return ()
 

@@ -64,5 +64,5 @@ def gemm_fields(values: GemmValues[Any]) -> Fields:
         "num_stages": values.num_stages,
         "num_epi_stages": values.num_epi_stages,
         "panel_columns": values.panel_columns,
-        "scales": values.scales,
+        "scales": values.operand_scales,
     }

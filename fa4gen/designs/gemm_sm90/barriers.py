@@ -96,7 +96,7 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
         1,
         "tma_bytes",
         "the loader, then the bytes of A and B"
-        + " and of scales" * bool(values.scales)
+        + " and of scales" * bool(values.operand_scales)
         + f", {part} of {values.shared_operands}'s by {others}" * shares,
         "the consumers of the tile",
         "a block of A and of B has landed in its slot",

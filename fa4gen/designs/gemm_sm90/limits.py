@@ -48,7 +48,7 @@ def exceeded_limits(values: Values) -> Iterator[Refusal]:
         values,
         values.accumulators + values.products,
         f"{rows} * {columns} / {WARPGROUP} of the tile"
-        + f" + {values.products} of the products of a block" * bool(values.scales),
+        + f" + {values.products} of the products of a block" * bool(values.operand_scales),
         (*TILE_KEYS, "registers"),
         limits.each_to_auto(values.config, KEYS),
         _smaller_in_every_way(values),

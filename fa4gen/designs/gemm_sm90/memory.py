@@ -48,7 +48,7 @@ def gemm_regions(values: Values) -> tuple[SharedRegion, ...]:
             f"{values.panel_rows} x {values.out_panel_columns} {out}, 128-byte swizzle",
         ),
     ]
-    for scales in values.scales:
+    for scales in values.operand_scales:
         if scales.is_tensor_map:
             regions.append(
                 slots_of(

@@ -73,7 +73,7 @@ def _tables(values: Values) -> Tables:
             values.config,
             last_maps=values.has_last_maps,
             columns="kTileColumns" if values.cluster_columns > 1 else "kBN",
-            of_blocks=values.scales,
+            of_blocks=values.operand_scales,
         ),
         cluster=2 if values.is_split else None,
         threads=WARPGROUP * (1 + values.num_consumer_warpgroups),

@@ -41,7 +41,7 @@ def scaled_rules(values: Values, automatic: Changes) -> Iterator[Refusal]:
                 "reach into the blocks of three: at most two are kept"
             )
             yield fault("scales of columns", message, "BN", [{"BN": 128}, {"BN": 64}])
-    for scales in values.scales:
+    for scales in values.operand_scales:
         rows, key = (values.BM, "BM") if scales.operand == "a" else (values.BN, "BN")
         by_rows = scales.is_tensor_map and scales.major != "k"
         if by_rows and scales.dtype == "ue8m0" and rows % BYTE_ROWS:

@@ -72,7 +72,11 @@ def summarise(values: Values) -> tuple[str, ...]:
     lines = [
         f"{config.dtype}, A {config.a_major}-major, B {config.b_major}-major, sums in float32; "
         f"output {config.resolved_out_dtype}, {values.c.words}",
-        *(["scales of " + ", ".join(row.words for row in values.scales)] if values.scales else []),
+        *(
+            ["scales of " + ", ".join(row.words for row in values.operand_scales)]
+            if values.operand_scales
+            else []
+        ),
         f"tiles of {values.BM} x {values.BN}, {values.BK} along k a stage, {values.num_stages} "
         f"stages; {consumers} consumer warpgroup{'s' * (consumers > 1)}"
         + (", a tile each in turn" if values.ping_pong else ""),

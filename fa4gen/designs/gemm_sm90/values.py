@@ -174,10 +174,10 @@ class Values(GemmValues[HopperGemmConfig]):
     @property
     def products(self) -> int:
         """Registers that hold the products of a block, before they are scaled and added."""
-        return WGMMA_ROWS * self.wgmma_columns // 128 if self.scales else 0
+        return WGMMA_ROWS * self.wgmma_columns // 128 if self.operand_scales else 0
 
     @property
-    def scales(self) -> tuple[OperandScales, ...]:
+    def operand_scales(self) -> tuple[OperandScales, ...]:
         """The scales of A and of B, or none."""
         given = self.config.scales
         if given is None:
@@ -203,7 +203,7 @@ class Values(GemmValues[HopperGemmConfig]):
     @property
     def stage_bytes(self) -> int:
         """Bytes that complete a stage."""
-        loaded = sum(self.scale_bytes(row) for row in self.scales if row.is_tensor_map)
+        loaded = sum(self.scale_bytes(row) for row in self.operand_scales if row.is_tensor_map)
         return self.a_bytes + self.b_bytes + loaded
 
     @property
