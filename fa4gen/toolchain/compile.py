@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fa4gen.errors import CompileError, Problem
 from fa4gen.toolchain.cache import Entry, content_key, key_ingredients
-from fa4gen.toolchain.elf import NotACubinError
 from fa4gen.toolchain.failures import RefusedError
 from fa4gen.toolchain.lint import lint
 from fa4gen.toolchain.locate import needs_lines, with_places, with_source_lines
@@ -65,12 +63,11 @@ def compile_kernel(
     unit = Unit(name, source, headers, arch)
     made = _make(unit, tool, cache)
     built = made.entry.built
-    resources = read_resources(built.log, built.cubin)
+    resources = read_resources(built.log)
     findings = lint(built.log, resources, waive)
     if places and needs_lines(findings):
-        with suppress(NotACubinError):  # places are additional: the findings hold without them
-            with_lines = _make(replace(unit, line_info=True), tool, cache)
-            findings = with_places(findings, with_lines.entry.built)
+        with_lines = _make(replace(unit, line_info=True), tool, cache)
+        findings = with_places(findings, with_lines.entry.built)
     kernel = CompiledKernel(
         name=name,
         arch=arch,

@@ -5,37 +5,33 @@ Only findings cost that second build; kernels that are clean are compiled once.
 
 from __future__ import annotations
 
-import struct
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
 from fa4gen.errors import CompileError
-from fa4gen.toolchain.elf import Cubin
 from fa4gen.toolchain.failures import RefusedError
 from fa4gen.toolchain.lint import lint
 from fa4gen.toolchain.report import read_resources
-from fa4gen.toolchain.source_lines import AddressLines, Frame, describe, ptx_line_chain
+from fa4gen.toolchain.source_lines import Frame, describe, ptx_line_chain, ptx_line_chains
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from fa4gen.errors import Problem
     from fa4gen.toolchain.diagnostics import Diagnostic
-    from fa4gen.toolchain.elf import Function
     from fa4gen.toolchain.model import Built, Compiler, Finding
 
-_INSTRUCTION_BYTES = 16
-_OPCODE_BITS = 0xFFF
-_LOCAL_OPCODES = {0x387: "store", 0x983: "load"}
-"""Low bits of STL and LDL on sm_90 and sm_100."""
-_MEMORY_CODES = ("spill", "stack", "local")
+_LOCAL = re.compile(r"\s*(?:@!?%\w+\s+)?(ld|st)\.local\b")
+_ARRAY_CODES = ("stack", "local")
+"""Findings about arrays, whose accesses are in the PTX; those of spilled registers are not."""
 
 
 def needs_lines(findings: Sequence[Finding]) -> bool:
     """Whether a build with line information can say more about ``findings``."""
-    return any(not f.line and (f.ptx_line or f.code in _MEMORY_CODES) for f in findings)
+    return any(not f.line and (f.ptx_line or f.code in _ARRAY_CODES) for f in findings)
 
 
 def with_places(findings: Sequence[Finding], built: Built) -> tuple[Finding, ...]:
@@ -43,7 +39,7 @@ def with_places(findings: Sequence[Finding], built: Built) -> tuple[Finding, ...
 
     A finding that ``built`` does not show in the same way, which should not happen, is kept.
     """
-    resources = read_resources(built.log, built.cubin)
+    resources = read_resources(built.log)
     twins = list(lint(built.log, resources))
     return tuple(_with_place(finding, twins, built) for finding in findings)
 
@@ -77,20 +73,11 @@ def _with_source_line(problem: Problem, diagnostic: Diagnostic, ptx: str) -> Pro
     return replace(problem, message=message, file=chain[0].file, line=chain[0].line, column=1)
 
 
-def local_accesses(function: Function) -> Iterator[tuple[int, str]]:
-    """Yield the address of each access to local memory in a function's code, with its kind."""
-    for address in range(0, len(function.code) - 7, _INSTRUCTION_BYTES):
-        (low,) = struct.unpack_from("<Q", function.code, address)
-        kind = _LOCAL_OPCODES.get(low & _OPCODE_BITS)
-        if kind:
-            yield address, kind
-
-
 def _with_place(finding: Finding, twins: list[Finding], built: Built) -> Finding:
     if finding.line:
         return finding
-    if finding.code in _MEMORY_CODES:
-        places = _local_places(Cubin(built.cubin))
+    if finding.code in _ARRAY_CODES:
+        places = _local_places(built.ptx)
         if not places:
             return finding
         top = places[0][0]
@@ -106,18 +93,20 @@ def _with_place(finding: Finding, twins: list[Finding], built: Built) -> Finding
     return replace(finding, file=chain[0].file, line=chain[0].line, places=(describe(chain),))
 
 
-def _local_places(cubin: Cubin) -> list[tuple[Frame, str]]:
+def _local_places(ptx: str) -> list[tuple[Frame, str]]:
     """Return the lines with accesses to local memory, most accesses first, in words."""
-    lines = AddressLines(cubin)
+    kinds = {
+        number: "load" if match[1] == "ld" else "store"
+        for number, line in enumerate(ptx.splitlines(), 1)
+        if (match := _LOCAL.match(line))
+    }
     counts: dict[str, Counter[str]] = {}
     first: dict[str, Frame] = {}
-    for function in cubin.functions:
-        for address, kind in local_accesses(function):
-            chain = lines.chain(function.name, address)
-            if chain:
-                place = describe(chain)
-                counts.setdefault(place, Counter())[kind] += 1
-                first.setdefault(place, chain[0])
+    for number, chain in ptx_line_chains(ptx, kinds).items():
+        if chain:
+            place = describe(chain)
+            counts.setdefault(place, Counter())[kinds[number]] += 1
+            first.setdefault(place, chain[0])
     ordered = sorted(counts, key=lambda place: (-counts[place].total(), first[place].line))
     return [(first[place], f"{place}: {_counts(counts[place])}") for place in ordered]
 

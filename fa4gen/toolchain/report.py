@@ -1,11 +1,10 @@
-"""Registers, stack, spills and shared memory out of ptxas's report, checked against the cubin."""
+"""Registers, stack, spills and shared memory out of ptxas's report."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from fa4gen.toolchain.elf import Cubin
 from fa4gen.toolchain.model import Resources
 
 # nvcc writes these lines as "    0 bytes stack frame, ...", NVRTC as "ptxas         .     0 bytes".
@@ -43,27 +42,19 @@ def function_frames(log: str) -> list[FunctionFrame]:
     return frames
 
 
-def read_resources(log: str, cubin: bytes) -> Resources:
-    """Return the resources of the kernels in ``cubin``: the largest of several kernels'.
+def read_resources(log: str) -> Resources:
+    """Return the resources of the kernels in a log: the largest of several kernels'.
 
-    Registers, stack and static shared memory are those of the cubin, which will run; spills, which
-    only the log knows, are summed over its functions.
+    Spills are summed over the functions.
     """
-    functions = Cubin(cubin).functions
-    entries = [function for function in functions if function.is_entry]
     used = [(int(match[1]), match[2]) for match in _USED.finditer(log)]
     frames = function_frames(log)
     return Resources(
-        registers=max([f.registers for f in entries] + [count for count, _ in used], default=0),
-        stack_bytes=max(
-            [f.frame_bytes for f in functions] + [f.stack_bytes for f in frames], default=0
-        ),
+        registers=max((count for count, _ in used), default=0),
+        stack_bytes=max((frame.stack_bytes for frame in frames), default=0),
         spill_store_bytes=sum(frame.spill_store_bytes for frame in frames),
         spill_load_bytes=sum(frame.spill_load_bytes for frame in frames),
-        static_shared_bytes=max(
-            [f.static_shared_bytes for f in entries] + [_sum(_SHARED, rest) for _, rest in used],
-            default=0,
-        ),
+        static_shared_bytes=max((_sum(_SHARED, rest) for _, rest in used), default=0),
         local_bytes=max((_sum(_LOCAL, rest) for _, rest in used), default=0),
     )
 

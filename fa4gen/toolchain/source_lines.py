@@ -1,7 +1,6 @@
 """The lines of the generated file that an instruction came from, through inlined calls.
 
-Read from a build with line information: from ``.loc`` directives for a line of PTX, and from
-``.debug_line`` for the address of a machine instruction.
+Read from ``.loc`` directives of a build with line information.
 """
 
 from __future__ import annotations
@@ -11,12 +10,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from fa4gen.toolchain.line_table import read_line_table
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from fa4gen.toolchain.elf import Cubin
 
 _LOC = re.compile(
     r"^\s*\.loc\s+(\d+) (\d+) (\d+)"
@@ -93,24 +88,6 @@ def _chain(
         chain.append(Frame(name, files.get(current[1], ""), int(current[2])))
         current = seen.get((current[5], current[6], current[7])) if current[4] else None
     return tuple(chain)
-
-
-class AddressLines:
-    """The sources of the machine instructions of a cubin with line information."""
-
-    def __init__(self, cubin: Cubin) -> None:
-        self._rows = read_line_table(cubin)
-
-    def chain(self, function: str, address: int) -> Chain:
-        """Return the lines of the instruction at ``address`` of ``function``; () if unknown."""
-        rows = self._rows.get(function, ())
-        index = max((i for i, row in enumerate(rows) if row.address <= address), default=-1)
-        chain: list[Frame] = []
-        while index >= 0 and len(chain) < _MAX_DEPTH:
-            row = rows[index]
-            chain.append(Frame(plain_name(row.function), PurePath(row.file).name, row.line))
-            index = row.caller - 1  # callers count from 1; 0 is none
-        return tuple(chain)
 
 
 def plain_name(mangled: str) -> str:

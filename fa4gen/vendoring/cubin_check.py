@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.errors import Problem
-from fa4gen.toolchain.elf import Cubin, NotACubinError
 from fa4gen.vendoring.case_calls import CallError
 from fa4gen.vendoring.standin import SimulatedDevice, StandIn
 
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.vendoring.binding import KernelBinding
 
 SAME: Final = "as compiled from kernels/"
-_TOOLS_NOTE = ".note.nv.tkinfo"
-_VERSION = re.compile(rb"\bV(\d+\.\d+\.\d+)")
+_VERSION = re.compile(rb"Cuda compilation tools, release [\d.]+, V(\d+\.\d+\.\d+)")
 
 
 def load_cubin(kernel: KernelBinding, stand_in: StandIn, arch: str) -> bytes:
@@ -32,11 +30,7 @@ def load_cubin(kernel: KernelBinding, stand_in: StandIn, arch: str) -> bytes:
 
 def cubin_compiler_version(cubin: bytes) -> str:
     """Return the version of the compiler that made a cubin, "" where it does not say."""
-    try:
-        note = Cubin(cubin).section(_TOOLS_NOTE)
-    except NotACubinError:
-        return ""
-    found = _VERSION.search(note.data) if note is not None else None
+    found = _VERSION.search(cubin)
     return found[1].decode() if found else ""
 
 

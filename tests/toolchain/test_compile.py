@@ -8,7 +8,6 @@ import pytest
 from fa4gen.errors import CompileError, MissingCapabilityError
 from fa4gen.toolchain.cache import Cache
 from fa4gen.toolchain.compile import compile_kernel, find_compiler
-from fa4gen.toolchain.elf import Cubin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +32,7 @@ def test_a_clean_kernel(sources: Mapping[str, str], compiler: Compiler) -> None:
     assert kernel.findings == ()
     assert ".target sm_90a" in kernel.ptx
     assert "wgmma.mma_async" in kernel.ptx
-    assert [entry.name for entry in Cubin(kernel.cubin).entries] == ["wgmma_kernel"]
+    assert b"wgmma_kernel" in kernel.cubin
     assert 16 <= kernel.resources.registers <= 64
     assert kernel.resources.spill_store_bytes == 0
     assert not kernel.cached
@@ -93,17 +92,13 @@ def test_ignored_setmaxnreg_is_refused(sources: Mapping[str, str], compiler: Com
     assert "__launch_bounds__" in caught.value.problems[0].remedy
 
 
-def test_spills_are_refused_with_their_places(
-    sources: Mapping[str, str], compiler: Compiler
-) -> None:
+def test_spills_are_refused(sources: Mapping[str, str], compiler: Compiler) -> None:
     with pytest.raises(CompileError) as caught:
         compile_kernel(sources["spill"], {}, "sm_90a", name="spill", compiler=compiler)
     (problem,) = caught.value.problems
     assert problem.message.startswith("spill: registers are spilled to local memory: ")
-    assert "\n  at: spill.cu:4 (load): " in problem.message
     assert "bytes spill stores" in problem.message
     assert problem.file == "spill.cu"
-    assert problem.line in (4, 13)
 
 
 def test_spilled_bytes_and_stack_are_counted(
@@ -123,6 +118,9 @@ def test_an_array_in_local_memory_is_refused(
     assert codes(kernel) == {"stack"}
     assert kernel.resources.stack_bytes == 256
     assert kernel.resources.spill_store_bytes == 0
+    (finding,) = kernel.findings
+    assert (finding.file, finding.line) == ("array.cu", 4)
+    assert finding.places[0].startswith("array.cu:4: ")
 
 
 def test_what_is_waived_is_still_reported(sources: Mapping[str, str], nvrtc: Compiler) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fa4gen.errors import MissingCapabilityError
-from fa4gen.toolchain.elf import elf_size
 from fa4gen.toolchain.model import Unit
 from fa4gen.toolchain.nvrtc import Nvrtc, _release
 
@@ -54,7 +54,10 @@ def test_the_full_version(nvrtc: Compiler) -> None:
 @pytest.mark.compile
 def test_the_cubin_is_whole(nvrtc: Compiler, sources: Mapping[str, str]) -> None:
     cubin = nvrtc.build(Unit("clean", sources["clean"], {}, "sm_90a")).cubin
-    assert len(cubin) == elf_size(cubin)
+    assert cubin.startswith(b"\x7fELF")
+    (sections,) = struct.unpack_from("<Q", cubin, 40)
+    size, count = struct.unpack_from("<HH", cubin, 58)
+    assert sections + size * count <= len(cubin)
 
 
 @pytest.mark.compile
