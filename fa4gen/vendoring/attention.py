@@ -11,14 +11,14 @@ from fa4gen.masks import mask_numbers
 from fa4gen.masks.expression import ExpressionMask
 from fa4gen.runtime.arguments import OPTIONAL, Arguments
 from fa4gen.runtime.problem_limits import largest_row_count
-from fa4gen.runtime.schedule import ProblemSize, in_groups, plan_schedule
+from fa4gen.runtime.schedule import in_groups
 from fa4gen.scores import score_numbers
 from fa4gen.scores.expression import ExpressionScore
 from fa4gen.vendoring.call_structs import attention_args
 from fa4gen.vendoring.expression_c import expression_in_c
 from fa4gen.vendoring.launcher_facts import ARRAYS, DTYPES, MAP_DTYPES
 from fa4gen.vendoring.passed_tensors import passed_tensors
-from fa4gen.vendoring.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
+from fa4gen.vendoring.selftest_facts import SelftestFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from fa4gen.vendoring.binding import AttentionArgs
     from fa4gen.vendoring.launcher_facts import LauncherFacts, MapFacts
     from fa4gen.verify.memory import AttentionMemory
-
-SIZES = (
-    # batch, query heads, query heads a key head, query rows, key rows
-    (2, 8, 2, 4096, 4096),
-    (1, 32, 8, 1, 8192),
-    (3, 5, 1, 333, 1000),
-    (1, 150, 1, 200, 600),
-    (7, 2, 2, 129, 0),
-    (2, 4, 1, 0, 100),
-)
 
 
 class AttentionFamily:
@@ -116,22 +106,6 @@ class AttentionFamily:
 
         precision = Precision.of(plan)
         named = not isinstance(plan.mask, ExpressionMask)
-        schedules = []
-        for size in SIZES:
-            made = (plan_schedule(plan, ProblemSize(*size), count) for count in MULTIPROCESSORS)
-            numbers = (
-                number
-                for one in made
-                for number in (
-                    one.num_short_tiles,
-                    one.tiles_per_head,
-                    one.heads_per_group,
-                    one.num_tiles,
-                    one.grid,
-                    one.largest_count,
-                )
-            )
-            schedules.append(schedule_hash(numbers))
         return SelftestFacts(
             rows=plan.tile_queries,
             columns=plan.BN,
@@ -151,8 +125,6 @@ class AttentionFamily:
             condition=_condition(plan),
             score=_in_c(plan, plan.score.tree) if isinstance(plan.score, ExpressionScore) else None,
             mask=f"MASK_{plan.mask.name.upper()}" if named else "",
-            schedules=tuple(schedules),
-            sizes=SIZES,
         )
 
     def case_args(

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT, GemmArguments
-from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.vendoring.call_structs import gemm_args
-from fa4gen.vendoring.selftest_facts import MULTIPROCESSORS, SelftestFacts, schedule_hash
+from fa4gen.vendoring.selftest_facts import SelftestFacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,14 +22,6 @@ if TYPE_CHECKING:
 
 _FLOAT_LITERAL = re.compile(r"(\d\.?\d*(?:e[+-]?\d+)?)f\b")
 _FLOAT_FUNCTION = re.compile(r"\b(erf|exp2?|log2?|tanh|sqrt|fabs|fmax|fmin)f\(")
-SIZES = (
-    # batch, m, n, k
-    (1, 4096, 4096, 4096),
-    (3, 333, 555, 1000),
-    (1, 8192, 1000, 40000),
-    (64, 17, 40, 0),
-    (1, 0, 40, 64),
-)
 
 
 class GemmFamily:
@@ -60,21 +51,6 @@ class GemmFamily:
         from fa4gen.verify.gemm.tolerance import Accumulation
 
         how = Accumulation.of(plan)
-        schedules = []
-        for size in SIZES:
-            made = (plan_gemm_schedule(plan, GemmSize(*size), count) for count in MULTIPROCESSORS)
-            numbers = (
-                number
-                for one in made
-                for number in (
-                    one.row_tiles,
-                    one.column_tiles,
-                    one.num_tiles,
-                    one.group_rows,
-                    one.grid,
-                )
-            )
-            schedules.append(schedule_hash(numbers))
         cuda = plan.activation_cuda
         return SelftestFacts(
             rows=plan.tile_rows,
@@ -92,8 +68,6 @@ class GemmFamily:
             activation=None if cuda is None else double_expression(cuda),
             activation_float=None if cuda is None else float_expression(cuda),
             condition=None,
-            schedules=tuple(schedules),
-            sizes=SIZES,
         )
 
     def case_args(

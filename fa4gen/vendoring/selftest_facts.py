@@ -1,14 +1,8 @@
-"""Sizes, roundings and schedules of each kernel, for the self-test of a vendored folder."""
+"""Sizes and roundings of each kernel, for the self-test of a vendored folder."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-MULTIPROCESSORS = (132, 148, 78, 1)
 
 
 @dataclass(frozen=True)
@@ -38,22 +32,9 @@ class SelftestFacts:
     """The activation over ``float x``."""
     condition: str | None
     """A mask as a condition over ``int64_t query, key, row, head, key_head, batch``."""
-    schedules: tuple[int, ...]
-    """For each of ``sizes`` a hash of the schedules that the launcher has to make."""
-    sizes: tuple[tuple[int, ...], ...]
-    """Extents of problems."""
     score: str | None = None
     """A score function as an expression over ``double score`` and the names of conditions."""
     mask: str = ""
     """Attention: the header's word for a mask with a name."""
     part_rows: int = 0
     """Attention: rows of a tile that lists of blocks name by themselves."""
-    multiprocessors: tuple[int, ...] = MULTIPROCESSORS
-
-
-def schedule_hash(numbers: Iterable[int]) -> int:
-    """Return the self-test's hash of the numbers of schedules: FNV-1a of 32 bits a number."""
-    digest = 2166136261
-    for number in numbers:
-        digest = (digest ^ (number & 0xFFFFFFFF) ^ (number >> 32)) * 16777619 & 0xFFFFFFFF
-    return digest

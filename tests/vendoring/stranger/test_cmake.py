@@ -101,7 +101,7 @@ def test_add_subdirectory(project: Path, c: str, cxx: str, shared: str) -> None:
     options = (STRICT, f"-DBUILD_SHARED_LIBS={shared}", "-DACME_BUILD_TESTS=ON")
     has_built(project, "add_subdirectory(third_party/acme)\n", *compilers, *options)
     said = call(project / "build/third_party/acme/acme_selftest", "--quick", cwd=project)
-    assert "library: passed: 3 hashes" in said
+    assert "library: passed: 3 kernels" in said
     suffix = ".so" if shared == "ON" else ".a"
     assert (project / f"build/third_party/acme/libacme{suffix}").exists()
 
@@ -110,7 +110,7 @@ def test_add_subdirectory(project: Path, c: str, cxx: str, shared: str) -> None:
 def test_as_cxx17(vendored: Path, tmp_path: Path, compiler: str) -> None:
     flags = (*WARNINGS, *CXX17)
     program = Objects(vendored, tmp_path / "objects", need(compiler), flags).selftest()
-    assert "library: passed: 3 hashes" in call(program, "--quick", cwd=tmp_path)
+    assert "library: passed: 3 kernels" in call(program, "--quick", cwd=tmp_path)
 
 
 def test_a_shared_library_exports_what_the_header_declares(vendored: Path, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_from_source(zeta: Path, tmp_path: Path) -> None:
     build = tmp_path / "build"
     options = (STRICT, "-DZETA_TWO_FROM_SOURCE=ON", f"-DZETA_TWO_NVCC={nvcc}")
     cmake(zeta, build, *options)
-    assert "library: passed: 1 hashes" in call(build / "zeta_two_selftest", cwd=build)
+    assert "library: passed: 1 kernels" in call(build / "zeta_two_selftest", cwd=build)
     cubin = (build / "zeta_two_d64_dense_small_bf16.cubin").read_bytes()
     main = tmp_path / "main.c"
     main.write_text(

@@ -21,7 +21,7 @@ def test_the_lines_without_cmake(acme: Path, tmp_path: Path) -> None:
     library, test = (block for block in blocks(acme, "sh") if block.startswith("cc "))
     call("sh", "-ec", library, cwd=acme)
     said = call("sh", "-ec", test.replace("./selftest", "./selftest --quick"), cwd=acme)
-    assert "library: passed: 3 hashes" in said
+    assert "library: passed: 3 kernels" in said
 
     # and the calls that it shows, against that library
     program = tmp_path / "calls.c"
