@@ -121,7 +121,7 @@ def _build(folder: Path, prefix: str, scratch: Path, *, emulate: bool) -> Librar
     from fa4gen.vendoring.host_build import build_library
     from fa4gen.vendoring.standin import build_stand_in
 
-    stand_in = build_stand_in(as_driver=False)
+    stand_in = build_stand_in()
     recorded = build_library(folder, scratch / f"lib{prefix}_recorded.so", stand_in=stand_in)
     real = None
     if not emulate and all_devices():

@@ -12,22 +12,18 @@ from fa4gen.cache_folder import is_own, keep_own
 from fa4gen.errors import MissingCapabilityError, Problem
 from fa4gen.vendoring.host_build import compile_c, find_c_compiler
 
-DRIVER: Final = "libcuda.so.1"
-PRIVATE: Final = "libfa4gen_standin.so"
+NAME: Final = "libfa4gen_standin.so"
 _SOURCES: Final = Path(__file__).parent
 _FLAGS: Final = (
     "-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-Wl,-z,defs",
 )  # fmt: skip
 
 
-def build_stand_in(cache: Path | None = None, *, as_driver: bool = True) -> Path:
+def build_stand_in(cache: Path | None = None) -> Path:
     """Return the path of the stand-in, alone in a folder below ``cache``.
 
-    It is called libcuda.so.1: a program finds it in the place of the real driver if its folder
-    comes first in LD_LIBRARY_PATH, or if it was loaded before the driver was asked for. Then CuPy
-    finds it, too; without ``as_driver`` it has a name of its own, and only those find it who are
-    given the path. Without ``cache`` it is kept with the compiled kernels. A library that others
-    may write is compiled again.
+    Its name is no driver's: only those find it who are given the path. Without ``cache`` it is kept
+    with the compiled kernels. A library that others may write is compiled again.
 
     MissingCapabilityError without a C compiler, or elsewhere than on Linux.
     """
@@ -44,19 +40,18 @@ def build_stand_in(cache: Path | None = None, *, as_driver: bool = True) -> Path
 
         cache = Cache.default().root / "standin"
     compiler = find_c_compiler()
-    name = DRIVER if as_driver else PRIVATE
     sources = sorted(_SOURCES.glob("*.[ch]"))
-    key = hashlib.sha256(repr((compiler, _FLAGS, name)).encode())
+    key = hashlib.sha256(repr((compiler, _FLAGS)).encode())
     for path in sources:
         key.update(path.read_bytes())
-    library = cache / key.hexdigest()[:24] / name
+    library = cache / key.hexdigest()[:24] / NAME
     if is_own(library):
         return library
     library.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".new-", dir=cache) as scratch:
-        made = Path(scratch) / name
+        made = Path(scratch) / NAME
         units = [path for path in sources if path.suffix == ".c"]
-        compile_c(compiler, [*_FLAGS, f"-Wl,-soname,{name}"], units, made)
+        compile_c(compiler, [*_FLAGS, f"-Wl,-soname,{NAME}"], units, made)
         made.replace(library)  # whole, since another process may look
         keep_own(library)
     return library

@@ -1,8 +1,7 @@
 """The stand-in, loaded into this process: its devices, its errors, its records.
 
 It has one set of records for the whole process. A launcher that was built with
-``build_library(..., stand_in=...)`` opens it by its path, whatever else is loaded; see
-``build_stand_in`` for others.
+``build_library(..., stand_in=...)`` opens it by its path, whatever else is loaded.
 """
 
 from __future__ import annotations
@@ -52,11 +51,8 @@ class StandIn:
     """The stand-in of a path; loading a path twice gives the same records."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Load the library at ``path``; without it, one that no program takes for the real driver.
-
-        MissingCapabilityError without a C compiler.
-        """
-        self.path = build_stand_in(as_driver=False) if path is None else path
+        """Load the library at ``path``; MissingCapabilityError without one and a C compiler."""
+        self.path = build_stand_in() if path is None else path
         self._library = library = ctypes.CDLL(str(self.path))
         library.standin_count.restype = ctypes.c_uint64
         library.standin_count.argtypes = (ctypes.c_int,)
@@ -99,10 +95,6 @@ class StandIn:
         else:
             self._library.standin_set_thread(_NO_CHOICE)
             self._library.standin_set_current(number)
-
-    def set_needs_init(self, needs: bool) -> None:
-        """Let every call fail until cuInit was made, or take that back."""
-        self._library.standin_set_needs_init(int(needs))
 
     def fail(self, function: str, result: int, *, after: int = 0, times: int = 1) -> None:
         """Let ``function`` return ``result``, ``times`` times after ``after`` calls; -1: always."""

@@ -135,12 +135,6 @@ API CUresult cuKernelGetFunction(struct function **function, struct kernel *kern
     return function_of(kernel, function);
 }
 
-API CUresult cuFuncSetAttribute(struct function *function, int attribute, int value) {
-    TRY(begin("cuFuncSetAttribute"));
-    if (!function || function->magic != FUNCTION_MAGIC) return INVALID_HANDLE;
-    return cuKernelSetAttribute(attribute, value, function->kernel, function->device);
-}
-
 static CUresult check_shape(const struct kernel *kernel, const struct config *config, int device) {
     uint64_t threads = (uint64_t)config->block[0] * config->block[1] * config->block[2];
     if (!config->grid[0] || !config->grid[1] || !config->grid[2] || !threads) return INVALID_VALUE;

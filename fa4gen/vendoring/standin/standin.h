@@ -116,7 +116,7 @@ struct function {
 #define KERNEL_MAGIC 0x66614b45u
 #define FUNCTION_MAGIC 0x66614655u
 
-/* The error that a test wants of this call of a function; else NOT_INITIALIZED before cuInit. */
+/* The error that a test wants of this call of a function. */
 CUresult begin(const char *function);
 /* The calling thread's device, -1 without a context. */
 int current_device(void);

@@ -23,7 +23,6 @@ static struct device devices[MAX_DEVICES] = {{90, 132}};
 static int num_devices = 1;
 static int common_device = 0;
 static _Thread_local int thread_device = THREADS_CHOICE;
-static int initialised = 0, needs_init = 0;
 static struct fault faults[MAX_FAULTS];
 static int num_faults = 0;
 static void **records[RECORDS];
@@ -67,8 +66,6 @@ CUresult begin(const char *function) {
         if (fault->times > 0) --fault->times;
         result = fault->result;
     }
-    if (!result && needs_init && !initialised && strcmp(function, "cuInit"))
-        result = NOT_INITIALIZED;
     unlock();
     return result;
 }
@@ -115,14 +112,6 @@ API void standin_set_current(int device) { common_device = device; }
 
 /* The same for the calling thread; -2: no choice of its own. */
 API void standin_set_thread(int device) { thread_device = device; }
-
-/* Whether all calls but cuInit fail until that was made. */
-API void standin_set_needs_init(int needs) {
-    lock();
-    needs_init = needs;
-    initialised = 0;
-    unlock();
-}
 
 /* Let a function fail: from the call number after (from 0) on, so many times; -1: for good. */
 API int standin_fail(const char *function, int after, int times, int result) {
@@ -173,30 +162,7 @@ API uint64_t standin_size(int kind) {
 
 API CUresult cuInit(unsigned flags) {
     TRY(begin("cuInit"));
-    if (flags) return INVALID_VALUE;
-    lock();
-    initialised = 1;
-    unlock();
-    return SUCCESS;
-}
-
-API CUresult cuDriverGetVersion(int *version) {
-    TRY(begin("cuDriverGetVersion"));
-    *version = 13000;
-    return SUCCESS;
-}
-
-API CUresult cuDeviceGetCount(int *count) {
-    TRY(begin("cuDeviceGetCount"));
-    *count = num_devices;
-    return SUCCESS;
-}
-
-API CUresult cuDeviceGet(CUdevice *device, int ordinal) {
-    TRY(begin("cuDeviceGet"));
-    if (ordinal < 0 || ordinal >= num_devices) return INVALID_DEVICE;
-    *device = ordinal;
-    return SUCCESS;
+    return flags ? INVALID_VALUE : SUCCESS;
 }
 
 API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
@@ -222,26 +188,6 @@ API CUresult cuCtxGetDevice(CUdevice *device) {
     int current = current_device();
     if (current < 0 || current >= num_devices) return INVALID_CONTEXT;
     *device = current;
-    return SUCCESS;
-}
-
-API CUresult cuCtxGetCurrent(void **context) {
-    TRY(begin("cuCtxGetCurrent"));
-    int current = current_device();
-    *context = current < 0 || current >= num_devices ? NULL : (void *)&devices[current];
-    return SUCCESS;
-}
-
-API CUresult cuCtxGetId(void *context, uint64_t *id) {
-    TRY(begin("cuCtxGetId"));
-    int current = current_device();
-    if (!context && (current < 0 || current >= num_devices)) return INVALID_CONTEXT;
-    *id = 1 + (uint64_t)(context ? (struct device *)context - devices : current);
-    return SUCCESS;
-}
-
-API CUresult cuGetErrorName(CUresult error, const char **text) {
-    *text = error == SUCCESS ? "CUDA_SUCCESS" : "CUDA_ERROR";
     return SUCCESS;
 }
 

@@ -7,11 +7,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fa4gen.emulator.recorder import driver_maps
-from fa4gen.emulator.state.map_bits import MapError
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.toolchain.compile import compile_kernel
 from fa4gen.vendoring.host_build import INTERPOSER, compile_c, find_c_compiler
@@ -154,119 +150,8 @@ def test_a_function_fails_as_often_as_was_asked(stand_in, launcher, cubin) -> No
     assert launch(launcher, cubin) == 0
 
 
-@pytest.mark.compile
-def test_calls_before_cuinit_fail_where_it_is_needed(stand_in, launcher, cubin) -> None:
-    stand_in.set_needs_init(True)
-    try:
-        assert launch(launcher, cubin) == 3
-        assert ctypes.CDLL(str(stand_in.path)).cuInit(0) == 0
-        assert launch(launcher, cubin) == 0
-    finally:
-        stand_in.set_needs_init(False)
-
-
 def test_what_is_no_cubin_is_refused(stand_in, launcher) -> None:
     assert launch(launcher, b"\x7fELF" + bytes(300)) == 200
-
-
-def encode(stand_in, **given) -> tuple[int, bytes]:
-    """Encode by the stand-in."""
-    space = ctypes.create_string_buffer(256)
-    at = -(-ctypes.addressof(space) // 64) * 64
-    rank = len(given["dims"])
-
-    def array(c_type, values):
-        return (c_type * max(len(values), 1))(*values)
-
-    result = ctypes.CDLL(str(stand_in.path)).cuTensorMapEncodeTiled(
-        ctypes.c_void_p(at), given["data_type"], rank, ctypes.c_void_p(given["address"]),
-        array(ctypes.c_uint64, given["dims"]), array(ctypes.c_uint64, given["strides"]),
-        array(ctypes.c_uint32, given["box"]), array(ctypes.c_uint32, given["steps"]),
-        given["interleave"], given["swizzle"], given["l2"], given["fill"],
-    )  # fmt: skip
-    return result, ctypes.string_at(at, 128)
-
-
-BROKEN = {
-    "data_type": [13],
-    "address": [8, 1 << 57, 48],
-    "dims": [0, (1 << 32) + 1],
-    "strides": [8, 1 << 40, 48],
-    "box": [0, 257, 128],
-    "steps": [0, 9],
-    "interleave": [1, 2, 3],
-    "swizzle": [4, 5, 6, 7],
-    "l2": [4],
-    "fill": [1, 2],
-}
-"""By argument: values that the driver refuses, always or beside some others."""
-
-
-@st.composite
-def map_arguments(draw):
-    """Arguments that the driver accepts, but for two that may be broken."""
-    rank = draw(st.integers(1, 5))
-    often = st.sampled_from
-    given_ = {
-        "data_type": draw(st.integers(0, 12)),
-        "address": draw(often([1 << 20, (1 << 56) + 32])),
-        "dims": [draw(often([1, 2, 77, 4096, 1 << 32])) for _ in range(rank)],
-        "strides": [draw(often([32, 64, 1 << 20, (1 << 40) - 32])) for _ in range(rank - 1)],
-        "box": [16] + [draw(often([1, 2, 4])) for _ in range(rank - 1)],
-        "steps": [draw(often([1, 1, 2])) for _ in range(rank)],
-        "interleave": 0,
-        "swizzle": draw(often([0, 3])),
-        "l2": draw(st.integers(0, 3)),
-        "fill": 0,
-    }
-    for name in draw(st.lists(often(sorted(BROKEN)), max_size=2)):
-        value = draw(often(BROKEN[name]))
-        if not isinstance(given_[name], list):
-            given_[name] = value
-        elif given_[name]:
-            given_[name][draw(st.integers(0, len(given_[name]) - 1))] = value
-    return given_
-
-
-@given(given_=map_arguments(), sm=st.sampled_from(["sm_90a", "sm_100a"]))
-def test_tensor_maps_are_those_of_the_emulators_driver(given_, sm) -> None:
-    stand_in = StandIn()
-    stand_in.reset()
-    stand_in.set_devices(SimulatedDevice(sm))
-    result, raw = encode(stand_in, **given_)
-    try:
-        expected = driver_maps.encode(**given_, sm=SimulatedDevice(sm).sm)
-    except MapError:
-        assert result == INVALID_VALUE
-        expected = bytes(128)
-    else:
-        assert result == 0
-    assert raw == expected
-    (record,) = stand_in.maps
-    assert (record.result, record.encoded) == (result, expected)
-    assert (record.data_type, record.pointer) == (given_["data_type"], given_["address"])
-    assert record.dims == tuple(given_["dims"])
-    assert record.strides == tuple(given_["strides"])
-    assert record.box == tuple(given_["box"])
-    assert record.element_strides == tuple(given_["steps"])
-    assert record.swizzle == given_["swizzle"]
-
-
-def test_many_of_the_drawn_maps_are_accepted() -> None:
-    """Otherwise the comparison of bits would say little."""
-    accepted = 0
-
-    @given(given_=map_arguments())
-    def count(given_) -> None:
-        nonlocal accepted
-        try:
-            driver_maps.encode(**given_, sm=90)
-        except MapError:
-            return
-        accepted += 1
-
-    count()
-    assert accepted >= 20
 
 
 def test_a_memset_is_recorded(stand_in) -> None:
