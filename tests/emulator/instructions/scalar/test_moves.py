@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator.state.memory import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
-from tests.emulator.lanes import execute, refused
+from tests.emulator.lanes import execute
 
 WORDS = np.uint32([0x01020304, 0xFFFFFFFF, 0x80000000])
 
@@ -128,17 +128,3 @@ def test_isspacep():
     for space, wanted in expected.items():
         found = execute(f"isspacep.{space} %p1, %d1;", "p1", rank=1, d1=np.uint64(places))
         assert found.tolist() == wanted, space
-
-
-def test_what_does_not_exist():
-    for text in (
-        "mov.u8 %h1, %h2;",
-        "mov.b32 %r1, %d1;",
-        "mov.b64 %d1, %r1;",
-        "mov.b64 %d1, %q1;",
-        "mov.b64 %d1, {%r1, %r2, %r3};",
-        "mov.f32 %r1, 1;",
-        "cvta.shared.u32 %r1, %r2;",
-        "isspacep.const %p1, %d1;",
-    ):
-        assert refused(text), text

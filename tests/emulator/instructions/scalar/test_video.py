@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import UnsupportedError
+from tests.emulator.instructions.scalar.definitions import clamp
+from tests.emulator.instructions.scalar.definitions import whole as number
 from tests.emulator.kernel import kernel, run
 
 RNG = np.random.default_rng(1)
@@ -26,15 +28,6 @@ def executed(text: str) -> list[int]:
     report = run(kernel(body, ("u64",)), data, block=256)
     assert not report.findings
     return data[3].tolist()
-
-
-def number(word: int, kind: str, bits: int = 32) -> int:
-    return word - (1 << bits) if kind == "s32" and word >> bits - 1 else word
-
-
-def clamp(value: int, kind: str, bits: int = 32) -> int:
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind == "s32" else (0, (1 << bits) - 1)
-    return min(max(value, low), high)
 
 
 PLAIN = {
@@ -122,14 +115,13 @@ def test_parts(name: str, count: int) -> None:
                 whole = 0
                 for part in range(count):
                     x, y = (
-                        number(w >> part * bits & (1 << bits) - 1, t, bits)
-                        for w, t in ((a, ta), (b, tb))
+                        number(w >> part * bits, f"{t[0]}{bits}") for w, t in ((a, ta), (b, tb))
                     )
                     value = int(operation(x, y))
                     if more == ".add":
                         whole += value
                         continue
-                    value = clamp(value, d, bits) if more else value
+                    value = clamp(value, f"{d[0]}{bits}") if more else value
                     whole |= (value & (1 << bits) - 1) << part * bits
                 return whole + c if more == ".add" else whole
 

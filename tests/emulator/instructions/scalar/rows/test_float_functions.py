@@ -8,9 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.emulator.instructions.scalar.test_floating_point import CLASS, DTYPE
 from tests.emulator.lanes import execute
-from tests.emulator.rounding import FORMATS
 
 
 def ulps(found, wanted):
@@ -89,22 +87,3 @@ def test_coarse_reciprocals():
     )
     found = execute("rsqrt.approx.f64 %d2, %d1;", "d2", d1=np.float64([4.0])).view(np.float64)
     assert found.tolist() == [0.5]
-
-
-@pytest.mark.parametrize("kind", ["f32", "f64"])
-def test_testp(kind):
-    bits, fraction = FORMATS[kind].bits, FORMATS[kind].precision - 1
-    infinity = (1 << (bits - 1)) - (1 << fraction)
-    column = np.array([0, 1, 1 << fraction, infinity, infinity + 1], DTYPE[kind])
-    expected = {
-        "finite": [1, 1, 1, 0, 0],
-        "infinite": [0, 0, 0, 1, 0],
-        "number": [1, 1, 1, 1, 0],
-        "notanumber": [0, 0, 0, 0, 1],
-        "normal": [1, 0, 1, 0, 0],
-        "subnormal": [0, 1, 0, 0, 0],
-    }
-    cls = CLASS[kind]
-    for name, wanted in expected.items():
-        found = execute(f"testp.{name}.{kind} %p1, %{cls}1;", "p1", **{f"{cls}1": column})
-        assert found.tolist() == wanted, name
