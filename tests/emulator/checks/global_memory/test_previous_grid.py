@@ -9,6 +9,7 @@ from fa4gen.emulator import SCHEDULES, LaunchError, Program
 from fa4gen.emulator.launch_file.arrays import prepare
 from fa4gen.emulator.launch_file.problems import LaunchFileError
 from fa4gen.emulator.launch_file.run import run_launch
+from fa4gen.errors import ConfigError
 from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, dump, expect, first, kinds
 from tests.emulator.kernel import kernel, run
 from tests.emulator.launch_file.reading import parse_launch_file
@@ -130,5 +131,5 @@ def test_parts_of_arrays_in_the_launch_file(part: str, found: list[str], tmp_pat
 
 
 def test_a_part_that_cannot_be_read(tmp_path) -> None:
-    with pytest.raises(LaunchFileError, match="NAME\\[FIRST:STOP\\]"):
+    with pytest.raises(ConfigError, match="NAME\\[FIRST:STOP\\]"):
         parse_launch_file(FILE.format("'source[1]'"))

@@ -3,54 +3,74 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fa4gen.emulator import SCHEDULES
 from fa4gen.emulator.state.async_ops import GlobalRange
-from tests.emulator.checks.world import World
+from tests.emulator.checks.scenarios import (
+    CLUSTERS,
+    FENCE,
+    ONE,
+    OTHER,
+    PAIR,
+    PEER,
+    RACE,
+    TWO,
+    Found,
+    Step,
+    arrive,
+    barrier,
+    both_ways,
+    fence,
+    findings,
+    finds,
+    flag,
+    load,
+    meet,
+    observe,
+    operate,
+    play,
+    store,
+    update,
+    wait,
+    write,
+)
 from tests.emulator.kernel import kernel, run
 
-RACE = [("race", "error")]
+FIRST: Any = {"lanes": [0]}
+SCENARIOS: dict[str, tuple[tuple[Step, ...], Found]] = {
+    "clusters read the same place": (
+        (load(ONE, 256), load(OTHER, 256), finds([]), store(ONE, 256)), RACE,
+    ),
+    "neighbouring halves": (
+        (store(ONE, size=2, lanes=[0]), store(OTHER, at=2, size=2, lanes=[0])), [],
+    ),
+    "what was written after the release": (
+        (flag(ONE, "release", writes=True), store(ONE, 256), flag(OTHER, "acquire", reads=True),
+         load(OTHER, 256)), RACE,
+    ),
+    "atomics and strong accesses": (
+        (update(ONE, "red.global.add.f32"), update(OTHER, "red.global.add.f32"),
+         store(OTHER, 256, text="st.release.gpu.global.u32"),
+         load(ONE, 256, text="ld.acquire.gpu.global.u32"), finds([]), load(ONE, 256)), RACE,
+    ),
+}  # fmt: skip
 
 
-def access(world, wg, kind, start, size=4, lanes=None, text=None):
-    mask = world.lanes(wg, lanes)
-    count = wg.lanes if mask is None else int(mask.sum())
-    at = world.array + start + size * np.arange(count)
-    site = world.site(text or {"read": "ld.global.b32", "write": "st.global.b32"}[kind])
-    world.observer.global_access(wg, mask, at.astype(np.uint64), size, kind, site)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_of_two_clusters(name: str) -> None:
+    steps, expected = SCENARIOS[name]
+    assert findings(*steps, **CLUSTERS) == expected
 
 
-def sync(world, wg, order, *, reads=False, writes=False, scope="gpu", at=0, lanes=(0,)):
-    address = np.array([world.array + at] * len(lanes), np.uint64)
-    site = world.site(f"atom.{order}.{scope}.add")
-    world.observer.atomic_sync(
-        wg, world.lanes(wg, list(lanes)), address, order, scope, reads, writes, site
-    )
-
-
-@dataclass(frozen=True)
-class Rows(GlobalRange):
-    rows: tuple[np.ndarray, int] = ()
-
-
-def rows(world, start, count, stride, width):
-    starts = world.array + start + stride * np.arange(count)
-    return Rows(int(starts[0]), int(starts[-1]) + width, (starts, width))
-
-
-def test_threads_of_a_cta():
-    for ordered in (True, False):
-        world = World()
-        one, two = world.wg(0), world.wg(1)
-        access(world, one, "write", 0)
-        if ordered:
-            world.sync(one, two)
-        access(world, two, "read", 0)
-        assert world.found() == ([] if ordered else RACE)
-        assert ordered or "array + 0 after the write by thread 0" in world.text()
+@pytest.mark.parametrize("ordered", [True, False])
+def test_threads_of_a_cta(ordered: bool) -> None:
+    stage = play(store(ONE), meet() if ordered else None, load(TWO))
+    assert stage.world.found() == ([] if ordered else RACE)
+    assert ordered or "array + 0 after the write by thread 0" in stage.world.text()
 
 
 @pytest.mark.parametrize(("release", "acquire", "expected"), [
@@ -58,53 +78,34 @@ def test_threads_of_a_cta():
     ("cluster", "cta", RACE),  # what is cached of global memory stays
     ("cta", "cluster", RACE),
 ])  # fmt: skip
-def test_scopes_of_a_hand_over_between_ctas_matter(release, acquire, expected):
-    world = World(threads=128, ctas=2)
-    mine, peer = world.wg(0, 0), world.wg(0, 1)
-    barrier = world.barrier(peer, 1024, 128)
-    world.sync(mine, peer)
-    access(world, mine, "write", 0)
-    world.arrive(mine, barrier, release=release)
-    world.wait(peer, barrier, acquire=acquire)
-    access(world, peer, "read", 0)
-    assert world.found() == expected
+def test_scopes_of_a_hand_over_between_ctas_matter(
+    release: str, acquire: str, expected: Found
+) -> None:
+    steps = barrier("b", who=PEER), meet(ONE, PEER), store(ONE), arrive(ONE, "b", release=release)
+    assert findings(*steps, wait(PEER, "b", acquire=acquire), load(PEER), **PAIR) == expected
 
 
-def test_overwriting_what_was_read_before_anybody_wrote():
-    for ordered in (True, False):
-        world = World()
-        one, two = world.wg(0), world.wg(1)
-        access(world, one, "read", 70_000)
-        if ordered:
-            world.sync(one, two)
-        access(world, two, "write", 70_000)
-        assert world.found() == ([] if ordered else RACE)
+@pytest.mark.parametrize("ordered", [True, False])
+def test_overwriting_what_was_read_before_anybody_wrote(ordered: bool) -> None:
+    found = findings(load(ONE, 70_000), meet() if ordered else None, store(TWO, 70_000))
+    assert found == ([] if ordered else RACE)
 
 
+@pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("reads", [100, 500, 3000])
-def test_a_page_remembers_its_readers_however_many_there_are(reads):
+def test_a_page_remembers_its_readers_however_many_there_are(reads: int, ordered: bool) -> None:
     """The last read alone is at odds with the write."""
-    for ordered in (True, False):
-        world = World()
-        one, two = world.wg(0), world.wg(1)
-        for number in range(reads - 1):
-            access(world, one, "read", 4 * number, lanes=[0])
-        world.sync(one, two)
-        access(world, one, "read", 4 * reads, lanes=[0])
-        if ordered:
-            world.sync(one, two)
-        access(world, two, "write", 4 * reads, lanes=[0])
-        assert world.found() == ([] if ordered else RACE)
+    many = [load(ONE, 4 * number, **FIRST) for number in range(reads - 1)]
+    last = load(ONE, 4 * reads, **FIRST), meet() if ordered else None
+    found = findings(*many, meet(), *last, store(TWO, 4 * reads, **FIRST))
+    assert found == ([] if ordered else RACE)
 
 
-def test_clusters_write_the_same_place():
-    world = World(clusters=2)
-    access(world, world.wg(0, cluster=0), "write", 256)
-    access(world, world.wg(0, cluster=1), "write", 768)
-    assert world.found() == []
-    access(world, world.wg(0, cluster=1), "write", 256 + 508)
-    assert world.found() == RACE
-    assert "cluster 0" in world.text()
+def test_clusters_write_the_same_place() -> None:
+    steps = store(ONE, 256), store(OTHER, 768), finds([]), store(OTHER, 256 + 508)
+    stage = play(*steps, **CLUSTERS)
+    assert stage.world.found() == RACE
+    assert "cluster 0" in stage.world.text()
 
 
 BOTH_STORE = """
@@ -134,36 +135,26 @@ def test_ctas_store_the_same_values(factor, then, offset, expected, schedule):
     assert "(both store the same value)" in str(report)
 
 
-def test_neighbouring_halves_of_clusters():
-    world = World(clusters=2)
-    access(world, world.wg(0, cluster=0), "write", 0, size=2, lanes=[0])
-    access(world, world.wg(0, cluster=1), "write", 2, size=2, lanes=[0])
-    assert world.found() == []
-
-
-def test_clusters_read_the_same_place():
-    world = World(clusters=2)
-    access(world, world.wg(0, cluster=0), "read", 256)
-    access(world, world.wg(0, cluster=1), "read", 256)
-    assert world.found() == []
-    access(world, world.wg(0, cluster=0), "write", 256)
-    assert world.found() == RACE
+def handed(signal: Step, *seen: Step | None) -> tuple[Step | None, ...]:
+    """ONE writes, its first thread signals; that of OTHER sees it, and all of them read."""
+    return (
+        store(ONE, 256),
+        meet(ONE, key="one"),
+        signal,
+        *seen,
+        meet(OTHER, key="two"),
+        load(OTHER, 256),
+    )
 
 
 @pytest.mark.parametrize(("release", "acquire", "scope", "good"), [
     ("release", "acquire", "gpu", True), ("acq_rel", "acq_rel", "sys", True),
     ("relaxed", "acquire", "gpu", False), ("release", "acquire", "cta", False),
 ])  # fmt: skip
-def test_clusters_synchronise_by_a_flag(release, acquire, scope, good):
-    world = World(clusters=2)
-    one, two = world.wg(0, cluster=0), world.wg(0, cluster=1)
-    access(world, one, "write", 256)
-    world.sync(one, key="one")
-    sync(world, one, release, writes=True, scope=scope)
-    sync(world, two, acquire, reads=True, scope=scope)
-    world.sync(two, key="two")
-    access(world, two, "read", 256)
-    assert world.found() == ([] if good else RACE)
+def test_clusters_synchronise_by_a_flag(release: str, acquire: str, scope: str, good: bool) -> None:
+    signal = flag(ONE, release, writes=True, scope=scope)
+    steps = handed(signal, flag(OTHER, acquire, reads=True, scope=scope))
+    assert findings(*steps, **CLUSTERS) == ([] if good else RACE)
 
 
 @pytest.mark.parametrize(("before", "after", "good"), [
@@ -175,94 +166,56 @@ def test_clusters_synchronise_by_a_flag(release, acquire, scope, good):
     ("membar.gl", "fence.release.gpu", False), ("fence.proxy.async.global", "membar.gl", False),
     ("membar.gl", "fence.acquire.sync_restrict::shared::cluster.cluster", False),
 ])  # fmt: skip
-def test_relaxed_atomics_synchronise_by_the_fences_beside_them(before, after, good):
-    world = World(clusters=2)
-    one, two = world.wg(0, cluster=0), world.wg(0, cluster=1)
-    access(world, one, "write", 256)
-    world.sync(one, key="one")
-    if before:
-        world.fence(one, before, [0])
-    sync(world, one, "relaxed", reads=True, writes=True)
-    sync(world, two, "relaxed", reads=True, writes=True)
-    if after:
-        world.fence(two, after, [0])
-    world.sync(two, key="two")
-    access(world, two, "read", 256)
-    assert world.found() == ([] if good else RACE)
+def test_relaxed_atomics_synchronise_by_the_fences_beside_them(
+    before: str | None, after: str | None, good: bool
+) -> None:
+    write = store(ONE, 256), meet(ONE, key="one"), fence(ONE, before, [0]) if before else None
+    seen = both_ways(ONE), both_ways(OTHER), fence(OTHER, after, [0]) if after else None
+    found = findings(*write, *seen, meet(OTHER, key="two"), load(OTHER, 256), **CLUSTERS)
+    assert found == ([] if good else RACE)
 
 
 @pytest.mark.parametrize(("release", "acquire"), [("relaxed", "acquire"), ("release", "relaxed")])
-def test_a_fence_too_early_does_nothing(release, acquire):
-    world = World(clusters=2)
-    one, two = world.wg(0, cluster=0), world.wg(0, cluster=1)
-    world.fence(one, "membar.gl")
-    access(world, one, "write", 256)
-    world.sync(one, key="one")
-    sync(world, one, release, writes=True)
-    world.fence(two, "membar.gl")
-    sync(world, two, acquire, reads=True)
-    world.sync(two, key="two")
-    access(world, two, "read", 256)
-    assert world.found() == RACE
+def test_a_fence_too_early_does_nothing(release: str, acquire: str) -> None:
+    signal = flag(ONE, release, writes=True)
+    steps = handed(signal, fence(OTHER, "membar.gl"), flag(OTHER, acquire, reads=True))
+    assert findings(fence(ONE, "membar.gl"), *steps, **CLUSTERS) == RACE
 
 
 @pytest.mark.parametrize("fenced", [True, False])
-def test_the_last_to_count_sets_a_counter_to_zero(fenced):
+def test_the_last_to_count_sets_a_counter_to_zero(fenced: bool) -> None:
     """No store comes before the branch that depends on what a relaxed read has seen."""
-    world = World(clusters=2)
-    last, other = world.wg(0, cluster=0), world.wg(0, cluster=1)
-    access(world, last, "atomic", 256, lanes=[0], text="atom.global.add.u32")
-    access(world, other, "atomic", 256, lanes=[0], text="atom.global.add.u32")
-    if fenced:
-        world.fence(other, "membar.gl", [0])
-    sync(world, other, "relaxed", reads=True, writes=True)
-    sync(world, last, "relaxed", reads=True, writes=True)
-    access(world, last, "write", 256, lanes=[0])
-    assert world.found() == ([] if fenced else RACE)
-    access(world, other, "read", 256, lanes=[0])
-    assert RACE[0] in world.found()
+    counts = [update(who, "atom.global.add.u32", lanes=[0]) for who in (ONE, OTHER)]
+    fenced_or_not = fence(OTHER, "membar.gl", [0]) if fenced else None
+    zero = both_ways(OTHER), both_ways(ONE), store(ONE, 256, **FIRST)
+    rest = finds([] if fenced else RACE), load(OTHER, 256, **FIRST)
+    assert RACE[0] in findings(*counts, fenced_or_not, *zero, *rest, **CLUSTERS)
 
 
-def test_fences_of_all_threads_before_and_after_barriers():
+def test_fences_of_all_threads_before_and_after_barriers() -> None:
     """By each thread for itself, with a barrier to the one thread that signals or waits."""
-    world = World(clusters=2)
-    threads = [(world.wg(0, cluster=one), world.wg(1, cluster=one)) for one in range(2)]
-    (one, other), (two, another) = threads
-    world.fence(one, "membar.gl")
-    access(world, other, "write", 256)
-    world.fence(other, "membar.gl")
-    world.sync(one, other, key="one")
-    access(world, other, "write", 2048)
-    world.fence(other, "membar.gl")  # nothing orders this one and the atomic
-    sync(world, one, "relaxed", reads=True, writes=True)
-    sync(world, two, "relaxed", reads=True)
-    world.sync(two, another, key="two")
-    world.fence(another, "membar.gl")
-    access(world, another, "read", 256)
-    assert world.found() == []
-    access(world, another, "read", 2048)
-    assert world.found() == RACE
+    more, another = (1, 0, 0), (1, 0, 1)
+    steps = (
+        fence(ONE, "membar.gl"), store(more, 256), fence(more, "membar.gl"),
+        meet(ONE, more, key="one"), store(more, 2048),
+        fence(more, "membar.gl"),  # nothing orders this one and the atomic
+        both_ways(ONE), flag(OTHER, "relaxed", reads=True), meet(OTHER, another, key="two"),
+        fence(another, "membar.gl"), load(another, 256), finds([]), load(another, 2048),
+    )  # fmt: skip
+    assert findings(*steps, **CLUSTERS) == RACE
 
 
 @pytest.mark.parametrize("times", [1, 2, 7, 8, 9, 20])
-def test_every_release_before_the_fence_counts(times):
+def test_every_release_before_the_fence_counts(times: int) -> None:
     """However often a flag is read before it, with other values or the same."""
-    world = World(clusters=2)
-    one, two = world.wg(0, cluster=0), world.wg(0, cluster=1)
+    released, seen = flag(ONE, "release", writes=True), flag(OTHER, "relaxed", reads=True)
+    steps: list[Step] = []
     for number in range(times):
-        access(world, one, "write", 256 + 4 * number, lanes=[0])
-        sync(world, one, "release", writes=True)
-        sync(world, two, "relaxed", reads=True)
-        sync(world, two, "relaxed", reads=True)
-    world.fence(two, "membar.gl", [0])
-    for number in range(times):
-        access(world, two, "read", 256 + 4 * number, lanes=[0])
-    assert world.found() == []
-    access(world, one, "write", 1024, lanes=[0])
-    sync(world, one, "release", writes=True)
-    sync(world, two, "relaxed", reads=True)
-    access(world, two, "read", 1024, lanes=[0])
-    assert world.found() == RACE
+        steps += [store(ONE, 256 + 4 * number, **FIRST), released, seen, seen]
+    steps.append(fence(OTHER, "membar.gl", [0]))
+    steps += [load(OTHER, 256 + 4 * number, **FIRST) for number in range(times)]
+    late = store(ONE, 1024, **FIRST), released, seen, load(OTHER, 1024, **FIRST)
+    assert findings(*steps, finds([]), *late, **CLUSTERS) == RACE
 
 
 @pytest.mark.parametrize(("release", "acquire", "good"), [
@@ -270,141 +223,98 @@ def test_every_release_before_the_fence_counts(times):
     ("gpu", "cta", False), ("cta", "cta", False),
 ])  # fmt: skip
 @pytest.mark.parametrize("fenced", [False, True])
-def test_scopes_between_the_ctas_of_a_cluster(release, acquire, good, fenced):
+def test_scopes_between_the_ctas_of_a_cluster(
+    release: str, acquire: str, good: bool, fenced: bool
+) -> None:
     """Each has to include the other CTA; fences count by their own scopes."""
-    world = World(threads=128, ctas=2)
-    mine, peer = world.wg(0, 0), world.wg(0, 1)
-    access(world, mine, "write", 0, lanes=[0])
     if fenced:
-        world.fence(mine, f"fence.acq_rel.{release}", [0])
-        sync(world, mine, "relaxed", writes=True, at=4096)
-        sync(world, peer, "relaxed", reads=True, at=4096)
-        world.fence(peer, f"fence.acq_rel.{acquire}", [0])
+        steps = (
+            fence(ONE, f"fence.acq_rel.{release}", [0]), flag(ONE, "relaxed", writes=True),
+            flag(PEER, "relaxed", reads=True), fence(PEER, f"fence.acq_rel.{acquire}", [0]),
+        )  # fmt: skip
     else:
-        sync(world, mine, "release", writes=True, at=4096, scope=release)
-        sync(world, peer, "acquire", reads=True, at=4096, scope=acquire)
-    access(world, peer, "read", 0, lanes=[0])
-    assert world.found() == ([] if good else RACE)
+        released = flag(ONE, "release", writes=True, scope=release)
+        steps = released, flag(PEER, "acquire", reads=True, scope=acquire)
+    found = findings(store(ONE, **FIRST), *steps, load(PEER, **FIRST), **PAIR)
+    assert found == ([] if good else RACE)
 
 
+@pytest.mark.parametrize("ctas", [1, 2])
 @pytest.mark.parametrize("scope", ["cta", "gpu"])
 @pytest.mark.parametrize(("release", "acquire", "good"), [
     ("release", "acquire", True), ("release", "relaxed", False), ("relaxed", "acquire", False),
 ])  # fmt: skip
-def test_threads_of_a_cta_synchronise_by_a_flag(scope, release, acquire, good):
-    world = World(ctas=2)
-    one, two = world.wg(0), world.wg(1)
-    access(world, one, "write", 0, lanes=[0])
-    sync(world, one, release, writes=True, at=4096, scope=scope)
-    sync(world, two, acquire, reads=True, at=4096, scope=scope)
-    access(world, two, "read", 0, lanes=[0])
-    assert world.found() == ([] if good else RACE)
-
-
-def test_what_was_written_after_the_release():
-    world = World(clusters=2)
-    one, two = world.wg(0, cluster=0), world.wg(0, cluster=1)
-    sync(world, one, "release", writes=True)
-    access(world, one, "write", 256)
-    sync(world, two, "acquire", reads=True)
-    access(world, two, "read", 256)
-    assert world.found() == RACE
-
-
-def test_atomics_and_strong_accesses_do_not_race():
-    world = World(clusters=2)
-    one, two = world.wg(0, cluster=0), world.wg(0, cluster=1)
-    access(world, one, "atomic", 256, text="red.global.add.f32")
-    access(world, two, "atomic", 256, text="red.global.add.f32")
-    access(world, two, "write", 256, text="st.release.gpu.global.u32")
-    access(world, one, "read", 256, text="ld.acquire.gpu.global.u32")
-    assert world.found() == []
-    access(world, one, "read", 256)
-    assert world.found() == RACE
+def test_threads_of_a_cta_synchronise_by_a_flag(
+    scope: str, release: str, acquire: str, good: bool, ctas: int
+) -> None:
+    signal = flag(ONE, release, writes=True, scope=scope)
+    steps = store(ONE, **FIRST), signal, flag(TWO, acquire, reads=True, scope=scope)
+    assert findings(*steps, load(TWO, **FIRST), ctas=ctas) == ([] if good else RACE)
 
 
 @pytest.mark.parametrize(("first", "second", "expected"), [
     ("gpu", "gpu", []), ("sys", "gpu", []), ("cta", "gpu", RACE), ("gpu", "cta", RACE),
     ("cluster", "gpu", RACE),
 ])  # fmt: skip
-def test_atomics_of_other_clusters_need_the_scope_of_the_gpu(first, second, expected):
-    world = World(clusters=2)
-    one, two = world.wg(0), world.wg(0, cluster=1)
-    access(world, one, "atomic", 256, lanes=[0], text=f"red.relaxed.{first}.global.add.u32")
-    access(world, two, "atomic", 256, lanes=[0], text=f"red.relaxed.{second}.global.add.u32")
-    assert world.found() == expected
+def test_atomics_of_other_clusters_need_the_scope_of_the_gpu(
+    first: str, second: str, expected: Found
+) -> None:
+    scopes = zip((ONE, OTHER), (first, second), strict=True)
+    steps = [update(who, f"red.relaxed.{scope}.global.add.u32", lanes=[0]) for who, scope in scopes]
+    assert findings(*steps, **CLUSTERS) == expected
 
 
 @pytest.mark.parametrize(("scope", "expected"), [("cluster", []), ("cta", RACE)])
-def test_atomics_of_other_ctas_need_the_scope_of_the_cluster(scope, expected):
-    world = World(ctas=2)
-    one, two = world.wg(0), world.wg(0, 1)
-    for wg in (one, two):
-        access(world, wg, "atomic", 256, lanes=[0], text=f"red.relaxed.{scope}.global.add.u32")
-    assert world.found() == expected
-
-
-def test_atomics_in_a_flag_order_threads_of_a_cluster():
-    world = World()
-    one, two = world.wg(0), world.wg(1)
-    access(world, one, "write", 0, lanes=[0])
-    sync(world, one, "release", writes=True, at=4096)
-    sync(world, two, "acquire", reads=True, at=4096)
-    access(world, two, "read", 0, lanes=[0])
-    assert world.found() == []
+def test_atomics_of_other_ctas_need_the_scope_of_the_cluster(scope: str, expected: Found) -> None:
+    text = f"red.relaxed.{scope}.global.add.u32"
+    assert findings(*(update(who, text, lanes=[0]) for who in (ONE, PEER)), ctas=2) == expected
 
 
 # ---- the async proxy
 
 
-@pytest.mark.parametrize("fence", [True, False])
-def test_generic_writes_that_a_copy_reads(fence):
-    world = World()
-    one, two = world.wg(0), world.wg(1)
-    access(world, one, "write", 0)
-    if fence:
-        world.fence(one, "fence.proxy.async.global")
-    world.sync(one, two)
-    reads = [GlobalRange(world.array, world.array + 512)]
-    world.operation(two, reads=reads, writes=[(2048, 2560)])
-    assert world.found() == ([] if fence else [("missing-proxy-fence", "error")])
+def globally(first: int, stop: int) -> Any:
+    return lambda stage: GlobalRange(stage.world.array + first, stage.world.array + stop)
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_generic_writes_that_a_copy_reads(fenced: bool) -> None:
+    steps = store(ONE), fence(ONE, "fence.proxy.async.global") if fenced else None, meet()
+    found = findings(*steps, operate(TWO, reads=[globally(0, 512)], writes=[(2048, 2560)]))
+    assert found == ([] if fenced else FENCE)
 
 
 @pytest.mark.parametrize(("kind", "good"), [("complete", True), ("read", False)])
-def test_reading_what_a_bulk_store_wrote(kind, good):
-    world = World()
-    one, two = world.wg(0), world.wg(1)
-    world.write(one, 2048)
-    world.fence(one)
-    world.sync(one)
-    op = world.operation(
-        one,
-        "bulk store",
-        reads=[(2048, 2560)],
-        writes=[GlobalRange(world.array, world.array + 512)],
-    )
-    world.observed(one, op, lanes=[0], kind=kind)
-    world.sync(one, two)
-    access(world, two, "read", 0)
-    assert world.found() == ([] if good else RACE)
+def test_reading_what_a_bulk_store_wrote(kind: str, good: bool) -> None:
+    copy = operate(kind="bulk store", reads=[(2048, 2560)], writes=[globally(0, 512)])
+    steps = write(), fence(), meet(ONE), copy, observe(lanes=[0], kind=kind), meet()
+    assert findings(*steps, load(TWO)) == ([] if good else RACE)
 
 
-def test_boxes_of_clusters_side_by_side():
-    world = World(clusters=2)
-    one, two = world.wg(0, cluster=0), world.wg(0, cluster=1)
-    world.operation(one, "tensor store", writes=[rows(world, 0, 64, 4096, 128)])
-    world.operation(two, "tensor store", writes=[rows(world, 128, 64, 4096, 128)])
-    assert world.found() == []
-    world.operation(two, "tensor store", writes=[rows(world, 64, 1, 4096, 128)])
-    assert world.found() == RACE
+@dataclass(frozen=True)
+class Rows(GlobalRange):
+    rows: tuple[np.ndarray, int] = ()
 
 
-def test_reductions_into_the_same_place():
-    world = World(clusters=2)
-    for cluster in range(2):
-        world.operation(
-            world.wg(0, cluster=cluster),
-            "bulk reduction",
-            writes=[GlobalRange(world.array, world.array + 200_000)],
-        )
-    assert world.found() == []
+def rows(start: int, count: int) -> Any:
+    """Rows of 128 bytes, 4096 bytes from each other."""
+
+    def made(stage: Any) -> Rows:
+        starts = stage.world.array + start + 4096 * np.arange(count)
+        return Rows(int(starts[0]), int(starts[-1]) + 128, (starts, 128))
+
+    return made
+
+
+def test_boxes_of_clusters_side_by_side() -> None:
+    boxes = [
+        operate(who, "tensor store", writes=[rows(start, count)])
+        for who, start, count in ((ONE, 0, 64), (OTHER, 128, 64), (OTHER, 64, 1))
+    ]
+    assert findings(*boxes[:2], finds([]), boxes[2], **CLUSTERS) == RACE
+
+
+def test_reductions_into_the_same_place() -> None:
+    place = [globally(0, 200_000)]
+    steps = [operate(who, "bulk reduction", writes=place) for who in (ONE, OTHER)]
+    assert findings(*steps, **CLUSTERS) == []

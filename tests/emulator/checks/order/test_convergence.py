@@ -6,124 +6,88 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import SCHEDULES
-from tests.emulator.checks.world import World
+from tests.emulator.checks.scenarios import (
+    ONE,
+    PEER,
+    RACE,
+    TWO,
+    Found,
+    Stage,
+    Step,
+    arrive,
+    barrier,
+    fence,
+    findings,
+    meet,
+    operate,
+    play,
+    read,
+    wait,
+    write,
+)
 from tests.emulator.kernel import kernel, run
 
-WARP = slice(0, 32)
-ISA, ERROR = [("race", "isa")], [("race", "error")]
+WARP, SECOND = slice(0, 32), slice(32, 64)
+ISA = [("race", "isa")]
 OTHERS = [2048 + 4 * (31 - lane) for lane in range(32)]
 
 
-def split(world: World, lane: int = 0) -> None:
+def split(stage: Stage) -> None:
     """One lane of the first warp takes a path of its own."""
-    wg = world.wg()
-    some = world.lanes(wg, [lane])
-    rest = world.lanes(wg, WARP) & ~some
-    world.observer.diverged(wg, some, rest)
+    wg, world = stage.wg(ONE), stage.world
+    some = world.lanes(wg, [0])
+    world.observer.diverged(wg, some, world.lanes(wg, WARP) & ~some)
 
 
-def meet(world: World) -> None:
+def together(stage: Stage) -> None:
     """The first warp executes an instruction together that orders no memory."""
-    wg = world.wg()
-    world.observer.converged(wg, world.lanes(wg, WARP))
+    wg = stage.wg(ONE)
+    stage.world.observer.converged(wg, stage.world.lanes(wg, WARP))
+
+
+WRITE, WRITE_ALL, READ = write(lanes=WARP), write(), read(at=OTHERS, lanes=WARP)
+READ_FIRST = WRITE, meet(ONE), READ
+SCENARIOS: dict[str, tuple[tuple[Step, ...], Found]] = {
+    "it overwrites what its lanes read": ((*READ_FIRST, WRITE), ISA),
+    "it diverged in between": ((WRITE, split, together, READ), RACE),
+    "it diverged before it overwrites": ((*READ_FIRST, split, together, WRITE), RACE),
+    "it diverged and met before": ((split, together, WRITE, READ), ISA),
+    "it has not met again": ((split, WRITE, READ), RACE),
+    "other warps may diverge": (
+        (split, write(lanes=SECOND), read(at=OTHERS, lanes=SECOND)), ISA,
+    ),
+    # the first lanes read their own warp's words, the last one that of another
+    "what another warp wrote is reported first": (
+        (WRITE_ALL, read(at=[*OTHERS[:31], 2048 + 4 * 40], lanes=WARP)), RACE,
+    ),
+    # an elected lane publishes to no one but its warp, however convergent
+    "neither to other warps": (
+        (barrier("b", 1), meet(), WRITE, arrive(ONE, "b", [0]), wait(TWO, "b"),
+         read(TWO, [2048 + 40], lanes=[3])), RACE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_warp_that_runs_as_one(name: str) -> None:
+    steps, expected = SCENARIOS[name]
+    assert findings(*steps) == expected
 
 
 def test_a_warp_that_never_diverged_reads_what_its_lanes_wrote() -> None:
-    world = World()
-    world.write(world.wg(), 2048, lanes=WARP)
-    world.read(world.wg(), OTHERS, lanes=WARP)
-    assert world.found() == ISA
-    assert "only because their warp has run as one since" in world.text()
-
-
-def test_it_overwrites_what_its_lanes_read() -> None:
-    world = World()
-    wg = world.wg()
-    world.write(wg, 2048, lanes=WARP)
-    world.sync(wg)
-    world.read(wg, OTHERS, lanes=WARP)
-    world.write(wg, 2048, lanes=WARP)
-    assert world.found() == ISA
-
-
-@pytest.mark.parametrize("overwrites", [False, True])
-def test_a_warp_that_diverged_in_between(overwrites: bool) -> None:
-    world = World()
-    wg = world.wg()
-    world.write(wg, 2048, lanes=WARP)
-    if overwrites:
-        world.sync(wg)
-        world.read(wg, OTHERS, lanes=WARP)
-    split(world)
-    meet(world)
-    if overwrites:
-        world.write(wg, 2048, lanes=WARP)
-    else:
-        world.read(wg, OTHERS, lanes=WARP)
-    assert world.found() == ERROR
-
-
-def test_a_warp_that_diverged_and_met_before() -> None:
-    world = World()
-    split(world)
-    meet(world)
-    world.write(world.wg(), 2048, lanes=WARP)
-    world.read(world.wg(), OTHERS, lanes=WARP)
-    assert world.found() == ISA
-
-
-def test_a_warp_that_has_not_met_again() -> None:
-    world = World()
-    split(world)
-    world.write(world.wg(), 2048, lanes=WARP)
-    world.read(world.wg(), OTHERS, lanes=WARP)
-    assert world.found() == ERROR
-
-
-def test_other_warps_may_diverge() -> None:
-    world = World()
-    split(world, lane=0)
-    other = slice(32, 64)
-    world.write(world.wg(), 2048, lanes=other)
-    world.read(world.wg(), OTHERS, lanes=other)
-    assert world.found() == ISA
-
-
-def test_what_another_warp_wrote_is_reported_first() -> None:
-    world = World()
-    wg = world.wg()
-    world.write(wg, 2048)
-    # the first lanes read their own warp's words, the last one that of another
-    world.read(wg, [*OTHERS[:31], 2048 + 4 * 40], lanes=WARP)
-    assert world.found() == ERROR
+    stage = play(WRITE, READ)
+    assert stage.world.found() == ISA
+    assert "only because their warp has run as one since" in stage.world.text()
 
 
 def test_a_peers_memory_is_left_out() -> None:
-    world = World(ctas=2)
-    wg, peer = world.wg(), world.clusters[0].ctas[1]
-    world.write(wg, 2048, lanes=WARP, cta=peer)
-    world.read(wg, OTHERS, lanes=WARP, cta=peer)
-    assert world.found() == ERROR
+    steps = write(lanes=WARP, into=PEER), read(at=OTHERS, lanes=WARP, into=PEER)
+    assert findings(*steps, ctas=2) == RACE
 
 
-def test_an_elected_lane_publishes_to_no_one_but_its_warp() -> None:
-    """Neither to other warps nor to the async proxy, however convergent the warp."""
-    world = World()
-    one, two = world.wg(0), world.wg(1)
-    barrier = world.barrier(one, 1024, 1)
-    world.sync(one, two)
-    world.write(one, 2048, lanes=WARP)
-    world.arrive(one, barrier, [0])
-    world.wait(two, barrier)
-    world.read(two, [2048 + 40], lanes=[3])
-    assert world.found() == ERROR
-
-    world = World()
-    wg = world.wg()
-    world.write(wg, 2048, lanes=WARP)
-    world.fence(wg, lanes=WARP)
-    world.operation(wg, reads=[(2048, 2048 + 128)])
-    assert "error" in {severity for _, severity in world.found()}
+def test_nor_to_the_async_proxy() -> None:
+    found = findings(WRITE, fence(lanes=WARP), operate(reads=[(2048, 2048 + 128)]))
+    assert "error" in {severity for _, severity in found}
 
 
 BODY = """

@@ -4,81 +4,65 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.emulator.state.machine import SharedRange
-from tests.emulator.checks.world import World
+from tests.emulator.checks.scenarios import (
+    ONE,
+    PAIR,
+    PEER,
+    RACE,
+    TWO,
+    Found,
+    arrive,
+    barrier,
+    fence,
+    fill,
+    fill_peer,
+    findings,
+    leave,
+    meet,
+    play,
+    read,
+    wait,
+    write,
+)
+
+REVIEW, EARLY = [("missing-init-fence", "review")], [("early-exit", "error")]
 
 # ---- initialisation
 
 
-@pytest.mark.parametrize("fence", [True, False])
-def test_signals_of_operations_need_the_fence(fence):
-    world = World()
-    one = world.wg()
-    full = world.barrier(one, 1024, 1, fence=fence)
-    world.sync(one)
-    load = world.load(one, full, 4096, 8192)
-    world.land(load, full, 4096)
-    assert world.found() == ([] if fence else [("missing-init-fence", "review")])
+@pytest.mark.parametrize(("own", "proxy", "expected"), [
+    (True, False, []), (False, False, REVIEW), (False, True, []),
+])  # fmt: skip
+def test_signals_of_operations_need_a_fence(own: bool, proxy: bool, expected: Found) -> None:
+    steps = barrier("full", 1, fence=own), fence(lanes=[0]) if proxy else None, meet(ONE)
+    assert findings(*steps, fill(arrives=None, size=4096, at=4096)) == expected
 
 
-@pytest.mark.parametrize(("fence", "release", "expected"), [
-    (True, True, []),
-    (True, False, []),
-    (False, True, [("missing-init-fence", "review")]),
+@pytest.mark.parametrize(("fenced", "release", "expected"), [
+    (True, True, []), (True, False, []), (False, True, REVIEW),
     (False, False, [("missing-init-fence", "error")]),
 ])  # fmt: skip
-def test_signals_to_a_peer_need_the_fence_or_a_release(fence, release, expected):
-    world = World(threads=128, ctas=2)
-    mine, peer = world.wg(0, 0), world.wg(0, 1)
-    full = world.barrier(peer, 1024, 1, fence=fence)
-    world.sync(mine, peer, release=release)
-    op = world.operation(mine, writes=[SharedRange(peer.cta, 4096, 8192)])
-    full.expect(4096)
-    world.land(op, full, 4096)
-    assert world.found() == expected
+def test_signals_to_a_peer_need_the_fence_or_a_release(
+    fenced: bool, release: bool, expected: Found
+) -> None:
+    steps = barrier("full", 1, PEER, fence=fenced), meet(ONE, PEER, release=release)
+    assert findings(*steps, fill_peer(ONE, "full"), **PAIR) == expected
 
 
-def test_a_proxy_fence_does_as_well():
-    world = World()
-    one = world.wg()
-    full = world.barrier(one, 1024, 1, fence=False)
-    world.fence(one, lanes=[0])
-    world.sync(one)
-    load = world.load(one, full, 4096, 8192)
-    world.land(load, full, 4096)
-    assert world.found() == []
+def test_local_arrivals_need_no_fence() -> None:
+    assert findings(barrier("b", fence=False), meet(), arrive(TWO, "b")) == []
 
 
-def test_local_arrivals_need_no_fence():
-    world = World()
-    one, two = world.wg(0), world.wg(1)
-    barrier = world.barrier(one, 1024, 128, fence=False)
-    world.sync(one, two)
-    world.arrive(two, barrier)
-    assert world.found() == []
-
-
-@pytest.mark.parametrize(("fence", "release", "expected"), [
-    (True, True, []),
-    (True, False, []),
-    (False, True, []),
-    (False, False, [("race", "error")]),
+@pytest.mark.parametrize(("fenced", "release", "expected"), [
+    (True, True, []), (True, False, []), (False, True, []), (False, False, RACE),
 ])  # fmt: skip
-def test_arrivals_of_a_peer(fence, release, expected):
-    world = World(threads=128, ctas=2)
-    mine, peer = world.wg(0, 0), world.wg(0, 1)
-    barrier = world.barrier(peer, 1024, 128, fence=fence)
-    world.sync(mine, peer, release=release)
-    world.arrive(mine, barrier)
-    assert world.found() == expected
+def test_arrivals_of_a_peer(fenced: bool, release: bool, expected: Found) -> None:
+    steps = barrier("b", who=PEER, fence=fenced), meet(ONE, PEER, release=release)
+    assert findings(*steps, arrive(ONE, "b"), **PAIR) == expected
 
 
-def test_arrivals_before_the_cluster_has_met():
-    world = World(threads=128, ctas=2)
-    mine, peer = world.wg(0, 0), world.wg(0, 1)
-    barrier = world.barrier(peer, 1024, 128)
-    world.arrive(mine, barrier)
-    assert world.found() == [("race", "error")]
+def test_arrivals_before_the_cluster_has_met() -> None:
+    assert findings(barrier("b", who=PEER), arrive(ONE, "b"), **PAIR) == RACE
 
 
 # ---- relaxed arrivals and waits, with fences beside them
@@ -89,86 +73,46 @@ ACQUIRE = "fence.acquire.sync_restrict::shared::cluster.cluster"
 
 @pytest.mark.parametrize(("before_arrival", "after_wait", "expected"), [
     (RELEASE, ACQUIRE, []),
-    (None, ACQUIRE, [("race", "error")]),
-    (RELEASE, None, [("race", "error")]),
-    (ACQUIRE, RELEASE, [("race", "error")]),
+    (None, ACQUIRE, RACE),
+    (RELEASE, None, RACE),
+    (ACQUIRE, RELEASE, RACE),
     ("fence.acq_rel.cluster", "fence.acq_rel.cluster", []),
-    ("fence.acq_rel.cta", "fence.acq_rel.cta", [("race", "error")]),
+    ("fence.acq_rel.cta", "fence.acq_rel.cta", RACE),
 ])  # fmt: skip
-def test_a_relaxed_hand_over_needs_a_fence_on_either_side(before_arrival, after_wait, expected):
-    world = World(threads=128, ctas=2)
-    mine, peer = world.wg(0, 0), world.wg(0, 1)
-    barrier = world.barrier(peer, 1024, 128)
-    world.sync(mine, peer)
-    world.write(mine, 2048, cta=peer.cta)
-    if before_arrival:
-        world.fence(mine, before_arrival)
-    world.arrive(mine, barrier, release="none")
-    world.wait(peer, barrier, acquire="none")
-    if after_wait:
-        world.fence(peer, after_wait)
-    world.read(peer, 2048)
-    assert world.found() == expected
-
-
-def test_a_release_fence_covers_only_what_came_before_it():
-    world = World(threads=128, ctas=2)
-    mine, peer = world.wg(0, 0), world.wg(0, 1)
-    barrier = world.barrier(peer, 1024, 128)
-    world.sync(mine, peer)
-    world.fence(mine, RELEASE)
-    world.write(mine, 2048, cta=peer.cta)
-    world.arrive(mine, barrier, release="none")
-    world.wait(peer, barrier, acquire="none")
-    world.fence(peer, ACQUIRE)
-    world.read(peer, 2048)
-    assert world.found() == [("race", "error")]
+@pytest.mark.parametrize("early", [False, True])
+def test_a_relaxed_hand_over_needs_a_fence_on_either_side(
+    before_arrival: str | None, after_wait: str | None, expected: Found, early: bool
+) -> None:
+    """A release fence covers only what came before it."""
+    steps = [write(into=PEER), fence(ONE, before_arrival) if before_arrival else None]
+    rest = (
+        arrive(ONE, "b", release="none"), wait(PEER, "b", acquire="none"),
+        fence(PEER, after_wait) if after_wait else None, read(PEER),
+    )  # fmt: skip
+    order = steps[::-1] if early else steps
+    found = findings(barrier("b", who=PEER), meet(ONE, PEER), *order, *rest, **PAIR)
+    assert found == (RACE if early else expected)
 
 
 # ---- leaving
 
 
-def leave(world, wg):
-    world.observer.lanes_leave(wg, None)
-    wg.leave(None)
-
-
 @pytest.mark.parametrize("met", [True, False])
-def test_leaving_while_a_peer_reads(met):
-    world = World(threads=128, ctas=2)
-    mine, peer = world.wg(0, 0), world.wg(0, 1)
-    world.write(peer, 2048)
-    world.sync(mine, peer)
-    world.read(mine, 2048, cta=peer.cta)
-    if met:
-        world.sync(mine, peer, release=False)
-    leave(world, peer)
-    leave(world, mine)
-    assert world.found() == ([] if met else [("early-exit", "error")])
-    assert met or "a read by" not in world.text()
+def test_leaving_while_a_peer_reads(met: bool) -> None:
+    steps = write(PEER), meet(ONE, PEER), read(into=PEER)
+    again = meet(ONE, PEER, release=False) if met else None
+    stage = play(*steps, again, leave(PEER), leave(ONE), **PAIR)
+    assert stage.world.found() == ([] if met else EARLY)
+    assert met or "a read by" not in stage.world.text()
 
 
-def test_using_the_memory_of_a_peer_that_has_left():
-    world = World(threads=128, ctas=2)
-    mine, peer = world.wg(0, 0), world.wg(0, 1)
-    barrier = world.barrier(peer, 1024, 128)
-    world.sync(mine, peer)
-    leave(world, peer)
-    world.arrive(mine, barrier)
-    assert world.found() == [("early-exit", "error")]
+def test_using_the_memory_of_a_peer_that_has_left() -> None:
+    steps = barrier("b", who=PEER), meet(ONE, PEER), leave(PEER), arrive(ONE, "b")
+    assert findings(*steps, **PAIR) == EARLY
 
 
-@pytest.mark.parametrize("wait", [True, False])
-def test_a_copy_into_a_peer_that_leaves(wait):
-    world = World(threads=128, ctas=2)
-    mine, peer = world.wg(0, 0), world.wg(0, 1)
-    full = world.barrier(peer, 1024, 1)
-    world.sync(mine, peer)
-    full.expect(4096)
-    world.arrive(peer, full, [0])
-    op = world.operation(mine, writes=[SharedRange(peer.cta, 4096, 8192)])
-    world.land(op, full, 4096)
-    if wait:
-        world.wait(peer, full)
-    leave(world, peer)
-    assert world.found() == ([] if wait else [("early-exit", "error")])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_copy_into_a_peer_that_leaves(waits: bool) -> None:
+    steps = barrier("full", 1, PEER), meet(ONE, PEER), fill_peer(ONE, "full", PEER)
+    found = findings(*steps, wait(PEER, "full") if waits else None, leave(PEER), **PAIR)
+    assert found == ([] if waits else EARLY)

@@ -2,199 +2,145 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from fa4gen.emulator import SCHEDULES
-from tests.emulator.checks.world import World
+from tests.emulator.checks.scenarios import (
+    ONE,
+    TWO,
+    Found,
+    Stage,
+    Step,
+    arrive,
+    barrier,
+    fill,
+    findings,
+    finds,
+    meet,
+    observe,
+    operate,
+    play,
+    wait,
+)
 from tests.emulator.kernel import kernel, run
 
 LAP = [("phase-lap", "error")]
+EARLY = [("over-arrival", "error")]
+FULL = barrier("full", 1), meet(), arrive(ONE, "full", [0])
 
 
-def test_a_ring_with_both_barriers():
-    world = World()
-    producer, consumer = world.wg(0), world.wg(1)
-    full = world.barrier(producer, 1024, 1)
-    empty = world.barrier(producer, 1032, 128)
-    world.sync(producer, consumer)
+def test_a_ring_with_both_barriers() -> None:
+    steps: list[Step] = [barrier("full", 1), barrier("empty"), meet()]
     for turn in range(5):
-        world.wait(producer, empty, [0], phase=turn - 1)
-        load = world.load(producer, full, 4096, 8192)
-        world.arrive(producer, full, [0])
-        world.land(load, full, 4096)
-        world.wait(consumer, full)
-        op = world.operation(consumer, "wgmma", reads=[(4096, 8192)])
-        world.observed(consumer, op)
-        world.arrive(consumer, empty)
-    assert world.found() == []
+        steps += [wait(ONE, "empty", [0], phase=turn - 1), fill(size=4096, at=4096)]
+        product = operate(TWO, "wgmma", reads=[(4096, 8192)])
+        steps += [wait(TWO, "full"), product, observe(TWO), arrive(TWO, "empty")]
+    assert findings(*steps) == []
 
 
-def test_nobody_says_that_the_phase_was_seen():
-    world = World()
-    producer, consumer = world.wg(0), world.wg(1)
-    full = world.barrier(producer, 1024, 1)
-    world.sync(producer, consumer)
-    world.arrive(producer, full, [0])
-    world.wait(consumer, full)
-    assert world.found() == []
-    world.arrive(producer, full, [0])
-    assert world.found() == LAP
-    assert "thread 128" in world.text()
+def test_nobody_says_that_the_phase_was_seen() -> None:
+    stage = play(*FULL, wait(TWO, "full"), finds([]), arrive(ONE, "full", [0]))
+    assert stage.world.found() == LAP
+    assert "thread 128" in stage.world.text()
 
 
-def test_the_wait_that_is_lapped_is_named_not_the_last_one():
-    world = World()
-    producer, consumer = world.wg(0), world.wg(1)
-    full, other = world.barrier(producer, 1024, 1), world.barrier(producer, 1032, 1)
-    world.sync(producer, consumer)
-    world.arrive(producer, full, [0])
-    world.arrive(producer, other, [0])
-    world.wait(consumer, full)
-    line = world.line
-    world.wait(consumer, other)
-    world.arrive(producer, full, [0])
-    [finding] = world.machine.log.findings()
-    assert (finding.kind, finding.line) == ("phase-lap", line)
+def test_the_wait_that_is_lapped_is_named_not_the_last_one() -> None:
+    lines = []
+    steps = barrier("full", 1), barrier("other", 1), meet()
+    arrivals = arrive(ONE, "full", [0]), arrive(ONE, "other", [0]), wait(TWO, "full")
+    last = (
+        lambda stage: lines.append(stage.world.line),
+        wait(TWO, "other"),
+        arrive(ONE, "full", [0]),
+    )
+    stage = play(*steps, *arrivals, *last)
+    [finding] = stage.world.machine.log.findings()
+    assert [finding.kind, finding.line] == ["phase-lap", *lines]
 
 
-def test_one_lane_speaks_for_its_warp_only():
-    for lanes, expected in (([0, 32, 64, 96], []), ([0], LAP)):
-        world = World()
-        producer, consumer = world.wg(0), world.wg(1)
-        full = world.barrier(producer, 1024, 1)
-        empty = world.barrier(producer, 1032, len(lanes))
-        world.sync(producer, consumer)
-        world.arrive(producer, full, [0])
-        world.wait(consumer, full)
-        world.arrive(consumer, empty, lanes)
-        world.wait(producer, empty, [0])
-        world.arrive(producer, full, [0])
-        assert world.found() == expected
-
-
-def test_a_wgmma_shows_that_all_warps_have_come_so_far():
-    world = World()
-    producer, consumer = world.wg(0), world.wg(1)
-    full = world.barrier(producer, 1024, 1)
-    empty = world.barrier(producer, 1032, 1)
-    world.sync(producer, consumer)
-    world.arrive(producer, full, [0])
-    world.wait(consumer, full)
-    world.observed(consumer, world.operation(consumer, "wgmma"))
-    world.arrive(consumer, empty, [0])
-    world.wait(producer, empty, [0])
-    world.arrive(producer, full, [0])
-    assert world.found() == []
+@pytest.mark.parametrize(("lanes", "product", "expected"), [
+    ([0, 32, 64, 96], False, []), ([0], False, LAP), ([0], True, []),
+])  # fmt: skip
+def test_one_lane_speaks_for_its_warp_only(
+    lanes: list[int], product: bool, expected: Found
+) -> None:
+    """Unless a wgmma shows that all warps have come so far."""
+    seen = (operate(TWO, "wgmma"), observe(TWO)) if product else ()
+    steps = barrier("full", 1), barrier("empty", len(lanes)), meet(), arrive(ONE, "full", [0])
+    freed = wait(TWO, "full"), *seen, arrive(TWO, "empty", lanes), wait(ONE, "empty", [0])
+    assert findings(*steps, *freed, arrive(ONE, "full", [0])) == expected
 
 
 # ---- arrivals
 
-EARLY = [("over-arrival", "error")]
 
-
-@pytest.mark.parametrize("wait", [True, False])
-def test_an_arrival_comes_after_the_end_of_the_phase_before(wait):
+@pytest.mark.parametrize("waits", [True, False])
+def test_an_arrival_comes_after_the_end_of_the_phase_before(waits: bool) -> None:
     """Each of two threads arrives once a phase; either could come twice before the other comes."""
-    world = World()
-    one, two = world.wg(0), world.wg(1)
-    both = world.barrier(one, 1024, 2)
-    world.sync(one, two)
-    world.arrive(one, both, [0])
-    world.arrive(two, both, [0])
-    if wait:
-        world.wait(one, both, [0])
-        world.wait(two, both, [0])
-    world.arrive(one, both, [0])
-    world.arrive(two, both, [0])
-    assert world.found() == ([] if wait else 2 * EARLY)
-    assert wait or "nothing orders it after the end of phase 0" in world.text()
+    each = [arrive(who, "both", [0]) for who in (ONE, TWO)]
+    between = [wait(who, "both", [0]) for who in (ONE, TWO)] if waits else []
+    stage = play(barrier("both", 2), meet(), *each, *between, *each)
+    assert stage.world.found() == ([] if waits else 2 * EARLY)
+    assert waits or "nothing orders it after the end of phase 0" in stage.world.text()
 
 
-def test_what_others_have_seen_will_do():
+def test_what_others_have_seen_will_do() -> None:
     """The second warpgroup has not waited itself: a named barrier tells it."""
-    world = World()
-    one, two = world.wg(0), world.wg(1)
-    both = world.barrier(one, 1024, 256)
-    world.sync(one, two)
-    for _ in range(3):
-        world.arrive(one, both)
-        world.arrive(two, both)
-        world.wait(one, both)
-        world.sync(one, two)
-    assert world.found() == []
+    turn = arrive(ONE, "both"), arrive(TWO, "both"), wait(ONE, "both"), meet()
+    assert findings(barrier("both", 256), meet(), *turn * 3) == []
 
 
-def test_a_thread_knows_its_own_arrivals():
-    world = World()
-    one = world.wg(0)
-    alone = world.barrier(one, 1024, 1)
-    world.sync(one)
-    for _ in range(3):
-        world.arrive(one, alone, [7])
-    assert world.found() == []
+@pytest.mark.parametrize(("lanes", "diverged", "expected"), [
+    ([7, 7, 7], False, []), ([7, 9], False, []), ([7, 40], False, EARLY), ([7, 9], True, EARLY),
+])  # fmt: skip
+def test_lanes_of_a_warp_that_runs_as_one_arrive_in_turn(
+    lanes: list[int], diverged: bool, expected: Found
+) -> None:
+    """And a thread knows its own arrivals."""
 
+    def diverge(stage: Stage) -> None:
+        wg, world = stage.wg(ONE), stage.world
+        world.observer.diverged(wg, world.lanes(wg, [7]), world.lanes(wg, [9]))
 
-@pytest.mark.parametrize("lane", [9, 40])
-def test_lanes_of_a_warp_that_runs_as_one_arrive_in_turn(lane):
-    world = World()
-    one = world.wg(0)
-    alone = world.barrier(one, 1024, 1)
-    world.sync(one)
-    world.arrive(one, alone, [7])
-    world.arrive(one, alone, [lane])
-    assert world.found() == ([] if lane < 32 else EARLY)
-
-
-def test_lanes_of_a_warp_that_has_diverged_do_not():
-    world = World()
-    one = world.wg(0)
-    alone = world.barrier(one, 1024, 1)
-    world.sync(one)
-    world.observer.diverged(one, world.lanes(one, [7]), world.lanes(one, [9]))
-    world.arrive(one, alone, [7])
-    world.arrive(one, alone, [9])
-    assert world.found() == EARLY
+    each = [arrive(ONE, "alone", [lane]) for lane in lanes]
+    assert (
+        findings(barrier("alone", 1), meet(ONE), diverge if diverged else None, *each) == expected
+    )
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_bytes_come_after_the_end_of_the_phase_before(told):
+def test_bytes_come_after_the_end_of_the_phase_before(told: bool) -> None:
     """A second thread issues the copy of the next phase; it may come before the first copy."""
-    world = World()
-    one, two = world.wg(0), world.wg(1)
-    full = world.barrier(one, 1024, 1)
-    world.sync(one, two)
-    first = world.load(one, full, 4096, 8192)
-    world.arrive(one, full, [0])
-    world.land(first, full, 4096)
-    world.wait(one, full)
-    if told:
-        world.sync(one, two)
-    second = world.load(two, full, 4096, 8192)
-    world.arrive(one, full, [0])
-    world.land(second, full, 4096)
-    assert EARLY[0] in world.found() or told
-    assert not told or world.found() == []
+    place: Any = {"size": 4096, "at": 4096}
+    steps = barrier("full", 1), meet(), fill(**place), wait(ONE, "full"), meet() if told else None
+    found = findings(*steps, fill(TWO, arrives=ONE, **place))
+    assert EARLY[0] in found or told
+    assert not told or found == []
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_lanes_that_arrive_at_several_barriers_together_speak_for_each_other(together):
+def test_lanes_that_arrive_at_several_barriers_together_speak_for_each_other(
+    together: bool,
+) -> None:
     """Lane 0 arrives at one barrier, lane 1 at another: by one instruction, or by two."""
-    world = World()
-    readers, one = world.wg(1), world.wg(0)
-    first, second = world.barrier(one, 1024, 1), world.barrier(one, 1032, 1)
-    world.sync(one, readers)
-    site = world.site("mbarrier.arrive.shared::cta.b64")
-    lanes = {barrier: world.lanes(readers, [n]) for n, barrier in enumerate((first, second))}
-    both = world.lanes(readers, [0, 1]) if together else None
-    for barrier, mask in lanes.items():
-        world.observer.counted(readers, mask, mask if both is None else both, barrier, site)
-    for barrier, mask in lanes.items():
-        world.observer.arrived(readers, mask, barrier, "cta", site)
-        barrier.arrive(1, "a lane")
-    world.wait(one, first, [0])
-    world.arrive(one, second, [0])
-    assert world.found() == ([] if together else EARLY)
+
+    def lanes_arrive(stage: Stage) -> None:
+        world, readers = stage.world, stage.wg(TWO)
+        site = world.site("mbarrier.arrive.shared::cta.b64")
+        lanes = {one: world.lanes(readers, [n]) for n, one in enumerate(stage.barriers.values())}
+        both = world.lanes(readers, [0, 1]) if together else None
+        for one, mask in lanes.items():
+            world.observer.counted(readers, mask, mask if both is None else both, one, site)
+        for one, mask in lanes.items():
+            world.observer.arrived(readers, mask, one, "cta", site)
+            one.arrive(1, "a lane")
+
+    steps = barrier("first", 1), barrier("second", 1), meet(), lanes_arrive
+    found = findings(*steps, wait(ONE, "first", [0]), arrive(ONE, "second", [0]))
+    assert found == ([] if together else EARLY)
 
 
 SPILL = """
