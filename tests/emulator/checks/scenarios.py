@@ -1,4 +1,4 @@
-"""What threads and asynchronous operations do, as steps, and what is found of it."""
+"""Steps of threads and asynchronous operations, and the findings that they lead to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scalar instructions mean, in Python's whole numbers and fractions: bits in, bits out."""
+"""The meaning of scalar instructions in whole numbers and fractions: bits in, bits out."""
 
 from __future__ import annotations
 
