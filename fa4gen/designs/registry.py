@@ -62,35 +62,49 @@ class Design:
     name: str
     """The name of its folder, next to this file."""
     family: Family
-    configs: Mapping[tuple[str, ...], ImportPath]
-    """By architectures, the model of its configs, a KernelConfig."""
-    plan: ImportPath
-    """The class of the plan."""
-    planner: ImportPath
-    """A function from config to plan; ConfigError for what cannot work."""
-    template: str
-    """Root template of the kernel's source."""
+    config_classes: Mapping[tuple[str, ...], str]
+    """By architectures, the model of its configs, a KernelConfig in ``config.py``."""
+    plan_class: str
+    """The class of the plan, in ``model.py``."""
     tiles: ImportPath
     """An object: what tune tries of it (tune's ``Tiles``)."""
+    tuned_keys: tuple[str, ...] = ()
+    """The keys that candidates give values."""
+    has_candidates: bool = True
+    """Whether there are any, in ``candidates.py``."""
     where: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     """By key of ``DECIDING``, the values that ask for this design of a family's."""
+    deciding: str = "decide"
+
+    def path(self, place: str) -> ImportPath:
+        """Return a place in its folder: "module:attribute"."""
+        return ImportPath(f"{__package__}.{self.name}.{place}")
 
     @property
-    def candidates(self) -> Callable[[KernelConfig], Iterator[dict[str, object]]]:
-        """The candidates for keys that a config leaves to the plan, in order."""
-        found: Callable[[KernelConfig], Iterator[dict[str, object]]] = self._of_candidates(
-            "candidates"
-        )
-        return found
+    def configs(self) -> Mapping[tuple[str, ...], ImportPath]:
+        """By architectures, the model of its configs."""
+        classes = self.config_classes.items()
+        return {archs: self.path(f"config:{name}") for archs, name in classes}
 
     @property
-    def tuned_keys(self) -> tuple[str, ...]:
-        """The keys that candidates give values."""
-        keys: tuple[str, ...] = self._of_candidates("KEYS")
-        return keys
+    def plan(self) -> ImportPath:
+        """The class of the plan."""
+        return self.path(f"model:{self.plan_class}")
 
-    def _of_candidates(self, attribute: str) -> Any:
-        return ImportPath(f"{__package__}.{self.name}.candidates:{attribute}").load()
+    @property
+    def planner(self) -> ImportPath:
+        """A function from config to plan, which refuses nothing."""
+        return self.path(f"plan:{self.deciding}")
+
+    @property
+    def template(self) -> str:
+        """The root template of the kernel's source."""
+        return f"{self.name}/kernel.cu.j2"
+
+    def candidates(self, config: KernelConfig) -> Iterator[dict[str, object]]:
+        """Yield the candidates for keys that ``config`` leaves to the plan, in order."""
+        if self.has_candidates:
+            yield from self.path("candidates:candidates").load()(config)
 
     @property
     def archs(self) -> tuple[str, ...]:
@@ -149,105 +163,84 @@ DESIGNS = (
     Design(
         name="attention_sm90",
         family=ATTENTION,
-        configs={HOPPER: ImportPath("fa4gen.designs.attention_sm90.config:HopperAttentionConfig")},
-        plan=ImportPath("fa4gen.designs.attention_sm90.model:HopperAttentionPlan"),
-        planner=ImportPath("fa4gen.designs.attention_sm90.plan:decide"),
-        template="attention_sm90/kernel.cu.j2",
+        config_classes={HOPPER: "HopperAttentionConfig"},
+        plan_class="HopperAttentionPlan",
         tiles=ImportPath("fa4gen.tune.tiles:HOPPER_ATTENTION"),
+        tuned_keys=("BN", "BM", "num_pv_chunks_in_flight", "overlap_epilogue", "registers"),
         where={"depth": PREFILL_DEPTHS, "pack_heads": (False,)},
     ),
     Design(
         name="attention_sm100",
         family=ATTENTION,
-        configs={
-            BLACKWELL: ImportPath("fa4gen.designs.attention_sm100.config:BlackwellAttentionConfig")
-        },
-        plan=ImportPath("fa4gen.designs.attention_sm100.model:FA4Config"),
-        planner=ImportPath("fa4gen.designs.attention_sm100.plan:decide"),
-        template="attention_sm100/kernel.cu.j2",
+        config_classes={BLACKWELL: "BlackwellAttentionConfig"},
+        plan_class="FA4Config",
         tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
+        tuned_keys=("BN", "exp2_fma_share", "registers", "BM"),
         where={"depth": PREFILL_DEPTHS, "pack_heads": (False,)},
     ),
     Design(
         name="attention_sm90_depth512",
         family=ATTENTION,
-        configs={
-            HOPPER: ImportPath(
-                "fa4gen.designs.attention_sm90_depth512.config:HopperPairAttentionConfig"
-            )
-        },
-        plan=ImportPath("fa4gen.designs.attention_sm90_depth512.model:HopperPairAttentionPlan"),
-        planner=ImportPath("fa4gen.designs.attention_sm90_depth512.plan:decide"),
-        template="attention_sm90_depth512/kernel.cu.j2",
+        config_classes={HOPPER: "HopperPairAttentionConfig"},
+        plan_class="HopperPairAttentionPlan",
         tiles=ImportPath("fa4gen.tune.tiles:HOPPER_ATTENTION_ORDERS"),
+        tuned_keys=("scheduler", "registers"),
         where={"depth": (PAIR_DEPTH,), "pack_heads": (False,)},
     ),
     Design(
         name="attention_sm100_depth512",
         family=ATTENTION,
-        configs={
-            BLACKWELL: ImportPath(
-                "fa4gen.designs.attention_sm100_depth512.config:BlackwellPairAttentionConfig"
-            )
-        },
-        plan=ImportPath("fa4gen.designs.attention_sm100_depth512.model:Depth512Config"),
-        planner=ImportPath("fa4gen.designs.attention_sm100_depth512.plan:decide"),
-        template="attention_sm100_depth512/kernel.cu.j2",
+        config_classes={BLACKWELL: "BlackwellPairAttentionConfig"},
+        plan_class="Depth512Config",
         tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
+        tuned_keys=("registers", "exp2_fma_share"),
         where={"depth": (PAIR_DEPTH,), "pack_heads": (False,)},
     ),
     Design(
         name="attention_latent",
         family=ATTENTION,
-        configs={HOPPER: ImportPath("fa4gen.designs.attention_latent.config:LatentConfig")},
-        plan=ImportPath("fa4gen.designs.attention_latent.model:LatentAttentionPlan"),
-        planner=ImportPath("fa4gen.designs.attention_latent.plan:decide"),
-        template="attention_latent/kernel.cu.j2",
+        config_classes={HOPPER: "LatentConfig"},
+        plan_class="LatentAttentionPlan",
         tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
+        has_candidates=False,
         where={"depth": (LATENT_DEPTH,), "pack_heads": (True,)},
     ),
     Design(
         name="attention_latent_sm100",
         family=ATTENTION,
-        configs={
-            BLACKWELL: ImportPath("fa4gen.designs.attention_latent_sm100.config:LatentPairConfig")
-        },
-        plan=ImportPath("fa4gen.designs.attention_latent_sm100.model:LatentPairPlan"),
-        planner=ImportPath("fa4gen.designs.attention_latent_sm100.plan:decide"),
-        template="attention_latent_sm100/kernel.cu.j2",
+        config_classes={BLACKWELL: "LatentPairConfig"},
+        plan_class="LatentPairPlan",
         tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
+        has_candidates=False,
         where={"depth": (LATENT_DEPTH,), "pack_heads": (True,)},
     ),
     Design(
         name="attention_decode",
         family=ATTENTION,
-        configs={
-            HOPPER: ImportPath("fa4gen.designs.attention_decode.config:HopperDecodeConfig"),
-            BLACKWELL: ImportPath("fa4gen.designs.attention_decode.config:BlackwellDecodeConfig"),
-        },
-        plan=ImportPath("fa4gen.designs.attention_decode.model:DecodeAttentionPlan"),
-        planner=ImportPath("fa4gen.designs.attention_decode.plan:decide"),
-        template="attention_decode/kernel.cu.j2",
+        config_classes={HOPPER: "HopperDecodeConfig", BLACKWELL: "BlackwellDecodeConfig"},
+        plan_class="DecodeAttentionPlan",
         tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
+        tuned_keys=("packed_rows",),
+        has_candidates=False,
         where={"depth": (*PREFILL_DEPTHS, PAIR_DEPTH), "pack_heads": (True,)},
     ),
     Design(
         name="gemm_sm90",
         family=GEMM,
-        configs={HOPPER: ImportPath("fa4gen.designs.gemm_sm90.config:HopperGemmConfig")},
-        plan=ImportPath("fa4gen.designs.gemm_sm90.model:HopperGemmPlan"),
-        planner=ImportPath("fa4gen.designs.gemm_sm90.plan:plan_gemm_sm90"),
-        template="gemm_sm90/kernel.cu.j2",
+        config_classes={HOPPER: "HopperGemmConfig"},
+        plan_class="HopperGemmPlan",
         tiles=ImportPath("fa4gen.tune.tiles:HOPPER_GEMM"),
+        tuned_keys=("BN", "BM", "num_consumer_warpgroups", "registers", "num_epi_stages"),
+        deciding="plan_gemm_sm90",
     ),
     Design(
         name="gemm_sm100",
         family=GEMM,
-        configs={BLACKWELL: ImportPath("fa4gen.designs.gemm_sm100.config:BlackwellGemmConfig")},
-        plan=ImportPath("fa4gen.designs.gemm_sm100.model:BlackwellGemmPlan"),
-        planner=ImportPath("fa4gen.designs.gemm_sm100.plan:plan_gemm_sm100"),
-        template="gemm_sm100/kernel.cu.j2",
+        config_classes={BLACKWELL: "BlackwellGemmConfig"},
+        plan_class="BlackwellGemmPlan",
         tiles=ImportPath("fa4gen.tune.tiles:BLACKWELL_GEMM"),
+        tuned_keys=("num_out_stages", "BN", "cta_group", "num_epi_stages"),
+        deciding="plan_gemm_sm100",
     ),
 )
 """Every design, a family's after one another."""

@@ -16,18 +16,7 @@ if TYPE_CHECKING:
 
 def exceeded_limits(plan: DecodeAttentionPlan) -> Iterator[Refusal]:
     """Yield each limit that the values exceed."""
-    needed = plan.dynamic_shared_bytes
-    stages, block = plan.num_kv_stages, plan.block_bytes
-    yield from limits.shared_memory(
-        needed,
-        plan.hardware.shared_bytes,
-        [
-            f"{stages} * {block} for blocks of keys and values",
-            f"{needed - stages * block} for the exchange between warps, barriers and alignment",
-        ],
-        ("num_kv_stages",),
-        (({"num_kv_stages": fewer} for fewer in range(stages - 1, 0, -1)),),
-    )
+    yield from limits.shared_bytes(plan, (plan.ring.key,), (plan.ring.fewer(plan.config),))
     yield from _registers(plan)
 
 

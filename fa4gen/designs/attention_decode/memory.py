@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from fa4gen.designs.common.decode_memory import CHUNK, FLOAT_BYTES, combining_region
 from fa4gen.designs.common.decode_model import WARP, WGMMA_ROWS, SharedKeysPlan
-from fa4gen.designs.common.rings import Ring, freed, loaded
+from fa4gen.designs.common.rings import freed, loaded
 from fa4gen.designs.common.roles import REGISTER_STEP
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
 from fa4gen.designs.common.values import PANEL_BYTES
@@ -17,6 +17,7 @@ from fa4gen.overriding import override
 if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.config import DecodeConfig
     from fa4gen.designs.common.model import Barrier, SharedRegion
+    from fa4gen.designs.common.rings import Ring
 
 QUARTERS: Final = 4
 """The quarters of a multiprocessor: warps are divided among them."""
@@ -116,20 +117,18 @@ class DecodeMemory(SharedKeysPlan):
     @property
     def ring(self) -> Ring:
         """The blocks of keys and values, which take turns."""
-        return Ring(
-            name="kv",
-            key="num_kv_stages",
-            slots=self.num_kv_stages,
-            slot_bytes=self.block_bytes,
-            holds="Ring of blocks, keys and values in turn: "
+        return self.block_ring(
+            "kv",
+            self.block_bytes,
+            "Ring of blocks, keys and values in turn: "
             f"{self.BN} x {self.depth} {self.kv_dtype}, {self.swizzle}",
-            full=loaded(
+            loaded(
                 "the loader, then the bytes of the block",
                 "every consumer",
                 "a block of keys, or of values, has landed in its slot",
                 self.block_bytes,
             ),
-            empty=freed(
+            freed(
                 self.num_consumer_warps,
                 "every consumer warp, once it has read its keys of the block",
                 "a slot may be overwritten",

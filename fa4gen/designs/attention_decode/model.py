@@ -82,8 +82,7 @@ class DecodeAttentionPlan(DecodeMemory):
         return (
             f"{types}, sums in float32; depth {self.depth}; mask {self.mask.words}",
             f"packed heads: tiles of {self.packed_rows} rows of a key head x {self.BN} keys, "
-            f"{counted(self.num_consumer_warps, 'consumer warp')}, "
-            f"{counted(self.num_kv_stages, 'stage')}",
+            f"{counted(self.num_consumer_warps, 'consumer warp')}, {self.stages}",
             self.split_line,
             *self.feature_lines,
         )

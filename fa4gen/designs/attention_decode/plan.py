@@ -11,7 +11,7 @@ from fa4gen.designs.attention_decode.model import DecodeAttentionPlan
 from fa4gen.designs.attention_decode.rules import broken_rules
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.decode_parameters import note_shares
-from fa4gen.designs.common.fitting import most_slots
+from fa4gen.designs.common.fitting import most_stages, with_stages
 from fa4gen.designs.common.float32 import as_float32_constant
 from fa4gen.designs.common.values import take_keys
 
@@ -47,19 +47,14 @@ def decide(config: DecodeConfig) -> DecodeAttentionPlan:
         num_parts=division.parts,
         part_keys=division.keys,
         BN=division.block,
-        num_kv_stages=1,
         rescale_threshold=as_float32_constant(_rescale_threshold(config, log)),
     )
     log.note("BM", draft.BM, "derived", "packed_rows")
     log.note("BN", draft.BN, "auto", f"{division.parts} parts take {division.keys} keys each")
-    stages = log.take(
-        "num_kv_stages",
-        config.num_kv_stages,
-        max(1, most_slots(draft, "num_kv_stages", MAX_STAGES)),
-        f"as many blocks of {draft.block_bytes} bytes as fit shared memory",
-    )
+    reason = f"as many blocks of {draft.block_bytes} bytes as fit shared memory"
+    draft = with_stages(draft, most_stages(draft, MAX_STAGES), reason, log)
     note_shares(config, log)
-    return replace(draft, num_kv_stages=stages, choices=log.rows)
+    return replace(draft, choices=log.rows)
 
 
 def _rescale_threshold(config: DecodeConfig, log: ChoiceLog) -> float:

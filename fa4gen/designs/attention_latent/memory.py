@@ -14,7 +14,7 @@ from fa4gen.designs.common.decode_memory import (
 )
 from fa4gen.designs.common.decode_model import WGMMA_ROWS
 from fa4gen.designs.common.latent import LatentPlan
-from fa4gen.designs.common.rings import Ring, freed, loaded, rows_of
+from fa4gen.designs.common.rings import freed, loaded, rows_of
 from fa4gen.designs.common.roles import WARPGROUP, WARPGROUP_WARPS
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
 from fa4gen.designs.common.values import PANEL_BYTES
@@ -23,6 +23,7 @@ from fa4gen.overriding import override
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent.config import LatentConfig
     from fa4gen.designs.common.model import Barrier, SharedRegion
+    from fa4gen.designs.common.rings import Ring
 
 PART_PANELS: Final = 2
 """Panels that arrive together: the products begin with the first ones."""
@@ -103,17 +104,18 @@ class LatentMemory(LatentPlan):
         arrivals = WARPGROUP_WARPS * self.cluster
         filled = "the loader, then the bytes of these columns"
         halves = (
-            Ring(
-                name=half,
-                slots=self.num_kv_stages,
-                full=loaded(
+            self.block_ring(
+                half,
+                0,
+                "",
+                loaded(
                     filled,
                     f"the warpgroup whose block it is, then warpgroup {number}",
                     f"two panels of the {half} columns of a block are in its slot",
                     self.half_bytes // self.half_parts,
                     parts=self.half_parts,
                 ),
-                empty=freed(
+                freed(
                     arrivals,
                     f"every warp of warpgroup {number}{both}, once it has multiplied by these "
                     "columns as values",
@@ -123,16 +125,17 @@ class LatentMemory(LatentPlan):
             )
             for number, half in enumerate(("left", "right"))
         )
-        tail = Ring(
-            name="tail",
-            slots=self.num_kv_stages,
-            full=loaded(
+        tail = self.block_ring(
+            "tail",
+            0,
+            "",
+            loaded(
                 filled,
                 "the warpgroup whose block it is",
                 "the columns of a block that are no values are in its slot",
                 self.tail_bytes,
             ),
-            empty=freed(
+            freed(
                 arrivals,
                 f"every warp of warpgroup 0{both}, once it has the scores of its block, or has "
                 "multiplied by the probabilities of the other's, which are in their place",
@@ -146,7 +149,7 @@ class LatentMemory(LatentPlan):
     def barrier_rows(self) -> tuple[Barrier, ...]:
         probabilities = barrier_row(
             "probabilities_full",
-            self.num_kv_stages,
+            self.num_parts,
             WARPGROUP_WARPS,
             "thread",
             "every warp of the warpgroup that computed them",
@@ -176,7 +179,7 @@ class LatentMemory(LatentPlan):
         parked = "What each warp knows of the tile that it works on, the loader last"
         warps = self.num_consumer_warps + 1
         return (
-            slots_of("kv", self.num_kv_stages, block, keys),
+            slots_of("kv", self.num_parts, block, keys),
             slots_of("query", 1, query_bytes, query),
             slots_of("exchange", 1, rows * self.BN * self.element_bytes, exchange),
             slots_of("maxima", self.num_parts, row_bytes, maxima, alignment=CHUNK),

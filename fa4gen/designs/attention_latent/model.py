@@ -49,8 +49,7 @@ class LatentAttentionPlan(LatentMemory):
         return (
             self.types_line,
             f"packed heads: tiles of {self.packed_rows} rows of a key head x {self.BN} keys, "
-            f"{counted(self.num_parts, 'consumer warpgroup')}, "
-            f"{counted(self.num_kv_stages, 'stage')}",
+            f"{counted(self.num_parts, 'consumer warpgroup')}, {self.stages}",
             *([pairs] if self.cluster == 2 else []),
             self.split_line,
             *self.feature_lines,

@@ -9,7 +9,7 @@ from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.common.decode_memory import CHUNK, PARKED_BYTES, combining_region
 from fa4gen.designs.common.latent import LatentPlan
 from fa4gen.designs.common.model import SharedRegion, TensorMemoryRegion
-from fa4gen.designs.common.rings import Ring, freed, loaded, rows_of
+from fa4gen.designs.common.rings import freed, loaded, rows_of
 from fa4gen.designs.common.roles import WARPGROUP, WARPGROUP_WARPS
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
 from fa4gen.designs.common.values import PANEL_BYTES
@@ -18,6 +18,7 @@ from fa4gen.overriding import override
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent_sm100.config import LatentPairConfig
     from fa4gen.designs.common.model import Barrier
+    from fa4gen.designs.common.rings import Ring
 
 COMBINED_BYTES: Final = 32
 """The bytes of a thread: four columns, a maximum, a sum."""
@@ -83,12 +84,11 @@ class LatentPairMemory(LatentPlan):
         return 32
 
     def _ring(self, name: str, size: int, parts: int, holds: str, what: str, product: str) -> Ring:
-        return Ring(
-            name=name,
-            slots=self.num_kv_stages,
-            slot_bytes=size,
-            holds=f"{holds} {self.dtype}, {self.swizzle}",
-            full=loaded(
+        return self.block_ring(
+            name,
+            size,
+            f"{holds} {self.dtype}, {self.swizzle}",
+            loaded(
                 "the leader's loader, then the bytes of both CTAs",
                 "the MMA warp",
                 f"{what} has landed in each CTA",
@@ -96,7 +96,7 @@ class LatentPairMemory(LatentPlan):
                 cta="leader",
                 parts=parts,
             ),
-            empty=freed(
+            freed(
                 1,
                 f"commit of {product}",
                 "the slot may be overwritten",

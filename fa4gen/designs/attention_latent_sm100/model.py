@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fa4gen.counts import counted
 from fa4gen.designs.attention_latent_sm100.memory import LatentPairMemory
 from fa4gen.designs.common.model import Role
 from fa4gen.overriding import override
@@ -51,7 +50,7 @@ class LatentPairPlan(LatentPairMemory):
         return (
             self.types_line,
             f"packed heads: a pair of CTAs takes tiles of {self.packed_rows} rows of a key head x "
-            f"{self.BN} keys, {counted(self.num_kv_stages, 'stage')}",
+            f"{self.BN} keys, {self.stages}",
             self.split_line,
             *self.feature_lines,
         )

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
     from fa4gen.designs.common.candidates import Changes
 
-KEYS = ("BN", "exp2_fma_share", "registers", "BM")
 SHARES = (0.125, 0.0)
 SPLITS: dict[int, tuple[Changes, ...]] = {
     2: (

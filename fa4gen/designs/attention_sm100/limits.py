@@ -4,19 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.candidates import KEYS
 from fa4gen.designs.attention_sm100.memory import KEY_STEP, TILE_ROWS
-from fa4gen.designs.attention_sm100.suggested_fixes import back_to_auto
 from fa4gen.designs.common import limits
 from fa4gen.designs.common.refusal import Changes, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
     from fa4gen.designs.attention_sm100.memory import FA4Memory
 
 ROW_REGISTERS = 2
 """The registers of a softmax thread for the maximum and the sum of its row."""
+DECIDED_TOGETHER = (
+    "num_kv_stages",
+    "BN",
+    "num_pv_stages",
+    "registers",
+    "output_staging",
+    "kv_ring",
+    "num_qk_stages",
+    "BM",
+)
+"""Keys that share out memory and registers; each may be left to the plan."""
 
 
 def exceeded_limits(plan: FA4Memory) -> Iterator[Refusal]:
@@ -49,26 +59,11 @@ def _narrower_blocks(plan: FA4Memory) -> Iterator[Changes]:
 
 
 def _shared_memory(plan: FA4Memory) -> Iterator[Refusal]:
-    needed = plan.dynamic_shared_bytes
-    stages, slots = plan.num_kv_stages, plan.slot_bytes
-    queries = plan.num_qo * plan.query_bytes
-    outputs = plan.num_qo * plan.out_bytes if plan.output_staging == "own" else 0
-    rest = needed - queries - outputs - stages * sum(slots)
-    yield from limits.shared_memory(
-        needed,
-        plan.hardware.shared_bytes,
-        [
-            f"{queries} for queries",
-            f"{outputs} for outputs",
-            f"{stages} * ({' + '.join(map(str, slots))}) for stages of keys and values",
-            f"{rest} for barriers, scales and alignment",
-        ],
-        ("num_kv_stages", "BN", "BM", "depth"),
-        (
-            ({"num_kv_stages": n} for n in range(stages - 1, 0, -1)),
-            _narrower_blocks(plan),
-            _smaller_tiles(plan),
-        ),
+    ring = plan.rings[0]
+    yield from limits.shared_bytes(
+        plan,
+        (ring.key, "BN", "BM", "depth"),
+        (ring.fewer(plan.config), _narrower_blocks(plan), _smaller_tiles(plan)),
         back_to_auto(plan.config),
     )
 
@@ -98,7 +93,17 @@ def _row_registers(plan: FA4Memory) -> Iterator[Refusal]:
         message=f"registers: a softmax thread keeps the {plan.BN} scores of a row and "
         f"{ROW_REGISTERS} of row state = {needed}, but has {available}",
         keys=("BN", "registers"),
-        remedies=limits.each_to_auto(plan.config, KEYS),
+        remedies=limits.each_to_auto(plan.config),
         last_resort=back_to_auto(plan.config),
     )
     yield from limits.exceeded(fault, needed, available)
+
+
+def back_to_auto(config: BlackwellAttentionConfig) -> Iterator[Changes]:
+    """Yield changes that leave keys to the plan, fewest first; all of them always suffice.
+
+    But for values too deep for tensor memory, which are left to the plan last.
+    """
+    yield from limits.back_to_auto(config, DECIDED_TOGETHER)
+    if config.value_depth != "auto":
+        yield from limits.back_to_auto(config, (*DECIDED_TOGETHER, "value_depth"))

@@ -198,13 +198,11 @@ class FA4Memory(BlackwellAttentionPlan):
     ) -> Ring:
         """Return a ring; ``copied``: bytes of each phase of a slot, 0 where they differ."""
         half = ", half of them the peer's" if self.is_pair else ""
-        return Ring(
-            name=name,
-            key="num_kv_stages",
-            slots=self.num_kv_stages,
-            slot_bytes=slot_bytes,
-            holds=holds,
-            full=loaded(
+        return self.block_ring(
+            name,
+            slot_bytes,
+            holds,
+            loaded(
                 f"the loader, then the bytes of the {what}{half}",
                 "the MMA warp",
                 f"a {what} has landed",
@@ -212,7 +210,7 @@ class FA4Memory(BlackwellAttentionPlan):
                 cta=self._waited,
                 parts=parts,
             ),
-            empty=freed(
+            freed(
                 1,
                 f"commit of the last product that reads the {what}",
                 f"the slot of a {what} may be overwritten",

@@ -88,10 +88,11 @@ class FA4Config(FA4Memory):
     @override
     def summary(self) -> tuple[str, ...]:
         tiles = "two query tiles" if self.num_qo == 2 else "one query tile, two score buffers"
+        slots = self.rings[0].slots
         rings = (
-            f"a ring of {self.num_kv_stages} slots for keys and values"
-            if self.kv_ring == "fused"
-            else f"rings of {self.num_kv_stages} key and value slots"
+            f"a ring of {slots} slots for keys and values"
+            if len(self.rings) == 1
+            else f"rings of {slots} key and value slots"
         )
         pair = "a pair of CTAs multiplies together, each with half of keys and values"
         return (

@@ -17,7 +17,7 @@ from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.attention_sm100.rules import broken_rules
 from fa4gen.designs.common.blackwell_model import RoleSplit, take_role_registers
 from fa4gen.designs.common.choices import ChoiceLog
-from fa4gen.designs.common.fitting import most_slots
+from fa4gen.designs.common.fitting import most_stages, with_stages
 from fa4gen.designs.common.values import (
     MAX_KV_STAGES,
     take_keys,
@@ -49,7 +49,6 @@ def decide(config: BlackwellAttentionConfig) -> FA4Config:
         num_qo=2,
         BN=PREFERRED_BLOCKS[-1],
         kv_ring="separate",
-        num_kv_stages=1,
         num_qk_stages=1,
         num_pv_stages=1,
         output_staging="own",
@@ -86,7 +85,7 @@ def find_faults(config: BlackwellAttentionConfig) -> list[Refusal]:
 
 def _most_stages(draft: FA4Config) -> int:
     """Return how many stages fit shared memory: 0 to 32; a fused ring needs two at least."""
-    return most_slots(draft, "num_kv_stages", MAX_KV_STAGES)
+    return most_stages(draft, MAX_KV_STAGES)
 
 
 def _tiles(draft: FA4Config, log: ChoiceLog) -> FA4Config:
@@ -170,12 +169,8 @@ def _rings(draft: FA4Config, log: ChoiceLog) -> FA4Config:
     draft = replace(draft, kv_ring=ring)
     in_ring = _in_ring(draft, draft.kv_ring)
     fit = _most_stages(in_ring)
-    stages = log.take(
-        "num_kv_stages",
-        config.num_kv_stages,
-        max(1, fit),
-        f"{fit} fit the {draft.hardware.shared_bytes} bytes of shared memory",
-    )
+    reason = f"{fit} fit the {draft.hardware.shared_bytes} bytes of shared memory"
+    draft = with_stages(draft, fit, reason, log)
     parts = log.take(
         "num_qk_stages",
         config.num_qk_stages,
@@ -184,7 +179,7 @@ def _rings(draft: FA4Config, log: ChoiceLog) -> FA4Config:
         if draft.kv_ring == "fused"
         else "one for each swizzled panel of the depth",
     )
-    return replace(draft, num_kv_stages=stages, num_qk_stages=parts)
+    return replace(draft, num_qk_stages=parts)
 
 
 def _ring(draft: FA4Config) -> tuple[KvRing, str]:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
     from fa4gen.designs.common.candidates import Changes
 
-KEYS = ("registers", "exp2_fma_share")
 SPLITS = (
     {"softmax": 224, "correction": 128, "other": 64},
     {"softmax": 200, "correction": 128, "other": 64},

@@ -96,14 +96,12 @@ class Depth512Memory(BlackwellAttentionPlan):
     @property
     def ring(self) -> Ring:
         """The parts of keys and values; the first time with the queries."""
-        return Ring(
-            name="kv",
-            key="num_kv_stages",
-            slots=self.num_kv_stages,
-            slot_bytes=self.slot_bytes,
-            holds=f"Ring of parts of keys and values: {self.BK1} x {self.BK0} {self.dtype}, "
+        return self.block_ring(
+            "kv",
+            self.slot_bytes,
+            f"Ring of parts of keys and values: {self.BK1} x {self.BK0} {self.dtype}, "
             "128-byte swizzle",
-            full=End(
+            End(
                 how="tma_bytes",
                 arrived_by="the leader's loader, then the bytes of both CTAs, the first time with "
                 "those of Q",
@@ -113,7 +111,7 @@ class Depth512Memory(BlackwellAttentionPlan):
                 cta="leader",
                 name="kv_producer",
             ),
-            empty=End(
+            End(
                 how="multicast_commit",
                 arrived_by="commit of the product that reads the part",
                 waited_by="the loader",

@@ -71,7 +71,7 @@ class Depth512Config(Depth512Memory):
         return (
             self.types_line,
             f"a pair of CTAs takes {2 * self.BM} query rows x {self.BN} keys; "
-            f"a ring of {self.num_kv_stages} slots for parts of keys and values",
+            f"a ring of {self.ring.slots} slots for parts of keys and values",
             self.scheduler_line,
             *self.feature_lines,
         )

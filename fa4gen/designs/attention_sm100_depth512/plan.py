@@ -9,7 +9,7 @@ from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.attention_sm100_depth512.rules import MAX_STAGES, faults
 from fa4gen.designs.common.blackwell_model import RoleSplit, take_role_registers
 from fa4gen.designs.common.choices import ChoiceLog
-from fa4gen.designs.common.fitting import most_slots
+from fa4gen.designs.common.fitting import most_stages, with_stages
 from fa4gen.designs.common.values import (
     MAX_KV_STAGES,
     take_keys,
@@ -31,7 +31,6 @@ def decide(config: BlackwellPairAttentionConfig) -> Depth512Config:
     take_out_dtype(config, log)
     draft = Depth512Config(
         config=config,
-        num_kv_stages=1,
         scheduler=log.take(
             "scheduler",
             config.scheduler,
@@ -49,16 +48,12 @@ def decide(config: BlackwellPairAttentionConfig) -> Depth512Config:
         ),
         registers=take_role_registers(config, SPLIT, "the softmax keeps half a row of scores", log),
     )
-    fit = most_slots(draft, "num_kv_stages", MAX_KV_STAGES)
-    stages = log.take(
-        "num_kv_stages",
-        config.num_kv_stages,
-        max(1, min(fit, MAX_STAGES)),
-        f"{fit} fit the {draft.hardware.shared_bytes} bytes of shared memory"
-        if fit <= MAX_STAGES
-        else f"one warp initialises 10 + 2 * {MAX_STAGES} barriers",
-    )
-    return replace(draft, num_kv_stages=stages, choices=log.rows)
+    fit = most_stages(draft, MAX_KV_STAGES)
+    reason = f"{fit} fit the {draft.hardware.shared_bytes} bytes of shared memory"
+    if fit > MAX_STAGES:
+        fit, reason = MAX_STAGES, f"one warp initialises 10 + 2 * {MAX_STAGES} barriers"
+    draft = with_stages(draft, fit, reason, log)
+    return replace(draft, choices=log.rows)
 
 
 def find_faults(config: BlackwellPairAttentionConfig) -> list[Refusal]:

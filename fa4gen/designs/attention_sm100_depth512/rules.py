@@ -26,30 +26,17 @@ def faults(plan: Depth512Memory) -> Iterator[Refusal]:
 
 
 def _stages(plan: Depth512Memory) -> Iterator[Refusal]:
-    stages = plan.num_kv_stages
+    key, stages = plan.ring.key, plan.ring.slots
     if stages > MAX_STAGES:
         yield Refusal(
             kind="barriers",
-            message=f"num_kv_stages: one warp initialises the barriers, a lane each, and 10 + 2 * "
+            message=f"{key}: one warp initialises the barriers, a lane each, and 10 + 2 * "
             f"{stages} = {10 + 2 * stages} are more than its 32 lanes",
-            keys=("num_kv_stages",),
-            remedies=(({"num_kv_stages": n} for n in range(MAX_STAGES, 0, -1)),),
+            keys=(key,),
+            remedies=(({key: n} for n in range(MAX_STAGES, 0, -1)),),
         )
         return
-    needed = plan.dynamic_shared_bytes
-    data = plan.query_bytes + plan.probability_bytes + stages * plan.slot_bytes
-    yield from limits.shared_memory(
-        needed,
-        plan.hardware.shared_bytes,
-        [
-            f"{plan.query_bytes} for queries",
-            f"{plan.probability_bytes} for P",
-            f"{stages} * {plan.slot_bytes} for slots of keys and values",
-            f"{needed - data} for barriers and alignment",
-        ],
-        ("num_kv_stages",),
-        (({"num_kv_stages": n} for n in range(stages - 1, 0, -1)),),
-    )
+    yield from limits.shared_bytes(plan, (key,), (plan.ring.fewer(plan.config),))
 
 
 def _registers(plan: Depth512Memory) -> Iterator[Refusal]:

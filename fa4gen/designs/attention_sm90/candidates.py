@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
     from fa4gen.designs.common.candidates import Changes
 
-KEYS = ("BN", "BM", "num_pv_chunks_in_flight", "overlap_epilogue", "registers")
 FEWER_WARPGROUPS = 2
 FEW_KEYS = (64, 32, 16)
 """The keys of a block with fewer warpgroups: tried where nothing of the usual number compiles

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.candidates import KEYS
 from fa4gen.designs.attention_sm90.memory import (
     CHUNK_KEYS,
     MIN_BLOCK,
@@ -13,6 +12,7 @@ from fa4gen.designs.attention_sm90.memory import (
 )
 from fa4gen.designs.common import limits
 from fa4gen.designs.common.roles import WARPGROUP_ROWS
+from fa4gen.designs.registry import design_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,24 +32,11 @@ def exceeded_limits(plan: HopperMemory) -> Iterator[Refusal]:
 
 
 def _shared_memory(plan: HopperMemory) -> Iterator[Refusal]:
-    needed = plan.dynamic_shared_bytes
-    warpgroups, stages = plan.num_consumer_warpgroups, plan.num_kv_stages
-    data = warpgroups * plan.query_bytes + stages * plan.stage_bytes
-    stage = (
-        f"{stages} * 2 * {plan.key_bytes}"
-        if plan.key_bytes == plan.value_bytes
-        else f"{stages} * ({plan.key_bytes} + {plan.value_bytes})"
-    )
-    yield from limits.shared_memory(
-        needed,
-        plan.hardware.shared_bytes,
-        [
-            f"{warpgroups} * {plan.query_bytes} for queries",
-            f"{stage} for stages of keys and values",
-            f"{needed - data} for barriers, tiles and alignment",
-        ],
-        ("num_kv_stages", "BN", *TILE_KEYS),
-        (_fewer_stages(plan), _narrower_blocks(plan), _fewer_warpgroups(plan)),
+    ring, config = plan.rings[0], plan.config
+    yield from limits.shared_bytes(
+        plan,
+        (ring.key, "BN", *TILE_KEYS),
+        (ring.fewer(config), _narrower_blocks(plan), _fewer_warpgroups(plan)),
         _smaller_in_every_way(plan),
     )
 
@@ -68,8 +55,8 @@ def _consumer_registers(plan: HopperMemory) -> Iterator[Refusal]:
         f"{depth} / 2 of output + {block} / 2 of scores + {each} * {chunks} of probabilities in "
         f"flight + {ROW_REGISTERS} of row state",
         ("BN", "num_pv_chunks_in_flight", "registers", *TILE_KEYS),
-        limits.each_to_auto(plan.config, KEYS),
-        limits.back_to_auto(plan.config, KEYS),
+        limits.each_to_auto(plan.config),
+        limits.back_to_auto(plan.config, design_for(plan.config).tuned_keys),
     )
 
 
@@ -101,12 +88,6 @@ def _narrower_blocks(plan: HopperMemory) -> Iterator[Changes]:
             yield {"BN": block}
 
 
-def _fewer_stages(plan: HopperMemory) -> Iterator[Changes]:
-    if plan.config.num_kv_stages != "auto":
-        for stages in range(plan.num_kv_stages - 1, 0, -1):
-            yield {"num_kv_stages": stages}
-
-
 def _fewer_warpgroups(plan: HopperMemory) -> Iterator[Changes]:
     for warpgroups in range(plan.num_consumer_warpgroups - 1, 0, -1):
         yield {"BM": WARPGROUP_ROWS * warpgroups}
@@ -120,6 +101,6 @@ def _smaller_in_every_way(plan: HopperMemory) -> Iterator[Changes]:
     yield from limits.in_every_way(
         [{"registers": "auto"}] if written else [],
         [*_fewer_warpgroups(plan)],
-        [fewer for fewer in _fewer_stages(plan) if fewer["num_kv_stages"] in (1, 2)],
+        plan.rings[0].fewer(plan.config)[-2:],
         blocks,
     )

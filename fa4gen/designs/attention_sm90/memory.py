@@ -127,20 +127,18 @@ class HopperMemory(HopperPlan):
         half = ", half of them from the peer" * self.is_pair
         both = " of both CTAs" * self.is_pair
         cta: Ctas = "pair" if self.is_pair else "own"
-        return Ring(
-            name=name,
-            key="num_kv_stages",
-            slots=self.num_kv_stages,
-            slot_bytes=block_bytes,
-            holds=f"Ring of {name} blocks: {self.BN} x {columns} {self.dtype}, {self.swizzle}",
-            full=loaded(
+        return self.block_ring(
+            name,
+            block_bytes,
+            f"Ring of {name} blocks: {self.BN} x {columns} {self.dtype}, {self.swizzle}",
+            loaded(
                 f"the loader, then the bytes of the block{half}",
                 "every consumer",
                 f"a block of {name}s has landed in its slot",
                 block_bytes,
                 cta=cta,
             ),
-            empty=freed(
+            freed(
                 self.num_consumer_warps * self.cta_group,
                 f"every consumer warp{both}, once {product} has read the block",
                 f"a {name} slot may be overwritten",

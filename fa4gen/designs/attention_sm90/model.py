@@ -96,8 +96,7 @@ class HopperAttentionPlan(HopperMemory):
         lines = [
             self.types_line,
             f"tiles of {self.BM} query rows x {self.BN} keys, "
-            f"{counted(self.num_consumer_warpgroups, 'consumer warpgroup')}, "
-            f"{counted(self.num_kv_stages, 'stage')}",
+            f"{counted(self.num_consumer_warpgroups, 'consumer warpgroup')}, {self.stages}",
             f"{self.scheduler} scheduler, {output}",
             *self.feature_lines,
         ]

@@ -17,7 +17,7 @@ from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
 from fa4gen.designs.attention_sm90.rules import broken_rules
 from fa4gen.designs.attention_sm90.tuning import LARGER_LOADERS, Tuning, tuning_of
 from fa4gen.designs.common.choices import ChoiceLog
-from fa4gen.designs.common.fitting import most_slots
+from fa4gen.designs.common.fitting import most_stages, with_stages
 from fa4gen.designs.common.float32 import as_float32_constant
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, RegisterSplit, default_registers
@@ -61,7 +61,6 @@ def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
         cta_group=config.cta_group,
         BN=block,
         num_consumer_warpgroups=warpgroups,
-        num_kv_stages=1,
         num_pv_chunks_in_flight=chunks,
         ping_pong=ping_pong,
         overlap_epilogue=overlap_epilogue,
@@ -70,7 +69,7 @@ def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
         registers=registers,
         rescale_threshold=as_float32_constant(config.rescale_threshold),
     )
-    stages = _stages(draft, tuning, log)
+    draft = _with_stages(draft, tuning, log)
     log.note(
         "registers",
         registers,
@@ -79,7 +78,7 @@ def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
         if config.registers == "auto"
         else "",
     )
-    return replace(draft, num_kv_stages=stages, choices=log.rows)
+    return replace(draft, choices=log.rows)
 
 
 def find_faults(config: HopperAttentionConfig) -> list[Refusal]:
@@ -175,20 +174,17 @@ def _scheduler(config: HopperAttentionConfig, log: ChoiceLog) -> Scheduler:
     )
 
 
-def _stages(draft: HopperAttentionPlan, tuning: Tuning, log: ChoiceLog) -> int:
-    """Return the slots of each ring: as many as were measured to be enough, or as fit."""
-    given = draft.config.num_kv_stages
-    if given != "auto":
-        return log.take("num_kv_stages", given, given, "")
-    fit = most_slots(draft, "num_kv_stages", MAX_STAGES)
+def _with_stages(draft: HopperAttentionPlan, tuning: Tuning, log: ChoiceLog) -> HopperAttentionPlan:
+    """Return the draft with as many slots as were measured to be enough, or as fit."""
+    fit = most_stages(draft, MAX_STAGES)
     room = (
         f"shared memory ({draft.hardware.shared_bytes} bytes, queries take "
         f"{draft.num_consumer_warpgroups * draft.query_bytes}, a stage {draft.stage_bytes})"
     )
-    enough = tuning.num_kv_stages
+    enough = tuning.stages
     reason = (
         f"{tuning.stages_reason}; {fit} would fit {room}"
         if fit >= enough
         else f"{'two' if enough == 2 else enough} do not fit {room}"
     )
-    return log.take("num_kv_stages", given, max(1, min(enough, fit)), reason)
+    return with_stages(draft, min(enough, fit), reason, log)

@@ -20,7 +20,7 @@ class Tuning:
     num_pv_chunks_in_flight: int
     overlap_epilogue: bool
     block_reason: str
-    num_kv_stages: int = 2
+    stages: int = 2
     stages_reason: str = "two were measured to be as fast as more"
     narrows_first: bool = False
     """Whether a narrower block is tried before consumers give registers to the loader."""
@@ -78,6 +78,6 @@ def tuning_of(config: HopperAttentionConfig) -> Tuning:
         tuning,
         BN=NARROW_BLOCK,
         block_reason=f"measured: a row sees {mask.span} keys, and wide blocks are mostly outside",
-        num_kv_stages=4,
+        stages=4,
         stages_reason="measured: tiles of few blocks, whose loads have to run ahead",
     )

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.config import HopperPairAttentionConfig
     from fa4gen.designs.common.candidates import Changes
 
-KEYS = ("scheduler", "registers")
 SPLITS: tuple[Changes, ...] = (
     {"registers": {"producer": 24, "consumer": 240}},
     {"registers": {"producer": 56, "consumer": 224}},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.common.hopper_model import HopperPlan
-from fa4gen.designs.common.rings import Ring, freed, loaded, tile_ring
+from fa4gen.designs.common.rings import freed, loaded, tile_ring
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, WARPGROUP_WARPS
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
 from fa4gen.overriding import override
@@ -19,6 +19,7 @@ from fa4gen.overriding import override
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.config import HopperPairAttentionConfig
     from fa4gen.designs.common.model import Barrier, SharedRegion
+    from fa4gen.designs.common.rings import Ring
 
 BUFFERS: Final = 2
 """The buffers of everything that crosses: the peer may be one block, or one tile, ahead."""
@@ -98,20 +99,19 @@ class HopperPairMemory(HopperPlan):
     @property
     def ring(self) -> Ring:
         """The panels of keys and chunks of values."""
-        return Ring(
-            name="ring",
-            slots=self.num_kv_stages,
-            slot_bytes=self.slot_bytes,
-            holds=f"Ring of keys and values, {self.swizzle}: a panel of {self.own_keys} keys x "
+        return self.block_ring(
+            "ring",
+            self.slot_bytes,
+            f"Ring of keys and values, {self.swizzle}: a panel of {self.own_keys} keys x "
             f"{self.panel_columns} columns, or {CHUNK_KEYS} keys x {self.own_columns} columns of "
             "values",
-            full=loaded(
+            loaded(
                 "the loader, then the bytes of the slot",
                 "both warpgroups",
                 "a panel of keys, or a chunk of values, has landed in its slot",
                 self.slot_bytes,
             ),
-            empty=freed(
+            freed(
                 self.num_consumer_warps,
                 "every consumer warp, once its product has read the slot",
                 "a slot may be overwritten, and the panel of Q that it was multiplied by",

@@ -9,7 +9,7 @@ from fa4gen.designs.attention_sm90_depth512.memory import CHUNK_KEYS, HopperPair
 from fa4gen.designs.common.attention_parameters import attention_parameters, out_pointer
 from fa4gen.designs.common.model import Parameter
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, consumer_roles
-from fa4gen.designs.common.tensor_maps import clipped_panels_map, clipped_tensors, operand_maps
+from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
@@ -45,24 +45,14 @@ class HopperPairAttentionPlan(HopperPairMemory):
     def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
         # A box of Q and K is a panel, of K with no more rows than a page; that of V has half of
         # the columns.
-        clipped = clipped_tensors(self.config)
-        rows, panels = CHUNK_KEYS, self.own_columns // self.panel_columns
         boxes: dict[Tensor, tuple[int, int]] = {
             "query": (self.BM, 1),
             "key": (self.config.rows_of_box(self.own_keys), 1),
-            "value": (rows, panels),
+            "value": (CHUNK_KEYS, self.own_columns // self.panel_columns),
         }
-        maps = operand_maps(boxes, self.panel_columns, self.element_bytes, clipped)
-        if "value" not in clipped:
-            return maps
-        value = clipped_panels_map(
-            "value",
-            panel_columns=self.panel_columns,
-            rows=rows,
-            panels=panels,
-            element_bytes=self.element_bytes,
-        )
-        return (*maps[:-1], value)
+        clipped = clipped_tensors(self.config)
+        several: tuple[Tensor, ...] = ("value",)
+        return operand_maps(boxes, self.panel_columns, self.element_bytes, clipped, several=several)
 
     @property
     @override

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from fa4gen.counts import counted
 from fa4gen.designs.common.kernel_model import KernelPlan
+from fa4gen.designs.common.rings import Ring
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import AttentionKeys
+    from fa4gen.designs.common.rings import End
     from fa4gen.expressions.tensors import Tensor
     from fa4gen.key_sources import Batching, Keys, KeySource
     from fa4gen.masks.mask import Mask
@@ -31,7 +34,8 @@ class AttentionFacts(KernelPlan):
     config: AttentionKeys
     BN: int
     """Keys of a block."""
-    num_kv_stages: int
+    num_kv_stages: int = 1
+    """Slots of the rings of keys and values; one until the rest is decided."""
     epilogue: str
     rescale_threshold: float
 
@@ -194,3 +198,25 @@ class AttentionFacts(KernelPlan):
         lengths = f"batching {self.batching}; keys {self.keys}"
         lines = (self.score.words, lengths if self.has_tile_lengths else "")
         return tuple(filter(None, lines))
+
+    @property
+    def keys_past_ring(self) -> int:
+        """Keys of one block more than fit the ring, or than two: a slot is used again."""
+        return (max(self.num_kv_stages, 2) + 1) * self.BN
+
+    @property
+    def stages(self) -> str:
+        """The slots of the rings in words, for the summary."""
+        return counted(self.num_kv_stages, "stage")
+
+    def block_ring(self, name: str, slot_bytes: int, holds: str, full: End, empty: End) -> Ring:
+        """Return a ring of keys, of values, or of both in turn."""
+        return Ring(
+            name=name,
+            key="num_kv_stages",
+            slots=self.num_kv_stages,
+            slot_bytes=slot_bytes,
+            holds=holds,
+            full=full,
+            empty=empty,
+        )

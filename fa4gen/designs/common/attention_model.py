@@ -160,11 +160,6 @@ class AttentionPlan(AttentionFacts):
         return "tile.batch" if batch else "tile.head" if heads else "0"
 
     @property
-    def keys_past_ring(self) -> int:
-        """Keys of one block more than fit the ring, or than two: a slot is used again."""
-        return (max(self.num_kv_stages, 2) + 1) * self.BN
-
-    @property
     def box_rows(self) -> int:
         """Rows of a box of keys, where they are in pages: of one page, and of one block."""
         return self.tensor_map("key").box[1]

@@ -19,7 +19,9 @@ from fa4gen.designs.common.roles import (
     registers_at_entry,
     wgmma_registers,
 )
+from fa4gen.designs.common.shared_memory import SWIZZLE_ALIGNMENT
 from fa4gen.designs.common.values import E4M3_LARGEST_LOG2
+from fa4gen.designs.registry import design_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
     from fa4gen.designs.common.hardware import Architecture
     from fa4gen.designs.common.kernel_config import KernelConfig
+    from fa4gen.designs.common.kernel_model import KernelPlan
     from fa4gen.designs.common.roles import RegisterSplit
 
 
@@ -58,6 +61,27 @@ def shared_memory(
     )
 
 
+def shared_bytes(
+    plan: KernelPlan,
+    keys: tuple[str, ...],
+    remedies: tuple[Iterable[Changes], ...],
+    last_resort: Iterable[Changes] = (),
+) -> Iterator[Refusal]:
+    """Yield a fault where the regions of ``plan`` do not fit a CTA."""
+    large = [region for region in plan.shared if region.alignment == SWIZZLE_ALIGNMENT]
+    small = [region.name for region in plan.shared if region not in large]
+    rest = plan.dynamic_shared_bytes - sum(region.bytes for region in large)
+    parts = [f"{f'{row.slots} * ' * (row.slots > 1)}{row.slot_bytes} ({row.name})" for row in large]
+    yield from shared_memory(
+        plan.dynamic_shared_bytes,
+        plan.hardware.shared_bytes,
+        [*parts, f"{rest} ({', '.join(small)}, alignment)"],
+        keys,
+        remedies,
+        last_resort,
+    )
+
+
 def back_to_auto(config: KernelConfig, keys: Sequence[str]) -> Iterator[Changes]:
     """Yield changes that leave some of ``keys`` to the plan, fewest first, then all of them."""
     given = given_keys(config, keys)
@@ -66,9 +90,9 @@ def back_to_auto(config: KernelConfig, keys: Sequence[str]) -> Iterator[Changes]
             yield dict.fromkeys(several, "auto")
 
 
-def each_to_auto(config: KernelConfig, keys: Sequence[str]) -> tuple[list[Changes], ...]:
-    """Return a way for each of ``keys`` that the config gives: a compiled candidate decides it."""
-    return tuple([{key: "auto"}] for key in given_keys(config, keys))
+def each_to_auto(config: KernelConfig) -> tuple[list[Changes], ...]:
+    """Return a way for each key that the config gives, and that a compiled candidate decides."""
+    return tuple([{key: "auto"}] for key in given_keys(config, design_for(config).tuned_keys))
 
 
 def in_every_way(*ways: Sequence[Changes]) -> Iterator[Changes]:

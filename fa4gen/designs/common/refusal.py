@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.candidates import changed
-from fa4gen.designs.registry import ImportPath, design_for
+from fa4gen.designs.registry import design_for
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.strict import ModelError
 
@@ -50,8 +50,7 @@ def faults_of(config: KernelConfig) -> Sequence[Refusal]:
 
     Planners refuse by this function: a fix may make a config another design's.
     """
-    module = design_for(config).planner.name.partition(":")[0]
-    faults: Sequence[Refusal] = ImportPath(f"{module}:find_faults").load()(config)
+    faults: Sequence[Refusal] = design_for(config).path("plan:find_faults").load()(config)
     return faults
 
 

@@ -13,9 +13,10 @@ from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.common.shared_memory import SWIZZLE_ALIGNMENT, slots_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from fa4gen.designs.common.attention_config import AttentionKeys
+    from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.designs.common.model import ArriveHow, Barrier, SharedRegion
 
 Ctas = Literal["own", "leader", "pair", "cluster"]
@@ -119,10 +120,11 @@ class Ring:
             cta=end.cta,
         )
 
-    @property
-    def fewer(self) -> Iterator[dict[str, object]]:
-        """Changes of the config to fewer and fewer slots."""
-        return ({self.key: slots} for slots in range(self.slots - 1, 0, -1))
+    def fewer(self, config: KernelConfig) -> list[dict[str, object]]:
+        """Return changes of ``config``, where it says how many slots there are, to fewer."""
+        if getattr(config, self.key) == "auto":
+            return []
+        return [{self.key: slots} for slots in range(self.slots - 1, 0, -1)]
 
 
 def rows_of(rings: Iterable[Ring]) -> tuple[Barrier, ...]:

@@ -35,41 +35,6 @@ END_ROW = 1 << END_ROW_LOG2
 """Rows that a clipped map has, of which a copy uses the last ones."""
 
 
-def operand_map(
-    tensor: Tensor,
-    *,
-    panel_columns: int,
-    rows: int,
-    panels: int,
-    element_bytes: int,
-) -> TensorMapPlan:
-    """One box is ``panels`` panels of ``rows`` x ``panel_columns``, rows of a panel contiguous."""
-    return tensor_map(tensor, DIMS, (panel_columns, rows, panels, 1, 1), element_bytes)
-
-
-def heads_first_map(
-    tensor: Tensor, *, panel_columns: int, rows: int, heads: int, panels: int, element_bytes: int
-) -> TensorMapPlan:
-    """One box is ``panels`` panels of ``rows``: those of ``heads`` heads in turn."""
-    box = (panel_columns, heads, rows // heads, panels, 1)
-    return tensor_map(tensor, HEADS_FIRST_DIMS, box, element_bytes)
-
-
-def clipped_map(
-    tensor: Tensor, *, panel_columns: int, rows: int, element_bytes: int
-) -> TensorMapPlan:
-    """One box is a panel of ``rows`` x ``panel_columns``, up to the end of a sequence."""
-    return tensor_map(tensor, CLIPPED_DIMS, (panel_columns, rows, 1, 1, 1), element_bytes)
-
-
-def clipped_panels_map(
-    tensor: Tensor, *, panel_columns: int, rows: int, panels: int, element_bytes: int
-) -> TensorMapPlan:
-    """One box is ``panels`` panels of ``rows`` x ``panel_columns``, up to the end of a sequence."""
-    box = (panel_columns, rows, panels, 1, 1)
-    return tensor_map(tensor, CLIPPED_PANEL_DIMS, box, element_bytes)
-
-
 def tensor_map(
     tensor: Tensor | Literal["a", "b", "c", "scale_a", "scale_b"],
     dims: tuple[str, ...],
@@ -104,36 +69,25 @@ def operand_maps(
     element_bytes: int,
     clipped: Collection[Tensor] = (),
     tile_heads: int = 1,
+    several: Collection[Tensor] = (),
 ) -> tuple[TensorMapPlan, ...]:
     """Return the maps of tensors with the same panels: rows and panels of a box by tensor.
 
-    Those of ``clipped`` have boxes of one panel; rows of queries and output are those of
+    The rows of a panel are contiguous. Maps of ``clipped`` end where a sequence does, and have
+    boxes of one panel, but those of ``several``; rows of queries and output are those of
     ``tile_heads`` heads in turn.
     """
     maps = []
     for tensor, (rows, panels) in boxes.items():
-        if tensor in clipped:
-            of_tensor = clipped_map(
-                tensor, panel_columns=panel_columns, rows=rows, element_bytes=element_bytes
-            )
+        if tensor in clipped and tensor in several:
+            dims, extents = CLIPPED_PANEL_DIMS, (rows, panels, 1, 1)
+        elif tensor in clipped:
+            dims, extents = CLIPPED_DIMS, (rows, 1, 1, 1)
         elif tile_heads > 1 and tensor in ("query", "out"):
-            of_tensor = heads_first_map(
-                tensor,
-                panel_columns=panel_columns,
-                rows=rows,
-                heads=tile_heads,
-                panels=panels,
-                element_bytes=element_bytes,
-            )
+            dims, extents = HEADS_FIRST_DIMS, (tile_heads, rows // tile_heads, panels, 1)
         else:
-            of_tensor = operand_map(
-                tensor,
-                panel_columns=panel_columns,
-                rows=rows,
-                panels=panels,
-                element_bytes=element_bytes,
-            )
-        maps.append(of_tensor)
+            dims, extents = DIMS, (rows, panels, 1, 1)
+        maps.append(tensor_map(tensor, dims, (panel_columns, *extents), element_bytes))
     return tuple(maps)
 
 

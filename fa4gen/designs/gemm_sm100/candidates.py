@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.candidates import Changes
     from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
 
-KEYS = ("num_out_stages", "BN", "cta_group", "num_epi_stages")
 WIDTHS = (128, 64)
 
 

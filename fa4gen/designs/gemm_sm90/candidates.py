@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.candidates import Changes
     from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
 
-KEYS = ("BN", "BM", "num_consumer_warpgroups", "registers", "num_epi_stages")
 SPLITS: tuple[Changes, ...] = (
     {"registers": {"producer": 40, "consumer": 152}},
     {"registers": {"producer": 24, "consumer": 240}},

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common import limits
 from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
-from fa4gen.designs.gemm_sm90.candidates import KEYS
 from fa4gen.designs.gemm_sm90.memory import gemm_regions
 from fa4gen.designs.gemm_sm90.rules import all_automatic
 
@@ -50,7 +49,7 @@ def exceeded_limits(values: Values) -> Iterator[Refusal]:
         f"{rows} * {columns} / {WARPGROUP} of the tile"
         + f" + {values.products} of the products of a block" * bool(values.operand_scales),
         (*TILE_KEYS, "registers"),
-        limits.each_to_auto(values.config, KEYS),
+        limits.each_to_auto(values.config),
         _smaller_in_every_way(values),
     )
     yield from limits.wgmma_width(

@@ -60,7 +60,7 @@ ConfigOf = Callable[..., AttentionKeys]
             "split_keys: 192 keys are no multiple of the 128 of a block",
             "Set split_keys: {keys: 256}; or split_keys: auto.",
         ),
-        ({"num_kv_stages": 7}, "7 * 32768 for blocks of keys and values", "Set num_kv_stages: 6"),
+        ({"num_kv_stages": 7}, "7 * 32768 (kv)", "Set num_kv_stages: 6"),
     ],
 )
 def test_what_cannot_work_is_refused_with_a_suggested_fix(
@@ -92,7 +92,7 @@ BLACKWELL = {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth":
             "kv_dtype: fp8_e4m3 at depth 512 is not supported yet: depths are 64, 96, 128, 192",
             "Set kv_dtype: auto.",
         ),
-        ({"num_kv_stages": 16}, "16 * 32768 for blocks of keys and values", "num_kv_stages: 6."),
+        ({"num_kv_stages": 16}, "16 * 32768 (kv)", "num_kv_stages: 6."),
     ],
 )
 def test_blackwell_refuses_what_the_kernel_has_no_place_for(

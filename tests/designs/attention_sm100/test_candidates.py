@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fa4gen.designs.attention_sm100.candidates import KEYS
 from fa4gen.designs.build import build_plan, candidates_of
+from fa4gen.designs.registry import design_for
 from fa4gen.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def test_what_the_config_gives_stays(config_of: ConfigOf, key: str) -> None:
 
 
 def test_nothing_is_tried_where_all_is_given(config_of: ConfigOf) -> None:
-    assert set(GIVEN) == set(KEYS)
+    assert set(GIVEN) == set(design_for(config_of()).tuned_keys)
     assert tried(config_of(**GIVEN)) == [{}]
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
+from fa4gen.designs.attention_sm100.limits import DECIDED_TOGETHER, back_to_auto
 from fa4gen.designs.attention_sm100.plan import find_faults
-from fa4gen.designs.attention_sm100.suggested_fixes import DECIDED_TOGETHER, back_to_auto
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.refusal import changed
 from fa4gen.errors import ConfigError, Problem
@@ -121,16 +121,15 @@ def test_fewest_keys_go_back_to_auto_first(config_of: ConfigOf) -> None:
         (
             {"BN": 128, "num_kv_stages": 3, "kv_ring": "separate"},
             "num_kv_stages",
-            "shared memory: 65536 for queries + 0 for outputs + 3 * (32768 + 32768) for stages of "
-            "keys and values + 2432 for barriers, scales and alignment = 264576 bytes, 232448 "
-            "available",
+            "shared memory: 2 * 32768 (query) + 3 * 32768 (key) + 3 * 32768 (value) + 2432 "
+            "(barriers, scale, tile, tensor_memory, alignment) = 264576 bytes, 232448 available",
             "Set num_kv_stages: 2; or BN: 96; or BM: 128.",
         ),
         (
             {"BN": 128, "num_kv_stages": 6, "kv_ring": "fused"},
             "num_kv_stages",
-            "shared memory: 65536 for queries + 0 for outputs + 6 * (32768) for stages of keys and "
-            "values + 2368 for barriers, scales and alignment = 264512 bytes, 232448 available",
+            "shared memory: 2 * 32768 (query) + 6 * 32768 (kv) + 2368 (barriers, scale, tile, "
+            "tensor_memory, alignment) = 264512 bytes, 232448 available",
             "Set num_kv_stages: 5; or BN: 96; or BM: 128.",
         ),
         (

@@ -110,8 +110,9 @@ def test_a_single_cta_is_refused_by_default(config_of: ConfigOf) -> None:
         (
             {"num_kv_stages": 5},
             "num_kv_stages",
-            "shared memory: 65536 for queries + 32768 for P + 5 * 32768 for slots of keys and "
-            "values + 2816 for barriers and alignment = 264960 bytes, 232448 available",
+            "shared memory: 65536 (query) + 32768 (probabilities) + 5 * 32768 (kv) + 2816 "
+            "(barriers, scale, exchange, tile, tensor_memory, alignment) = 264960 bytes, "
+            "232448 available",
             "Set num_kv_stages: 4.",
         ),
         (

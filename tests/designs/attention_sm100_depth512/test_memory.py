@@ -60,7 +60,7 @@ def test_no_more_stages_than_the_most_fit(
 def test_lanes_of_a_warp_bound_the_stages_where_memory_does_not(
     config_of: ConfigOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "most_slots", lambda *_: 12)
+    monkeypatch.setattr(planning, "most_stages", lambda *_: 12)
     plan = decide(config_of(dtype="fp8_e4m3"))
     assert plan.num_kv_stages == MAX_STAGES == (32 - 10) // 2
     reasons = {row.key: row.reason for row in plan.choices}

@@ -104,22 +104,22 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
         (
             {"num_kv_stages": 4},
             "num_kv_stages",
-            "shared memory: 3 * 16384 for queries + 4 * 2 * 24576 for stages of keys and values "
-            "+ 1264 for barriers, tiles and alignment = 247024 bytes, 232448 available",
+            "shared memory: 3 * 16384 (query) + 4 * 24576 (key) + 4 * 24576 (value) + "
+            "1264 (barriers, tile, alignment) = 247024 bytes, 232448 available",
             "Set num_kv_stages: 3; or BN: 80; or BM: 128.",
         ),
         (
             {"depth": 96, "BM": 64, "BN": 240, "num_kv_stages": 4},
             "num_kv_stages",
-            "shared memory: 1 * 12288 for queries + 4 * 2 * 46080 for stages of keys and values "
-            "+ 1232 for barriers, tiles and alignment = 382160 bytes, 232448 available",
+            "shared memory: 12288 (query) + 4 * 46080 (key) + 4 * 46080 (value) + "
+            "1232 (barriers, tile, alignment) = 382160 bytes, 232448 available",
             "Set num_kv_stages: 2; or BN: 128.",
         ),
         (
             {"depth": 192, "value_depth": 128, "num_kv_stages": 3},
             "num_kv_stages",
-            "shared memory: 3 * 24576 for queries + 3 * (36864 + 24576) for stages of keys and "
-            "values + 1232 for barriers, tiles and alignment = 259280 bytes, 232448 available",
+            "shared memory: 3 * 24576 (query) + 3 * 36864 (key) + 3 * 24576 (value) + "
+            "1232 (barriers, tile, alignment) = 259280 bytes, 232448 available",
             "Set num_kv_stages: 2; or BN: 80; or BM: 64.",
         ),
         (

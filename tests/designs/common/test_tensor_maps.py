@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.designs.common.tensor_maps import Tensor, operand_map
+from fa4gen.designs.common.tensor_maps import Tensor, operand_maps
 
 
 @pytest.mark.parametrize(
@@ -10,9 +10,7 @@ from fa4gen.designs.common.tensor_maps import Tensor, operand_map
     [("query", 64, 128, "load"), ("value", 32, 64, "load"), ("out", 64, 128, "store")],
 )
 def test_operand_map(tensor: Tensor, panel_columns: int, swizzle: int, direction: str) -> None:
-    tensor_map = operand_map(
-        tensor, panel_columns=panel_columns, rows=80, panels=3, element_bytes=2
-    )
+    (tensor_map,) = operand_maps({tensor: (80, 3)}, panel_columns, 2)
     assert tensor_map.parameter == f"{tensor}_map"
     assert tensor_map.dims == ("column", "row", "panel", "head", "batch")
     assert tensor_map.box == (panel_columns, 80, 3, 1, 1)
