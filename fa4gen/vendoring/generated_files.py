@@ -13,8 +13,6 @@ from fa4gen.resources import license_terms
 from fa4gen.vendoring.lock import LOCK_NAME
 
 LICENSE = "LICENSE"
-_OWN = (LOCK_NAME, ".fa4gen/originals.zip")
-"""The latter is of folders that an older fa4gen wrote."""
 _WORD = r"[a-z][a-z0-9_]*"
 _NAMES = re.compile(
     "|".join(
@@ -36,7 +34,7 @@ _NAMES = re.compile(
 
 def is_generated(path: str, data: bytes) -> bool:
     """Whether ``data`` at ``path`` of a folder has a name that fa4gen gives, and fa4gen's mark."""
-    if path in _OWN:
+    if path == LOCK_NAME:
         return True
     if path == LICENSE:
         return data == license_terms().encode()

@@ -5,19 +5,30 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from fa4gen.cli.main import main
 from fa4gen.render.environment import KernelEnvironment
+from fa4gen.vendoring.lock import read_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import CodeType
 
+    from fa4gen.vendoring.lock import Lock
+
 CONFIG = "d64_dense_small_bf16"
 OTHER = "gemm_bf16_sm90"
+
+
+class Ran(NamedTuple):
+    """The end of a command."""
+
+    status: int
+    out: str
+    err: str
 
 
 @dataclass(frozen=True)
@@ -25,6 +36,27 @@ class Vendored:
     """A vendored folder of one kernel, with the prefix acme, in an empty current folder."""
 
     folder: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *words: str) -> Ran:
+        """Run ``fa4gen vendor``."""
+        self.capsys.readouterr()
+        return Ran(main(["vendor", *words]), *self.capsys.readouterr())
+
+    def refused(self, *words: str, status: int = 2) -> str:
+        """Run ``fa4gen vendor``, which has to end with ``status`` and change nothing; its words."""
+        before = files_in(Path())
+        ran = self.run(*words)
+        assert ran.status == status, ran
+        assert files_in(Path()) == before
+        return ran.err
+
+    def lock(self) -> Lock:
+        return read_lock(self.folder)
+
+    def append(self, path: str, text: str = "/* mine */\n") -> None:
+        place = self.folder / path
+        place.write_text(place.read_text() + text)
 
     def files(self) -> dict[str, bytes]:
         """Everything in the folder, by path."""
@@ -71,7 +103,12 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def vendored(pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vendored:
+def vendored(
+    pristine: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Vendored:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(pristine, tmp_path / "attn")
-    return Vendored(Path("attn"))
+    return Vendored(Path("attn"), capsys)

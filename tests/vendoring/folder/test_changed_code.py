@@ -63,13 +63,13 @@ CHANGES: dict[Callable[[Path], None], str] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_changed_code_is_neither_compiled_nor_run(
-    change: Callable[[Path], None], vendored: Vendored, capsys: pytest.CaptureFixture[str]
+    change: Callable[[Path], None], vendored: Vendored
 ) -> None:
     assert changed_code(vendored.folder, read_lock(vendored.folder)) == {}
     change(vendored.folder)
-    capsys.readouterr()
+    vendored.capsys.readouterr()
     assert main(["vendor", "verify", "attn"]) == 3
-    said = capsys.readouterr().err
+    said = vendored.capsys.readouterr().err
     assert said.count("verify compiles and runs C code here") == 1
     assert f"not as fa4gen.lock has it: {CHANGES[change]}\n" in said
     assert "--run-changed agrees to run it" in said
@@ -82,15 +82,15 @@ def test_other_files_are_not_compiled(vendored: Vendored) -> None:
     assert changed_code(vendored.folder, read_lock(vendored.folder)) == {}
 
 
-def test_long_lists_are_cut(vendored: Vendored, capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_lists_are_cut(vendored: Vendored) -> None:
     for number in range(20):
         (vendored.folder / f"src/more{number:02}.c").write_text(RUNS)
     assert main(["vendor", "verify", "attn"]) == 3
-    assert "src/more07.c (not fa4gen's), and 12 files more\n" in capsys.readouterr().err
+    assert "src/more07.c (not fa4gen's), and 12 files more\n" in vendored.capsys.readouterr().err
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_a_terminal_is_asked(answer: bool, vendored, capsys, monkeypatch) -> None:
+def test_a_terminal_is_asked(answer: bool, vendored, monkeypatch) -> None:
     appended(vendored.folder)
     built: list[Path] = []
     monkeypatch.setattr(
@@ -100,15 +100,17 @@ def test_a_terminal_is_asked(answer: bool, vendored, capsys, monkeypatch) -> Non
         monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr(click, "confirm", lambda *_, **__: answer)
     status = main(["vendor", "verify", "attn"])
-    said = capsys.readouterr().err
+    said = vendored.capsys.readouterr().err
     assert "src/launcher.c (changed)" in said
     assert built == ([vendored.folder] if answer else [])
     assert status == (0 if answer else 3)
     assert ("nothing was compiled or run" in said) == (not answer)
 
 
-def test_agreement_is_an_option(vendored: Vendored, capsys, monkeypatch) -> None:
+def test_agreement_is_an_option(vendored: Vendored, monkeypatch) -> None:
     appended(vendored.folder)
     monkeypatch.setattr(vendor_verify.VerifyCall, "_one", lambda *_: ([], []))
     assert main(["vendor", "verify", "attn", "--run-changed"]) == 0
-    assert capsys.readouterr().err.startswith("attn: its C code is compiled and run here\n")
+    assert vendored.capsys.readouterr().err.startswith(
+        "attn: its C code is compiled and run here\n"
+    )

@@ -12,22 +12,19 @@ from tests.vendoring.folder.conftest import CONFIG, Vendored
 pytestmark = pytest.mark.compile
 
 
-def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
-    capsys.readouterr()
-    status = main(["vendor", "check", "attn", "--format", "json", *arguments])
-    (folder,) = json.loads(capsys.readouterr().out)["folders"]
-    return status, folder
+def check(vendored: Vendored, *arguments: str) -> tuple[int, dict]:
+    ran = vendored.run("check", "attn", "--format", "json", *arguments)
+    (folder,) = json.loads(ran.out)["folders"]
+    return ran.status, folder
 
 
 def wrong(folder: dict) -> dict[str, str]:
     return {f["path"]: f["verdict"] for f in folder["files"] if f["verdict"] != "current"}
 
 
-def test_a_folder_as_written_is_current_and_check_writes_nothing(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_as_written_is_current_and_check_writes_nothing(vendored: Vendored) -> None:
     before = vendored.files()
-    status, folder = check(capsys)
+    status, folder = check(vendored)
     assert (status, folder["current"], wrong(folder)) == (0, True, {})
     assert folder["counts"]["current"] == len(before) - 1
     assert vendored.files() == before
@@ -79,33 +76,27 @@ def spoil(vendored: Vendored, how: str) -> str:
         "edited to a link",
     ],
 )
-def test_what_is_not_current_is_named_alone(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str], how: str
-) -> None:
+def test_what_is_not_current_is_named_alone(vendored: Vendored, how: str) -> None:
     path = f"attn/{spoil(vendored, how)}"
-    status, folder = check(capsys)
+    status, folder = check(vendored)
     assert (status, folder["current"]) == (3, False)
     assert wrong(folder) == {path: how.split()[0]}
     assert folder["fix"]
 
 
-def test_the_diff_of_an_edit_shows_it_and_no_more(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_diff_of_an_edit_shows_it_and_no_more(vendored: Vendored) -> None:
     spoil(vendored, "edited")
     image = f"attn/{spoil(vendored, 'edited image')}"  # what it was is not known any more
-    _, folder = check(capsys, "--diff")
+    _, folder = check(vendored, "--diff")
     diffs = {f["path"]: f["diff"] for f in folder["files"] if f["verdict"] != "current"}
     assert diffs[image] == ""
     changed = [x for x in diffs["attn/include/acme.h"].splitlines() if x[:1] in "+-"]
     assert changed[2:] == ["-#define ACME_H_ 1", "+#define ACME_H_"]
 
 
-def test_machine_code_of_another_source_is_stale(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_machine_code_of_another_source_is_stale(vendored: Vendored) -> None:
     vendored.edit(f"kernels/acme_{CONFIG}_device.cuh", "#pragma once\n", "#pragma once\n\n")
-    status, folder = check(capsys)
+    status, folder = check(vendored)
     assert status == 3
     assert wrong(folder) == {
         f"attn/kernels/acme_{CONFIG}_device.cuh": "edited",
@@ -117,14 +108,12 @@ def test_machine_code_of_another_source_is_stale(
     )
 
 
-def test_stale_files_and_kernels_are_named(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stale_files_and_kernels_are_named(vendored: Vendored) -> None:
     for name in ("attention_sm90/kernel.cu.j2", "vendored/src/status.c.j2"):
         path = Path("mine") / name
         path.parent.mkdir(parents=True)
         path.write_text((data_root("templates") / name).read_text() + "// new\n")
-    status, folder = check(capsys, "--templates", "mine", "--diff")
+    status, folder = check(vendored, "--templates", "mine", "--diff")
     assert status == 3
     assert wrong(folder) == {
         f"attn/kernels/acme_{CONFIG}.cu": "stale",
@@ -138,29 +127,23 @@ def test_stale_files_and_kernels_are_named(
     assert folder["fix"] == "fa4gen vendor update attn."
 
 
-def test_another_version_says_so(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_version_says_so(vendored: Vendored, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fa4gen.vendoring.check.__version__", "9.9.9")
     assert main(["vendor", "check", "attn"]) == 0
-    assert "attn: written by fa4gen 0.1.0" in capsys.readouterr().out
+    assert "attn: written by fa4gen 0.1.0" in vendored.capsys.readouterr().out
 
 
-def test_github_annotations_name_file_and_line(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_github_annotations_name_file_and_line(vendored: Vendored) -> None:
     (vendored.folder / "src/launcher.c").write_text("mine\n")
-    capsys.readouterr()
+    vendored.capsys.readouterr()
     assert main(["vendor", "check", "attn", "--format", "github"]) == 3
-    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.startswith("::")]
+    (line,) = [x for x in vendored.capsys.readouterr().err.splitlines() if x.startswith("::")]
     assert line.startswith("::error file=attn/src/launcher.c,line=1,col=1::edited: ")
 
 
-def test_a_proof_does_not_count_for_other_files(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert check(capsys)[1]["kernels"][0]["proofs_count"] is True
+def test_a_proof_does_not_count_for_other_files(vendored: Vendored) -> None:
+    assert check(vendored)[1]["kernels"][0]["proofs_count"] is True
     (vendored.folder / "LICENSE").write_text("mine")  # decides nothing of a run
-    assert check(capsys)[1]["kernels"][0]["proofs_count"] is True
+    assert check(vendored)[1]["kernels"][0]["proofs_count"] is True
     spoil(vendored, "edited")
-    assert check(capsys)[1]["kernels"][0]["proofs_count"] is False
+    assert check(vendored)[1]["kernels"][0]["proofs_count"] is False

@@ -92,7 +92,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("action", ["check", "update", "write"])
 def test_a_lock_that_cannot_be_used_is_refused(
-    vendored: Vendored, damage: str, action: str, capsys: pytest.CaptureFixture[str]
+    vendored: Vendored, damage: str, action: str
 ) -> None:
     spoil, expected = DAMAGES[damage]
     path = vendored.folder / "fa4gen.lock"
@@ -101,9 +101,9 @@ def test_a_lock_that_cannot_be_used_is_refused(
     arguments = [action, "attn"]
     if action == "write":
         arguments = ["add", OTHER, "--into", "attn", "--prefix", "acme"]
-    capsys.readouterr()
+    vendored.capsys.readouterr()
     assert main(["vendor", *arguments]) == 2
-    error = capsys.readouterr().err
+    error = vendored.capsys.readouterr().err
     assert expected in error
     assert error.count("attn/fa4gen.lock: fa4gen.lock ") == 1
     assert vendored.files() == before
@@ -119,9 +119,7 @@ def test_force_vendors_over_a_damaged_lock(vendored: Vendored) -> None:
 
 @pytest.mark.parametrize("action", ["check", "update", "recompile"])
 @pytest.mark.parametrize("what", ["nothing", "a file", "an empty folder"])
-def test_actions_need_a_folder_of_ours(
-    vendored: Vendored, action: str, what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_actions_need_a_folder_of_ours(vendored: Vendored, action: str, what: str) -> None:
     place = vendored.folder.parent / "other"
     if what == "a file":
         place.write_text("")
@@ -133,7 +131,7 @@ def test_actions_need_a_folder_of_ours(
         "a file": "other: is not a folder",
         "an empty folder": "other: no vendored folder: it has no fa4gen.lock",
     }[what]
-    assert message in capsys.readouterr().err
+    assert message in vendored.capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -164,16 +162,14 @@ def test_a_proof_is_bound_to_what_decides_a_run() -> None:
         assert (changed != whole) == counts, path
 
 
-def test_a_config_that_is_not_valid_today_is_named(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_config_that_is_not_valid_today_is_named(vendored: Vendored) -> None:
     def older(content: dict[str, Any]) -> None:
         content["kernels"][0]["config_text"] += "old_key: 1\n"
 
     path = vendored.folder / "fa4gen.lock"
     path.write_bytes(rewritten(older)(path.read_bytes()))
     assert main(["vendor", "update", "attn"]) == 2
-    error = capsys.readouterr().err
+    error = vendored.capsys.readouterr().err
     assert f"attention/sm_90a/{CONFIG} (in fa4gen.lock):" in error
     assert "unknown key old_key" in error
     assert "fa4gen vendor add CONFIG --into DIR" in error

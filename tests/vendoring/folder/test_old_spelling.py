@@ -36,13 +36,11 @@ def test_a_wrong_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.compile
-def test_old_calls_work_and_say_what_to_write(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_old_calls_work_and_say_what_to_write(vendored: Vendored) -> None:
     assert main(["vendor", "--check", "attn"]) == 0
-    assert "deprecated: write `fa4gen vendor check`" in capsys.readouterr().err
+    assert "deprecated: write `fa4gen vendor check`" in vendored.capsys.readouterr().err
     assert main(["vendor", OTHER, "--into", "attn", "--prefix", "acme"]) == 0
-    assert "deprecated: write `fa4gen vendor add`" in capsys.readouterr().err
+    assert "deprecated: write `fa4gen vendor add`" in vendored.capsys.readouterr().err
     assert {f"kernels/acme_{name}.cu" for name in (CONFIG, OTHER)} <= vendored.files().keys()
     assert main(["vendor", "check", "attn"]) == 0
-    assert "deprecated" not in capsys.readouterr().err
+    assert "deprecated" not in vendored.capsys.readouterr().err

@@ -32,9 +32,7 @@ def levels(vendored: Vendored) -> list[str]:
     return [proof.level for proof in proofs(vendored)]
 
 
-def test_a_proof_is_recorded_with_all_that_it_takes_to_repeat_it(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_proof_is_recorded_with_all_that_it_takes_to_repeat_it(vendored: Vendored) -> None:
     assert record(vendored, "emulated") == [SYMBOL]
     assert record(vendored, "ran on NVIDIA H200", seed=8) == [SYMBOL]
     compiled, emulated, ran = proofs(vendored)
@@ -44,9 +42,9 @@ def test_a_proof_is_recorded_with_all_that_it_takes_to_repeat_it(
     assert emulated.date is not None
     assert emulated.date <= today
     assert len({proof.files_sha256 for proof in (compiled, emulated, ran)}) == 1
-    capsys.readouterr()
+    vendored.capsys.readouterr()
     assert main(["vendor", "check", "attn"]) == 0
-    assert f"{SYMBOL}: ran on NVIDIA H200: 13 cases, seed 8, 20" in capsys.readouterr().out
+    assert f"{SYMBOL}: ran on NVIDIA H200: 13 cases, seed 8, 20" in vendored.capsys.readouterr().out
 
 
 def test_a_later_proof_of_a_level_takes_the_place_of_the_earlier(vendored: Vendored) -> None:
@@ -89,9 +87,7 @@ def test_update_keeps_the_proofs_of_kernels_that_come_out_the_same(vendored: Ven
     assert levels(vendored) == ["compiled"]
 
 
-def test_a_proof_of_edited_files_counts_for_them(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_proof_of_edited_files_counts_for_them(vendored: Vendored) -> None:
     place = vendored.folder / "src/launcher.c"
     place.write_text("/* mine */\n" + place.read_text())
     record(vendored, "emulated")
@@ -102,23 +98,21 @@ def test_a_proof_of_edited_files_counts_for_them(
 
 
 @pytest.mark.emulate
-def test_verify_builds_and_runs_the_folder(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
+def test_verify_builds_and_runs_the_folder(vendored: Vendored) -> None:
+    vendored.capsys.readouterr()
     arguments = ["vendor", "verify", "attn", "--seed", "5", "-j", "1", "--format", "json"]
     assert main([*arguments, "--cases", "size/64"]) == 0
-    captured = capsys.readouterr()
+    captured = vendored.capsys.readouterr()
     (kernel,) = json.loads(captured.out)["kernels"]
     assert (kernel["name"], kernel["proof"], kernel["passed"]) == (SYMBOL, "emulated", True)
     assert "nothing is recorded" in captured.err
     assert captured.err.startswith("attn: its C code is compiled and run here\n")
     assert levels(vendored) == ["compiled"]
     assert main([*arguments, "--cases", "no_such_case"]) == 2
-    assert "no_such_case" in capsys.readouterr().err
+    assert "no_such_case" in vendored.capsys.readouterr().err
     # What is in the folder is what is run: a user's mistake in the launcher shows.
     record(vendored, "emulated")
     vendored.edit("src/launcher.c", "define LOG2_E 1.44", "define LOG2_E 1.54")
     assert main([*arguments, "--cases", "size/64", "--run-changed"]) == 1
     again = "To reproduce it: fa4gen vendor verify attn --run-changed --seed 5 --cases size/64"
-    assert again in capsys.readouterr().err
+    assert again in vendored.capsys.readouterr().err

@@ -42,14 +42,12 @@ def test_nothing_is_compiled_where_nothing_was_edited(vendored: Vendored) -> Non
     assert vendored.files() == before
 
 
-def test_an_edited_kernel_has_its_own_machine_code(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_edited_kernel_has_its_own_machine_code(vendored: Vendored) -> None:
     before = vendored.files()
     edit(vendored)
-    capsys.readouterr()
+    vendored.capsys.readouterr()
     assert vendor("check", "attn") == 3
-    out = capsys.readouterr().out
+    out = vendored.capsys.readouterr().out
     (line,) = [line for line in out.splitlines() if line.startswith("stale")]
     assert line.split(maxsplit=2)[1:] == [
         f"attn/{CUBIN}",
@@ -66,23 +64,21 @@ def test_an_edited_kernel_has_its_own_machine_code(
     (kernel,) = read_lock(vendored.folder).kernels
     assert kernel.image.sha256 == hashlib.sha256(code_of(vendored.folder)).hexdigest()
     assert kernel.image.sha256.encode() not in before[CUBIN]
-    capsys.readouterr()
+    vendored.capsys.readouterr()
     assert vendor("check", "attn") == 3  # the kernel is edited, and nothing else
-    out = capsys.readouterr().out
+    out = vendored.capsys.readouterr().out
     assert "current, 1 edited\n" in out
     # An update in which fa4gen has nothing new keeps both.
     assert vendor("update", "attn") == 0
     assert vendored.files() == files
 
 
-def test_a_source_that_does_not_compile_changes_nothing(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_source_that_does_not_compile_changes_nothing(vendored: Vendored) -> None:
     place = vendored.folder / SOURCE
     place.write_text(place.read_text() + "not CUDA\n")
     before = vendored.files()
     assert vendor("recompile", "attn") == 1
-    assert "nothing was written" in capsys.readouterr().err
+    assert "nothing was written" in vendored.capsys.readouterr().err
     assert vendored.files() == before
 
 
@@ -93,9 +89,7 @@ def test_machine_code_that_is_missing_is_compiled(vendored: Vendored) -> None:
     assert vendored.files() == before
 
 
-def test_a_source_that_is_missing_is_named(
-    vendored: Vendored, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_source_that_is_missing_is_named(vendored: Vendored) -> None:
     (vendored.folder / SOURCE).unlink()
     assert vendor("recompile", "attn") == 3
-    assert f"attn/{SOURCE}: the file is missing" in capsys.readouterr().err
+    assert f"attn/{SOURCE}: the file is missing" in vendored.capsys.readouterr().err
