@@ -30,7 +30,6 @@ import json
 import os
 import random
 import sys
-import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -51,6 +50,8 @@ from mutation.mutants import different, in_order, shares  # noqa: E402
 from mutation.rules import RULE_NAMES  # noqa: E402
 from mutation.trial import Candidate, Record, Task  # noqa: E402
 
+from fa4gen.cli.output import print_table  # noqa: E402
+from fa4gen.cli.progress import progress  # noqa: E402
 from fa4gen.workers import Lost, map_tasks, run_tasks  # noqa: E402
 
 if TYPE_CHECKING:
@@ -82,33 +83,6 @@ class Results:
                 file.write(json.dumps(record.data()) + "\n")
 
 
-class Progress:
-    """A line on stderr: what is being done, and how much of it is done."""
-
-    def __init__(self, words: str, total: int) -> None:
-        self._words, self._total, self._done = words, total, 0
-        self._started = time.monotonic()
-        self._counts: Counter[str] = Counter()
-        self._show()
-
-    def advance(self, status: str = "") -> None:
-        """One more is done."""
-        self._done += 1
-        if status:
-            self._counts[status] += 1
-        self._show()
-
-    def _show(self) -> None:
-        counts = "".join(f", {count} {status}" for status, count in sorted(self._counts.items()))
-        seconds = time.monotonic() - self._started
-        line = f"{self._words} {self._done}/{self._total}{counts} ({seconds:.0f} s)"
-        last = self._done >= self._total
-        if sys.stderr.isatty():
-            print(f"\r{line:79}", end="\n" if last else "", file=sys.stderr, flush=True)
-        elif last or self._done % 20 == 0:
-            print(line, file=sys.stderr, flush=True)
-
-
 def sample(
     kind: Kind,
     orders: Mapping[str, Sequence[Mutant]],
@@ -128,18 +102,18 @@ def sample(
             taken[design] += missing
         if not batch:
             return [candidate for design in orders for candidate in found[design]]
-        progress = Progress("compiled", len(batch))
-        for candidate in _compiled(kind, batch, results, jobs):
-            mutant, why = candidate.mutant, candidate.discarded
-            code = (mutant.subject, candidate.code)
-            if not why and candidate.code and code in codes:
-                why = "same code as another mutant"
-            codes.add(code)
-            if not why:
-                found[mutant.design].append(candidate)
-            elif mutant.key not in results.records:
-                results.add(Record.of(mutant, "discarded", why))
-            progress.advance("discarded" if why else "")
+        with progress(len(batch), "mutants compiled") as bar:
+            for candidate in _compiled(kind, batch, results, jobs):
+                mutant, why = candidate.mutant, candidate.discarded
+                code = (mutant.subject, candidate.code)
+                if not why and candidate.code and code in codes:
+                    why = "same code as another mutant"
+                codes.add(code)
+                if not why:
+                    found[mutant.design].append(candidate)
+                elif mutant.key not in results.records:
+                    results.add(Record.of(mutant, "discarded", why))
+                bar.advance()
 
 
 def _compiled(
@@ -168,8 +142,10 @@ def verify(
 ) -> None:
     """Verify mutants, those of a kernel together: a worker renders it once."""
     tasks = [Task(mutant, seeds) for mutant in sorted(mutants, key=lambda one: one.kernel)]
-    progress = Progress("verified", len(tasks))
-    with closing(run_tasks(kind.verify, tasks, jobs=jobs, time_limit_s=limit_s)) as outcomes:
+    with (
+        closing(run_tasks(kind.verify, tasks, jobs=jobs, time_limit_s=limit_s)) as outcomes,
+        progress(len(tasks), "mutants verified") as bar,
+    ):
         for task, outcome in outcomes:
             if not isinstance(outcome, Lost):
                 record = outcome.result
@@ -178,7 +154,7 @@ def verify(
             else:
                 record = kind.lost(task.mutant, outcome)
             results.add(record)
-            progress.advance(record.status)
+            bar.advance()
 
 
 def status_of(record: Record, equivalents: Iterable[Equivalent]) -> str:
@@ -188,19 +164,14 @@ def status_of(record: Record, equivalents: Iterable[Equivalent]) -> str:
     return record.status
 
 
-def table(records: Iterable[tuple[Record, str]], title: str, key: str) -> str:
-    """Return a table of statuses by ``key``, a field of the records."""
+def counts_by(records: Iterable[tuple[Record, str]], key: str) -> list[tuple[object, ...]]:
+    """Return a row of counts of statuses for each value of ``key``, a field of the records."""
     counts: dict[str, Counter[str]] = {}
     for record, status in records:
         counts.setdefault(getattr(record, key), Counter())[status] += 1
     rows = [(name, counts[name]) for name in sorted(counts)]
     rows.append(("all", sum((count for _, count in rows), Counter())))
-    head = f"{title:28}{'made':>8}" + "".join(f"{status:>12}" for status in STATUSES)
-    lines = [
-        f"{name:28}{count.total():8}" + "".join(f"{count[status]:12}" for status in STATUSES)
-        for name, count in rows
-    ]
-    return "\n".join([head, *lines])
+    return [(name, count.total(), *(count[status] for status in STATUSES)) for name, count in rows]
 
 
 def try_sample(arguments: argparse.Namespace, kind: Kind, results: Results) -> list[Equivalent]:
@@ -262,10 +233,10 @@ def find_mutants(
 ) -> list[Mutant]:
     """Return every mutant of the subjects."""
     mutants = []
-    progress = Progress("mutated", len(subjects))
-    for found in map_tasks(kind.find, subjects, jobs=arguments.jobs):
-        mutants += found
-        progress.advance()
+    with progress(len(subjects), "kernels mutated") as bar:
+        for found in map_tasks(kind.find, subjects, jobs=arguments.jobs):
+            mutants += found
+            bar.advance()
     return mutants
 
 
@@ -314,8 +285,10 @@ def main() -> int:
     for record, status in judged:
         if status in BAD or arguments.show == "all":
             print(f"{status}: {record}\n")
-    for title, key in (("design", "design"), ("rule", "rule")):
-        print(table(judged, title, key) + "\n")
+    for key in ("design", "rule"):
+        columns = (key, "made", *STATUSES)
+        print_table(columns, counts_by(judged, key), right=columns[1:])
+        print()
     for entry in old:
         print(f"{entry}: no kernel looked at has this line: take it off the list of equivalents")
     return 1 if old or any(status in BAD for _, status in judged) else 0
