@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.tune.family import Family
-    from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.search.record import TuneRecord
 
 FARTHEST = math.sqrt(2)
@@ -93,6 +92,12 @@ def make_table(
             tiles[name] = timed.config
         place = _place(base, name, timed, folder)
         kernels.append({"config": place, "config_sha256": timed.config_sha256})
+    found = regions(family, chosen)
+    candidates = {
+        name: _candidate(name, timed.config)
+        for name, timed in {base.config.name: base_timed, **winners}.items()
+    }
+    chip = chip_for(base.config.arch, chosen[0].chip)
     data: dict[str, Any] = {
         "base": base.config.name,
         "decided_by": chosen[0].decided_by,
@@ -100,39 +105,14 @@ def make_table(
         "date": (now or datetime.now(UTC)).date().isoformat(),
         "versions": dict(chosen[0].versions),
         "kernels": kernels,
-        "regions": [_region(record, where) for record, where in regions(family, chosen)],
+        "regions": [_region_data(region) for region in found],
     }
-    candidates = {
-        name: _candidate(name, timed.config)
-        for name, timed in {base.config.name: base_timed, **winners}.items()
-    }
-    chip = chip_for(base.config.arch, chosen[0].chip)
-    data |= between_data(family, data["regions"], candidates, chip)
+    if parts := between(family, found, candidates, chip):
+        data["between"] = [_region_data(part) for part in parts]
     name = f"{base.config.name}{TABLE_END}"
     if out.suffix in YAML:
         return TableFiles(out / name, out, _joined(out, data, tiles), tiles)
     return TableFiles(out / name, out / name, _text(data, tiles, _use(base, family)), tiles)
-
-
-def between_data(
-    family: Family,
-    regions: Sequence[Mapping[str, Any]],
-    candidates: Mapping[str, Candidate],
-    chip: Chip,
-) -> dict[str, Any]:
-    """Return the table's key ``between`` for its ``regions``; nothing where it has no part."""
-    parsed = [Region.model_validate(dict(region)) for region in regions]
-    parts = between(family, parsed, candidates, chip)
-    words = [
-        {
-            "where": {
-                n: [low, high] if low < high else low for n, (low, high) in one.where.items()
-            },
-            "kernel": one.kernel,
-        }
-        for one in parts
-    ]
-    return {"between": words} if words else {}
 
 
 def _candidate(name: str, config: Mapping[str, Any]) -> Candidate:
@@ -140,10 +120,8 @@ def _candidate(name: str, config: Mapping[str, Any]) -> Candidate:
     return Candidate(loaded, build_plan(loaded.config), "config", {})
 
 
-def regions(
-    family: Family, records: Iterable[TuneRecord]
-) -> list[tuple[TuneRecord, dict[str, Any]]]:
-    """Return each record with the problems that its kernel is meant for, in their order.
+def regions(family: Family, records: Iterable[TuneRecord]) -> list[Region]:
+    """Return the problems that each record's kernel is meant for, in their order.
 
     Problems that differ along the family's axis alone divide it between them, at geometric means;
     the other extents are those of the problem. A region ends where its kernel no longer suits.
@@ -158,15 +136,35 @@ def regions(
         values = [record.extents[family.axes[0]] for record in members]
         for number, record in enumerate(members):
             low, high = _reach(values, number)
-            high = _suited(family, record, high)
-            axes = {
-                axis: [low, high] if low < high else low
-                for axis in family.axes
-                if record.extents[axis] == values[number]
-            }
-            others = {axis: record.extents[axis] for axis in family.axes if axis not in axes}
-            found.append((record, {**axes, **others, **dict(rest)}))
+            ends = low, _suited(family, record, high)
+            extents = {axis: record.extents[axis] for axis in family.axes}
+            axes = {axis: ends for axis, value in extents.items() if value == values[number]}
+            others = {**{axis: extents[axis] for axis in extents if axis not in axes}, **dict(rest)}
+            timed = record.chosen
+            assert timed is not None
+            found.append(
+                Region(
+                    where={**axes, **{axis: (value, value) for axis, value in others.items()}},
+                    kernel=record.winner,
+                    problem=record.problem,
+                    us=timed.us,
+                    predicted_us=timed.predicted_us,
+                    peers_us=dict(record.peers_us),
+                )
+            )
     return found
+
+
+def _region_data(region: Region) -> dict[str, Any]:
+    where = {n: [low, high] if low < high else low for n, (low, high) in region.where.items()}
+    times = {"us": region.us, "predicted_us": region.predicted_us}
+    return {
+        "where": where,
+        "kernel": region.kernel,
+        **({"problem": region.problem} if region.problem else {}),
+        **{key: us for key, us in times.items() if us is not None},
+        **({"peers_us": dict(region.peers_us)} if region.peers_us else {}),
+    }
 
 
 def write_table(files: TableFiles, *, force: bool) -> None:
@@ -266,22 +264,6 @@ def _is_shipped(base: LoadedConfig) -> bool:
     if not shipped_name(base.path):
         return False
     return [path.resolve() for path in find_configs([base.path.stem])] == [base.path.resolve()]
-
-
-def _region(record: TuneRecord, where: Mapping[str, Any]) -> dict[str, Any]:
-    timed = record.chosen
-    assert timed is not None
-    data: dict[str, Any] = {
-        "where": dict(where),
-        "kernel": record.winner,
-        "problem": record.problem,
-    }
-    if timed.us is not None:
-        data["us"] = timed.us
-    data["predicted_us"] = timed.predicted_us
-    if record.peers_us:
-        data["peers_us"] = dict(record.peers_us)
-    return data
 
 
 def _use(base: LoadedConfig, family: Family) -> str:

@@ -102,7 +102,7 @@ def test_records_are_those_of_the_tables(family: str) -> None:
 
 
 def test_parts_between_problems_are_what_the_model_says() -> None:
-    """After a change of the model: write the tables again, with ``between_data``."""
+    """After a change of the model: write the tables again, with ``between``."""
     table = next(one for one in TABLES if one.name == "gemm_fp8_sm90.tuning.yaml")
     for path in (table, table.parents[1] / "nvidia_h200.yaml" / table.name):
         file = read_set(path)

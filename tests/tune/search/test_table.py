@@ -48,23 +48,19 @@ def table(tmp_path: Path, records: list[Any]) -> Path:
 
 
 def test_regions_divide_the_axis(records: list[Any]) -> None:
-    where = {record.problem: where for record, where in regions(GEMM, records)}
+    where = {region.problem: region.where for region in regions(GEMM, records)}
     # a kernel with swapped operands suits as many rows as one tile has
-    assert where["16x4096x14336"] == {"m": [1, 16], "n": 4096, "k": 14336, "batch": 1}
-    assert where["64x4096x14336"]["m"] == [33, 64]
-    assert where["512x4096x14336"]["m"] == [182, 724]
-    assert where["4104x4104x4104"]["m"] == [2902, 5803]
+    layer = {"n": (4096, 4096), "k": (14336, 14336), "batch": (1, 1)}
+    assert where["16x4096x14336"] == {"m": (1, 16), **layer}
+    assert where["64x4096x14336"]["m"] == (33, 64)
+    assert where["512x4096x14336"]["m"] == (182, 724)
+    assert where["4104x4104x4104"]["m"] == (2902, 5803)
 
 
 def test_every_problem_is_in_its_own_region_alone(records: list[Any]) -> None:
-    for record, where in regions(GEMM, records):
-        for other, _ in regions(GEMM, records):
-            ends = [v if isinstance(v, list) else [v, v] for v in where.values()]
-            inside = all(
-                low <= other.extents[name] <= high
-                for name, (low, high) in zip(where, ends, strict=True)
-            )
-            assert inside is (other is record)
+    for region in regions(GEMM, records):
+        for record in records:
+            assert region.holds(record.extents) is (record.problem == region.problem)
 
 
 def test_the_table_is_a_set_that_picks_what_was_chosen(table: Path, records: list[Any]) -> None:
