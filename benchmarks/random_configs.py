@@ -334,7 +334,7 @@ def tried(
 
 
 def _judged(record: Record, found: Chosen) -> Record:
-    (outcome,) = found.outcomes
+    outcome = found.outcome
     findings = tuple(map(str, outcome.problems))
     verdict = "clean"
     if findings:
@@ -354,10 +354,9 @@ def records(
     configs: Iterator[Keys], *, jobs: int = 1, cache: Cache | None = None, compiled: bool = True
 ) -> Iterator[Record]:
     """Yield the record of each config; ``jobs`` are compiled at a time."""
-    tools = [find_compiler("nvrtc")] if compiled else []
 
     def choose(loaded: Sequence[LoadedConfig]) -> Sequence[Chosen]:
-        return choose_many(loaded, tools, cache=cache, jobs=jobs)
+        return choose_many(loaded, find_compiler("nvrtc"), cache=cache, jobs=jobs)
 
     while portion := list(islice(configs, PORTION if jobs > 1 else 1)):
         yield from tried(portion, choose if compiled else None)

@@ -46,7 +46,7 @@ def choose_candidates(
     with progress(len(unknown), "kernels compiled") as bar:
         chosen = choose_many(
             [item.loaded for item in unknown],
-            [tool],
+            tool,
             cache=Cache.default(),
             jobs=jobs,
             render=partial(render, templates=open_templates(templates)),
@@ -61,11 +61,11 @@ def choose_candidates(
     ]
     if refused:
         raise CompileError(*refused)
-    wrong = [one for one in chosen if one.outcomes[0].problems]
+    wrong = [one for one in chosen if one.outcome.problems]
     if wrong:
         note(
             f"{counted(len(wrong), 'kernel')} rendered, not compiled: "
-            f"{wrong[0].outcomes[0].problems[0].message}; `fa4gen compile` says where"
+            f"{wrong[0].outcome.problems[0].message}; `fa4gen compile` says where"
         )
     return [_taken(item, found[id(item)]) if id(item) in found else item for item in rendered]
 
@@ -93,5 +93,4 @@ def _problems(item: RenderedConfig, chosen: Chosen, templates: Path | None) -> t
     from fa4gen.toolchain.origin import Origins
 
     first = replace(item, kernel=chosen.candidate.rendered, plan=chosen.plan)
-    problems = [problem for outcome in chosen.outcomes for problem in outcome.problems]
-    return Origins(first, templates).trace(problems)
+    return Origins(first, templates).trace(chosen.outcome.problems)

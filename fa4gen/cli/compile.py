@@ -47,10 +47,10 @@ def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str
 @set_option
 @click.option(
     "--compiler",
-    type=click.Choice(("auto", "nvrtc", "nvcc", "both")),
+    type=click.Choice(("auto", "nvrtc", "nvcc")),
     default="auto",
     show_default=True,
-    help="auto is nvrtc, which needs no CUDA toolkit; both compiles with each in turn.",
+    help="auto is nvrtc, which needs no CUDA toolkit.",
 )
 @click.option(
     "-o",
@@ -98,20 +98,19 @@ def command(
     from fa4gen.render.batch import render_configs
     from fa4gen.render.environment import open_templates
     from fa4gen.render.render import render
-    from fa4gen.toolchain.batch import find_compilers
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.choose import choose_many
+    from fa4gen.toolchain.compile import find_compiler
     from fa4gen.toolchain.origin import Origins
     from fa4gen.toolchain.record import output_files, write_outputs
 
     rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs, settings)
-    tools = find_compilers(compiler)
-    names = " and ".join(f"{tool.name} {tool.version}" for tool in tools)
-    note(f"compiling {counted(len(rendered), 'kernel')} with {names}")
+    tool = find_compiler(compiler)
+    note(f"compiling {counted(len(rendered), 'kernel')} with {tool.name} {tool.version}")
     with progress(len(rendered), "kernels") as bar:
         chosen = choose_many(
             [item.loaded for item in rendered],
-            tools,
+            tool,
             cache=None if no_cache else Cache.default(),
             waive=waive,
             jobs=jobs,
@@ -121,14 +120,12 @@ def command(
     rows: list[Row] = []
     for before, one in zip(rendered, chosen, strict=True):
         item = replace(before, kernel=one.candidate.rendered, plan=one.plan)
-        for outcome in one.outcomes:
-            files: list[Path] = []
-            if out is not None and outcome.kernel is not None:
-                suffix = outcome.compiler * (len(tools) > 1)
-                outputs = output_files(item.kernel, outcome.kernel, suffix)
-                files = write_outputs(outputs, out / item.kernel.folder, force)
-            problems = Origins(item, templates).trace(outcome.problems)
-            rows.append(Row(item, outcome, problems, tuple(files), one.candidate.changes, one.left))
+        files: list[Path] = []
+        if out is not None and one.outcome.kernel is not None:
+            outputs = output_files(item.kernel, one.outcome.kernel)
+            files = write_outputs(outputs, out / item.kernel.folder, force)
+        problems = Origins(item, templates).trace(one.outcome.problems)
+        rows.append(Row(item, one.outcome, problems, tuple(files), one.candidate.changes, one.left))
     return _report(rows, output_format)
 
 

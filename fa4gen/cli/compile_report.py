@@ -52,10 +52,7 @@ def print_text(rows: Sequence[Row]) -> None:
     for row in rows:
         if row.left and row.outcome.compiled:
             click.echo(f"{row.item.kernel.name}: {words_of_left(row)}")
-    several = len({row.outcome.compiler for row in rows}) > 1
     total = f"{counted(len(rows), 'kernel')} compiled"
-    if several:
-        total = f"{len(rows)} compilations"
     click.echo(f"{good} of {total} with a clean log{from_cache}{failed}. Nothing was run.")
 
 

@@ -11,6 +11,7 @@ import click
 
 from fa4gen.cli.options import FilePath
 from fa4gen.counts import counted
+from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -149,7 +150,6 @@ def records_of(folder: Path) -> Records:
 def _check_written(project: Project, kernels: Sequence[RenderedKernel]) -> None:
     from fa4gen.config.paths import shown_path
     from fa4gen.config.project import is_called
-    from fa4gen.errors import ConfigError, Problem
 
     unknown = [
         pattern
@@ -171,20 +171,11 @@ def _is_there(kernel: RenderedKernel, folder: Path) -> bool:
     return any((folder / kernel.folder / name).exists() for name in kernel.files)
 
 
-def confirm_prune(orphans: Sequence[FileVerdict]) -> bool:
-    """Show the files to be deleted and ask for it; ConfigError without a terminal to ask on."""
-    import sys
-
-    from fa4gen.cli.output import note
+def refuse_prune(orphans: Sequence[FileVerdict]) -> ConfigError:
+    """Return the error that shows the files to be deleted and asks for --yes."""
     from fa4gen.config.paths import shown_path
-    from fa4gen.errors import ConfigError, Problem
 
     files = counted(len(orphans), "file")
     listed = "".join(f"\n    {shown_path(orphan.path)}" for orphan in orphans)
     what = f"--prune would delete {files} that no config keeps here:{listed}"
-    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ConfigError(
-            Problem(what, "Add --yes to delete them. Nothing was written or deleted.")
-        )
-    note(what)
-    return click.confirm("Delete them?", default=False, err=True)
+    return ConfigError(Problem(what, "Add --yes to delete them. Nothing was written or deleted."))

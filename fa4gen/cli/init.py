@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +18,8 @@ if TYPE_CHECKING:
     from fa4gen.config.settings import Setting
 
 DEFAULT_FILE = Path("my_kernel.yaml")
-ASKED = {"kernel": "Kernel family", "arch": "Architecture"}
-"""Keys that are asked for, with the words."""
 USUAL = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": "128"}
-"""The usual value of a key; for ``ASKED``, the answer that is offered."""
+"""The usual value of a key, which is written where no other is given."""
 _PROJECT = """\
 # What fa4gen's commands are about in this project: `fa4gen render`, `fa4gen check`, ...
 # Files, folders, globs and names of shipped configs, relative to this file:
@@ -34,8 +31,8 @@ out = "generated"
 
 @click.command(name="init")
 @click.argument("file", type=FilePath(path_type=Path, dir_okay=False), default=DEFAULT_FILE)
-@click.option("--kernel", metavar="KERNEL", help="Kernel family: attention or gemm.")
-@click.option("--arch", metavar="ARCH", help="Architecture, such as sm_90a.")
+@click.option("--kernel", metavar="KERNEL", help="Kernel family: attention (default) or gemm.")
+@click.option("--arch", metavar="ARCH", help="Architecture: sm_90a when not given.")
 @set_option
 @click.option("--no-project", is_flag=True, help="Do not write fa4gen.toml where there is none.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
@@ -50,8 +47,7 @@ def command(
     """Write a config to begin with: FILE, my_kernel.yaml when not given.
 
     It has what is required, and every other key as a comment with its meaning, its values and its
-    default. On a terminal the kernel family and the architecture are asked for; elsewhere --kernel
-    and --arch give them. What is written can be rendered: values that cannot work are refused.
+    default. What is written can be rendered: values that cannot work are refused.
 
     Where the folder belongs to no project yet, fa4gen.toml is written, too, so that commands
     without CONFIG take FILE.
@@ -98,22 +94,10 @@ def _check_file(file: Path, force: bool) -> None:
 
 
 def _answers(given: Mapping[str, str | None], already: Mapping[str, Any]) -> list[Setting]:
-    """Return the options and answers in addition to ``already``; the rest is as usual."""
+    """Return the options ``given`` in addition to ``already``; the rest is as usual."""
     from fa4gen.config.settings import option_setting
     from fa4gen.config.starter import choices
 
-    missing = [key for key in ASKED if given[key] is None and key not in already]
-    terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-    if missing and not terminal:
-        options = " and ".join(f"--{key}" for key in missing)
-        raise ConfigError(
-            Problem(
-                f"there is no terminal to ask for {' and '.join(missing)} on",
-                f"Give {options}, such as "
-                + " ".join(f"--{key} {USUAL[key]}" for key in missing)
-                + ".",
-            )
-        )
     answers: list[Setting] = []
     values = dict(already)
     for key, usual in USUAL.items():
@@ -122,9 +106,6 @@ def _answers(given: Mapping[str, str | None], already: Mapping[str, Any]) -> lis
         value = given.get(key)
         if value is None and key == "depth" and not choices(key, values):
             continue
-        if value is None and key in ASKED:
-            known = click.Choice(choices(key, values))
-            value = click.prompt(ASKED[key], type=known, default=usual, err=True)
         answers.append(option_setting(f"--{key}", key, usual if value is None else str(value)))
         values[key] = answers[-1].value
     return answers

@@ -10,10 +10,10 @@ import click
 
 from fa4gen.cli.generated import (
     Invocation,
-    confirm_prune,
     diff_option,
     generated_out_option,
     records_of,
+    refuse_prune,
     templates_option,
 )
 from fa4gen.cli.options import (
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     "--prune",
     is_flag=True,
     help="Delete generated files that no config renders to any more, and those of kernels that are "
-    "kept as hashes, unless they were edited. What would be deleted is shown first: confirm it, or "
-    "give --yes.",
+    "kept as hashes, unless they were edited. What would be deleted is only shown, until --yes is "
+    "given as well.",
 )
-@click.option("--yes", is_flag=True, help="Let --prune delete without asking.")
+@click.option("--yes", is_flag=True, help="Let --prune delete.")
 @click.option(
     "--no-compile",
     is_flag=True,
@@ -162,7 +162,7 @@ class _Render:
         orphans = find_orphans(known, folder, are_all=not call.is_named)
         pruned = plan_prune(orphans) if self.prune else []
         if pruned and not (self.yes or self.dry_run):
-            pruned = pruned if confirm_prune([each.verdict for each in pruned]) else []
+            raise refuse_prune([each.verdict for each in pruned])
         if not self.dry_run:
             apply_writes(planned)
             prune_files(orphan.verdict for orphan in pruned)

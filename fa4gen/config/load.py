@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.config.find import find_configs
 from fa4gen.config.json_schema import config_schema, file_schema
 from fa4gen.config.layers import EXTENDS, Origin, origin_of, read_layers, relocated
-from fa4gen.config.names import is_device_name
 from fa4gen.config.paths import shown_path
 from fa4gen.config.yaml_positions import Document, KeyPath, Place
 from fa4gen.errors import ConfigError, Problem
@@ -153,8 +152,6 @@ def validate_document(document: Document, file: str, default_name: str) -> Kerne
             config: KernelConfig = model.load().model_validate(data)
         except ModelError as error:
             faults.append(error.faults)
-    if is_device_name(str(data["name"])):
-        problems.append(_device_name(document, file))
     if faults:
         from fa4gen.config.schema_errors import explain_faults
 
@@ -162,20 +159,6 @@ def validate_document(document: Document, file: str, default_name: str) -> Kerne
     if problems:
         raise ConfigError(*sorted(problems, key=lambda problem: (problem.line, problem.column)))
     return config
-
-
-def _device_name(document: Document, file: str) -> Problem:
-    name = document.value["name"]
-    place = document.places.get(("name",))
-    line, column = (place.value_line, place.value_column) if place else (0, 0)
-    return Problem(
-        f"{name} is the name of a device on Windows, which cannot have files of that name",
-        f"Choose another name, such as {name}_kernel.",
-        file,
-        line,
-        column,
-        "name",
-    )
 
 
 def _no_name(default_name: str, file: str) -> Problem:

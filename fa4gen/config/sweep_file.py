@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,6 @@ from fa4gen.config.expectations import Expectations, similar
 from fa4gen.config.find import find_configs
 from fa4gen.config.layers import Origin, read_layers
 from fa4gen.config.load import config_schema
-from fa4gen.config.names import is_sweep_name
 from fa4gen.config.paths import shown_path
 from fa4gen.config.sweep_matrix import same
 from fa4gen.config.yaml_positions import Document, KeyPath, Place, dotted
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+"""Names of results files: no folders."""
 KEYS = ("name", "base", "matrix", "include", "exclude")
 
 
@@ -84,12 +86,12 @@ class _Reader:
         if not isinstance(name, str) or not name:
             self._add(("name",), f"name is {shown(name)}, not a text", "Put it in quotes.")
             name = self.path.stem
-        elif not is_sweep_name(name):
+        elif not _NAME.fullmatch(name):
             self._add(
                 ("name",),
                 f"{shown(name)} cannot name a results file",
                 "Use at most 100 letters, digits, _, - and dots, beginning with a letter, a digit "
-                "or _, and no name of a Windows device, such as con.",
+                "or _.",
             )
         base = self._base(data, name)
         matrix = self._matrix(data.get("matrix"))

@@ -47,15 +47,9 @@ class Outcome:
             raise (MissingCapabilityError if absent else CompileError)(*self.problems)
 
 
-def find_compilers(choice: str) -> list[Compiler]:
-    """Return the compilers that ``--compiler choice`` means; "both" is NVRTC, then nvcc."""
-    names = ("nvrtc", "nvcc") if choice == "both" else (choice,)
-    return [find_compiler(name) for name in names]
-
-
 def compile_many(
     units: Sequence[Unit],
-    compilers: Sequence[Compiler],
+    tool: Compiler,
     *,
     cache: Cache | None = None,
     waive: Collection[str] = (),
@@ -63,14 +57,12 @@ def compile_many(
     places: bool = True,
     on_done: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """Compile every unit with every compiler, ``jobs`` at a time; failures are outcomes.
+    """Compile every unit, ``jobs`` at a time; failures are outcomes, in the order of the units.
 
-    The outcomes are in the order of the units, and of the compilers for each. ``on_done`` is called
-    for each as it is ready. Cached units need no process. ``places``: find the source lines of the
-    lint's findings, which takes a second compilation.
+    ``on_done`` is called for each as it is ready. Cached units need no process. ``places``: find
+    the source lines of the lint's findings, which takes a second compilation.
     """
     work = partial(_compile_one, cache=cache, waive=tuple(waive), places=places)
-    tasks = [(unit, tool) for unit in units for tool in compilers]
     outcomes: dict[int, Outcome] = {}
 
     def done(number: int, outcome: Outcome) -> None:
@@ -79,40 +71,40 @@ def compile_many(
             on_done(outcome)
 
     to_compile = []
-    for number, (unit, tool) in enumerate(tasks):
+    for number, unit in enumerate(units):
         if jobs > 1 and not (cache and _is_cached(cache, unit, tool)):
             to_compile.append(number)
         else:
             done(number, work(unit, tool))
     if len(to_compile) == 1:  # not worth a process
         number = to_compile.pop()
-        done(number, work(*tasks[number]))
+        done(number, work(units[number], tool))
     if to_compile:
-        _in_processes(tasks, to_compile, work, jobs, done)
-    return [outcomes[number] for number in range(len(tasks))]
+        _in_processes([(n, units[n]) for n in to_compile], tool.name, work, jobs, done)
+    return [outcomes[number] for number in range(len(units))]
 
 
 def _in_processes(
-    tasks: Sequence[tuple[Unit, Compiler]],
-    numbers: Sequence[int],
+    tasks: Sequence[tuple[int, Unit]],
+    compiler: str,
     compile_one: Callable[[Unit, Compiler], Outcome],
     jobs: int,
     done: Callable[[int, Outcome], None],
 ) -> None:
     from fa4gen.workers import Lost, run_tasks
 
-    work = partial(_compile_by_name, compile_one=compile_one)
-    tasks_by_name = [(n, tasks[n][0], tasks[n][1].name) for n in numbers]
-    for (number, unit, tool), outcome in run_tasks(work, tasks_by_name, jobs=jobs):
-        done(number, _lost(unit, tool, outcome) if isinstance(outcome, Lost) else outcome.result)
+    work = partial(_compile_by_name, compiler=compiler, compile_one=compile_one)
+    for (number, unit), outcome in run_tasks(work, tasks, jobs=jobs):
+        made = _lost(unit, compiler, outcome) if isinstance(outcome, Lost) else outcome.result
+        done(number, made)
 
 
 def _compile_by_name(
-    task: tuple[int, Unit, str], *, compile_one: Callable[[Unit, Compiler], Outcome]
+    task: tuple[int, Unit], *, compiler: str, compile_one: Callable[[Unit, Compiler], Outcome]
 ) -> Done[Outcome]:
     from fa4gen.workers import Done
 
-    _, unit, compiler = task
+    _, unit = task
     try:
         tool = _worker_compiler(compiler)
     except Fa4genError as error:

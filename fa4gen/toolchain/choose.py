@@ -67,8 +67,7 @@ class Chosen:
 
     loaded: LoadedConfig
     candidate: Candidate
-    outcomes: tuple[Outcome, ...]
-    """The outcome of each compiler."""
+    outcome: Outcome
     left: tuple[Left, ...]
     """The candidates tried before it, in order."""
 
@@ -80,14 +79,12 @@ class Chosen:
     @property
     def is_settled(self) -> bool:
         """Whether it compiled clean, or failed for a reason that no candidate changes."""
-        return all(one.compiled for one in self.outcomes) or any(
-            one.is_final for one in self.outcomes
-        )
+        return self.outcome.compiled or self.outcome.is_final
 
     @property
     def kernel(self) -> CompiledKernel:
-        """The kernel of the first compiler, which must have compiled it."""
-        kernel = self.outcomes[0].kernel
+        """The kernel, which the compiler must have compiled."""
+        kernel = self.outcome.kernel
         assert kernel is not None
         return kernel
 
@@ -99,9 +96,10 @@ class Chosen:
 
     @property
     def compiler(self) -> str:
-        """Name and version of the compilers that compiled it; "" for none."""
-        kernels = [outcome.kernel for outcome in self.outcomes if outcome.compiled]
-        return " and ".join(f"{one.compiler} {one.compiler_version}" for one in kernels if one)
+        """Name and version of the compiler where it took it, else ""."""
+        kernel = self.outcome.kernel
+        taken = kernel is not None and self.outcome.compiled
+        return f"{kernel.compiler} {kernel.compiler_version}" if kernel and taken else ""
 
 
 def choose(
@@ -116,15 +114,14 @@ def choose(
 
     Raises CompileError without one, with the findings of the first candidate.
     """
-    (chosen,) = choose_many([loaded], [compiler], cache=cache, render=render, fixes=fixes)
-    for outcome in chosen.outcomes:
-        outcome.raise_problems()
+    (chosen,) = choose_many([loaded], compiler, cache=cache, render=render, fixes=fixes)
+    chosen.outcome.raise_problems()
     return chosen
 
 
 def choose_many(
     configs: Sequence[LoadedConfig],
-    compilers: Sequence[Compiler],
+    compiler: Compiler,
     *,
     cache: Cache | None = None,
     waive: Collection[str] = (),
@@ -133,7 +130,7 @@ def choose_many(
     fixes: bool = True,
     on_done: Callable[[], object] = lambda: None,
 ) -> list[Chosen]:
-    """Return for each config the first candidate that every compiler takes, in their order.
+    """Return for each config the first candidate that the compiler takes, in their order.
 
     ``jobs`` kernels are compiled at a time: candidates of a config in parallel with fewer configs.
     One that has no such candidate keeps its first, with its problems, and with ``fixes`` changes
@@ -141,7 +138,7 @@ def choose_many(
     be planned, and TemplateError. ``on_done`` is called once for each config.
     """
     compile_units = partial(
-        compile_many, compilers=compilers, cache=cache, waive=waive, jobs=jobs, places=False
+        compile_many, tool=compiler, cache=cache, waive=waive, jobs=jobs, places=False
     )
     settled: set[tuple[str, str]] = set()
 
@@ -152,8 +149,7 @@ def choose_many(
             on_done()
 
     def walk(some: Sequence[LoadedConfig], **options: Any) -> list[Chosen]:
-        at_once = max(1, jobs // len(compilers))
-        return _walk(some, partial(compile_units, **options), at_once, render)
+        return _walk(some, partial(compile_units, **options), jobs, render)
 
     chosen = []
     for one in walk(configs, on_done=compiled):
@@ -177,24 +173,15 @@ def _walk(
         ahead = max(1, kernels // len(walks))
         drawn = {number: list(islice(walk.rest, ahead)) for number, walk in walks.items()}
         units = [candidate.unit for few in drawn.values() for candidate in few]
-        made = compile_units(units)
-        by_unit = iter(_by_unit(made, len(units)))
+        made = iter(compile_units(units))
         for number, few in drawn.items():
-            tried = [(one, next(by_unit)) for one in few]
+            tried = [(one, next(made)) for one in few]
             chosen = walks[number].settle(tried)
             if chosen is None and few:
                 continue
             done[number] = chosen or walks[number].refused()
             del walks[number]
     return [done[number] for number in range(len(configs))]
-
-
-def _by_unit(outcomes: Sequence[Outcome], units: int) -> list[tuple[Outcome, ...]]:
-    """Return the outcomes of each unit, one of each compiler."""
-    if not units:
-        return []
-    each = len(outcomes) // units
-    return [tuple(outcomes[i : i + each]) for i in range(0, len(outcomes), each)]
 
 
 def _begin(configs: Sequence[LoadedConfig], render: Render) -> list[_Walk]:
@@ -238,39 +225,34 @@ class _Walk:
     def __init__(self, loaded: LoadedConfig, rest: Iterator[Candidate]) -> None:
         self.loaded = loaded
         self.rest = rest
-        self._left: list[tuple[Candidate, tuple[Outcome, ...]]] = []
+        self._left: list[tuple[Candidate, Outcome]] = []
 
-    def settle(self, tried: Iterable[tuple[Candidate, tuple[Outcome, ...]]]) -> Chosen | None:
+    def settle(self, tried: Iterable[tuple[Candidate, Outcome]]) -> Chosen | None:
         """Return the first of ``tried`` that is taken, or after which no other can be; or None."""
-        for candidate, outcomes in tried:
-            chosen = Chosen(self.loaded, candidate, outcomes, _left(self._left))
+        for candidate, outcome in tried:
+            chosen = Chosen(self.loaded, candidate, outcome, _left(self._left))
             if chosen.is_settled:
                 return chosen
-            self._left.append((candidate, outcomes))
+            self._left.append((candidate, outcome))
         return None
 
     def refused(self) -> Chosen:
         """Return the first candidate, which did not compile clean either."""
-        (candidate, outcomes), *others = self._left
-        return Chosen(self.loaded, candidate, outcomes, _left(others))
+        (candidate, outcome), *others = self._left
+        return Chosen(self.loaded, candidate, outcome, _left(others))
 
 
-def _left(tried: Iterable[tuple[Candidate, tuple[Outcome, ...]]]) -> tuple[Left, ...]:
-    return tuple(
-        Left(one, "; ".join(o.problems[0].message.split("\n")[0] for o in outcomes if o.problems))
-        for one, outcomes in tried
-    )
+def _left(tried: Iterable[tuple[Candidate, Outcome]]) -> tuple[Left, ...]:
+    return tuple(Left(one, made.problems[0].message.split("\n")[0]) for one, made in tried)
 
 
 def _with_fixes(refused: Chosen, recompile: Callable[..., list[Outcome]], walk: Walk) -> Chosen:
     """Return a config without a clean candidate, with source lines, and fixes that compiled."""
     words = in_words(_fixes(refused.loaded, walk))
-    outcomes = []
-    for outcome in recompile([refused.candidate.unit], places=True):
-        first, *others = outcome.problems
-        problems = (replace(first, remedy=words or first.remedy), *others)
-        outcomes.append(replace(outcome, problems=problems))
-    return replace(refused, outcomes=tuple(outcomes))
+    (outcome,) = recompile([refused.candidate.unit], places=True)
+    first, *others = outcome.problems
+    problems = (replace(first, remedy=words or first.remedy), *others)
+    return replace(refused, outcome=replace(outcome, problems=problems))
 
 
 def _fixes(loaded: LoadedConfig, walk: Walk) -> list[Changes]:
@@ -287,7 +269,7 @@ def _that_compile(loaded: LoadedConfig, kind: Iterable[Changes], walk: Walk) -> 
             (found,) = walk([replace(loaded, config=changed(loaded.config, changes))])
         except (ConfigError, ModelError):
             continue
-        if all(outcome.compiled for outcome in found.outcomes):
+        if found.outcome.compiled:
             yield {
                 key: _value(found.plan, key) if value == "auto" else value
                 for key, value in changes.items()

@@ -107,17 +107,9 @@ class Nvcc:
                     raise
             return ptx.read_text()
 
-    def assemble(self, ptx: str, arch: str) -> bytes:
-        """Make a cubin for ``arch`` of PTX: ptxas alone, which takes a twentieth of the time."""
-        unit = Unit("probe", ptx, {}, arch)
-        with TemporaryDirectory(prefix="fa4gen-nvcc-") as folder:
-            work = Path(folder)
-            self._compile(unit, work, "probe.ptx")
-            return (work / "probe.cubin").read_bytes()
-
-    def _compile(self, unit: Unit, work: Path, source: str = "") -> str:
+    def _compile(self, unit: Unit, work: Path) -> str:
         """Leave cubin and PTX in ``work`` and return the log."""
-        source = source or f"{unit.name}.cu"
+        source = f"{unit.name}.cu"
         for name, text in {**unit.headers, source: unit.source}.items():
             (work / name).write_text(text, encoding="utf-8")
         # --keep leaves the PTX of this run next to the cubin.

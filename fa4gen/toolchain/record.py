@@ -71,11 +71,9 @@ def proof_of(kernel: CompiledKernel | None) -> str:
     return f"compiled, waived: {', '.join(waived)}" if waived else "compiled"
 
 
-def output_files(
-    rendered: RenderedKernel, kernel: CompiledKernel, tag: str = ""
-) -> dict[str, bytes]:
-    """Return the files to keep by name; ``tag`` follows the kernel's name."""
-    stem = f"{rendered.name}.{tag}" if tag else rendered.name
+def output_files(rendered: RenderedKernel, kernel: CompiledKernel) -> dict[str, bytes]:
+    """Return the files to keep by name."""
+    stem = rendered.name
     # The time of ptxas is not a property of the kernel.
     log = [line for line in kernel.log.splitlines() if "Compile time = " not in line]
     outputs = {

@@ -12,7 +12,6 @@ from fa4gen.errors import Fa4genError
 from fa4gen.toolchain.cache import SUFFIX
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
-from fa4gen.toolchain.nvcc import Nvcc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,37 +46,17 @@ REQUIREMENTS: tuple[Requirement, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Probe:
-    """A small kernel that compiles for an architecture, and not for that without its ``a``."""
-
-    instructions: str
-    ptx_version: str
-    """The first with the architecture."""
-
-    @property
-    def source(self) -> str:
-        """The kernel in CUDA."""
-        lines = self.instructions.replace("\n", "\\n\\t")
-        return (
-            'extern "C" __global__ __launch_bounds__(128) void probe() {\n'
-            f'  asm volatile("{lines}" ::: "memory");\n}}\n'
-        )
-
-    def ptx(self, arch: str) -> str:
-        """Return the kernel in PTX."""
-        return (
-            f".version {self.ptx_version}\n.target {arch}\n.address_size 64\n"
-            f".visible .entry probe() {{\n{self.instructions}\nret;\n}}\n"
-        )
-
-
-_WGMMA = "wgmma.fence.sync.aligned;\nwgmma.commit_group.sync.aligned;"
-_TCGEN05 = "tcgen05.fence::before_thread_sync;"
-PROBES: Mapping[str, Probe] = {
-    "sm_90a": Probe(_WGMMA, "8.0"),
-    "sm_100a": Probe(_TCGEN05, "8.6"),
-    "sm_103a": Probe(_TCGEN05, "8.8"),
+_PROBE = """\
+extern "C" __global__ void probe() {
+  asm volatile("%s" ::: "memory");
+}
+"""
+"""A kernel that compiles for an architecture, and not for that without its ``a``."""
+_WGMMA, _TCGEN05 = "wgmma.fence.sync.aligned;", "tcgen05.fence::before_thread_sync;"
+PROBES: Mapping[str, str] = {
+    "sm_90a": _PROBE % _WGMMA,
+    "sm_100a": _PROBE % _TCGEN05,
+    "sm_103a": _PROBE % _TCGEN05,
 }
 
 
@@ -126,10 +105,7 @@ def survey_packages() -> list[PackageReport]:
 
 
 def survey_compiler(name: Literal["nvrtc", "nvcc"]) -> CompilerReport:
-    """Find a compiler and compile a kernel for each architecture with it.
-
-    After CUDA for one architecture, nvcc assembles PTX for the others: half a second each less.
-    """
+    """Find a compiler and compile a kernel for each architecture with it."""
     try:
         tool = find_compiler(name)
     except Fa4genError as error:
@@ -137,12 +113,9 @@ def survey_compiler(name: Literal["nvrtc", "nvcc"]) -> CompilerReport:
         return CompilerReport(name, "", "", (), why.message, why.remedy)
     archs: list[str] = []
     problem = remedy = ""
-    for arch, probe in PROBES.items():
+    for arch, source in PROBES.items():
         try:
-            if archs and isinstance(tool, Nvcc):
-                tool.assemble(probe.ptx(arch), arch)
-            else:
-                tool.build(Unit("probe", probe.source, {}, arch))
+            tool.build(Unit("probe", source, {}, arch))
             archs.append(arch)
         except Fa4genError as error:
             problem, remedy = error.problems[0].message, error.problems[0].remedy

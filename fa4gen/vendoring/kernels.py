@@ -109,13 +109,13 @@ def compile_kernels(
     """
     chosen = choose_many(
         loaded,
-        [find_compiler(compiler)],
+        find_compiler(compiler),
         cache=Cache.default(),
         jobs=jobs,
         render=_renderer(loaded, prefix, templates),
         on_done=on_done,
     )
-    failed = [outcome for one in chosen for outcome in one.outcomes if outcome.problems]
+    failed = [one.outcome for one in chosen if one.outcome.problems]
     if failed:
         absent = all(o.exit_status == MissingCapabilityError.exit_status for o in failed)
         kind = MissingCapabilityError if absent else CompileError

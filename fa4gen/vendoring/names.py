@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fa4gen.config.names import is_device_name
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.vendoring.reserved_prefixes import what_has
 
@@ -25,18 +24,9 @@ _PREFIX = re.compile(r"[a-z][a-z0-9_]*")
 def check_prefix(prefix: str) -> str:
     """Return ``prefix``; ConfigError unless it can begin the names of C functions and macros.
 
-    Lower case, since macros carry it in capitals; no underscore at the end, since one follows. No
-    device of Windows, where no file PREFIX.h could be then, and nothing that ``reserved`` lists.
+    Lower case, since macros carry it in capitals; no underscore at the end, since one follows, and
+    nothing that ``reserved`` lists.
     """
-    if is_device_name(prefix):
-        raise ConfigError(
-            Problem(
-                f"--prefix: {prefix} is the name of a device on Windows, which would have no file "
-                f"{prefix}.h",
-                f"Use for example --prefix {prefix}_kernels.",
-                key="prefix",
-            )
-        )
     has_it = what_has(prefix)
     if has_it is not None:
         raise ConfigError(

@@ -179,17 +179,6 @@ def test_all_failures_are_reported(work: Path, capsys: pytest.CaptureFixture[str
     assert results == {"one": ("rendered", 1), "two": ("rendered", 1), "three": ("compiled", 0)}
 
 
-def test_both_compilers(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        find_compiler("nvcc")
-    except MissingCapabilityError as error:
-        pytest.skip(error.problems[0].message)
-    assert compile_("--compiler", "both", "-o", "out") == 0
-    assert "2 of 2 compilations with a clean log." in capsys.readouterr().out
-    names = {p.name for p in (work / "out/sm_90a/one").iterdir()}
-    assert {"one.nvrtc.cubin", "one.nvcc.cubin"} <= names
-
-
 def test_an_absent_compiler(
     work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import select
 import shlex
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -134,7 +130,6 @@ def test_no_file_is_overwritten_without_force(capsys: pytest.CaptureFixture[str]
         ),
         (["kernel.txt"], "the name of a config ends with .yaml or .yml"),
         (["My-Kernel.yaml"], "is not a kernel name"),
-        (["con.yaml"], "con is the name of a device"),
     ],
 )
 def test_what_cannot_work_is_not_written(
@@ -145,14 +140,10 @@ def test_what_cannot_work_is_not_written(
     assert list(here.iterdir()) == []
 
 
-def test_without_a_terminal_it_names_the_options(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert main(["init"]) == 2
-    err = capsys.readouterr().err
-    assert "there is no terminal to ask for kernel and arch on" in err
-    assert "Give --kernel and --arch, such as --kernel attention --arch sm_90a." in err
-    assert list(here.iterdir()) == []
+def test_without_options_it_is_the_usual_kernel() -> None:
+    assert main(["init"]) == 0
+    config = load_config("my_kernel.yaml").config
+    assert (config.kernel, config.arch) == ("attention", "sm_90a")
 
 
 @pytest.mark.parametrize("no_project", [[], ["--no-project"]], ids=str)
@@ -164,29 +155,6 @@ def test_a_file_in_another_folder(here: Path, no_project: list[str]) -> None:
     else:
         assert project is not None
         assert project.content.configs == ("kernels/deep/a.yaml",)
-
-
-def test_a_terminal_is_asked(here: Path) -> None:
-    terminal, child = pytest.importorskip("pty").openpty()  # not on Windows
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fa4gen", "init"], stdin=child, stdout=child, stderr=child,
-        env={**os.environ, "TERM": "dumb"},
-    )  # fmt: skip
-    os.close(child)
-    answers = {"[attention]: ": "gem\ngemm\n", "[sm_90a]: ": "sm_100a\n"}
-    shown = ""
-    while select.select([terminal], [], [], 120)[0]:
-        try:
-            shown += os.read(terminal, 4096).decode()
-        except OSError:
-            break
-        for prompt in [prompt for prompt in answers if shown.endswith(prompt)]:
-            os.write(terminal, answers.pop(prompt).encode())
-    os.close(terminal)
-    assert process.wait(timeout=60) == 0, shown
-    assert "Kernel family (attention, gemm) [attention]: " in shown
-    config = load_config("my_kernel.yaml").config
-    assert (config.kernel, config.arch) == ("gemm", "sm_100a")
 
 
 def test_kinds_are_all() -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -176,51 +173,6 @@ def test_deleting_what_fa4gen_did_not_write_is_said(
         "To make them current (rm deletes what fa4gen did not write so):\n"
         "  rm generated/sm_90a/one/notes.txt\n"
     )
-
-
-@pytest.mark.parametrize("answer", ["y", "n", ""])
-def test_prune_asks_on_a_terminal(work: Path, answer: str) -> None:
-    write("kernels/one.yaml", "kernels/gone.yaml")
-    (work / "fa4gen.toml").write_text('configs = ["kernels"]\n')
-    render()
-    Path("kernels/gone.yaml").unlink()
-    write("kernels/one.yaml", config=CONFIG + "lse: false\n")
-    status, screen = in_terminal(
-        [*["render", "--templates", "mine", "--prune"]], "Delete them? [y/N]: ", answer
-    )
-    assert status == 0
-    assert "generated/sm_90a/gone/gone.cu\r\n" in screen
-    assert kernels() == ({"one"} if answer == "y" else {"one", "gone"})
-    assert '"lse": false' in Path("generated/sm_90a/one/one.json").read_text()
-
-
-def in_terminal(args: list[str], prompt: str, answer: str) -> tuple[int, str]:
-    """Run fa4gen on a terminal and answer its prompt; return status and what was shown."""
-    terminal, child = pytest.importorskip("pty").openpty()  # not on Windows
-    process = subprocess.Popen(
-        [sys.executable, "-m", "fa4gen", *args],
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        env={**os.environ, "TERM": "dumb"},
-        close_fds=True,
-    )
-    os.close(child)
-    shown = b""
-    answered = False
-    while select.select([terminal], [], [], 120)[0]:
-        try:
-            data = os.read(terminal, 4096)
-        except OSError:  # Linux: the other side is closed
-            break
-        if not data:
-            break
-        shown += data
-        if prompt.encode() in shown and not answered:
-            answered = True
-            os.write(terminal, f"{answer}\n".encode())
-    os.close(terminal)
-    return process.wait(timeout=120), shown.decode()
 
 
 def test_hints_repeat_what_was_given(work: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fa4gen.config.load import config_from_data, load_config, load_mapping, locate
+from fa4gen.config.sweep import expand_sweep
 from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
 from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
 from fa4gen.designs.registry import MODELS
@@ -205,6 +207,14 @@ def test_a_path_that_cannot_be(here: Path, path: str) -> None:
 
     with pytest.raises(ConfigError, match=r"cannot be read|no such file"):
         load_config(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+def test_a_named_pipe_is_not_waited_for(here: Path) -> None:
+    os.mkfifo("pipe.yaml")
+    for load in (load_config, expand_sweep):
+        with pytest.raises(ConfigError, match="a pipe or device, not a file"):
+            load("pipe.yaml")
 
 
 def test_locate_adds_the_place_of_the_key(here: Path) -> None:

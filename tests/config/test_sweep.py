@@ -254,3 +254,10 @@ def test_a_sweep_that_is_not_there(here: Path) -> None:
     with pytest.raises(ConfigError, match=r"Did you mean mine\.yaml"):
         find_sweep("mime.yaml")
     assert find_sweep("mine.yaml") == Path("mine.yaml")
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", "a\\b", ".hidden", "..", "x" * 101, "a b"])
+def test_a_name_that_is_no_files(refuse: Refuse, name: str) -> None:
+    [problem] = refuse(f"{INLINE}matrix: {{depth: [64]}}\nname: {name!r}\n")
+    assert "cannot name a results file" in problem.message
+    assert (problem.line, problem.key) == (3, "name")

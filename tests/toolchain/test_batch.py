@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fa4gen.errors import MissingCapabilityError
-from fa4gen.toolchain.batch import compile_many, find_compilers
+from fa4gen.toolchain.batch import compile_many
 from fa4gen.toolchain.cache import Cache
 from fa4gen.toolchain.model import Unit
 
@@ -33,7 +32,7 @@ def summary(outcomes: list[Outcome]) -> list[tuple[str, bool, int]]:
 def test_every_kernel_has_its_outcome(jobs: int, units: list[Unit], nvrtc: Compiler) -> None:
     seen: list[str] = []
     outcomes = compile_many(
-        units, [nvrtc], jobs=jobs, on_done=lambda outcome: seen.append(outcome.unit.name)
+        units, nvrtc, jobs=jobs, on_done=lambda outcome: seen.append(outcome.unit.name)
     )
     assert summary(outcomes) == [
         ("clean", True, 0),
@@ -52,8 +51,8 @@ def test_every_kernel_has_its_outcome(jobs: int, units: list[Unit], nvrtc: Compi
 @pytest.mark.compile
 def test_processes_share_the_cache(units: list[Unit], nvrtc: Compiler, tmp_path: Path) -> None:
     cache = Cache(tmp_path)
-    first = compile_many(units, [nvrtc], cache=cache, jobs=2)
-    again = compile_many(units, [nvrtc], cache=cache, jobs=2)
+    first = compile_many(units, nvrtc, cache=cache, jobs=2)
+    again = compile_many(units, nvrtc, cache=cache, jobs=2)
     assert summary(again) == summary(first)
     assert [o.kernel and o.kernel.cached for o in first] == [False, False, None, False]
     assert [o.kernel and o.kernel.cached for o in again] == [True, True, None, True]
@@ -63,28 +62,8 @@ def test_processes_share_the_cache(units: list[Unit], nvrtc: Compiler, tmp_path:
 
 
 @pytest.mark.compile
-def test_several_compilers(units: list[Unit], nvrtc: Compiler, nvcc: Compiler) -> None:
-    outcomes = compile_many(units[:1] + units[3:], [nvrtc, nvcc])
-    assert [(o.unit.name, o.compiler) for o in outcomes] == [
-        ("clean", "nvrtc"),
-        ("clean", "nvcc"),
-        ("shared", "nvrtc"),
-        ("shared", "nvcc"),
-    ]
-    assert all(o.compiled for o in outcomes)
-
-
-@pytest.mark.compile
 def test_an_architecture_that_the_compiler_lacks(
     sources: Mapping[str, str], nvrtc: Compiler
 ) -> None:
-    (outcome,) = compile_many([Unit("shared", sources["shared"], {}, "sm_77a")], [nvrtc])
+    (outcome,) = compile_many([Unit("shared", sources["shared"], {}, "sm_77a")], nvrtc)
     assert (outcome.compiled, outcome.exit_status) == (False, 4)
-
-
-def test_both_needs_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("FA4GEN_NVCC", "CUDA_HOME", "CUDA_PATH"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingCapabilityError, match="nvcc is not found"):
-        find_compilers("both")

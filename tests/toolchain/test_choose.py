@@ -86,7 +86,7 @@ def up_to(block: int) -> Callable[[str], bool]:
 
 
 def chosen_by(compiler: Compiler, loaded: LoadedConfig) -> Chosen:
-    (chosen,) = choose_many([loaded], [compiler])
+    (chosen,) = choose_many([loaded], compiler)
     return chosen
 
 
@@ -115,7 +115,7 @@ def test_candidates_are_tried_in_order_until_one_is_clean(picky) -> None:
 
 @pytest.mark.parametrize("jobs", [2, 5])
 def test_candidates_beside_each_other_give_the_same(jobs: int, picky) -> None:
-    (chosen,) = choose_many([config()], [find_compiler()], jobs=jobs)
+    (chosen,) = choose_many([config()], find_compiler(), jobs=jobs)
     alone = chosen_by(find_compiler(), config())
     assert chosen.candidate.changes == alone.candidate.changes
 
@@ -124,7 +124,7 @@ def test_what_a_config_gives_is_never_changed(picky) -> None:
     compiler = picky(up_to(64))
     chosen = chosen_by(compiler, config(BN=96, mask="causal"))
     assert all(constant(source, "kBN") == 96 for source in compiler.asked[:3])
-    assert not chosen.outcomes[0].compiled
+    assert not chosen.outcome.compiled
     assert chosen.candidate.changes == {}
 
 
@@ -156,21 +156,15 @@ def test_no_other_candidate_mends_a_wrong_source(picky) -> None:
     chosen = chosen_by(compiler, config())
     assert len(compiler.asked) == 1
     assert chosen.is_settled
-    assert chosen.outcomes[0].problems[0].line == 3
-
-
-def test_each_compiler_has_to_take_it(picky) -> None:
-    (chosen,) = choose_many([config()], [picky(up_to(96)), picky(up_to(64))])
-    assert chosen.plan.BN == 64
-    assert len(chosen.outcomes) == 2
+    assert chosen.outcome.problems[0].line == 3
 
 
 def test_many_configs_keep_their_order_and_report_each_once(picky) -> None:
     configs = [config("a"), config("b", BN=64), config("c", BN=96), config("d", depth=64)]
     done = []
-    chosen = choose_many(configs, [picky(up_to(64))], fixes=False, on_done=lambda: done.append(1))
+    chosen = choose_many(configs, picky(up_to(64)), fixes=False, on_done=lambda: done.append(1))
     assert [one.loaded.config.name for one in chosen] == ["a", "b", "c", "d"]
-    assert [one.outcomes[0].compiled for one in chosen] == [True, True, False, True]
+    assert [one.outcome.compiled for one in chosen] == [True, True, False, True]
     assert len(done) == 4
 
 
@@ -180,15 +174,15 @@ def test_a_kernel_is_compiled_under_the_name_that_it_is_rendered_with(picky) -> 
 
     done = []
     compiler = picky(lambda _: True)
-    (chosen,) = choose_many([config()], [compiler], render=renamed, on_done=lambda: done.append(1))
-    assert chosen.outcomes[0].unit.name == chosen.kernel.name == "acme_k"
+    (chosen,) = choose_many([config()], compiler, render=renamed, on_done=lambda: done.append(1))
+    assert chosen.outcome.unit.name == chosen.kernel.name == "acme_k"
     assert len(done) == 1
 
 
 def test_configs_without_a_plan_are_reported_together(picky) -> None:
     wrong = [config("a", BN=256, depth=256), config("b"), config("c", num_kv_stages=16)]
     with pytest.raises(ConfigError) as raised:
-        choose_many(wrong, [picky(lambda _: True)])
+        choose_many(wrong, picky(lambda _: True))
     assert len({problem.file for problem in raised.value.problems}) == 2
 
 

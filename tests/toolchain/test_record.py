@@ -60,11 +60,6 @@ def test_nothing_depends_on_how_long_it_took() -> None:
     assert output_files(RENDERED, slower) == output_files(RENDERED, KERNEL)
 
 
-def test_a_tag_is_in_every_name() -> None:
-    names = output_files(RENDERED, KERNEL, "nvcc")
-    assert set(names) == {"k.nvcc.ptx", "k.nvcc.cubin", "k.nvcc.log", "k.nvcc.compile.json"}
-
-
 def test_how_far_it_is_proved() -> None:
     assert proof_of(None) == "rendered"
     assert proof_of(KERNEL) == "compiled"

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fa4gen.errors import CompileError, MissingCapabilityError
+from fa4gen.errors import CompileError
 from fa4gen.toolchain.cache import Cache, Entry
 from fa4gen.toolchain.model import Built, Unit
-from fa4gen.toolchain.nvcc import Nvcc, find_nvcc
 from fa4gen.toolchain.nvrtc_program import NvrtcProgram
 from fa4gen.toolchain.survey import PROBES, survey_cache, survey_compiler, survey_packages
 
@@ -37,14 +36,9 @@ def test_compilers_are_tried_out(compiler: Compiler) -> None:
 @pytest.mark.compile
 @pytest.mark.parametrize("arch", PROBES)
 def test_a_probe_tells_exact_architectures_apart(arch: str, compiler: Compiler) -> None:
-    probe = PROBES[arch]
-    assert compiler.build(Unit("probe", probe.source, {}, arch)).cubin
+    assert compiler.build(Unit("probe", PROBES[arch], {}, arch)).cubin
     with pytest.raises(CompileError):
-        compiler.build(Unit("probe", probe.source, {}, arch.removesuffix("a")))
-    if isinstance(compiler, Nvcc):
-        assert compiler.assemble(probe.ptx(arch), arch)
-        with pytest.raises(CompileError):
-            compiler.assemble(probe.ptx(arch), arch.removesuffix("a"))
+        compiler.build(Unit("probe", PROBES[arch], {}, arch.removesuffix("a")))
 
 
 @pytest.mark.compile
@@ -60,24 +54,6 @@ def test_nvrtc_compiles_once_for_each_architecture(monkeypatch: pytest.MonkeyPat
     report = survey_compiler("nvrtc")
     assert report.version.count(".") == 2
     assert len(compiled) == len(report.archs) == len(PROBES)  # none for the version
-
-
-@pytest.mark.compile
-def test_nvcc_compiles_cuda_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    if find_nvcc() is None:
-        pytest.skip("no nvcc")
-    built = []
-
-    def build(self: Nvcc, unit: Unit) -> Built:
-        built.append(unit.arch)
-        return original(self, unit)
-
-    original = Nvcc.build
-    monkeypatch.setattr(Nvcc, "build", build)
-    report = survey_compiler("nvcc")
-    assert built == [report.archs[0]]
-    with pytest.raises(MissingCapabilityError):
-        Nvcc().assemble(PROBES["sm_90a"].ptx("sm_90a"), "sm_999a")
 
 
 def test_an_absent_compiler_has_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,10 +100,6 @@ def test_edits_of_what_is_removed_are_not_lost(vendored: Vendored) -> None:
             ((*NEW, prefix), "--prefix: expected the beginning of C names")
             for prefix in ("1st", "Acme", "a-b", "a__b", "a_", "", "int main", "x" * 33)
         ),
-        *(
-            ((*NEW, prefix), f"--prefix: {prefix} is the name of a device on Windows")
-            for prefix in ("con", "nul", "com1")
-        ),
     ],
 )
 def test_calls_that_are_refused(vendored: Vendored, words: tuple[str, ...], said: str) -> None:
