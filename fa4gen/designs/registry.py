@@ -231,7 +231,6 @@ DESIGNS = (
         plan_class="HopperGemmPlan",
         tiles=ImportPath("fa4gen.tune.tiles:HOPPER_GEMM"),
         tuned_keys=("BN", "BM", "num_consumer_warpgroups", "registers", "num_epi_stages"),
-        deciding="plan_gemm_sm90",
     ),
     Design(
         name="gemm_sm100",

@@ -9,6 +9,7 @@ import pytest
 from fa4gen.bench.gemm_peers import find_gemm_peers
 from fa4gen.bench.gemm_workload import parse_sizes
 from fa4gen.bench.run import Bench, BenchOptions
+from fa4gen.designs.common.candidates import changed
 from fa4gen.errors import Fa4genError
 from fa4gen.runtime.timing import TimingProtocol
 
@@ -47,6 +48,7 @@ def test_kernels_are_timed_beside_their_peers(gpu, built) -> None:
 
 def test_a_wrong_kernel_is_not_timed(gpu, built) -> None:
     plan, compiled = built[0]
-    claims_relu = replace(plan, activation="relu(x)")
+    relu = changed(plan.config, {"activation": "relu(x)"})
+    claims_relu = replace(plan, config=relu)
     with pytest.raises(Fa4genError, match="is wrong at 1024x1024x1024"):
         Bench(QUICK, ()).time_kernel(claims_relu, compiled)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fa4gen.designs.common.tensor_maps import SWIZZLES, tensor_map
 
 if TYPE_CHECKING:
+    from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.designs.common.gemm_values import GemmValues
     from fa4gen.designs.common.model import TensorMapPlan
@@ -18,7 +19,7 @@ SCALE_LINE_BYTES = 16
 
 
 def gemm_tensor_maps(
-    values: GemmValues[Any],
+    values: GemmPlan | GemmValues[Any],
     *,
     panel_bytes: tuple[int, int],
     a_lines: int | None = None,
@@ -59,7 +60,7 @@ def gemm_tensor_maps(
     return tuple(maps)
 
 
-def _scale_map(scales: OperandScales, values: GemmValues[Any]) -> TensorMapPlan:
+def _scale_map(scales: OperandScales, values: GemmPlan | GemmValues[Any]) -> TensorMapPlan:
     """Return the map of a stage's scales: lines of 16 bytes of k, or one line for 128 of k."""
     size = SCALE_BYTES[scales.dtype]
     rows = values.BM if scales.operand == "a" else values.BN
@@ -74,7 +75,7 @@ def _scale_map(scales: OperandScales, values: GemmValues[Any]) -> TensorMapPlan:
 
 def _panel(
     tensor: Literal["c", "out"],
-    values: GemmValues[Any],
+    values: GemmPlan | GemmValues[Any],
     box: tuple[int, ...],
     part: str,
     columns: int,

@@ -6,23 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.common.kernel_model import KernelPlan
+from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.epilogues import residual_of
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fa4gen.designs.common.gemm_config import GemmKeys
     from fa4gen.designs.common.gemm_scales import Operand, OperandScales
-    from fa4gen.designs.common.model import (
-        Barrier,
-        Parameter,
-        Role,
-        SharedRegion,
-        TensorMapPlan,
-        TensorMemoryRegion,
-    )
-    from fa4gen.designs.common.plan_fields import Tables
     from fa4gen.epilogues import Residual
 
 AccumulatorLayout = Literal["rows", "quarters", "halves"]
@@ -45,7 +35,7 @@ def accumulator_layout(rows: int, cta_group: int) -> AccumulatorLayout:
     return "halves" if cta_group == 2 else "quarters"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
 class GemmPlan(KernelPlan):
     """The plan of a matrix product.
 
@@ -59,32 +49,70 @@ class GemmPlan(KernelPlan):
     )  # fmt: skip
 
     config: GemmKeys
-    tables: Tables
-    a_major: str
-    """"k" or "m": the extent of A whose elements are contiguous."""
-    b_major: str
-    """"k" or "n"."""
-    residual: str
-    """The name of what C is; see ``c``."""
-    activation: str | None
-    """The activation of alpha * A . B + beta * C, as the config writes it."""
-    activation_cuda: str | None
-    """The activation as a C++ expression over ``float x``."""
     BM: int
     """Rows of a CTA's tile of the output."""
     BN: int
     """Columns of the tile; a pair has ``cta_group * BM`` rows of as many columns."""
     BK: int
     """Elements along k of one stage."""
-    num_stages: int
-    num_epi_stages: int
+    num_stages: int = 1
+    num_epi_stages: int = 1
     """Slots for the residual; on Hopper the output passes through the same ones."""
-    panel_columns: int
-    """Elements of A and B in a row of 128 bytes, which the swizzle permutes."""
-    out_panel_columns: int
-    """Columns of the output that pass through shared memory together, a swizzled panel."""
     scales: tuple[OperandScales, ...]
     """Those of blocks of A and of B, or none."""
+
+    @property
+    def a_major(self) -> str:
+        """The extent of A whose elements are contiguous: "k" or "m"."""
+        return self.config.a_major
+
+    @property
+    def b_major(self) -> str:
+        """The extent of B whose elements are contiguous: "k" or "n"."""
+        return self.config.b_major
+
+    @property
+    def residual(self) -> str:
+        """The name of what C is; see ``c``."""
+        return self.config.residual
+
+    @property
+    def activation(self) -> str | None:
+        """The activation of alpha * A . B + beta * C, as the config writes it."""
+        return self.config.activation
+
+    @property
+    def activation_cuda(self) -> str | None:
+        """The activation as a C++ expression over ``float x``."""
+        if self.activation is None:
+            return None
+        from fa4gen.epilogues.activation import parse_activation  # not for kernels without one
+
+        return parse_activation(self.activation).cuda()
+
+    @property
+    def panel_columns(self) -> int:
+        """Elements of A and B in a row of 128 bytes, which the swizzle permutes."""
+        return PANEL_BYTES // self.element_bytes * self.elements_per_byte
+
+    @property
+    def out_panel_columns(self) -> int:
+        """Columns of the output that pass through shared memory together, a swizzled panel."""
+        raise NotImplementedError
+
+    @property
+    def a_bytes(self) -> int:
+        """Bytes of A in a slot of the ring."""
+        return self.BM * self.line_bytes(self.BK)
+
+    def line_bytes(self, elements: int) -> int:
+        """Return the bytes of contiguous elements of A or B."""
+        return elements * self.element_bytes // self.elements_per_byte
+
+    @property
+    def operand_scales(self) -> tuple[OperandScales, ...]:
+        """See ``scales``."""
+        return self.scales
 
     def scales_of(self, operand: Operand) -> OperandScales | None:
         """Return the scales of A or B, None where they have none."""
@@ -94,61 +122,6 @@ class GemmPlan(KernelPlan):
     @override
     def out_dtype(self) -> str:
         return self.config.resolved_out_dtype
-
-    @property
-    @override
-    def named_barriers(self) -> tuple[tuple[str, int], ...]:
-        return self.tables.named_barriers
-
-    @property
-    @override
-    def summary(self) -> tuple[str, ...]:
-        return self.tables.summary
-
-    @property
-    @override
-    def roles(self) -> tuple[Role, ...]:
-        return self.tables.roles
-
-    @property
-    @override
-    def shared(self) -> tuple[SharedRegion, ...]:
-        return self.tables.regions
-
-    @property
-    @override
-    def barrier_rows(self) -> Sequence[Barrier]:
-        return self.tables.barriers
-
-    @property
-    @override
-    def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
-        return self.tables.tensor_maps
-
-    @property
-    @override
-    def tensor_memory(self) -> tuple[TensorMemoryRegion, ...]:
-        return self.tables.tensor_memory
-
-    @property
-    @override
-    def parameters(self) -> tuple[Parameter, ...]:
-        return self.tables.parameters
-
-    @property
-    @override
-    def threads(self) -> int:
-        return self.tables.threads
-
-    @property
-    @override
-    def grid(self) -> str:
-        return self.tables.grid
-
-    @property
-    @override
-    def cluster(self) -> int:
-        return self.tables.cluster or self.cta_group
 
     @property
     def c(self) -> Residual:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.hardware import Architecture
     from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.designs.common.kernel_model import KernelPlan
+    from fa4gen.designs.common.model import SharedRegion
     from fa4gen.designs.common.roles import RegisterSplit
 
 
@@ -68,7 +69,11 @@ def shared_bytes(
     last_resort: Iterable[Changes] = (),
 ) -> Iterator[Refusal]:
     """Yield a fault where the regions of ``plan`` do not fit a CTA."""
-    large = [region for region in plan.shared if region.alignment == SWIZZLE_ALIGNMENT]
+    large: list[SharedRegion] = []
+    for region in plan.shared:
+        apart = not large or region.offset >= large[-1].end  # not over what is there already
+        if region.alignment == SWIZZLE_ALIGNMENT and apart:
+            large.append(region)
     small = [region.name for region in plan.shared if region not in large]
     rest = plan.dynamic_shared_bytes - sum(region.bytes for region in large)
     parts = [f"{f'{row.slots} * ' * (row.slots > 1)}{row.slot_bytes} ({row.name})" for row in large]

@@ -51,18 +51,11 @@ def kernel_fields(
 
 def gemm_fields(values: GemmValues[Any]) -> Fields:
     """Return the fields of a product's plan from its config and tile, whatever its design."""
-    config = values.config
     return {
-        "a_major": config.a_major,
-        "b_major": config.b_major,
-        "residual": config.residual,
-        "activation": config.activation,
-        "activation_cuda": values.activation_cuda,
         "BM": values.BM,
         "BN": values.BN,
         "BK": values.BK,
         "num_stages": values.num_stages,
         "num_epi_stages": values.num_epi_stages,
-        "panel_columns": values.panel_columns,
         "scales": values.operand_scales,
     }

@@ -12,9 +12,21 @@ from fa4gen.designs.common.gemm_model import (
     costly_calls,
 )
 from fa4gen.designs.gemm_sm100.scaling import block_scales
+from fa4gen.designs.gemm_sm100.values import panel_bytes
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fa4gen.designs.common.model import (
+        Barrier,
+        Parameter,
+        Role,
+        SharedRegion,
+        TensorMapPlan,
+        TensorMemoryRegion,
+    )
+    from fa4gen.designs.common.plan_fields import Tables
     from fa4gen.designs.gemm_sm100.scaling import BlockScales
 
 
@@ -28,6 +40,7 @@ class BlackwellGemmPlan(GemmPlan):
         "elements_per_byte",
     )  # fmt: skip
 
+    tables: Tables
     num_accum_stages: int
     stage_stride_cols: int
     """Columns of tensor memory from one accumulator to the next."""
@@ -69,3 +82,65 @@ class BlackwellGemmPlan(GemmPlan):
     def slot_panels(self) -> int:
         """Panels of the output that the epilogue works on together: one of each half of lanes."""
         return 2 if self.accumulator_layout == "halves" else 1
+
+    @property
+    @override
+    def out_panel_columns(self) -> int:
+        halves = self.accumulator_layout == "halves"
+        columns, size = self.BN // 2 if halves else self.BN, self.out_element_bytes
+        return panel_bytes(columns * size) // size
+
+    @property
+    @override
+    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+        return self.tables.named_barriers
+
+    @property
+    @override
+    def summary(self) -> tuple[str, ...]:
+        return self.tables.summary
+
+    @property
+    @override
+    def roles(self) -> tuple[Role, ...]:
+        return self.tables.roles
+
+    @property
+    @override
+    def shared(self) -> tuple[SharedRegion, ...]:
+        return self.tables.regions
+
+    @property
+    @override
+    def barrier_rows(self) -> Sequence[Barrier]:
+        return self.tables.barriers
+
+    @property
+    @override
+    def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
+        return self.tables.tensor_maps
+
+    @property
+    @override
+    def tensor_memory(self) -> tuple[TensorMemoryRegion, ...]:
+        return self.tables.tensor_memory
+
+    @property
+    @override
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self.tables.parameters
+
+    @property
+    @override
+    def threads(self) -> int:
+        return self.tables.threads
+
+    @property
+    @override
+    def grid(self) -> str:
+        return self.tables.grid
+
+    @property
+    @override
+    def cluster(self) -> int:
+        return self.tables.cluster or self.cta_group

@@ -36,7 +36,6 @@ def plan_gemm_sm100(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
         **kernel_fields(values, choices, _tables(values), cta_group=values.cta_group),
         **gemm_fields(values),
         scheduler=values.scheduler,
-        out_panel_columns=values.out_panel_columns,
         num_accum_stages=values.num_accum_stages,
         stage_stride_cols=values.stage_stride_cols,
         num_out_stages=values.num_out_stages,

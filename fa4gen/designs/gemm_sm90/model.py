@@ -4,51 +4,180 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.gemm_model import GemmPlan, costly_calls
-from fa4gen.designs.gemm_sm90.values import DEFAULT_REGISTERS, STORED_ROWS
+from fa4gen.designs.common.gemm_maps import gemm_tensor_maps
+from fa4gen.designs.common.gemm_model import costly_calls
+from fa4gen.designs.common.gemm_parameters import gemm_parameters
+from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.roles import WARPGROUP, consumer_roles
+from fa4gen.designs.common.values import PANEL_BYTES
+from fa4gen.designs.gemm_sm90.memory import (
+    DEFAULT_REGISTERS,
+    STORED_ROWS,
+    WGMMA_ROWS,
+    HopperGemmMemory,
+)
+from fa4gen.overriding import override
+
+if TYPE_CHECKING:
+    from fa4gen.designs.common.model import Parameter, TensorMapPlan
 
 SINGLE_CALL = re.compile(r"\w+\(x\)")
 """An activation that is one function of x."""
+COUNTS = {4: "four", 8: "eight"}
+"""CTAs of a large cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class HopperGemmPlan(GemmPlan):
+class HopperGemmPlan(HopperGemmMemory):
     """A matrix product by wgmma, accumulators in registers (sm_90a)."""
 
     RECORDED = (
-        *GemmPlan.RECORDED, "swap_operands", "split_k", "cluster_rows", "cluster_columns",
+        *HopperGemmMemory.RECORDED, "swap_operands", "split_k", "cluster_rows", "cluster_columns",
         "shares_in_turns", "evict_first", "short_ends", "output_in_ring",
         "num_consumer_warpgroups", "ping_pong", "warpgroup_rows", "last_panel_columns",
         "producer_registers", "consumer_registers",
     )  # fmt: skip
 
-    swap_operands: bool
-    """Whether the rows of the sums are columns of the output, and their columns its rows."""
-    split_k: int
-    """CTAs that divide k of a tile; they take turns in writing the tiles."""
-    cluster_rows: int
-    """CTAs of a cluster whose tiles are one below the other: they share B."""
-    cluster_columns: int
-    """CTAs of a cluster whose tiles are side by side: they share A."""
-    shares_in_turns: bool
-    """Whether each CTA of a cluster brings whole blocks of what they share, in turn."""
-    evict_first: Literal["none", "b", "both"]
-    """Operands whose lines are the first to leave L2."""
-    short_ends: bool
-    """Whether clusters share from their first block on, and last stores wait for no other."""
-    output_in_ring: bool
-    """Whether panels of the output lie in the ring of A and B, which has no block meanwhile."""
-    num_consumer_warpgroups: int
-    ping_pong: bool
-    warpgroup_rows: int
-    """Rows of wgmma that one consumer warpgroup computes, 64 or 128: rows of the tile, or columns
-    with ``swap_operands``."""
-    last_panel_columns: int
-    """Columns of the output in the last panel of a tile: ``out_panel_columns`` or fewer."""
-    producer_registers: int
-    consumer_registers: int
+    @property
+    def split_k(self) -> int:
+        """CTAs that divide k of a tile; they take turns in writing the tiles."""
+        return self.config.split_k
+
+    @property
+    def short_ends(self) -> bool:
+        """Whether clusters share from their first block on, and last stores wait for no other."""
+        return self.config.short_ends
+
+    @property
+    def producer_registers(self) -> int:
+        """Registers per thread of the producer warpgroup, after setmaxnreg."""
+        return self.registers.producer
+
+    @property
+    def consumer_registers(self) -> int:
+        """Registers per thread of a consumer, after setmaxnreg."""
+        return self.registers.consumer
+
+    @property
+    @override
+    def threads(self) -> int:
+        return WARPGROUP * (1 + self.num_consumer_warpgroups)
+
+    @property
+    @override
+    def grid(self) -> str:
+        if self.is_pair:
+            return "two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair"
+        if self.cta_group in COUNTS:
+            count = COUNTS[self.cta_group]
+            return (
+                f"{count} CTAs a cluster, at most as many as run at once, or {count} a tile of the "
+                "cluster"
+            )
+        if self.is_split:
+            return "two CTAs a tile, at most as many as multiprocessors"
+        return "as many CTAs as multiprocessors, or tiles where there are fewer"
+
+    @property
+    @override
+    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+        if self.output_in_ring:  # the rules refuse both at once
+            return (("ring_barrier", 1),)
+        return (("turn_barrier", 1),) if self.ping_pong else ()
+
+    @property
+    @override
+    def roles(self) -> tuple[Role, ...]:
+        registers, count = self.registers, self.num_consumer_warpgroups
+        transfers = "stores the output of consumer"
+        if self.c.exists:
+            transfers = "loads the residual ahead of, and stores the output of, consumer"
+        return (
+            Role("load", 0, 1, registers.producer, "one thread issues the TMA loads of A and B"),
+            *(
+                Role(f"transfer {i}", 1 + i, 1, registers.producer, f"one thread {transfers} {i}")
+                for i in range(count)
+            ),
+            *consumer_roles(registers, count, self._consumer_work),
+        )
+
+    def _consumer_work(self, consumer: int) -> str:
+        if self.ping_pong:
+            which = "second" if self.num_consumer_warpgroups == 2 else "next"
+            return f"the products and the output of every {which} tile"
+        rows = self.warpgroup_rows
+        first = rows * consumer
+        what = "columns" if self.swap_operands else "rows"
+        return f"the products and the output of {what} {first} to {first + rows - 1}"
+
+    @property
+    @override
+    def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
+        # Boxes of 128 bytes by a number of lines: of a shared operand, the part of a CTA.
+        return gemm_tensor_maps(
+            self,
+            panel_bytes=(PANEL_BYTES, PANEL_BYTES),
+            a_lines=self.brought_a_lines,
+            b_lines=self.brought_b_lines,
+            out_rows=self.panel_rows,
+            residual_rows=self.residual_rows,
+            out_columns=self.out_panel_columns,
+            last_columns=self.last_panel_columns,
+        )
+
+    @property
+    @override
+    def parameters(self) -> tuple[Parameter, ...]:
+        return gemm_parameters(
+            self.config,
+            last_maps=self.has_last_maps,
+            columns="kTileColumns" if self.cluster_columns > 1 else "kBN",
+            of_blocks=self.scales,
+        )
+
+    @property
+    @override
+    def summary(self) -> tuple[str, ...]:
+        consumers = self.num_consumer_warpgroups
+        lines = [
+            f"{self.dtype}, A {self.a_major}-major, B {self.b_major}-major, sums in float32; "
+            f"output {self.out_dtype}, {self.c.words}",
+            *(["scales of " + ", ".join(row.words for row in self.scales)] if self.scales else []),
+            f"tiles of {self.BM} x {self.BN}, {self.BK} along k a stage, {self.num_stages} "
+            f"stages; {consumers} consumer warpgroup{'s' * (consumers > 1)}"
+            + (", a tile each in turn" if self.ping_pong else ""),
+        ]
+        if self.swap_operands:
+            read = "; B is read once" if self.BM <= WGMMA_ROWS else ""
+            lines.append(f"columns of B are the rows of wgmma, rows of A its columns{read}")
+        if self.is_split:
+            lines.append(
+                "two CTAs divide k of a tile; in turn, one adds the other's sums and stores"
+            )
+        if self.output_in_ring:
+            lines.append(
+                "the output passes through the ring of A and B, when all of it has been read"
+            )
+        if self.activation is not None:
+            lines.append(f"activation {self.activation}")
+        if self.is_shared:
+            lines.append(self._sharing)
+        return tuple(lines)
+
+    @property
+    def _sharing(self) -> str:
+        """The line of the summary on what CTAs of a cluster share."""
+        ctas = {2: "a pair of", 4: "a cluster of four"}.get(self.cta_group, "a cluster of eight")
+        tiles = "tiles side by side" if self.cluster_columns > 1 else "row tiles"
+        if self.shares_both:
+            tiles = f"tiles in two rows of {self.cluster_columns}"
+        turns = ", a block each in turn" if self.shares_in_turns else ""
+        return (
+            f"{ctas} CTAs works on neighbouring {tiles} and shares {self.shared_operands} by "
+            f"multicast{turns}"
+        )
 
     @property
     def orders_pieces(self) -> bool:
@@ -82,31 +211,19 @@ class HopperGemmPlan(GemmPlan):
         return self.cluster_rows > 1
 
     @property
-    def shares_both(self) -> bool:
-        """Whether the tiles of a cluster are a grid: its rows share A, its columns B."""
-        return self.shares_a and self.shares_b
-
-    @property
+    @override
     def tile_rows(self) -> int:
-        """Rows of the output that a cluster works on at once."""
         return self.cluster_rows * self.BM
 
     @property
+    @override
     def tile_columns(self) -> int:
-        """Columns of the output that a cluster works on at once."""
         return self.cluster_columns * self.BN
 
     @property
+    @override
     def output_rings(self) -> tuple[str, ...]:
-        """One ring of each consumer warpgroup, to its transfer warp."""
         return tuple(f"epi{i}_ready" for i in range(self.num_consumer_warpgroups))
-
-    @property
-    def panels_per_ring(self) -> int:
-        """Panels of one consumer warpgroup: of 64 rows, or of all rows with ``swap_operands``."""
-        if self.swap_operands:
-            return self.warpgroup_rows // self.out_panel_columns
-        return self.warpgroup_rows // 64 * -(-self.BN // self.out_panel_columns)
 
     @property
     def has_narrow_panel(self) -> bool:
@@ -114,16 +231,11 @@ class HopperGemmPlan(GemmPlan):
         return self.last_panel_columns < self.out_panel_columns
 
     @property
-    def has_last_maps(self) -> bool:
-        """Whether the last panel has tensor maps of its own, next to whole panels."""
-        return self.has_narrow_panel and self.out_panel_columns < self.BN
-
-    @property
+    @override
     def tile_per_ring(self) -> bool:
-        """See ``ping_pong``."""
         return self.ping_pong
 
     @property
     def wgmma_columns(self) -> tuple[int, ...]:
         """Columns of the sums of each kind of wgmma."""
-        return (self.BM if self.swap_operands else self.BN,)
+        return (self.sum_columns,)

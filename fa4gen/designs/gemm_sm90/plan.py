@@ -1,94 +1,184 @@
-"""The plan of a matrix product on Hopper: every value, table and size put together."""
+"""From the config and what was measured to the plan of a matrix product on Hopper."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.common.gemm_parameters import gemm_parameters
-from fa4gen.designs.common.plan_fields import Tables, gemm_fields, kernel_fields
-from fa4gen.designs.common.refusal import refuse_faults
-from fa4gen.designs.common.roles import WARPGROUP
-from fa4gen.designs.gemm_sm90.barriers import gemm_barriers
+from fa4gen.designs.common.choices import ChoiceLog
+from fa4gen.designs.common.fitting import most_slots
+from fa4gen.designs.common.gemm_scales import OperandScales
+from fa4gen.designs.common.roles import RegisterSplit
+from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
 from fa4gen.designs.gemm_sm90.limits import exceeded_limits
-from fa4gen.designs.gemm_sm90.memory import gemm_regions, most_stages
+from fa4gen.designs.gemm_sm90.memory import DEFAULT_REGISTERS, SCALED_K, WGMMA_ROWS
 from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
 from fa4gen.designs.gemm_sm90.rules import broken_rules
-from fa4gen.designs.gemm_sm90.tables import gemm_roles, gemm_tensor_maps, summarise
-from fa4gen.designs.gemm_sm90.values import decide
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.refusal import Refusal
     from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
-    from fa4gen.designs.gemm_sm90.values import Values
 
-COUNTS = {4: "four", 8: "eight"}
-"""CTAs of a large cluster."""
+MAX_STAGES = 16
+"""The schema's limit."""
+MOST_EPI_STAGES = 4
+"""The schema's limit."""
+THREE_WITH_PARTS = RegisterSplit(40, 152)
+"""The split for three consumer warpgroups when the loader ``loads_parts``."""
+NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
+"""Consumer warpgroups of a tile, by its rows of wgmma."""
 
 
-def plan_gemm_sm90(config: HopperGemmConfig) -> HopperGemmPlan:
-    """Plan a matrix product for sm_90a.
-
-    Raises ConfigError with the arithmetic and suggested fixes for what cannot work.
-    """
-    refuse_faults(config)
-    values, choices = decide(config, most_stages)
-    return HopperGemmPlan(
-        **kernel_fields(values, choices, _tables(values), cta_group=values.cta_group),
-        **gemm_fields(values),
-        scheduler="static",
-        producer_registers=values.registers.producer,
-        consumer_registers=values.registers.consumer,
-        out_panel_columns=values.out_panel_columns,
-        swap_operands=config.swap_operands,
-        split_k=config.split_k,
-        cluster_rows=values.cluster_rows,
-        cluster_columns=values.cluster_columns,
-        shares_in_turns=values.shares_in_turns,
-        evict_first=values.evict_first,
-        short_ends=config.short_ends,
-        output_in_ring=config.output_in_ring,
-        num_consumer_warpgroups=values.num_consumer_warpgroups,
-        ping_pong=values.ping_pong,
-        warpgroup_rows=values.warpgroup_rows,
-        last_panel_columns=values.last_panel_columns,
+def decide(config: HopperGemmConfig) -> HopperGemmPlan:
+    """Return the plan: a value for every key, and its origin; nothing is refused here."""
+    log = ChoiceLog(config)
+    take_out_dtype(config, log)
+    ping_pong = log.take(
+        "ping_pong",
+        config.ping_pong,
+        False,
+        "measured: tiles of both warpgroups are larger, and move fewer bytes",
     )
-
-
-def _named_barriers(values: Values) -> tuple[tuple[str, int], ...]:
-    """Return the name and the first number of each; the rules refuse both at once."""
-    if values.config.output_in_ring:
-        return (("ring_barrier", 1),)
-    return (("turn_barrier", 1),) if values.ping_pong else ()
-
-
-def _tables(values: Values) -> Tables:
-    return Tables(
-        summary=summarise(values),
-        named_barriers=_named_barriers(values),
-        roles=gemm_roles(values),
-        regions=gemm_regions(values),
-        barriers=gemm_barriers(values),
-        tensor_maps=gemm_tensor_maps(values),
-        parameters=gemm_parameters(
-            values.config,
-            last_maps=values.has_last_maps,
-            columns="kTileColumns" if values.cluster_columns > 1 else "kBN",
-            of_blocks=values.operand_scales,
+    if config.swap_operands:
+        rows, columns, warpgroups = _swapped_tile(config, log)
+    else:
+        rows, warpgroups = _rows(config, ping_pong, log)
+        columns = _columns(config, rows if ping_pong else rows // warpgroups, log)
+    draft = HopperGemmPlan(
+        config=config,
+        cta_group=log.take(
+            "cta_group", config.cta_group, 1, "measured: the pair's waits cost more than it saves"
         ),
-        cluster=2 if values.is_split else None,
-        threads=WARPGROUP * (1 + values.num_consumer_warpgroups),
-        grid="two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair"
-        if values.cta_group == 2
-        else f"{COUNTS[values.cta_group]} CTAs a cluster, at most as many as run at once, or "
-        f"{COUNTS[values.cta_group]} a tile of the cluster"
-        if values.cta_group in COUNTS
-        else "two CTAs a tile, at most as many as multiprocessors"
-        if values.is_split
-        else "as many CTAs as multiprocessors, or tiles where there are fewer",
+        BM=rows,
+        BN=columns,
+        BK=_block(config, log),
+        evict_first=_evict_first(config, log),
+        num_consumer_warpgroups=warpgroups,
+        ping_pong=ping_pong,
+        registers=DEFAULT_REGISTERS[warpgroups],
+        scales=_scales(config),
     )
+    draft = replace(draft, num_epi_stages=_epi_stages(draft, log))
+    draft = replace(draft, registers=_registers(draft, log))
+    return replace(draft, num_stages=_stages(draft, log), choices=log.rows)
 
 
 def find_faults(config: HopperGemmConfig) -> list[Refusal]:
     """Return everything in ``config`` that cannot work."""
-    values, _ = decide(config, most_stages)
-    return [*broken_rules(values), *exceeded_limits(values)]
+    plan = decide(config)
+    return [*broken_rules(plan), *exceeded_limits(plan)]
+
+
+def _scales(config: HopperGemmConfig) -> tuple[OperandScales, ...]:
+    """Return the scales of A and of B, or none."""
+    given = config.scales
+    if given is None:
+        return ()
+    of_b = (SCALED_K, "any") if given.b == "128x128" else (1, given.b_major)
+    return (
+        OperandScales("a", given.a, given.dtype, 1, SCALED_K, given.a_major),
+        OperandScales("b", given.b, given.dtype, of_b[0], SCALED_K, of_b[1]),
+    )
+
+
+def _block(config: HopperGemmConfig, log: ChoiceLog) -> int:
+    panel = PANEL_BYTES // ELEMENT_BYTES[config.dtype]
+    if config.swap_operands and (config.BM == "auto" or config.BM <= WGMMA_ROWS):
+        return log.take("BK", config.BK, 2 * panel, "measured: the weights stream in larger pieces")
+    return log.take("BK", config.BK, panel, "one row of the 128-byte swizzle")
+
+
+def _evict_first(config: HopperGemmConfig, log: ChoiceLog) -> Literal["none", "b", "both"]:
+    if config.swap_operands:
+        return log.take("evict_first", config.evict_first, "b", "the weights are read once")
+    reason = "measured: faster where few row tiles read the weights, slower elsewhere"
+    return log.take("evict_first", config.evict_first, "none", reason)
+
+
+def _epi_stages(draft: HopperGemmPlan, log: ChoiceLog) -> int:
+    config = draft.config
+    if config.output_in_ring:
+        panels = draft.panels_per_ring
+        reason = "one for each panel of a tile: the ring has the room"
+        if panels > MOST_EPI_STAGES:
+            reason = f"the most that there are: a consumer has {panels} panels of a tile"
+        default = min(panels, MOST_EPI_STAGES)
+        return log.take("num_epi_stages", config.num_epi_stages, default, reason)
+    if config.swap_operands:
+        reason = "a consumer has one panel of a tile or two, and the ring of A and B needs the room"
+        return log.take("num_epi_stages", config.num_epi_stages, 2, reason)
+    default = 4 if config.c.is_matrix else 3
+    reason = f"measured: with {default}, the output waits for no store; worth a stage of A and B"
+    return log.take("num_epi_stages", config.num_epi_stages, default, reason)
+
+
+def _rows(config: HopperGemmConfig, ping_pong: bool, log: ChoiceLog) -> tuple[int, int]:
+    """Return BM and the consumer warpgroups; each can follow from the other."""
+    given = config.num_consumer_warpgroups
+    if ping_pong:
+        warpgroups = log.take("num_consumer_warpgroups", given, 2, "ping_pong: a tile each")
+        rows = log.take("BM", config.BM, 128, "ping_pong: as many rows as one warpgroup holds")
+        return rows, warpgroups
+    if config.BM != "auto":
+        natural = NATURAL_WARPGROUPS.get(config.BM, 1)
+        warpgroups = log.take("num_consumer_warpgroups", given, natural, f"BM is {config.BM}")
+        log.note("BM", config.BM, "config")
+        return config.BM, warpgroups
+    warpgroups = log.take("num_consumer_warpgroups", given, 2, "more would have too few registers")
+    rows = WGMMA_ROWS * warpgroups
+    log.note("BM", rows, "auto", "64 rows for each consumer warpgroup")
+    return rows, warpgroups
+
+
+def _swapped_tile(config: HopperGemmConfig, log: ChoiceLog) -> tuple[int, int, int]:
+    """Return BM, BN and the consumer warpgroups, which divide the columns."""
+    rows = log.take("BM", config.BM, 64, "as many rows of A as one tile is meant for")
+    given = config.num_consumer_warpgroups
+    if config.BN != "auto":
+        natural = NATURAL_WARPGROUPS.get(config.BN, 1)
+        warpgroups = log.take("num_consumer_warpgroups", given, natural, f"BN is {config.BN}")
+        log.note("BN", config.BN, "config")
+        return rows, config.BN, warpgroups
+    warpgroups = log.take("num_consumer_warpgroups", given, 1, "the more tiles read the weights")
+    columns = WGMMA_ROWS * warpgroups
+    log.note("BN", columns, "auto", "64 columns for each consumer warpgroup")
+    return rows, columns, warpgroups
+
+
+def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> int:
+    three = config.BM == 192 or config.num_consumer_warpgroups == 3
+    wide = warpgroup_rows == WGMMA_ROWS and not three
+    if config.scales is not None:
+        reason = "sums and the products of a block fit the registers"
+        return log.take("BN", config.BN, 64 if three else 128, reason)
+    return log.take(
+        "BN", config.BN, 256 if wide else 128, "the widest tile whose sums fit the registers"
+    )
+
+
+def _registers(draft: HopperGemmPlan, log: ChoiceLog) -> RegisterSplit:
+    config, warpgroups = draft.config, draft.num_consumer_warpgroups
+    if config.registers == "auto":
+        split = DEFAULT_REGISTERS[warpgroups]
+        if draft.loads_parts and split.producer < THREE_WITH_PARTS.producer:
+            split = THREE_WITH_PARTS
+        reason = "the register file, less what the loaders need, in equal parts"
+        log.note("registers", split, "auto", reason)
+        return split
+    split = RegisterSplit(config.registers.producer, config.registers.consumer)
+    log.note("registers", split, "config")
+    return split
+
+
+def _stages(draft: HopperGemmPlan, log: ChoiceLog) -> int:
+    """Return the slots of the ring: as many as fit."""
+    given = draft.config.num_stages
+    if given != "auto":
+        return log.take("num_stages", given, given, "")
+    fit = most_slots(draft, "num_stages", MAX_STAGES)
+    reason = (
+        f"the most that fit shared memory ({draft.hardware.shared_bytes} bytes, a stage "
+        f"{draft.stage_bytes}, the output's slots "
+        f"{draft.num_consumer_warpgroups * draft.num_epi_stages * draft.epi_bytes})"
+    )
+    return log.take("num_stages", given, max(1, fit), reason)

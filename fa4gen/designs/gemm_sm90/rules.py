@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.limits import turns_of_one
 from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.values import PANEL_BYTES
+from fa4gen.designs.gemm_sm90.memory import GRID, WARPGROUP_ROWS, WGMMA_ROWS
 from fa4gen.designs.gemm_sm90.scaled import scaled_rules
 from fa4gen.designs.gemm_sm90.swapped import swapped_rules
-from fa4gen.designs.gemm_sm90.values import GRID, WARPGROUP_ROWS, WGMMA_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.gemm_sm90.values import Values
+    from fa4gen.designs.gemm_sm90.memory import HopperGemmMemory
 
 SIZES = (
     "BM",
@@ -28,47 +28,47 @@ SIZES = (
 )
 
 
-def broken_rules(values: Values) -> Iterator[Refusal]:
+def broken_rules(plan: HopperGemmMemory) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
-    if values.config.swap_operands:
-        yield from swapped_rules(values, all_automatic(values))
+    if plan.swap_operands:
+        yield from swapped_rules(plan, all_automatic(plan))
     else:
-        yield from _rows(values)
-    yield from scaled_rules(values, all_automatic(values))
-    yield from _split(values)
-    yield from _share(values)
-    yield from _output_in_ring(values)
-    yield from _majors(values)
-    yield from _columns(values)
-    yield from _block(values)
+        yield from _rows(plan)
+    yield from scaled_rules(plan, all_automatic(plan))
+    yield from _split(plan)
+    yield from _share(plan)
+    yield from _output_in_ring(plan)
+    yield from _majors(plan)
+    yield from _columns(plan)
+    yield from _block(plan)
 
 
-def all_automatic(values: Values) -> Changes:
+def all_automatic(plan: HopperGemmMemory) -> Changes:
     """Return the changes that leave every size to the plan."""
-    written = (key for key in SIZES if getattr(values.config, key) != "auto")
+    written = (key for key in SIZES if getattr(plan.config, key) != "auto")
     return dict.fromkeys(written, "auto")
 
 
-def last_resorts(values: Values) -> list[Changes]:
+def last_resorts(plan: HopperGemmMemory) -> list[Changes]:
     """Return the changes that leave every size to the plan, then those that divide no k, either."""
-    undivided: list[Changes] = [{**all_automatic(values), "split_k": 1}] if values.is_split else []
-    return [all_automatic(values), *undivided]
+    undivided: list[Changes] = [{**all_automatic(plan), "split_k": 1}] if plan.is_split else []
+    return [all_automatic(plan), *undivided]
 
 
-def _rows(values: Values) -> Iterator[Refusal]:
-    rows, warpgroups = values.BM, values.num_consumer_warpgroups
+def _rows(plan: HopperGemmMemory) -> Iterator[Refusal]:
+    rows, warpgroups = plan.BM, plan.num_consumer_warpgroups
     fixes: tuple[list[Changes], ...] = [{"num_consumer_warpgroups": 2}], [{"ping_pong": False}]
-    yield from turns_of_one(values, fixes, last_resorts(values))
-    if values.ping_pong and rows not in WARPGROUP_ROWS:
+    yield from turns_of_one(plan, fixes, last_resorts(plan))
+    if plan.ping_pong and rows not in WARPGROUP_ROWS:
         yield Refusal(
             kind="rows",
             message=f"BM: {rows} rows, of which a warpgroup computes 64 or 128, and with ping_pong "
             "each has a tile of its own",
             keys=("BM", "ping_pong"),
             remedies=([{"BM": 128}], [{"ping_pong": False}]),
-            last_resort=last_resorts(values),
+            last_resort=last_resorts(plan),
         )
-    elif not values.ping_pong and rows / warpgroups not in WARPGROUP_ROWS:
+    elif not plan.ping_pong and rows / warpgroups not in WARPGROUP_ROWS:
         yield Refusal(
             kind="rows",
             message=f"BM: {rows} rows for {warpgroups} consumer warpgroups, and each computes 64 "
@@ -79,12 +79,12 @@ def _rows(values: Values) -> Iterator[Refusal]:
                 [{"num_consumer_warpgroups": "auto"}],
                 [{"swap_operands": True}],
             ),
-            last_resort=last_resorts(values),
+            last_resort=last_resorts(plan),
         )
 
 
-def _majors(values: Values) -> Iterator[Refusal]:
-    config = values.config
+def _majors(plan: HopperGemmMemory) -> Iterator[Refusal]:
+    config = plan.config
     if config.dtype != "fp8_e4m3":
         return
     for key, major in (("a_major", config.a_major), ("b_major", config.b_major)):
@@ -97,16 +97,16 @@ def _majors(values: Values) -> Iterator[Refusal]:
             )
 
 
-def _share(values: Values) -> Iterator[Refusal]:
-    config = values.config
+def _share(plan: HopperGemmMemory) -> Iterator[Refusal]:
+    config = plan.config
     said = f"cta_group: {GRID}" if config.share == "auto" else f"share: {config.share}"
     fixes: list[Changes]
-    if config.share == "auto" and values.cta_group != GRID:
+    if config.share == "auto" and plan.cta_group != GRID:
         return
-    if config.share in ("a", "b") and values.cta_group == GRID:
+    if config.share in ("a", "b") and plan.cta_group == GRID:
         message = f"share: {config.share}, but with cta_group: {GRID} a cluster shares both"
         fixes = [{"share": "both"}, {"cta_group": 4}]
-    elif values.cta_group == 1:
+    elif plan.cta_group == 1:
         message = f"share: {config.share}, but with cta_group: 1 every CTA loads for itself"
         fixes = [{"cta_group": 4 if config.share == "both" else 2}]
     elif config.share == "b" and config.swap_operands:
@@ -115,27 +115,27 @@ def _share(values: Values) -> Iterator[Refusal]:
     elif config.share != "b" and config.a_major != "k":
         message = f"{said} with a_major: {config.a_major} is not supported yet"
         fixes = [{"share": "b"}, {"cta_group": 4}]
-    elif config.share == "both" and values.cta_group == 2:
+    elif config.share == "both" and plan.cta_group == 2:
         message = "share: both, but of a pair of CTAs a grid has one row or one column"
         fixes = [{"cta_group": 4}, {"share": "b"}]
     else:
         return
     automatic: Changes = {"share": "auto"}
-    if values.cta_group == GRID:
+    if plan.cta_group == GRID:
         automatic = {"share": "auto", "cta_group": 4}
-    last_resort = [{**changes, **automatic} for changes in last_resorts(values)]
+    last_resort = [{**changes, **automatic} for changes in last_resorts(plan)]
     yield Refusal("share", message, ("share", "cta_group"), ([automatic], fixes), last_resort)
 
 
-def _split(values: Values) -> Iterator[Refusal]:
-    if not values.is_split:
+def _split(plan: HopperGemmMemory) -> Iterator[Refusal]:
+    if not plan.is_split:
         return
-    last_resort = [{**all_automatic(values), "split_k": 1}]
+    last_resort = [{**all_automatic(plan), "split_k": 1}]
     for key, value, what in (
-        ("cta_group", 1, f"cta_group: {values.cta_group}, but the cluster of two CTAs"),
+        ("cta_group", 1, f"cta_group: {plan.cta_group}, but the cluster of two CTAs"),
         ("ping_pong", False, "ping_pong: true, which is not supported yet where a cluster"),
     ):
-        if getattr(values, key) != value:
+        if getattr(plan, key) != value:
             yield Refusal(
                 kind=f"split with {key}",
                 message=f"{what} divides k with split_k: 2",
@@ -145,12 +145,12 @@ def _split(values: Values) -> Iterator[Refusal]:
             )
 
 
-def _output_in_ring(values: Values) -> Iterator[Refusal]:
-    config = values.config
+def _output_in_ring(plan: HopperGemmMemory) -> Iterator[Refusal]:
+    config = plan.config
     if not config.output_in_ring:
         return
     apart: Changes = {"output_in_ring": False}
-    last_resort = [{**changes, **apart} for changes in last_resorts(values)]
+    last_resort = [{**changes, **apart} for changes in last_resorts(plan)]
 
     def fault(kind: str, message: str, key: str, fixes: list[Changes]) -> Refusal:
         both = ("output_in_ring", key)
@@ -158,50 +158,50 @@ def _output_in_ring(values: Values) -> Iterator[Refusal]:
             kind, f"output_in_ring: true, but {message}", both, ([apart], fixes), last_resort
         )
 
-    if values.c.is_matrix:
+    if plan.c.is_matrix:
         message = "residual: matrix comes into the output's slots while the ring is full"
         yield fault("ring with residual", message, "residual", [])
-    if values.ping_pong:
+    if plan.ping_pong:
         message = "with ping_pong: true the ring has the other tile's blocks meanwhile"
         yield fault("ring with ping_pong", message, "ping_pong", [{"ping_pong": False}])
-    if values.is_split:
+    if plan.is_split:
         message = "it is not supported yet with split_k: 2"
         yield fault("ring with split_k", message, "split_k", [{"split_k": 1}])
-    if values.output_bytes > values.ring_bytes:
-        panels = values.num_consumer_warpgroups * values.num_epi_stages
+    if plan.output_bytes > plan.ring_bytes:
+        panels = plan.num_consumer_warpgroups * plan.num_epi_stages
         message = (
-            f"{panels} * {values.epi_bytes} bytes for panels of the output do not fit the "
-            f"{values.num_stages} * {values.a_bytes + values.b_bytes} of the ring"
+            f"{panels} * {plan.epi_bytes} bytes for panels of the output do not fit the "
+            f"{plan.num_stages} * {plan.a_bytes + plan.b_bytes} of the ring"
         )
         fewer: list[Changes] = [
-            {"num_epi_stages": slots} for slots in range(values.num_epi_stages - 1, 0, -1)
+            {"num_epi_stages": slots} for slots in range(plan.num_epi_stages - 1, 0, -1)
         ]
         yield fault("room in the ring", message, "num_epi_stages", fewer)
 
 
-def _columns(values: Values) -> Iterator[Refusal]:
-    panel = values.panel_columns
-    if values.config.b_major == "k" or values.BN % panel == 0:
+def _columns(plan: HopperGemmMemory) -> Iterator[Refusal]:
+    panel = plan.panel_columns
+    if plan.config.b_major == "k" or plan.BN % panel == 0:
         return
-    whole = [panels * panel for panels in (values.BN // panel, values.BN // panel + 1) if panels]
+    whole = [panels * panel for panels in (plan.BN // panel, plan.BN // panel + 1) if panels]
     yield Refusal(
         kind="columns",
-        message=f"BN: {values.BN} columns, but where B has n contiguous a tile has whole panels of "
+        message=f"BN: {plan.BN} columns, but where B has n contiguous a tile has whole panels of "
         f"{panel} columns ({PANEL_BYTES} bytes)",
         keys=("BN", "b_major"),
         remedies=([{"BN": columns} for columns in whole], [{"b_major": "k"}]),
-        last_resort=last_resorts(values),
+        last_resort=last_resorts(plan),
     )
 
 
-def _block(values: Values) -> Iterator[Refusal]:
-    panel = values.panel_columns
-    if values.BK not in (panel, 2 * panel):
+def _block(plan: HopperGemmMemory) -> Iterator[Refusal]:
+    panel = plan.panel_columns
+    if plan.BK not in (panel, 2 * panel):
         yield Refusal(
             kind="block",
-            message=f"BK: {values.BK} elements of {values.element_bytes} bytes, but a stage brings "
+            message=f"BK: {plan.BK} elements of {plan.element_bytes} bytes, but a stage brings "
             f"{PANEL_BYTES} or {2 * PANEL_BYTES} bytes along k: {panel} or {2 * panel}",
             keys=("BK",),
             remedies=([{"BK": panel}, {"BK": 2 * panel}],),
-            last_resort=last_resorts(values),
+            last_resort=last_resorts(plan),
         )

@@ -6,23 +6,23 @@ import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.refusal import Changes, Refusal
-from fa4gen.designs.gemm_sm90.values import SCALED_K
+from fa4gen.designs.gemm_sm90.memory import SCALED_K
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.gemm_sm90.values import Values
+    from fa4gen.designs.gemm_sm90.memory import HopperGemmMemory
 
 BYTE_ROWS = 16
 """Rows whose scales of one byte are 16 bytes, the unit of TMA."""
 
 
-def scaled_rules(values: Values, automatic: Changes) -> Iterator[Refusal]:
+def scaled_rules(plan: HopperGemmMemory, automatic: Changes) -> Iterator[Refusal]:
     """Yield requests that do not go together with ``scales``.
 
     ``automatic``: the changes that leave every size to the plan.
     """
-    config = values.config
+    config = plan.config
     if config.scales is None:
         return
     last_resort: list[Changes] = [automatic, {**automatic, "scales": None}]
@@ -34,15 +34,15 @@ def scaled_rules(values: Values, automatic: Changes) -> Iterator[Refusal]:
         message = f"scales: those of blocks are for fp8 operands, and dtype is {config.dtype}"
         yield fault("scales of dtype", message, "dtype", [{"dtype": "fp8_e4m3"}])
     if config.scales.b == "128x128" and not config.swap_operands:
-        first = SCALED_K - math.gcd(values.BN, SCALED_K)
-        if first + values.BN > 2 * SCALED_K:
+        first = SCALED_K - math.gcd(plan.BN, SCALED_K)
+        if first + plan.BN > 2 * SCALED_K:
             message = (
-                f"BN: {values.BN} columns begin up to {first} after those of a scale of B, and "
+                f"BN: {plan.BN} columns begin up to {first} after those of a scale of B, and "
                 "reach into the blocks of three: at most two are kept"
             )
             yield fault("scales of columns", message, "BN", [{"BN": 128}, {"BN": 64}])
-    for scales in values.operand_scales:
-        rows, key = (values.BM, "BM") if scales.operand == "a" else (values.BN, "BN")
+    for scales in plan.scales:
+        rows, key = (plan.BM, "BM") if scales.operand == "a" else (plan.BN, "BN")
         by_rows = scales.is_tensor_map and scales.major != "k"
         if by_rows and scales.dtype == "ue8m0" and rows % BYTE_ROWS:
             message = (

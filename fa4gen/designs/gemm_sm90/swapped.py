@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.refusal import Changes, Refusal
-from fa4gen.designs.gemm_sm90.values import STORED_ROWS, WARPGROUP_ROWS, WGMMA_ROWS
+from fa4gen.designs.gemm_sm90.memory import STORED_ROWS, WARPGROUP_ROWS, WGMMA_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.gemm_sm90.values import Values
+    from fa4gen.designs.gemm_sm90.memory import HopperGemmMemory
 
 
-def swapped_rules(values: Values, automatic: Changes) -> Iterator[Refusal]:
+def swapped_rules(plan: HopperGemmMemory, automatic: Changes) -> Iterator[Refusal]:
     """Yield requests that do not go together with ``swap_operands``.
 
     ``automatic``: the changes that leave every size to the plan.
@@ -29,33 +29,33 @@ def swapped_rules(values: Values, automatic: Changes) -> Iterator[Refusal]:
         more = [{**automatic, **change}, {**automatic, "swap_operands": False}]
         return Refusal(key, message, both, ([change], plain), more)
 
-    config, warpgroups = values.config, values.num_consumer_warpgroups
+    config, warpgroups = plan.config, plan.num_consumer_warpgroups
     for key, major in (("a_major", config.a_major), ("b_major", config.b_major)):
         if major != "k" and config.dtype != "fp8_e4m3":
             yield fault(
                 key, f"{key}: {major}, but swap_operands is made for k contiguous", {key: "k"}
             )
-    if values.out_element_bytes != 2:
+    if plan.out_element_bytes != 2:
         yield fault(
             "out_dtype",
             f"out_dtype: {config.resolved_out_dtype}, but with swap_operands pieces of 8 x 8 "
             "elements of 16 bits are transposed on their way out",
             {"out_dtype": "auto"},
         )
-    if values.c.is_matrix and values.BM % STORED_ROWS:
-        rows = values.BM + STORED_ROWS // 2
+    if plan.c.is_matrix and plan.BM % STORED_ROWS:
+        rows = plan.BM + STORED_ROWS // 2
         message = (
-            f"BM: {values.BM} rows, but with a matrix C a panel has whole groups of {STORED_ROWS} "
+            f"BM: {plan.BM} rows, but with a matrix C a panel has whole groups of {STORED_ROWS} "
             "rows, which are read together"
         )
         yield fault("BM", message, {"BM": rows})
-    if values.ping_pong:
+    if plan.ping_pong:
         message = "ping_pong: is not supported yet with swap_operands"
         yield fault("ping_pong", message, {"ping_pong": False})
-    if values.BN / warpgroups not in WARPGROUP_ROWS:
+    if plan.BN / warpgroups not in WARPGROUP_ROWS:
         yield Refusal(
             kind="rows",
-            message=f"BN: {values.BN} columns for {warpgroups} consumer warpgroups, and with "
+            message=f"BN: {plan.BN} columns for {warpgroups} consumer warpgroups, and with "
             f"swap_operands each computes 64 or 128 of them: {WGMMA_ROWS * warpgroups} or "
             f"{2 * WGMMA_ROWS * warpgroups}",
             keys=("BN", "num_consumer_warpgroups"),

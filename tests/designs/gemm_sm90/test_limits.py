@@ -64,7 +64,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
         (
             {"num_stages": 5, "BM": 128, "BN": 256},
             "num_stages",
-            "5 * 49152 for stages of A and B + 6 * 8192 for panels of the output + ",
+            "5 * 16384 (a) + 5 * 32768 (b) + 6 * 8192 (epi) + ",
             "Set num_stages: 3; or BN: 128.",
         ),
         (
@@ -155,7 +155,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
         (
             {"split_k": 2, "BM": 128, "BN": 256, "num_stages": 3},
             "num_stages",
-            "6 * 8192 for panels of the output + 131072 for sums of the peer + ",
+            "6 * 8192 (epi) + 2 * 65536 (sums) + ",
             "BN: ",
         ),
         (

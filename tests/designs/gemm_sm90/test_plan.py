@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from fa4gen.designs.build import build_plan
 from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
-from fa4gen.designs.gemm_sm90.plan import plan_gemm_sm90
 from fa4gen.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ ConfigOf = Callable[..., HopperGemmConfig]
 
 def planned(config: HopperGemmConfig) -> HopperGemmPlan:
     try:
-        return plan_gemm_sm90(config)
+        return build_plan(config)
     except ConfigError:
         reject()
         raise
@@ -130,12 +130,12 @@ def test_it_fits_the_chip(any_gemm_config: Strategy, data: st.DataObject) -> Non
     [({}, "none"), ({"swap_operands": True}, "b"), ({"evict_first": "both"}, "both")],
 )
 def test_what_leaves_l2_first(hopper_gemm: ConfigOf, keys: dict[str, Any], first: str) -> None:
-    assert plan_gemm_sm90(hopper_gemm(**keys)).evict_first == first
+    assert build_plan(hopper_gemm(**keys)).evict_first == first
 
 
 def test_who_shares_what(hopper_gemm: ConfigOf) -> None:
-    pair = plan_gemm_sm90(hopper_gemm(BM=192, BN=160, cta_group=2, num_epi_stages=1))
-    across = plan_gemm_sm90(hopper_gemm(BM=192, BN=160, cta_group=2, num_epi_stages=1, share="a"))
+    pair = build_plan(hopper_gemm(BM=192, BN=160, cta_group=2, num_epi_stages=1))
+    across = build_plan(hopper_gemm(BM=192, BN=160, cta_group=2, num_epi_stages=1, share="a"))
     assert [(plan.tile_rows, plan.tile_columns) for plan in (pair, across)] == [
         (384, 160),
         (192, 320),
@@ -158,14 +158,14 @@ def test_a_cluster_that_shares_both(
     hopper_gemm: ConfigOf, keys: dict[str, Any], tile: tuple[int, int], lines: list[int]
 ) -> None:
     """Its tiles are two rows: a CTA brings part of A to its row, and part of B to its column."""
-    plan = plan_gemm_sm90(hopper_gemm(**{"BM": 128, "BN": 144, "BK": 64, **keys}))
+    plan = build_plan(hopper_gemm(**{"BM": 128, "BN": 144, "BK": 64, **keys}))
     assert plan.shares_both
     assert (plan.tile_rows, plan.tile_columns) == tile
     assert [row.box[1] for row in plan.tensor_maps[:2]] == lines
 
 
 def test_a_loader_of_parts_of_both_has_more_registers(hopper_gemm: ConfigOf) -> None:
-    plan = plan_gemm_sm90(hopper_gemm(BM=192, BN=64, BK=128, cta_group=8))
+    plan = build_plan(hopper_gemm(BM=192, BN=64, BK=128, cta_group=8))
     assert (plan.producer_registers, plan.consumer_registers) == (40, 152)
 
 
@@ -181,21 +181,21 @@ def test_parts_of_rows(
     hopper_gemm: ConfigOf, keys: dict[str, Any], in_turns: bool, lines: int
 ) -> None:
     """Four CTAs bring any quarter of A, a pair whole blocks in turn, or halves of groups of 8."""
-    plan = plan_gemm_sm90(hopper_gemm(**keys, BK=64, num_epi_stages=1))
+    plan = build_plan(hopper_gemm(**keys, BK=64, num_epi_stages=1))
     assert (plan.shares_in_turns, plan.tensor_maps[0].box[1]) == (in_turns, lines)
 
 
 def test_the_output_lies_over_the_ring(hopper_gemm: ConfigOf) -> None:
     """Its panels take no room of their own, so that there is one stage more."""
     keys = {"BM": 136, "BN": 256, "BK": 64, "swap_operands": True}
-    apart = plan_gemm_sm90(hopper_gemm(**keys, num_epi_stages=1))
-    over = plan_gemm_sm90(hopper_gemm(**keys, output_in_ring=True))
+    apart = build_plan(hopper_gemm(**keys, num_epi_stages=1))
+    over = build_plan(hopper_gemm(**keys, output_in_ring=True))
     assert (apart.num_stages, over.num_stages, over.num_epi_stages) == (3, 4, 2)
     a, b, epi = (over.region(name) for name in ("a", "b", "epi"))
     assert (epi.offset, a.offset, b.offset) == (0, 0, a.end)
     assert epi.end <= b.end <= over.region("barriers").offset
     assert over.barrier("ring_free").arrivals == 2
-    four = plan_gemm_sm90(hopper_gemm(**keys, cta_group=4, output_in_ring=True))
+    four = build_plan(hopper_gemm(**keys, cta_group=4, output_in_ring=True))
     assert (four.barrier("ring_free").arrivals, four.barrier("ring_free").cta) == (8, "cluster")
 
 
@@ -205,19 +205,19 @@ def test_the_output_lies_over_the_ring(hopper_gemm: ConfigOf) -> None:
 )
 def test_a_slot_for_each_panel(hopper_gemm: ConfigOf, keys: dict[str, Any], slots: int) -> None:
     """As far as the schema goes: the ring has the room."""
-    assert plan_gemm_sm90(hopper_gemm(**keys, output_in_ring=True)).num_epi_stages == slots
+    assert build_plan(hopper_gemm(**keys, output_in_ring=True)).num_epi_stages == slots
 
 
 def test_the_output_of_few_rows_leaves_the_ring_its_room(hopper_gemm: ConfigOf) -> None:
     """Where the weights stream, some 200 KB of them are on their way."""
     for rows in (16, 32, 64):
-        plan = plan_gemm_sm90(hopper_gemm(swap_operands=True, BM=rows))
+        plan = build_plan(hopper_gemm(swap_operands=True, BM=rows))
         assert plan.num_epi_stages == 2
         assert plan.region("a").bytes + plan.region("b").bytes > 190_000
 
 
 def test_the_defaults(hopper_gemm: ConfigOf) -> None:
-    plan = plan_gemm_sm90(hopper_gemm())
+    plan = build_plan(hopper_gemm())
     assert plan.residual == "none"
     assert plan.out_dtype == "bf16"
     assert plan.num_stages == max(
@@ -243,7 +243,7 @@ def test_the_defaults(hopper_gemm: ConfigOf) -> None:
 def test_rows_of_a_warpgroup(
     hopper_gemm: ConfigOf, keys: dict[str, object], rows: int, warpgroups: int
 ) -> None:
-    plan = plan_gemm_sm90(hopper_gemm(BN=64, ping_pong=keys.get("ping_pong", False), **{
+    plan = build_plan(hopper_gemm(BN=64, ping_pong=keys.get("ping_pong", False), **{
         key: value for key, value in keys.items() if key != "ping_pong"
     }))  # fmt: skip
     assert (plan.warpgroup_rows, plan.num_consumer_warpgroups) == (rows, warpgroups)
@@ -251,7 +251,7 @@ def test_rows_of_a_warpgroup(
 
 def _fits(config: HopperGemmConfig) -> bool:
     try:
-        plan_gemm_sm90(config)
+        build_plan(config)
     except ConfigError:
         return False
     return True
