@@ -12,12 +12,8 @@ from fa4gen.designs.common.gemm_parameters import gemm_parameters
 from fa4gen.designs.common.model import Role
 from fa4gen.designs.common.roles import WARPGROUP, consumer_roles
 from fa4gen.designs.common.values import PANEL_BYTES
-from fa4gen.designs.gemm_sm90.memory import (
-    DEFAULT_REGISTERS,
-    STORED_ROWS,
-    WGMMA_ROWS,
-    HopperGemmMemory,
-)
+from fa4gen.designs.gemm_sm90.memory import HopperGemmMemory
+from fa4gen.designs.gemm_sm90.tile import DEFAULT_REGISTERS, STORED_ROWS, WGMMA_ROWS
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:

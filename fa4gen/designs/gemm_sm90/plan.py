@@ -11,9 +11,9 @@ from fa4gen.designs.common.gemm_scales import OperandScales
 from fa4gen.designs.common.roles import RegisterSplit
 from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
 from fa4gen.designs.gemm_sm90.limits import exceeded_limits
-from fa4gen.designs.gemm_sm90.memory import DEFAULT_REGISTERS, SCALED_K, WGMMA_ROWS
 from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
 from fa4gen.designs.gemm_sm90.rules import broken_rules
+from fa4gen.designs.gemm_sm90.tile import DEFAULT_REGISTERS, SCALED_K, WGMMA_ROWS
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.refusal import Refusal

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.limits import turns_of_one
 from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.values import PANEL_BYTES
-from fa4gen.designs.gemm_sm90.memory import GRID, WARPGROUP_ROWS, WGMMA_ROWS
 from fa4gen.designs.gemm_sm90.scaled import scaled_rules
 from fa4gen.designs.gemm_sm90.swapped import swapped_rules
+from fa4gen.designs.gemm_sm90.tile import GRID, WARPGROUP_ROWS, WGMMA_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.gemm_sm90.memory import HopperGemmMemory
+    from fa4gen.designs.gemm_sm90.tile import HopperGemmTile
 
 SIZES = (
     "BM",
@@ -28,7 +28,7 @@ SIZES = (
 )
 
 
-def broken_rules(plan: HopperGemmMemory) -> Iterator[Refusal]:
+def broken_rules(plan: HopperGemmTile) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
     if plan.swap_operands:
         yield from swapped_rules(plan, all_automatic(plan))
@@ -43,19 +43,19 @@ def broken_rules(plan: HopperGemmMemory) -> Iterator[Refusal]:
     yield from _block(plan)
 
 
-def all_automatic(plan: HopperGemmMemory) -> Changes:
+def all_automatic(plan: HopperGemmTile) -> Changes:
     """Return the changes that leave every size to the plan."""
     written = (key for key in SIZES if getattr(plan.config, key) != "auto")
     return dict.fromkeys(written, "auto")
 
 
-def last_resorts(plan: HopperGemmMemory) -> list[Changes]:
+def last_resorts(plan: HopperGemmTile) -> list[Changes]:
     """Return the changes that leave every size to the plan, then those that divide no k, either."""
     undivided: list[Changes] = [{**all_automatic(plan), "split_k": 1}] if plan.is_split else []
     return [all_automatic(plan), *undivided]
 
 
-def _rows(plan: HopperGemmMemory) -> Iterator[Refusal]:
+def _rows(plan: HopperGemmTile) -> Iterator[Refusal]:
     rows, warpgroups = plan.BM, plan.num_consumer_warpgroups
     fixes: tuple[list[Changes], ...] = [{"num_consumer_warpgroups": 2}], [{"ping_pong": False}]
     yield from turns_of_one(plan, fixes, last_resorts(plan))
@@ -83,7 +83,7 @@ def _rows(plan: HopperGemmMemory) -> Iterator[Refusal]:
         )
 
 
-def _majors(plan: HopperGemmMemory) -> Iterator[Refusal]:
+def _majors(plan: HopperGemmTile) -> Iterator[Refusal]:
     config = plan.config
     if config.dtype != "fp8_e4m3":
         return
@@ -97,7 +97,7 @@ def _majors(plan: HopperGemmMemory) -> Iterator[Refusal]:
             )
 
 
-def _share(plan: HopperGemmMemory) -> Iterator[Refusal]:
+def _share(plan: HopperGemmTile) -> Iterator[Refusal]:
     config = plan.config
     said = f"cta_group: {GRID}" if config.share == "auto" else f"share: {config.share}"
     fixes: list[Changes]
@@ -127,7 +127,7 @@ def _share(plan: HopperGemmMemory) -> Iterator[Refusal]:
     yield Refusal("share", message, ("share", "cta_group"), ([automatic], fixes), last_resort)
 
 
-def _split(plan: HopperGemmMemory) -> Iterator[Refusal]:
+def _split(plan: HopperGemmTile) -> Iterator[Refusal]:
     if not plan.is_split:
         return
     last_resort = [{**all_automatic(plan), "split_k": 1}]
@@ -145,7 +145,7 @@ def _split(plan: HopperGemmMemory) -> Iterator[Refusal]:
             )
 
 
-def _output_in_ring(plan: HopperGemmMemory) -> Iterator[Refusal]:
+def _output_in_ring(plan: HopperGemmTile) -> Iterator[Refusal]:
     config = plan.config
     if not config.output_in_ring:
         return
@@ -179,7 +179,7 @@ def _output_in_ring(plan: HopperGemmMemory) -> Iterator[Refusal]:
         yield fault("room in the ring", message, "num_epi_stages", fewer)
 
 
-def _columns(plan: HopperGemmMemory) -> Iterator[Refusal]:
+def _columns(plan: HopperGemmTile) -> Iterator[Refusal]:
     panel = plan.panel_columns
     if plan.config.b_major == "k" or plan.BN % panel == 0:
         return
@@ -194,7 +194,7 @@ def _columns(plan: HopperGemmMemory) -> Iterator[Refusal]:
     )
 
 
-def _block(plan: HopperGemmMemory) -> Iterator[Refusal]:
+def _block(plan: HopperGemmTile) -> Iterator[Refusal]:
     panel = plan.panel_columns
     if plan.BK not in (panel, 2 * panel):
         yield Refusal(

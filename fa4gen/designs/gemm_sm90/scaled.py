@@ -6,18 +6,18 @@ import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.refusal import Changes, Refusal
-from fa4gen.designs.gemm_sm90.memory import SCALED_K
+from fa4gen.designs.gemm_sm90.tile import SCALED_K
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.gemm_sm90.memory import HopperGemmMemory
+    from fa4gen.designs.gemm_sm90.tile import HopperGemmTile
 
 BYTE_ROWS = 16
 """Rows whose scales of one byte are 16 bytes, the unit of TMA."""
 
 
-def scaled_rules(plan: HopperGemmMemory, automatic: Changes) -> Iterator[Refusal]:
+def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
     """Yield requests that do not go together with ``scales``.
 
     ``automatic``: the changes that leave every size to the plan.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.refusal import Changes, Refusal
-from fa4gen.designs.gemm_sm90.memory import STORED_ROWS, WARPGROUP_ROWS, WGMMA_ROWS
+from fa4gen.designs.gemm_sm90.tile import STORED_ROWS, WARPGROUP_ROWS, WGMMA_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.gemm_sm90.memory import HopperGemmMemory
+    from fa4gen.designs.gemm_sm90.tile import HopperGemmTile
 
 
-def swapped_rules(plan: HopperGemmMemory, automatic: Changes) -> Iterator[Refusal]:
+def swapped_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
     """Yield requests that do not go together with ``swap_operands``.
 
     ``automatic``: the changes that leave every size to the plan.
