@@ -17,118 +17,112 @@ if TYPE_CHECKING:
 
 WORKSPACE_ALIGNMENT: Final = 16
 
-_I64 = ctypes.c_int64
+_TYPES: Final[dict[str, Any]] = {
+    "size_t": ctypes.c_size_t,
+    "int64": ctypes.c_int64,
+    "uint64": ctypes.c_uint64,
+    "double": ctypes.c_double,
+    "int": ctypes.c_int,
+    "pointer": ctypes.c_void_p,
+    "text": ctypes.c_char_p,
+}
 _POINTER = ctypes.c_void_p
+_I64 = ctypes.c_int64
+_SIZE = ("struct_size", "size_t")
+_WORKSPACE = (("workspace", "pointer"), ("workspace_bytes", "size_t"))
+
+
+def _all(word: str, *names: str) -> tuple[tuple[str, str], ...]:
+    return tuple((name, word) for name in names)
+
+
+FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "tensor": (("data", "pointer"), *_all("int64", "batch_stride", "row_stride", "head_stride")),
+    "matrix": (("data", "pointer"), *_all("int64", "batch_stride", "stride")),
+    "attention_args": (
+        _SIZE,
+        *_all("int64", "batch", "query_rows", "key_rows", "query_heads", "key_heads"),
+        *_all("tensor", "query", "key", "value", "out"),
+        *_all("pointer", "lse", "query_descale", "key_descale", "value_descale"),
+        ("softmax_scale", "double"),
+        *_WORKSPACE,
+        *_all("pointer", "sinks", "query_offsets", "key_offsets", "key_lengths", "page_table"),
+        *_all("int64", "page_table_stride", "most_pages", "pages"),
+        ("tensors", f"pointer {MOST_TENSORS}"),
+    ),
+    "gemm_args": (
+        _SIZE,
+        *_all("int64", "batch", "m", "n", "k"),
+        *_all("matrix", "a", "b", "c", "out"),
+        *_all("double", "alpha", "beta"),
+        *_WORKSPACE,
+    ),
+    "problem": (
+        _SIZE,
+        *_all("int", "family", "dtype", "out_dtype"),
+        *_all("int64", "batch", "query_rows", "key_rows", "query_heads", "key_heads"),
+        *_all("int64", "depth", "value_depth"),
+        ("mask", "int"),
+        *_all("int64", *mask_numbers()),
+        *_all("double", *score_numbers()),
+        ("lse", "int"),
+        *_all("int64", "m", "n", "k"),
+        *_all("int", "a_m_major", "b_n_major", "residual"),
+        ("activation", "text"),
+        ("page_size", "int64"),
+        *_all("int", "sinks", "query_offsets", "key_offsets", "key_lengths"),
+    ),
+    "prepared": (("words", "uint64 160"),),
+}
+"""The structs by the names behind the prefix: fields with a type of C in a word, or another struct;
+of an array, how many follow."""
+
+
+def _fields(name: str, **structs: Any) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a struct as ctypes has them."""
+
+    def of(word: str) -> Any:
+        kind, _, count = word.partition(" ")
+        one = structs.get(kind) or _TYPES[kind]
+        return one * int(count) if count else one
+
+    return tuple((field, of(word)) for field, word in FIELDS[name])
 
 
 class Tensor(ctypes.Structure):
     """``<prefix>_tensor``: strides count elements."""
 
-    _fields_ = (
-        ("data", _POINTER),
-        ("batch_stride", _I64),
-        ("row_stride", _I64),
-        ("head_stride", _I64),
-    )
+    _fields_ = _fields("tensor")
 
 
 class Matrix(ctypes.Structure):
     """``<prefix>_matrix``."""
 
-    _fields_ = (("data", _POINTER), ("batch_stride", _I64), ("stride", _I64))
+    _fields_ = _fields("matrix")
 
 
 class AttentionArgs(ctypes.Structure):
     """``<prefix>_attention_args``."""
 
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("batch", _I64),
-        ("query_rows", _I64),
-        ("key_rows", _I64),
-        ("query_heads", _I64),
-        ("key_heads", _I64),
-        ("query", Tensor),
-        ("key", Tensor),
-        ("value", Tensor),
-        ("out", Tensor),
-        ("lse", _POINTER),
-        ("query_descale", _POINTER),
-        ("key_descale", _POINTER),
-        ("value_descale", _POINTER),
-        ("softmax_scale", ctypes.c_double),
-        ("workspace", _POINTER),
-        ("workspace_bytes", ctypes.c_size_t),
-        ("sinks", _POINTER),
-        ("query_offsets", _POINTER),
-        ("key_offsets", _POINTER),
-        ("key_lengths", _POINTER),
-        ("page_table", _POINTER),
-        ("page_table_stride", _I64),
-        ("most_pages", _I64),
-        ("pages", _I64),
-        ("tensors", _POINTER * MOST_TENSORS),
-    )
+    _fields_ = _fields("attention_args", tensor=Tensor)
 
 
 class GemmArgs(ctypes.Structure):
     """``<prefix>_gemm_args``."""
 
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("batch", _I64),
-        ("m", _I64),
-        ("n", _I64),
-        ("k", _I64),
-        ("a", Matrix),
-        ("b", Matrix),
-        ("c", Matrix),
-        ("out", Matrix),
-        ("alpha", ctypes.c_double),
-        ("beta", ctypes.c_double),
-        ("workspace", _POINTER),
-        ("workspace_bytes", ctypes.c_size_t),
-    )
+    _fields_ = _fields("gemm_args", matrix=Matrix)
 
 
 class Problem(ctypes.Structure):
     """``<prefix>_problem``."""
 
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("family", ctypes.c_int),
-        ("dtype", ctypes.c_int),
-        ("out_dtype", ctypes.c_int),
-        ("batch", _I64),
-        ("query_rows", _I64),
-        ("key_rows", _I64),
-        ("query_heads", _I64),
-        ("key_heads", _I64),
-        ("depth", _I64),
-        ("value_depth", _I64),
-        ("mask", ctypes.c_int),
-        *((name, _I64) for name in mask_numbers()),
-        *((name, ctypes.c_double) for name in score_numbers()),
-        ("lse", ctypes.c_int),
-        ("m", _I64),
-        ("n", _I64),
-        ("k", _I64),
-        ("a_m_major", ctypes.c_int),
-        ("b_n_major", ctypes.c_int),
-        ("residual", ctypes.c_int),
-        ("activation", ctypes.c_char_p),
-        ("page_size", _I64),
-        ("sinks", ctypes.c_int),
-        ("query_offsets", ctypes.c_int),
-        ("key_offsets", ctypes.c_int),
-        ("key_lengths", ctypes.c_int),
-    )
+    _fields_ = _fields("problem")
 
 
 class Prepared(ctypes.Structure):
     """``<prefix>_prepared``."""
 
-    _fields_ = (("words", ctypes.c_uint64 * 160),)
+    _fields_ = _fields("prepared")
 
 
 STRUCTS: Final = {

@@ -13,6 +13,7 @@ from fa4gen.render.manifest import sha256
 from fa4gen.render.render import GENERATOR
 from fa4gen.runtime.arguments import DESCALES, TABLES
 from fa4gen.scores import SCORES
+from fa4gen.vendoring.binding import FIELDS
 from fa4gen.vendoring.cubins import cubin_path, cubin_text
 from fa4gen.vendoring.expression_c import HELPERS, helpers_of
 from fa4gen.vendoring.kernel_facts import kernel_facts
@@ -87,6 +88,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "small_arrays": ARRAYS,
         "descale_names": DESCALES,
         "table_names": TABLES,
+        "c_structs": FIELDS,
         "condition_helpers": {
             name: HELPERS[name]
             for name in helpers_of(
