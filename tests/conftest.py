@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import faulthandler
 import gc
 import os
 import secrets
 import signal
 import sys
-import time
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -89,35 +87,9 @@ _OF_THE_TEST = Random()
 """Begins anew with each test, from its name."""
 
 
-class _Watch:
-    """Writes to stderr where a test hangs.
-
-    pytest's ``faulthandler_timeout`` starts and ends a thread for each test, which takes longer
-    than most tests. Here one thread watches all that begin within ``RHYTHM`` seconds.
-    """
-
-    LIMIT = 300.0
-    RHYTHM = 30.0
-
-    def __init__(self) -> None:
-        self._stderr = os.dup(2)  # later its number is that of what is captured
-        self._since = -self.RHYTHM
-
-    def begin(self) -> None:
-        """Note that a test begins."""
-        now = time.monotonic()
-        if now - self._since >= self.RHYTHM:
-            self._since = now
-            faulthandler.dump_traceback_later(self.LIMIT + self.RHYTHM, file=self._stderr)
-
-
-_WATCH = pytest.StashKey[_Watch]()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the profile before hypothesis loads it; leave nothing to chance unless it is fresh."""
-    config.stash[_WATCH] = _Watch()
     config.option.hypothesis_profile = _profile(config)
     if _profile(config) == FRESH:
         return
@@ -127,11 +99,6 @@ def pytest_configure(config: pytest.Config) -> None:
         providers.is_local_module_file = lambda path: False
     # Where commands that are given no --seed take one from.
     secrets.randbelow = _OF_THE_TEST.randrange
-
-
-def pytest_unconfigure() -> None:
-    """End the watch: there are no more tests."""
-    faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -153,7 +120,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test marked ``gpu`` (or ``gpu("sm_90a")``) where no GPU runs that architecture."""
-    item.config.stash[_WATCH].begin()
     _OF_THE_TEST.seed(item.nodeid)
     marker = item.get_closest_marker("gpu")
     if marker is None:

@@ -1,9 +1,8 @@
-"""Runs of the tests: what they draw, and where one hangs."""
+"""Runs of the tests: what they draw."""
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,11 +26,6 @@ def test_draw(value):
 def test_show(first_seed):
     Path("drawn.json").write_text(json.dumps([DRAWN, first_seed, secrets.randbelow(10**9)]))
 """
-HANGS = """
-def test_hang():
-    import time
-    time.sleep(1)
-"""
 OF_ITS_OWN = "NUMBERS = [" + ", ".join(str(1000 + 37 * n) for n in range(300)) + "]\n"
 """Hypothesis would draw from these where they are imported."""
 
@@ -39,11 +33,7 @@ OF_ITS_OWN = "NUMBERS = [" + ", ".join(str(1000 + 37 * n) for n in range(300)) +
 @pytest.fixture
 def drawn(tmp_path):
     """A function that runs tests in a folder of their own and returns what they drew."""
-    text = CONFTEST.read_text()
-    for name, new in (("LIMIT", 0.2), ("RHYTHM", 0.1)):
-        text, count = re.subn(rf"(?<= {name} = )[\d.]+", str(new), text)
-        assert count == 1
-    (tmp_path / "conftest.py").write_text(text)
+    (tmp_path / "conftest.py").write_text(CONFTEST.read_text())
     (tmp_path / "numbers_of_its_own.py").write_text(OF_ITS_OWN)
 
     def drawn(*options: str, first: str = "") -> list[object]:
@@ -54,7 +44,6 @@ def drawn(tmp_path):
             [*command, *quiet], cwd=tmp_path, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        (tmp_path / "stderr").write_text(done.stderr)
         found: list[object] = json.loads((tmp_path / "drawn.json").read_text())
         return found
 
@@ -69,7 +58,6 @@ def test_each_run_draws_the_same(drawn) -> None:
     assert drawn(*again, first="import numbers_of_its_own") == first
 
 
-def test_fresh_draws_and_where_a_test_hangs(drawn, tmp_path) -> None:
-    runs = drawn("--hypothesis-profile=fresh"), drawn("--many-seeds", first=HANGS)
+def test_fresh_draws(drawn) -> None:
+    runs = drawn("--hypothesis-profile=fresh"), drawn("--many-seeds")
     assert all(one != other for one, other in zip(*runs, strict=True))
-    assert "in test_hang" in (tmp_path / "stderr").read_text()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fa4gen.cli.findings import finding_text, own_line
+from fa4gen.cli.findings import finding_data, finding_text, own_line
 from fa4gen.cli.launch_files import MAX_PTX_BYTES, Places, load_launch_file, refusal
 from fa4gen.cli.options import FilePath, OutputFormat, format_option
 from fa4gen.cli.output import annotate, note
@@ -245,22 +245,7 @@ def _run_data(run: Run) -> dict[str, object]:
             severity.value: {"findings": groups, "times": times}
             for severity, (groups, times) in report.totals().items()
         },
-        "findings": [
-            {
-                "kind": finding.kind,
-                "severity": finding.severity.value,
-                "message": finding.message,
-                "where": finding.where,
-                "inlined_at": [str(one) for one in finding.source.calls] if finding.source else [],
-                "source": own.text if (own := own_line(finding)) else None,
-                "line": finding.line,
-                "earlier_line": finding.earlier,
-                "who": finding.who,
-                "count": finding.count,
-                "ctas": finding.ctas,
-            }
-            for finding in report.findings
-        ],
+        "findings": [finding_data(finding) for finding in report.findings],
         "comparisons": [
             {
                 "array": one.array,

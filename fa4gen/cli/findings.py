@@ -47,6 +47,24 @@ def finding_text(finding: Finding, note: str = "") -> str:
     return f"{finding}{note}\n    {own}" if own else f"{finding}{note}"
 
 
+def finding_data(finding: Finding) -> dict[str, object]:
+    """Return a finding as JSON data, with the text of the source."""
+    own = own_line(finding)
+    return {
+        "kind": finding.kind,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "where": finding.where,
+        "inlined_at": [str(one) for one in finding.source.calls] if finding.source else [],
+        "source": own.text if own else None,
+        "line": finding.line,
+        "earlier_line": finding.earlier,
+        "who": finding.who,
+        "count": finding.count,
+        "ctas": finding.ctas,
+    }
+
+
 def _lines(path: str) -> tuple[str, ...]:
     """Return the lines of a source below the current folder.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fa4gen.cli.findings import finding_text, own_line
+from fa4gen.cli.findings import finding_data, finding_text
 from fa4gen.cli.options import FilePath, OutputFormat, bytes_given, format_option
 from fa4gen.config.file_kinds import refuse_path
 from fa4gen.errors import ConfigError, Fa4genError, MissingCapabilityError, Problem
@@ -199,18 +199,5 @@ def _data(one: Recorded) -> dict[str, object]:
     if report:
         found["verdict"] = report.verdict.value
         found["seconds"] = round(report.elapsed, 3)
-        found["findings"] = [
-            {
-                "kind": finding.kind,
-                "severity": finding.severity.value,
-                "message": finding.message,
-                "where": finding.where,
-                "inlined_at": [str(one) for one in finding.source.calls] if finding.source else [],
-                "source": own.text if (own := own_line(finding)) else None,
-                "line": finding.line,
-                "who": finding.who,
-                "count": finding.count,
-            }
-            for finding in report.findings
-        ]
+        found["findings"] = [finding_data(finding) for finding in report.findings]
     return found

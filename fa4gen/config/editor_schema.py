@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING
 
 from fa4gen.config.json_schema import config_schema, models
 from fa4gen.config.layers import EXTENDS
@@ -24,7 +25,8 @@ def editor_schema() -> JsonSchema:
 
     Unlike the models, a file may leave ``name`` out.
     """
-    schema = _plain(config_schema())
+    # a copy, without markup in descriptions
+    schema = json.loads(json.dumps(config_schema()).replace("``", "`"))
     for model in models(schema):
         model["required"] = [key for key in model["required"] if key != "name"]
     return {
@@ -53,17 +55,3 @@ def _extending(schema: JsonSchema) -> JsonSchema:
         "required": [EXTENDS],
         "additionalProperties": False,
     }
-
-
-def _plain(node: Any) -> Any:
-    """Return ``node`` without the titles that repeat keys, and without markup in descriptions."""
-    if isinstance(node, list):
-        return [_plain(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    plain = {key: _plain(value) for key, value in node.items()}
-    if isinstance(plain.get("title"), str):
-        del plain["title"]
-    if isinstance(plain.get("description"), str):
-        plain["description"] = plain["description"].replace("``", "`")
-    return plain

@@ -21,12 +21,10 @@ def config_schema() -> JsonSchema:
     from fa4gen.designs.registry import MODELS
     from fa4gen.strict.json_schema import union_schema
 
-    families: dict[str, dict[str, list[type[Strict]]]] = {}
+    families: dict[str, list[type[Strict]]] = {}
     for model in MODELS:
-        models = families.setdefault(model.design.family.name, {})
-        for arch in model.archs:
-            models.setdefault(arch, []).append(model.load())
-    return union_schema(families, "kernel", "arch")
+        families.setdefault(model.design.family.name, []).append(model.load())
+    return union_schema(families)
 
 
 @functools.cache

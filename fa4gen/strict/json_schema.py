@@ -44,37 +44,14 @@ def model_schema(model: type[Strict]) -> Node:
     return {**({"$defs": dict(sorted(definitions.items()))} if definitions else {}), **own}
 
 
-def union_schema(
-    families: Mapping[str, Mapping[str, Sequence[type[Strict]]]], outer: str, inner: str
-) -> Node:
-    """Return the schema of any model of ``families``.
-
-    The value of the key ``outer`` chooses the family, that of ``inner`` the models in it; of
-    several, other keys choose.
-    """
+def union_schema(families: Mapping[str, Sequence[type[Strict]]]) -> Node:
+    """Return the schema of any model of ``families``."""
     definitions: dict[str, Node] = {}
-    branches: dict[str, Node] = {}
-    for family, models in families.items():
-        references = {
-            model: _reference(model, definitions)
-            for several in models.values()
-            for model in several
-        }
-        word_of = {
-            word: references[several[0]]["$ref"]
-            for word, several in models.items()
-            if len(several) == 1
-        }
-        node: Node = {"oneOf": list(references.values())}
-        if len(word_of) == len(models):
-            mapping = dict(sorted(word_of.items()))
-            node = {"discriminator": {"mapping": mapping, "propertyName": inner}, **node}
-        branches[family] = node
-    return {
-        "$defs": dict(sorted(definitions.items())),
-        "discriminator": {"mapping": dict(sorted(branches.items())), "propertyName": outer},
-        "oneOf": list(branches.values()),
-    }
+    branches: list[Node] = [
+        {"oneOf": [_reference(model, definitions) for model in models]}
+        for models in families.values()
+    ]
+    return {"$defs": dict(sorted(definitions.items())), "oneOf": branches}
 
 
 def _reference(model: type[Strict], definitions: dict[str, Node]) -> Node:
