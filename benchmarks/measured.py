@@ -22,7 +22,6 @@ import argparse
 import copy
 import json
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
 RESULTS = Path("benchmarks/results")
 """From the root of a checkout."""
 KEYS = ("problem", "kernel", "chip", "date", "commit", "times_us", "peers_us", "details")
-PEERS = ("cublas", "cublas in place", "fa2", "fa3", "cudnn", "floor", "ffpa")
-NAMES = ("name", "kernel", "keys", "tile", "config")
-"""What a program calls a kernel, the first that it has."""
 NOT_ROWS = ("residual_costs", "kernels")
 """Lists of objects that are parts of a row, or no figures."""
 _MICROSECONDS_OF_MS = 1e3
@@ -138,24 +134,19 @@ def _line(row: dict[str, Any], around: dict[str, Any], defaults: dict[str, str])
 
 
 def _problem(row: dict[str, Any]) -> str:
-    for key in ("problem", "word", "sequences x rows x keys @ query heads"):
+    for key in ("problem", "word"):
         if row.get(key):
             return str(row[key])
-    if {"m", "n", "k"} <= row.keys():
-        return f"{row['m']}x{row['n']}x{row['k']}"
     if {"batch", "heads", "rows"} <= row.keys():
-        heads = f"{row['heads']}/{row['key_heads']}" if "key_heads" in row else row["heads"]
-        keys = f"x{row['keys']}" if "keys" in row else ""
-        return f"{row['batch']}x{heads}x{row['rows']}{keys}"
+        return f"{row['batch']}x{row['heads']}x{row['rows']}"
     names = [key for key, one in row.items() if isinstance(one, str | bool | int)]
-    return ", ".join(f"{key} {row[key]}" for key in names if key not in ("kernel", "config"))
+    return ", ".join(f"{key} {row[key]}" for key in names)
 
 
 def _times(
     row: dict[str, Any], around: dict[str, Any]
 ) -> tuple[str, list[float], dict[str, float]]:
     """Return the kernel of a row, its times and those of its peers, in microseconds."""
-    name = row.get("kernel") or row.get("config") or around.get("name") or ""
     if isinstance(row.get("ours"), dict):  # of `fa4gen bench`
         ours = [ms * _MICROSECONDS_OF_MS for ms in row["ours"].get("round_medians_ms", ())]
         peers = {
@@ -163,36 +154,13 @@ def _times(
             for peer, one in row["peers"].items()
             if "median_ms" in one
         }
-        return str(name), ours, peers
-    kernels = row.get("kernels")
-    peers = dict(row.get("peers_us", {}))
-    if isinstance(kernels, dict):  # medians of our kernels; a peer's is a field of the row
-        peers |= {peer: row[peer] for peer in PEERS if peer in row}
-        best = min(kernels, key=kernels.__getitem__)
-        return best, row.get("rounds_us", {}).get(best, [kernels[best]]), peers
-    if isinstance(kernels, list) and kernels:
-        timed = [one for one in kernels if one.get("us")]
-        winner = [one for one in timed if one.get("name") == row.get("winner")]
-        best_one: dict[str, Any] = min(
-            winner or timed, key=lambda one: float(one["us"]), default={}
-        )
-        label = next((best_one[key] for key in NAMES if best_one.get(key)), "")
-        words = label if isinstance(label, str) else json.dumps(label)
-        rounds = best_one.get("rounds_us") or [one for one in [best_one.get("us")] if one]
-        return words, rounds, peers
-    us = row.get("us")
-    if isinstance(us, dict):
-        ways = {key: one if isinstance(one, list) else [one] for key, one in us.items()}
-        own = {key: one for key, one in ways.items() if key not in PEERS}
-        best = min(own, key=lambda key: median(own[key]))
-        peers |= {key: median(one) for key, one in ways.items() if key in PEERS}
-        return f"{name} {best}".strip(), own[best], peers
-    if us is None:
-        return str(name), [], peers
-    times = us if isinstance(us, list) else [us]
-    if row.get("peer"):  # the row is a peer's own
-        return "", [], {**peers, str(row["peer"]): median(times)}
-    return str(name), times, peers
+        return str(around.get("name", "")), ours, peers
+    winner = row.get("winner")  # of `fa4gen tune`
+    for kernel in row.get("kernels", ()) if winner else ():
+        if kernel["name"] == winner:
+            rounds = kernel.get("rounds_us") or [us for us in [kernel.get("us")] if us]
+            return str(winner), rounds, dict(row.get("peers_us", {}))
+    return "", [], {}
 
 
 def main() -> int:

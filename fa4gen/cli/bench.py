@@ -12,6 +12,7 @@ import click
 from fa4gen.cli.options import (
     FilePath,
     OutputFormat,
+    compiler_option,
     configs_argument,
     format_option,
     jobs_option,
@@ -68,13 +69,7 @@ if TYPE_CHECKING:
     help="Also vendor the kernels, build their C launcher and time it: the kernels through it, and "
     "how long one launch occupies the host. Needs a C compiler.",
 )
-@click.option(
-    "--compiler",
-    type=click.Choice(("auto", "nvrtc", "nvcc")),
-    default="auto",
-    show_default=True,
-    help="auto is nvrtc, which needs no CUDA toolkit.",
-)
+@compiler_option
 @click.option(
     "--json",
     "json_path",

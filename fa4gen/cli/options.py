@@ -123,6 +123,13 @@ format_option = click.option(
     help="text for people; json: one document on stdout; github: annotations for GitHub Actions.",
 )
 
+compiler_option = click.option(
+    "--compiler",
+    type=click.Choice(("auto", "nvrtc", "nvcc")),
+    default="auto",
+    show_default=True,
+    help="auto is nvrtc, which needs no CUDA toolkit.",
+)
 jobs_option = click.option(
     "-j",
     "--jobs",

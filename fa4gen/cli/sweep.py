@@ -11,6 +11,7 @@ from fa4gen.cli.options import (
     FilePath,
     NumberRange,
     OutputFormat,
+    compiler_option,
     completed_by,
     executor_option,
     format_option,
@@ -78,13 +79,7 @@ MAX_SEED = 2**32
     metavar="GLOB",
     help="Verify only on the problems of this name, such as 'gqa/*'. May be repeated.",
 )
-@click.option(
-    "--compiler",
-    type=click.Choice(("auto", "nvrtc", "nvcc")),
-    default="auto",
-    show_default=True,
-    help="auto is nvrtc, which needs no CUDA toolkit.",
-)
+@compiler_option
 @click.option(
     "--time-limit",
     type=NumberRange(min=1.0),

@@ -11,6 +11,7 @@ from fa4gen.cli.options import (
     FilePath,
     NumberRange,
     OutputFormat,
+    compiler_option,
     completed_by,
     executor_option,
     force_option,
@@ -104,13 +105,7 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
     metavar="FILE.svg",
     help="Also draw the choice and the config itself over the problems.",
 )
-@click.option(
-    "--compiler",
-    type=click.Choice(("auto", "nvrtc", "nvcc")),
-    default="auto",
-    show_default=True,
-    help="auto is nvrtc, which needs no CUDA toolkit.",
-)
+@compiler_option
 @shard_option
 @executor_option
 @jobs_option

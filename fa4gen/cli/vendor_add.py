@@ -11,13 +11,14 @@ from fa4gen.cli.generated import diff_option, templates_option
 from fa4gen.cli.options import (
     FilePath,
     OutputFormat,
+    compiler_option,
     configs_argument,
     force_option,
     format_option,
     jobs_option,
     set_option,
 )
-from fa4gen.cli.vendor_write import Writing, compiler_option, dry_run_option, remove_option
+from fa4gen.cli.vendor_write import Writing, dry_run_option, remove_option
 from fa4gen.vendoring.targets import ADAPTERS
 
 if TYPE_CHECKING:

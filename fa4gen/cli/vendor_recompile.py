@@ -6,8 +6,13 @@ from pathlib import Path
 
 import click
 
-from fa4gen.cli.options import FilePath, OutputFormat, format_option
-from fa4gen.cli.vendor_write import Writing, compiler_option, dry_run_option
+from fa4gen.cli.options import (
+    FilePath,
+    OutputFormat,
+    compiler_option,
+    format_option,
+)
+from fa4gen.cli.vendor_write import Writing, dry_run_option
 
 
 @click.command(name="recompile")

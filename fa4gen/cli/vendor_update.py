@@ -7,8 +7,15 @@ from pathlib import Path
 import click
 
 from fa4gen.cli.generated import diff_option, templates_option
-from fa4gen.cli.options import FilePath, OutputFormat, force_option, format_option, jobs_option
-from fa4gen.cli.vendor_write import Writing, compiler_option, dry_run_option, remove_option
+from fa4gen.cli.options import (
+    FilePath,
+    OutputFormat,
+    compiler_option,
+    force_option,
+    format_option,
+    jobs_option,
+)
+from fa4gen.cli.vendor_write import Writing, dry_run_option, remove_option
 
 
 @click.command(name="update")

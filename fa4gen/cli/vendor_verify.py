@@ -13,13 +13,13 @@ import click
 from fa4gen.cli.options import (
     FilePath,
     OutputFormat,
+    compiler_option,
     format_option,
     jobs_option,
     require_gpu_option,
     show_coverage_option,
     strict_option,
 )
-from fa4gen.cli.vendor_write import compiler_option
 from fa4gen.counts import counted
 from fa4gen.errors import NotCurrentError, Problem
 

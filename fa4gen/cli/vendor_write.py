@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Print what would be done and do nothing."
 )
-compiler_option = click.option(
-    "--compiler",
-    type=click.Choice(("auto", "nvrtc", "nvcc")),
-    default="auto",
-    show_default=True,
-    help="auto is nvrtc, which needs no CUDA toolkit.",
-)
 remove_option = click.option(
     "--remove",
     multiple=True,

@@ -13,6 +13,7 @@ from fa4gen.cli.generated import generated_out_option
 from fa4gen.cli.options import (
     FilePath,
     OutputFormat,
+    compiler_option,
     configs_argument,
     format_option,
     jobs_option,
@@ -77,13 +78,7 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
     is_flag=True,
     help="Add long sequences and large matrices, with a float64 reference on the GPU.",
 )
-@click.option(
-    "--compiler",
-    type=click.Choice(("auto", "nvrtc", "nvcc")),
-    default="auto",
-    show_default=True,
-    help="auto is nvrtc, which needs no CUDA toolkit.",
-)
+@compiler_option
 @click.option(
     "--report",
     type=FilePath(path_type=Path),
