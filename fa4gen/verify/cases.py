@@ -136,6 +136,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     m, n = plan.tile_queries, plan.BN
     ring = plan.keys_past_ring
     several = 3 if plan.lists_blocks else 1  # lists may hide all blocks of one tile
+    peaks = "peaks" if plan.score.FUNCTION else "high_peaks"  # a function may cap logits
     cases = [
         Case("size/1", 1, 2, 2, 1, 1),
         Case("size/64", 1, 1, 1, 64, 64),
@@ -153,7 +154,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         Case("layout/packed", 2, 2, 2, 100, 100, "packed", COUNTING),
         Case("data/rising", 1, 1, 1, 77, 3 * n, data="rising"),
         Case("data/falling", 1, 1, 1, 77, 3 * n, data="falling"),
-        Case("data/peaks", 1, 1, 1, several * m, 2 * several * n, data="peaks"),
+        Case("data/peaks", 1, 1, 1, several * m, 2 * several * n, data=peaks),
         Case("data/all_logits_low", 1, 1, 1, 64, 2 * n + 7, data="all_logits_low"),
         Case("scale/1", 1, 1, 1, 100, 150, softmax_scale=1.0),
         Case("data/counting_rising", 1, 2, 1, 77, 3 * n + 5, data="counting_rising"),
@@ -305,6 +306,8 @@ def _data(plan: AttentionPlan) -> Iterable[Case]:
     left_out = {"normal", "far_apart"}  # the second is for keys that CTAs share
     if plan.score.IS_EXPRESSION:
         left_out |= {"huge", "tiny"}  # their scales exceed the limit of a launcher with a score
+    if plan.score.FUNCTION:  # it may cap logits
+        left_out.add("high_peaks")
     for index, kind in enumerate(KINDS):
         if kind not in left_out:
             rows, keys = plan.BM + 40, 5 * plan.BN

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 DEVICE = 0
 WORDS = {**GEMM_DTYPES, "int32": "int32"}
+IDLE_STEPS = 10_000
+"""Steps without a store, an arrival or a copy after which a kernel is given up: shipped ones take a
+hundred."""
 MAX_SHOWN = 8
 """Findings of a run that are shown, the worst first; the others are counted."""
 
@@ -113,8 +116,9 @@ class EmulatedKernel:
 
     def run(self, memory: CaseMemory) -> dict[str, Image]:
         """Run on copies of the buffers; FindingsError unless the emulator's verdict is clean."""
-        from fa4gen.emulator import SCHEDULES, EmulatorError
+        from fa4gen.emulator import SCHEDULES, EmulatorError, Limits
 
+        limits = Limits(idle_steps=IDLE_STEPS)
         buffers = {name: image.copy() for name, image in memory.buffers.items()}
         far = far_memory(memory, buffers) if memory.far else None
         calls = self._calls(memory, buffers) if far is None else self._calls(*far.of_launch)
@@ -132,6 +136,7 @@ class EmulatedKernel:
                     seed=number,
                     schedule=SCHEDULES[number % len(SCHEDULES)],
                     names=self._names if call is calls[-1] else None,
+                    limits=limits,
                 )
             except EmulatorError as error:
                 raise FindingsError(

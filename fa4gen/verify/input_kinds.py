@@ -89,15 +89,39 @@ def _offset(draft: Draft, logits: float) -> None:
 
 def _peaks(draft: Draft) -> None:
     """One key has all of a row's weight, for each row another: each counts for the maximum."""
+    _put_peaks(draft, draft.depth, 300.0 / draft.scale)
+
+
+def _put_peaks(draft: Draft, columns: int, product: float) -> None:
+    """Let each row's product with one key be ``product``, in one of so many columns; others 0."""
     draft.query[:], draft.key[:] = 0, 0
     rows, keys = draft.query.shape[1], draft.key.shape[1]
     if not keys:
         return
     own = 8 if draft.kv_dtype == draft.dtype else 512
-    columns = draft.rng.permutation(np.arange(keys) % draft.depth)
-    peak = columns[draft.rng.integers(keys, size=rows)]
+    of_keys = draft.rng.permutation(np.arange(keys) % columns)
+    peak = of_keys[draft.rng.integers(keys, size=rows)]
     draft.query[:, np.arange(rows), :, peak] = own
-    draft.key[:, np.arange(keys), :, columns] = 300.0 / (own * draft.scale)
+    draft.key[:, np.arange(keys), :, of_keys] = product / own
+
+
+_PEAK = 3584.0
+"""The product of a row with its peak; each type has its factors."""
+
+
+def _high_peaks(draft: Draft) -> None:
+    """Peaks above large logits, each row's own: a rounded maximum overflows or leaves nothing.
+
+    Products begin at 2^20, or at 2^16 in fp8; rows lie evenly between two numbers of bf16 there, so
+    that rounding moves most of them by more than exponentials have room for.
+    """
+    _put_peaks(draft, draft.depth - 2, _PEAK)
+    narrow = draft.dtype == "fp8_e4m3"
+    draft.query[..., -2] = 2.0 ** (8 if narrow else 12)
+    draft.key[..., -2] = 2.0**8
+    steps = draft.rng.integers(16, size=draft.query.shape[:3])
+    draft.query[..., -1] = steps if narrow else 32 * steps
+    draft.key[..., -1] = 32 if narrow else 16
 
 
 def _all_logits_high(draft: Draft) -> None:
@@ -166,6 +190,7 @@ KINDS: dict[str, Callable[[Draft], None]] = {
     "dominant_first": _dominant_first,
     "dominant_last": _dominant_last,
     "peaks": _peaks,
+    "high_peaks": _high_peaks,
     "all_logits_high": _all_logits_high,
     "all_logits_low": _all_logits_low,
     "uniform": _uniform,

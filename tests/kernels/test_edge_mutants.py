@@ -267,13 +267,28 @@ PEAKS = (
         r"fmaxf\(fmaxf\(largest\[0\], largest\[1\]\), fmaxf\(largest\[2\], largest\[3\]\)\)",
         "fmaxf(fmaxf(largest[0], largest[1]), largest[2])",
     ),
+    ("d512_dense_bf16", r"low\[1\] = (fmaxf\(low\[1\], scores\[i \+ 2\]\))", f"low[1] = {ROUNDED}"),
+    (
+        "fa4_decode_d128_tree_paged64_bf16",
+        r"result\.max = (fmaxf\(result\.max, weight\[w\]\))",
+        f"result.max = {ROUNDED}",
+    ),
 )
-"""Kernels that leave some scores out of a row's maximum."""
+"""Kernels that leave some scores out of a row's maximum, or round it to bf16."""
+
+
+@pytest.mark.compile
+def test_a_kernel_that_spins_is_given_up() -> None:
+    """A search that never narrows down to one sequence."""
+    change = Change(r"while \(high - low > 1\)", "while (high - low >= 1)")
+    mutant = EdgeMutant("decode_d128_rows16_lengths_fp16", "", (change,))
+    verdict, _ = verify(mutated(original(mutant.config), mutant), "size/1", 0)
+    assert "step-limit" in messages(verdict)
 
 
 @pytest.mark.compile
 @pytest.mark.parametrize(("config", "pattern", "new"), PEAKS, ids=lambda one: one[:20])
-def test_a_score_that_is_left_out_of_the_maximum_is_reported(config, pattern, new) -> None:
+def test_a_maximum_that_is_not_the_largest_score_is_reported(config, pattern, new) -> None:
     mutant = EdgeMutant(config, "", (Change(pattern, new),))
     for seed in (0, 1):
         verdict, _ = verify(mutated(original(config), mutant), "data/peaks", seed)

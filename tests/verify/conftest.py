@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from fa4gen.verify.memory import AttentionMemory
 
 
+OVERFLOWS: dict[str, Any] = {"rounded_maximum": {"over": "ignore", "invalid": "ignore"}}
+"""Mutants whose numbers leave float32."""
+
+
 @dataclass
 class NumpyKernel:
     """A kernel for ``plan``; ``mutant`` names what it does wrong, "" for nothing."""
@@ -81,7 +85,10 @@ class NumpyKernel:
             for h in range(heads):
                 kh = h % key_heads if wrong == "gqa" else h // (heads // key_heads)
                 descale = [self._descale(bits, name, b, kh) for name in ("query", "key", "value")]
-                o, lse = self._head(q[b, h], k[b, kh], v[b, kh], scale * descale[0] * descale[1])
+                with np.errstate(**OVERFLOWS.get(wrong, {})):
+                    o, lse = self._head(
+                        q[b, h], k[b, kh], v[b, kh], scale * descale[0] * descale[1]
+                    )
                 o *= np.float32(descale[2])
                 o_bits = to_bits(o, plan.out_dtype)
                 stop = rows
@@ -145,6 +152,8 @@ class NumpyKernel:
             if wrong == "tail" and len(j) < plan.BN:
                 s = np.pad(s, ((0, 0), (0, plan.BN - len(j))))
             grown = np.maximum(largest, s.max(axis=1, keepdims=True))
+            if wrong == "rounded_maximum":
+                grown = round_to(grown, "bf16")
             with np.errstate(invalid="ignore"):
                 keep = grown - largest <= plan.rescale_threshold
             grown = np.where(keep, largest, grown)

@@ -82,6 +82,17 @@ def test_offsets_are_common_to_all_logits() -> None:
     assert logits_of(inputs_of("all_logits_low")).max() < -150
 
 
+@pytest.mark.parametrize(("dtype", "least"), [("bf16", 100), ("fp16", 100), ("fp8_e4m3", 5)])
+def test_rounding_high_peaks_to_16_bits_moves_them_far(dtype, least) -> None:
+    """In powers of two, for most rows, and as much as their distance from the other keys."""
+    logits = logits_of(inputs_of("high_peaks", dtype, depth=128)) * np.log2(np.e)
+    peaks = logits.max(axis=1)
+    moved = np.abs(round_to(peaks.astype(np.float32), "bf16") - peaks)
+    assert (moved > least).mean() > 0.7
+    others = np.where(logits < peaks[:, None], logits, -np.inf).max(axis=1)
+    assert (peaks > others + 200).all()
+
+
 def test_extremes_are_extreme() -> None:
     assert np.abs(inputs_of("huge", "fp16").value).max() > 0.95 * 65504
     assert np.abs(inputs_of("huge", "bf16").value).max() > 2.0**100

@@ -66,10 +66,14 @@ class TensorMemory:
     def try_allocate(
         self, columns: int, wg: Registers, mask: Mask, site: Instruction
     ) -> Allocation | None:
-        """Hand out the first gap of ``columns``; None while there is none."""
+        """Hand out the last gap of ``columns``; None while there is none.
+
+        What is smaller than all columns does not begin at column 0 unless it must: no kernel may
+        take that for granted.
+        """
         taken = self.allocated.reshape(-1, UNIT)[:, 0]
         units = columns // UNIT
-        for first in range(COLUMNS // UNIT - units + 1):
+        for first in reversed(range(COLUMNS // UNIT - units + 1)):
             if not taken[first : first + units].any():
                 break
         else:

@@ -100,4 +100,4 @@ WAIT:
     out = np.zeros(128, np.uint32)
     report = launch(program(body), np.zeros(1, np.uint32), out)
     assert report.verdict is Verdict.CLEAN, str(report)
-    assert (out == 128).all()
+    assert (out == 352).all()

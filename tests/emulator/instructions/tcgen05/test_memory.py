@@ -283,7 +283,16 @@ def test_columns_are_reused() -> None:
     out = np.zeros((128, 2), np.uint32)
     report = launch(program(body, columns=64), NOTHING, out)
     assert report.verdict is Verdict.CLEAN, str(report)
-    assert (out == [64, 64]).all()
+    assert (out == [384, 416]).all()
+
+
+@pytest.mark.parametrize(("columns", "first"), [(512, 0), (256, 256), (32, 480)])
+def test_only_an_allocation_of_all_columns_begins_at_column_0(columns: int, first: int) -> None:
+    """Another kernel on the SM may have the first ones."""
+    out = np.zeros(128, np.uint32)
+    report = launch(program(save(1, 9), columns=columns), NOTHING, out)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    assert (out == first).all()
 
 
 def test_an_allocation_waits_for_columns() -> None:
@@ -322,7 +331,7 @@ def test_rules_of_allocation(body: str) -> None:
 def test_columns_that_are_never_given_back() -> None:
     report = launch(program("exit;"), NOTHING, NOTHING)
     assert kinds(report) == ["tensor-memory"]
-    assert "has not deallocated columns 0 to 127" in report.findings[0].message
+    assert "has not deallocated columns 384 to 511" in report.findings[0].message
 
 
 def test_a_literal_that_is_no_size_is_refused() -> None:
