@@ -316,11 +316,8 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
         return []
     axes = _named_axes(plan, name)
     contiguous = {"a": plan.a_major, "b": plan.b_major}.get(name, axes[-1])
-    scales = _scales_of(plan, name)
-    if scales is not None and not scales.is_tensor_map:
+    if _scales_of(plan, name) is not None:
         return _check_any_strides(plan, name, view)
-    if scales is not None:
-        contiguous = scales.contiguous
     remedy = f"pass a copy of {name} in which {contiguous} is contiguous and the rest padded"
     problems = []
     if view.pointer % ALIGNMENT:
@@ -330,8 +327,7 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
     for axis, extent, stride in zip(axes, view.shape, view.strides, strict=True):
         if axis == contiguous:
             if stride != element_bytes and extent > 1:
-                key = {"a": "a_major", "b": "b_major"}.get(name.removeprefix("scale_"))
-                key = f"{key} of scales" if scales is not None else key
+                key = {"a": "a_major", "b": "b_major"}.get(name)
                 said = f" (the config says {key}: {contiguous})" if key else ""
                 expected = f"a stride along {axis} of {element_bytes} bytes{said}"
                 problems.append(wrong(name, f"{stride} bytes", expected, remedy))

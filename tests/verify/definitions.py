@@ -439,8 +439,8 @@ def check_gemm_scales(module: ModuleType) -> None:
     """Sums with scales are the definition; scales follow their form, and count in whole numbers."""
     rng = np.random.default_rng(1)
     how = SimpleNamespace(products_per_step=32, alignment_bits=13)
-    of_a = OperandScales("a", "1x128", "fp32", 1, 128, "k")
-    of_b = OperandScales("b", "128x128", "ue8m0", 128, 128, "any")
+    of_a = OperandScales("a", "1x128", "fp32", 1, 128)
+    of_b = OperandScales("b", "128x128", "ue8m0", 128, 128)
     plan = SimpleNamespace(out_dtype="bf16", activation=None, scales=(of_a, of_b))
     case = GemmCase("c", 5, 200, 300, batch=2, shared=("b",))
     scales_a, scales_b = module.draw_scales(case, plan, rng)

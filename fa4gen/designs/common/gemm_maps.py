@@ -8,14 +8,8 @@ from fa4gen.designs.common.tensor_maps import SWIZZLES, tensor_map
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
-    from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.designs.common.gemm_values import GemmValues
     from fa4gen.designs.common.model import TensorMapPlan
-
-
-SCALE_BYTES = {"fp32": 4, "ue8m0": 1}
-SCALE_LINE_BYTES = 16
-"""The least that TMA brings of a row."""
 
 
 def gemm_tensor_maps(
@@ -56,21 +50,7 @@ def gemm_tensor_maps(
             maps.append(_panel("c", values, box, part, out_columns))
     for part, columns in outs:
         maps.append(_panel("out", values, (columns, out_rows, 1), part, out_columns))
-    maps += [_scale_map(row, values) for row in values.operand_scales if row.is_tensor_map]
     return tuple(maps)
-
-
-def _scale_map(scales: OperandScales, values: GemmPlan | GemmValues[Any]) -> TensorMapPlan:
-    """Return the map of a stage's scales: lines of 16 bytes of k, or one line for 128 of k."""
-    size = SCALE_BYTES[scales.dtype]
-    rows = values.BM if scales.operand == "a" else values.BN
-    inner = ("k_blocks", scales.across) if scales.major == "k" else (scales.across, "k_blocks")
-    box = (
-        (SCALE_LINE_BYTES // size, rows)
-        if scales.major == "k"
-        else (rows, values.BK // scales.columns)
-    )
-    return tensor_map(scales.name, (*inner, "batch"), (*box, 1), size, swizzled=False)
 
 
 def _panel(

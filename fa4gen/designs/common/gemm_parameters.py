@@ -64,13 +64,10 @@ def gemm_parameters(
 
 
 def _scale_parameters(scales: OperandScales) -> Iterator[Parameter]:
-    """Yield a tensor map, or an address with strides in elements."""
+    """Yield the address of scales and their strides."""
     name = scales.name
     meaning = f"scales {scales.form} of {scales.operand.upper()} ({', '.join(scales.axes)})"
-    if scales.is_tensor_map:
-        yield Parameter(f"{name}_map", MAP_TYPE, f"{meaning}, {scales.major} contiguous")
-        return
     c_type = {"fp32": "const float*", "ue8m0": "const unsigned char*"}[scales.dtype]
     yield Parameter(name, c_type, meaning)
-    for axis in scales.axes:
-        yield Parameter(f"{name}_{axis}_stride", "int64", f"elements along {axis} to the next")
+    for stride in scales.strides:
+        yield Parameter(stride, "int64", "in elements")

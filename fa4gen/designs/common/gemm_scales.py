@@ -23,18 +23,11 @@ class OperandScales:
     """Rows of A, or columns of B, of a block."""
     columns: int
     """Elements along k of a block."""
-    major: str
-    """"k", "m" or "n": the extent whose blocks are contiguous in memory; "any" for 128x128."""
 
     @property
     def name(self) -> Literal["scale_a", "scale_b"]:
         """The argument of a call."""
         return "scale_a" if self.operand == "a" else "scale_b"
-
-    @property
-    def is_tensor_map(self) -> bool:
-        """Whether TMA brings them; a kernel loads those of large blocks by itself."""
-        return self.rows == 1
 
     @property
     def across(self) -> str:
@@ -49,9 +42,9 @@ class OperandScales:
         return ("batch", *inner)
 
     @property
-    def contiguous(self) -> str:
-        """The axis that is contiguous; "" where any may be."""
-        return {"k": "k_blocks", "any": ""}.get(self.major, self.across)
+    def strides(self) -> tuple[str, ...]:
+        """The kernel's parameters with the strides of batches, of ``across`` and of k."""
+        return tuple(f"{self.name}_{axis}_stride" for axis in ("batch", self.across, "k_blocks"))
 
     def extents(self, m: int, n: int, k: int) -> dict[str, int]:
         """Return the extents of ``axes`` for a product, but for the batch."""
@@ -60,6 +53,5 @@ class OperandScales:
 
     @property
     def words(self) -> str:
-        """The form and the order in memory."""
-        order = f", {self.major}-major" if self.is_tensor_map else ""
-        return f"{self.operand.upper()} {self.form} {self.dtype}{order}"
+        """The operand, the form and the type."""
+        return f"{self.operand.upper()} {self.form} {self.dtype}"

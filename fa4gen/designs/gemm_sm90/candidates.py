@@ -20,6 +20,8 @@ WIDTHS = (192, 128, 64, 32, 16)
 
 def candidates(config: HopperGemmConfig) -> Iterator[Changes]:
     """Yield candidates, in order."""
+    if config.scales is not None:
+        yield {"multiply_ahead": False}
     yield from SPLITS
     for slots in (2, 1):
         yield {"num_epi_stages": slots}

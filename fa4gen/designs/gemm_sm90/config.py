@@ -18,10 +18,6 @@ class BlockScales(Strict):
     """Block of B: 128 elements of a column, or of each of 128 columns."""
     dtype: Literal["fp32", "ue8m0"] = "fp32"
     """Type of a scale; ue8m0 is a power of two in a byte."""
-    a_major: Literal["k", "m"] = "k"
-    """The extent whose scales of A are contiguous: k as a quantising kernel writes them."""
-    b_major: Literal["k", "n"] = "k"
-    """The extent whose scales of B are contiguous, for 1x128; those of 128x128 have any strides."""
 
 
 class HopperGemmConfig(GemmKeys):
@@ -33,6 +29,8 @@ class HopperGemmConfig(GemmKeys):
     """Element type of A and B. Sums are kept in float32."""
     scales: BlockScales | None = None
     """Scales of blocks of A and B, such as {a: 1x128, b: 128x128}; for fp8."""
+    multiply_ahead: bool | Auto = "auto"
+    """With scales: a warpgroup issues products before it has added the last ones to its sums."""
     cta_group: Literal[1, 2, 4, 8] | Auto = "auto"
     """2, 4: CTAs of neighbouring row tiles share B by multicast; with swap_operands, A. 8: both."""
     share: Literal["auto", "a", "b", "both"] = "auto"

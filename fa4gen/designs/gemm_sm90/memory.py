@@ -64,7 +64,6 @@ class HopperGemmMemory(HopperGemmTile):
             slots=self.num_stages,
             full=loaded(
                 "the loader, then the bytes of A and B"
-                + " and of scales" * bool(self.scales)
                 + f", {part} of {self.shared_operands}'s by {others}" * self.is_shared,
                 "the consumers of the tile",
                 "a block of A and of B has landed in its slot",
@@ -177,12 +176,6 @@ class HopperGemmMemory(HopperGemmTile):
             slots_of("b", stages, self.b_bytes, b),
             slots_of("epi", panels, self.epi_bytes, epi),
         ]
-        for scales in self.scales:
-            if scales.is_tensor_map:
-                size, holds = self.scale_bytes(scales), f"Ring of the scales of {scales.words}"
-                regions.append(
-                    slots_of(scales.name, stages, size, holds, alignment=RESIDUAL_ALIGNMENT)
-                )
         if self.c.exists and not self.c.is_matrix:
             elements = self.c.elements(self.residual_rows, self.out_panel_columns)
             holds = f"The residual's {self.c.name} beside each panel: {elements} {out}"

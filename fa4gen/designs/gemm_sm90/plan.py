@@ -60,6 +60,7 @@ def decide(config: HopperGemmConfig) -> HopperGemmPlan:
     )
     draft = replace(draft, num_epi_stages=_epi_stages(draft, log))
     draft = replace(draft, registers=_registers(draft, log))
+    draft = replace(draft, multiply_ahead=_multiply_ahead(draft, log))
     return replace(draft, num_stages=_stages(draft, log), choices=log.rows)
 
 
@@ -74,10 +75,10 @@ def _scales(config: HopperGemmConfig) -> tuple[OperandScales, ...]:
     given = config.scales
     if given is None:
         return ()
-    of_b = (SCALED_K, "any") if given.b == "128x128" else (1, given.b_major)
+    columns = SCALED_K if given.b == "128x128" else 1
     return (
-        OperandScales("a", given.a, given.dtype, 1, SCALED_K, given.a_major),
-        OperandScales("b", given.b, given.dtype, of_b[0], SCALED_K, of_b[1]),
+        OperandScales("a", given.a, given.dtype, 1, SCALED_K),
+        OperandScales("b", given.b, given.dtype, columns, SCALED_K),
     )
 
 
@@ -168,6 +169,16 @@ def _registers(draft: HopperGemmPlan, log: ChoiceLog) -> RegisterSplit:
     split = RegisterSplit(config.registers.producer, config.registers.consumer)
     log.note("registers", split, "config")
     return split
+
+
+def _multiply_ahead(draft: HopperGemmPlan, log: ChoiceLog) -> bool:
+    config = draft.config
+    if config.scales is None:
+        return config.multiply_ahead is True
+    fits = draft.accumulators + 2 * draft.products < draft.registers.consumer
+    reason = "sums and two sets of products are fewer than a thread's registers"
+    one_block = draft.warpgroup_rows == WGMMA_ROWS
+    return log.take("multiply_ahead", config.multiply_ahead, fits and one_block, reason)
 
 
 def _stages(draft: HopperGemmPlan, log: ChoiceLog) -> int:

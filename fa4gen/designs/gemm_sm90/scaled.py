@@ -6,15 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.refusal import Changes, Refusal
-from fa4gen.designs.gemm_sm90.tile import SCALED_K
+from fa4gen.designs.gemm_sm90.tile import SCALED_K, WGMMA_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.gemm_sm90.tile import HopperGemmTile
-
-BYTE_ROWS = 16
-"""Rows whose scales of one byte are 16 bytes, the unit of TMA."""
 
 
 def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
@@ -24,6 +21,10 @@ def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
     """
     config = plan.config
     if config.scales is None:
+        if plan.multiply_ahead:
+            message = "multiply_ahead: true, which is for products with scales"
+            remedy: list[Changes] = [{"multiply_ahead": "auto"}]
+            yield Refusal("ahead", message, ("multiply_ahead", "scales"), (remedy,), remedy)
         return
     last_resort: list[Changes] = [automatic, {**automatic, "scales": None}]
 
@@ -33,6 +34,12 @@ def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
     if config.dtype != "fp8_e4m3":
         message = f"scales: those of blocks are for fp8 operands, and dtype is {config.dtype}"
         yield fault("scales of dtype", message, "dtype", [{"dtype": "fp8_e4m3"}])
+    if plan.multiply_ahead and plan.warpgroup_rows != WGMMA_ROWS:
+        message = (
+            f"multiply_ahead: true, but a warpgroup has {plan.warpgroup_rows} rows of the tile, "
+            f"and two sets of products are for {WGMMA_ROWS}"
+        )
+        yield fault("ahead", message, "multiply_ahead", [{"multiply_ahead": "auto"}])
     if config.scales.b == "128x128" and not config.swap_operands:
         first = SCALED_K - math.gcd(plan.BN, SCALED_K)
         if first + plan.BN > 2 * SCALED_K:
@@ -41,12 +48,3 @@ def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
                 "reach into the blocks of three: at most two are kept"
             )
             yield fault("scales of columns", message, "BN", [{"BN": 128}, {"BN": 64}])
-    for scales in plan.scales:
-        rows, key = (plan.BM, "BM") if scales.operand == "a" else (plan.BN, "BN")
-        by_rows = scales.is_tensor_map and scales.major != "k"
-        if by_rows and scales.dtype == "ue8m0" and rows % BYTE_ROWS:
-            message = (
-                f"{key}: {rows} scales of one byte, but TMA brings groups of {BYTE_ROWS} bytes"
-            )
-            whole = -(-rows // BYTE_ROWS) * BYTE_ROWS
-            yield fault(f"scales by {scales.operand}", message, key, [{key: whole}])

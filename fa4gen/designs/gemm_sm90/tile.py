@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.common.gemm_maps import SCALE_BYTES, SCALE_LINE_BYTES
 from fa4gen.designs.common.gemm_model import GemmPlan
 from fa4gen.designs.common.roles import WARPGROUP, RegisterSplit
 from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
 
 WGMMA_ROWS = 64
@@ -45,6 +43,8 @@ class HopperGemmTile(GemmPlan):
     num_consumer_warpgroups: int
     ping_pong: bool
     registers: RegisterSplit
+    multiply_ahead: bool = False
+    """With scales: whether products have two sets of registers, one under way, one being added."""
 
     @property
     def swap_operands(self) -> bool:
@@ -183,25 +183,14 @@ class HopperGemmTile(GemmPlan):
     @property
     def products(self) -> int:
         """Registers that hold the products of a block, before they are scaled and added."""
-        return WGMMA_ROWS * self.sum_columns // 128 if self.scales else 0
-
-    @property
-    def scale_blocks(self) -> int:
-        """Blocks along k of a stage that have scales of their own."""
-        return max(1, self.BK // SCALED_K)
-
-    def scale_bytes(self, scales: OperandScales) -> int:
-        """Bytes of a stage's scales that TMA brings: a line of each row, or a line of all."""
-        rows = self.BM if scales.operand == "a" else self.BN
-        if scales.major == "k":
-            return rows * SCALE_LINE_BYTES
-        return rows * self.scale_blocks * SCALE_BYTES[scales.dtype]
+        if not self.scales:
+            return 0
+        return (1 + self.multiply_ahead) * WGMMA_ROWS * self.sum_columns // 128
 
     @property
     def stage_bytes(self) -> int:
         """Bytes that complete a stage."""
-        loaded = sum(self.scale_bytes(row) for row in self.scales if row.is_tensor_map)
-        return self.a_bytes + self.b_bytes + loaded
+        return self.a_bytes + self.b_bytes
 
     @property
     def ring_bytes(self) -> int:

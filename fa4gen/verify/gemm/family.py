@@ -151,7 +151,7 @@ class GemmFamily:
             for row in plan.tensor_maps
         }
         values = gemm_scalar_values(checked, schedule)
-        pointers = tuple(row.name for row in plan.scales if not row.is_tensor_map)
+        pointers = tuple(row.name for row in plan.scales)
         return EmulatedLaunch(schedule.grid, values, maps, pointers)
 
 

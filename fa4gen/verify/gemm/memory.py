@@ -68,8 +68,7 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
     maker.add("a", inputs.a, plan.dtype, contiguous=2 if plan.a_major == "k" else 1)
     maker.add("b", inputs.b, plan.dtype, contiguous=1 if plan.b_major == "k" else 2)
     for scales, values in zip(plan.scales, inputs.scales, strict=True):
-        contiguous = scales.axes.index(scales.contiguous) if scales.contiguous else -1
-        maker.add(scales.name, values, scales.dtype, contiguous=contiguous)
+        maker.add(scales.name, values, scales.dtype, contiguous=-1 if case.padded else 1)
     batch = 1 if case.batch is None else case.batch
     out = np.zeros((batch, case.m, case.n), np.float32)
     if case.in_place and inputs.c is not None:
