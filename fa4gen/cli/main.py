@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen.cli.options import RunOptions, asked_format
-from fa4gen.cli.stderr import forgive_stderr
 from fa4gen.cli.streams import printable_streams, trusted
 from fa4gen.errors import ConfigError, Fa4genError, Problem
 from fa4gen.termination import exit_on_sigterm, raise_on_sigint
@@ -154,7 +153,6 @@ def main(args: Sequence[str] | None = None) -> int:
         return ConfigError.exit_status
     if isinstance(sys.stdout, io.TextIOWrapper):  # do not fail on a name that cannot be encoded
         sys.stdout.reconfigure(errors="backslashreplace")
-    forgive_stderr()
     with printable_streams():
         return _main(args)
 

@@ -23,7 +23,9 @@ class PrintableStream:
     the stream itself then.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, forgiving: bool = False) -> None:
+        """Print to ``stream``; ``forgiving``: drop what it does not take."""
+        self._forgiving = (OSError,) if forgiving else ()
         self.trusted = stream
         """The target of text that is printable already, but for the parts that this program
         adds."""
@@ -34,8 +36,10 @@ class PrintableStream:
         """Show ``text`` in a line of its own until something is written; "" takes it away."""
         most = _columns(self.trusted) - 1
         shown = one_line(text)[:most]
-        self.trusted.write(f"\r{shown:<{self._drawn}}" if shown else f"\r{'':<{self._drawn}}\r")
-        self.trusted.flush()
+        with suppress(*self._forgiving):
+            line = f"\r{shown:<{self._drawn}}" if shown else f"\r{'':<{self._drawn}}\r"
+            self.trusted.write(line)
+            self.trusted.flush()
         self._drawn = len(shown)
 
     def write(self, text: str | bytes) -> int:
@@ -46,7 +50,8 @@ class PrintableStream:
             self.draw("")
         shown = printable(text, self._line)
         self._line = line_so_far(shown, self._line)
-        self.trusted.write(shown)
+        with suppress(*self._forgiving):
+            self.trusted.write(shown)
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -63,10 +68,13 @@ class PrintableStream:
 
 @contextmanager
 def printable_streams() -> Iterator[None]:
-    """Let stdout and stderr be ``PrintableStream`` until the block ends."""
+    """Let stdout and stderr be ``PrintableStream`` until the block ends.
+
+    A stderr that takes no more, on a full disk or a closed pipe, changes nothing of a run.
+    """
     out, err = sys.stdout, sys.stderr
     sys.stdout = new_out = cast("TextIO", PrintableStream(out))
-    sys.stderr = new_err = cast("TextIO", PrintableStream(err))
+    sys.stderr = new_err = cast("TextIO", PrintableStream(err, forgiving=True))
     try:
         yield
     finally:

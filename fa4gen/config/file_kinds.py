@@ -32,10 +32,7 @@ Kind = Literal[
     "cubin",
     "program",
     "array",
-    "manifest",
-    "compilation",
-    "report",
-    "figures",
+    "output",
     "results",
     "lock",
     "vendored folder",
@@ -91,18 +88,9 @@ KINDS: Mapping[Kind, KindFacts] = {
     ),
     "program": KindFacts("a program", "`fa4gen record OUT -- FILE` runs it."),
     "array": KindFacts("an array of NumPy", "Launch files of `fa4gen emulate` name such files."),
-    "manifest": KindFacts(
-        "the manifest of a generated kernel",
-        "Give the config that it was rendered from, to `fa4gen check` for instance.",
-    ),
-    "compilation": KindFacts(
-        "the record of a compilation", "`fa4gen compile CONFIG -o OUT` writes it."
-    ),
-    "report": KindFacts(
-        "a report of verify", "`fa4gen verify CONFIG --report FILE` writes it; no command reads it."
-    ),
-    "figures": KindFacts(
-        "figures of bench", "`fa4gen bench CONFIG --json FILE` writes it; no command reads it."
+    "output": KindFacts(
+        "JSON that fa4gen wrote: a manifest, a report or figures",
+        "No command reads it. Give the config that it is about, to `fa4gen check` for instance.",
     ),
     "results": KindFacts(
         "a file of results", "`fa4gen sweep` and `fa4gen tune` resume from it by --results FILE."
@@ -180,7 +168,7 @@ def kind_of(path: Path, data: bytes) -> Kind | None:
     if _RESULT.match(text):
         return "results"
     if text.lstrip().startswith("{"):
-        return _kind_of_json(path, text)
+        return _kind_of_json(text)
     if _PTX.search(text):
         return "ptx"
     if path.suffix in (".yaml", ".yml"):
@@ -203,19 +191,13 @@ def folder_kind(folder: Path) -> Kind:
     return "folder"
 
 
-def _kind_of_json(path: Path, text: str) -> Kind | None:
+def _kind_of_json(text: str) -> Kind | None:
     found = _JSON_KEY.findall(text)
     least = min((indent for indent, _ in found), default="")
     keys = {key for indent, key in found if indent == least}
-    if {"generator", "config"} <= keys:
-        return "compilation" if path.name.endswith(".compile.json") else "manifest"
     if {"adapters", "files"} <= keys:
         return "lock"
-    if {"generator", "kernels", "exit_status"} <= keys:
-        return "report"
-    if {"generator", "gpu"} <= keys:
-        return "figures"
-    return None
+    return "output" if "generator" in keys else None
 
 
 def _kind_of_yaml(text: str) -> Kind | None:

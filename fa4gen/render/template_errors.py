@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
+from fa4gen.config.expectations import similar
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import Problem, TemplateError
 
@@ -144,10 +145,7 @@ def _what(error: Exception) -> str:
 
 def _nearest(name: str, candidates: Iterable[str], prefix: str) -> str:
     known = sorted(candidates)
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, n=1, cutoff=0.5)
-    if near:
+    if near := similar(name, known):
         return f"Did you mean {prefix}{near[0]}?"
     return f"Known here: {', '.join(known)}." if known else ""
 
