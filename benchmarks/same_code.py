@@ -43,9 +43,9 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from benchmarks.cubin import Cubin  # noqa: E402
 from fa4gen.toolchain.cache import Cache  # noqa: E402
 from fa4gen.toolchain.compile import compile_kernel, find_compiler  # noqa: E402
-from fa4gen.toolchain.elf import Cubin  # noqa: E402
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from same_code import code_hash, neutral_ptx
 
+from benchmarks.cubin import Cubin
 from fa4gen.errors import Fa4genError
 from fa4gen.toolchain.compile import find_compiler
-from fa4gen.toolchain.elf import Cubin
 from fa4gen.verify.emulator import EmulatorBackend
 from fa4gen.verify.run import VerifyOptions, verify_kernel
 from fa4gen.workers import Done
