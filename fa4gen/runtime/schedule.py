@@ -129,7 +129,7 @@ def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int)
     cluster = plan.launch.cluster
     resident = resident_ctas(multiprocessors, cluster)
     shares = ceil_div(line * plan.ctas_per_tile, cluster) * cluster
-    grid = min(resident, plan.cta_limit, shares)
+    grid = min(resident, plan.most_ctas, shares)
     return Schedule(0, tiles, 1, line, grid, count)
 
 

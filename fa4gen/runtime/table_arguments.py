@@ -39,7 +39,7 @@ def check_tables(
             yield wrong(name, "an array", f"no {name}", remedy)
         else:
             yield from _check_table(name, view, wanted[name].axes, sequences, query)
-            most = plan.sequence_limit
+            most = plan.most_sequences
             if name == "key_lengths" and most is not None and sequences and sequences > most:
                 remedy = "split the batch"
                 yield wrong(name, f"{sequences} sequences", f"at most {most}", remedy)

@@ -170,12 +170,12 @@ def _with_shares(plan: AttentionPlan, facts: LauncherFacts) -> LauncherFacts:
     return replace(
         facts,
         workspace_bytes=plan.ticket_bytes,
-        share_limit=plan.cta_limit,
+        share_limit=plan.most_ctas,
         share_blocks=plan.line_step,
         share_keys=plan.line_keys,
         share_bytes=plan.workspace_bytes(1, 1) - plan.ticket_bytes,
         by_split=by_split,
-        sequence_limit=plan.sequence_limit or 0,
+        sequence_limit=plan.most_sequences or 0,
     )
 
 

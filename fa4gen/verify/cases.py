@@ -238,7 +238,7 @@ def _tile_edges(plan: AttentionPlan) -> Iterable[Case]:
     pairs += [(2 * plan.tile_queries + 1, 2 * n) for n in keys]
     pairs += [(2 * plan.cta_group * plan.tile_queries + 1, 3 * plan.BN)]
     pairs += [(3 * plan.tile_queries + part + 1, 3 * plan.BN - 1)]
-    if plan.num_query_tiles == 2:
+    if plan.num_qo == 2:
         pairs += [
             (m, 2 * plan.BN + 1) for m in _around(plan.tile_queries // 2)
         ]  # one query tile, or two

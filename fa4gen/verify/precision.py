@@ -34,7 +34,7 @@ class Precision:
     @classmethod
     def of(cls, plan: AttentionPlan) -> Precision:
         """Return the roundings of the kernel of ``plan``."""
-        error = EXP2_POLYNOMIAL_ERROR if plan.has_exp2_polynomial else 0.0
-        shift = plan.probability_scale_log2
+        error = EXP2_POLYNOMIAL_ERROR if plan.exp2_fma_share else 0.0
+        shift = plan.probability_shift
         above = TIED_ABOVE if plan.ties_rows else 0
         return cls(plan.operand_dtype, plan.out_dtype, plan.rescale_threshold, shift, error, above)

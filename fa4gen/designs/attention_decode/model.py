@@ -15,7 +15,7 @@ from fa4gen.designs.common.unreachable import Unreachable
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.model import TensorMapPlan
+    from fa4gen.designs.common.model import NamedBarriers, TensorMapPlan
     from fa4gen.designs.common.tensor_maps import Tensor
 
 NARROW_PROMOTION: Final = 64
@@ -38,7 +38,7 @@ class DecodeAttentionPlan(DecodeMemory):
 
     @property
     @override
-    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+    def named_barriers(self) -> NamedBarriers:
         if self.has_tile_lengths:
             return (("consumer_barrier", 1),)
         return ("consumer_barrier", 1), ("ready_barrier", 2)

@@ -40,11 +40,7 @@ class LatentMemory(LatentPlan):
     producer_registers: int = 40
     """Registers per thread after setmaxnreg."""
     consumer_registers: int = 232
-
-    @property
-    @override
-    def part_words(self) -> str:
-        return "warpgroup"
+    part_words: str = "warpgroup"
 
     @property
     @override

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fa4gen.counts import counted
 from fa4gen.designs.attention_latent.memory import LatentMemory
-from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.model import NamedBarriers, Role
 from fa4gen.designs.common.roles import WARPGROUP_WARPS
 from fa4gen.designs.common.tensor_maps import clipped_tensors
 from fa4gen.overriding import override
@@ -21,9 +21,13 @@ class LatentAttentionPlan(LatentMemory):
         "producer_registers", "consumer_registers",
     )  # fmt: skip
 
+    ring_is_loaders: bool = True
+    quads_at_once: int = 1
+    """The output has nearly all registers."""
+
     @property
     @override
-    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+    def named_barriers(self) -> NamedBarriers:
         of_line = self.has_tile_lengths or not self.split_blocks
         second = "line_barrier" if of_line else "ready_barrier"
         return (("consumer_barrier", 1), (second, 2), ("scores_barrier", 3))
@@ -56,16 +60,6 @@ class LatentAttentionPlan(LatentMemory):
         )
 
     @property
-    @override
-    def ring_is_loaders(self) -> bool:
-        return True
-
-    @property
     def wgmma_columns(self) -> tuple[int, ...]:
         """The columns of scores, and of a warpgroup's half of the output that arrives together."""
         return self.part_keys, self.value_depth // self.num_parts // self.half_parts
-
-    @property
-    @override
-    def quads_at_once(self) -> int:
-        return 1  # the output has nearly all registers

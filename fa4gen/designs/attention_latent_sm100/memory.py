@@ -37,6 +37,8 @@ class LatentPairMemory(LatentPlan):
     cta_group: int = 2
     packed_rows: int = PAIR_ROWS
     num_parts: int = 1
+    part_words: str = "pair"
+    exchange_columns: int = 32
     num_qk_stages: int = 3
     """Parts along the depth in which keys arrive: a part's place is free with its scores."""
 
@@ -44,11 +46,6 @@ class LatentPairMemory(LatentPlan):
     def tile_rows(self) -> int:
         """Packed rows of a tile that a CTA has: half of them."""
         return self.packed_rows // self.cta_group
-
-    @property
-    @override
-    def part_words(self) -> str:
-        return "pair"
 
     @property
     @override
@@ -77,11 +74,6 @@ class LatentPairMemory(LatentPlan):
     def value_bytes(self) -> int:
         """Bytes of a CTA's columns of the values of a block."""
         return self.value_depth // self.cta_group * self.BN * self.element_bytes
-
-    @property
-    @override
-    def exchange_columns(self) -> int:
-        return 32
 
     def _ring(self, name: str, size: int, parts: int, holds: str, what: str, product: str) -> Ring:
         return self.block_ring(

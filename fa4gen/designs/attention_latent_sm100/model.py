@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fa4gen.designs.attention_latent_sm100.memory import LatentPairMemory
-from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.model import NamedBarriers, Role
 from fa4gen.overriding import override
 
 
@@ -18,9 +18,16 @@ class LatentPairPlan(LatentPairMemory):
         "tensor_memory", "tensor_memory_columns",
     )  # fmt: skip
 
+    quads_at_once: int = 8
+    """The most that loads on their way have registers for: the output has none."""
+    partials_at_once: int = 2
+    """A tile rarely has more pieces, where sequences are many."""
+    fma_keys: int = 0
+    """No exponentials on the FMA pipe: memory is the limit."""
+
     @property
     @override
-    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+    def named_barriers(self) -> NamedBarriers:
         ids = (("consumer_barrier", 1), ("exchange_barrier", 2), ("line_barrier", 3))
         return ids if self.has_tile_lengths else ids[:2]
 
@@ -61,21 +68,6 @@ class LatentPairPlan(LatentPairMemory):
         return self.cta_group  # with half of the rows each
 
     @property
-    def fma_keys(self) -> int:
-        """No exponentials on the FMA pipe: memory is the limit."""
-        return 0
-
-    @property
     def out_panel_columns(self) -> int:
         """The columns of a panel of the output, which goes straight to memory without one."""
         return self.panel_columns
-
-    @property
-    @override
-    def quads_at_once(self) -> int:
-        return 8  # the most that loads on their way have registers for: the output has none
-
-    @property
-    @override
-    def partials_at_once(self) -> int:
-        return 2  # a tile rarely has more pieces, where sequences are many

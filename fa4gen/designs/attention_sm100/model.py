@@ -13,6 +13,7 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import (
+        NamedBarriers,
         TensorMapPlan,
         TensorMemoryRegion,
     )
@@ -31,10 +32,7 @@ class FA4Config(FA4Memory):
         "output_staging", "mma_k", "value_panel_columns",
     )  # fmt: skip
 
-    @property
-    @override
-    def named_barriers(self) -> tuple[tuple[str, int], ...]:
-        return (("epilogue_barrier", 1),)
+    named_barriers: NamedBarriers = (("epilogue_barrier", 1),)
 
     @property
     @override
@@ -102,11 +100,6 @@ class FA4Config(FA4Memory):
             *self.feature_lines,
             *([pair] if self.is_pair else []),
         )
-
-    @property
-    @override
-    def num_query_tiles(self) -> int:
-        return self.num_qo
 
     @property
     @override

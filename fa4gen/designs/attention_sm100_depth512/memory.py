@@ -36,11 +36,10 @@ class Depth512Memory(BlackwellAttentionPlan):
     BN: int = 256
     num_qk_stages: int = 4
     num_pv_stages: int = 2
-
-    @property
-    @override
-    def BM(self) -> int:  # noqa: N802
-        return 64  # half of a product of 128 rows
+    BM: int = 64
+    """Half of a product of 128 rows."""
+    out_panel_columns: int = 64
+    threads: int = 384
 
     @property
     @override
@@ -51,11 +50,6 @@ class Depth512Memory(BlackwellAttentionPlan):
     @override
     def panel_columns(self) -> int:
         return PANEL_BYTES // self.element_bytes
-
-    @property
-    @override
-    def out_panel_columns(self) -> int:
-        return 64
 
     @property
     def query_bytes(self) -> int:
@@ -77,11 +71,6 @@ class Depth512Memory(BlackwellAttentionPlan):
         """Bytes from the staging space of O_lo to that of O_hi; 0 where they take turns."""
         half = self.BM * self.half_columns * self.out_element_bytes
         return half if self.query_bytes >= 2 * half else 0
-
-    @property
-    @override
-    def threads(self) -> int:
-        return 384
 
     @property
     def half_columns(self) -> int:

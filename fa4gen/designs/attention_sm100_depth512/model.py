@@ -11,7 +11,7 @@ from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.model import TensorMapPlan
+    from fa4gen.designs.common.model import NamedBarriers, TensorMapPlan
     from fa4gen.designs.common.tensor_maps import Tensor
 
 
@@ -21,10 +21,9 @@ class Depth512Config(Depth512Memory):
 
     RECORDED = (*Depth512Memory.RECORDED, "staging_step")
 
-    @property
-    @override
-    def named_barriers(self) -> tuple[tuple[str, int], ...]:
-        return (("exchange_barrier", 1), ("epilogue_barrier", 2))
+    named_barriers: NamedBarriers = (("exchange_barrier", 1), ("epilogue_barrier", 2))
+    barriers_by_warp: bool = True
+    """The struct that holds them does it so."""
 
     @property
     @override
@@ -75,11 +74,6 @@ class Depth512Config(Depth512Memory):
             self.scheduler_line,
             *self.feature_lines,
         )
-
-    @property
-    @override
-    def barriers_by_warp(self) -> bool:
-        return True  # the struct that holds them does it so
 
     @property
     def row_keys(self) -> int:

@@ -15,6 +15,7 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import (
+        NamedBarriers,
         Parameter,
         Role,
         TensorMapPlan,
@@ -34,7 +35,7 @@ class HopperAttentionPlan(HopperMemory):
 
     @property
     @override
-    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+    def named_barriers(self) -> NamedBarriers:
         # A constant has an id for each warpgroup, but the last one.
         has = {
             "turn_barrier": self.ping_pong,

@@ -40,16 +40,14 @@ class HopperPairMemory(HopperPlan):
     num_kv_stages: int = 8
     """A CTA's keys of a block are 8 panels, its values 8 chunks: one trip round the ring each."""
     epilogue: str = "direct"
+    aligns_base: bool = False
+    """There is no room: the declaration asks for the alignment."""
+    panel_columns: int = 64
 
     @property
     @override
     def ctas_per_tile(self) -> int:
         return self.cta_group
-
-    @property
-    @override
-    def aligns_base(self) -> bool:
-        return False  # there is no room: the declaration asks for the alignment
 
     @property
     @override
@@ -70,11 +68,6 @@ class HopperPairMemory(HopperPlan):
     def own_chunks(self) -> int:
         """Chunks of P.V, 16 keys each, whose probabilities a CTA computes itself."""
         return self.own_keys // CHUNK_KEYS
-
-    @property
-    @override
-    def panel_columns(self) -> int:
-        return 64
 
     @property
     def slot_bytes(self) -> int:

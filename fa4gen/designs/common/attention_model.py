@@ -211,12 +211,12 @@ class AttentionPlan(AttentionFacts):
         return 0
 
     @property
-    def cta_limit(self) -> int:
+    def most_ctas(self) -> int:
         """The most CTAs of a launch that share keys."""
         return 0
 
     @property
-    def sequence_limit(self) -> int | None:
+    def most_sequences(self) -> int | None:
         """The most sequences of a call whose key lengths are read on the device; None: any."""
         return None
 
@@ -231,7 +231,7 @@ class AttentionPlan(AttentionFacts):
         return "attention forward, O = softmax(scale * Q . K^T) . V"
 
     @property
-    def num_query_tiles(self) -> int:
+    def num_qo(self) -> int:
         """Query tiles that a CTA works on at once, each with rows and scores of its own."""
         return 1
 
@@ -241,14 +241,14 @@ class AttentionPlan(AttentionFacts):
         return False
 
     @property
-    def probability_scale_log2(self) -> int:
+    def probability_shift(self) -> int:
         """Probabilities are scaled by 2 to this power before they are rounded."""
         return 0
 
     @property
-    def has_exp2_polynomial(self) -> bool:
-        """Whether a polynomial computes some of the exponentials, not ex2."""
-        return False
+    def exp2_fma_share(self) -> float:
+        """Share of the exponentials that a polynomial computes, on the FMA pipe, not ex2."""
+        return 0.0
 
     @property
     def votes_on_rescaling(self) -> bool:

@@ -44,8 +44,10 @@ class BlackwellAttentionPlan(AttentionPlan):
     epilogue: str = "tma_store"
     num_qk_stages: int
     num_pv_stages: int
-    exp2_fma_share: float
+    exp2_fma_share: float = 0.0
     registers: RoleSplit
+    votes_on_rescaling: bool = True
+    """Whatever the threshold."""
 
     @property
     @override
@@ -73,8 +75,9 @@ class BlackwellAttentionPlan(AttentionPlan):
         raise NotImplementedError
 
     @property
+    @override
     def probability_shift(self) -> int:
-        """Power of two that fits probabilities, with a maximum that lags, into the range of fp8."""
+        # What fits probabilities, with a maximum that lags, into the range of fp8.
         if self.element_bytes == 2:
             return 0
         return math.floor(E4M3_LARGEST_LOG2 - self.rescale_threshold)
@@ -170,21 +173,6 @@ class BlackwellAttentionPlan(AttentionPlan):
     def scheduler_line(self) -> str:
         """The line of the summary on the order of tiles and the exponentials."""
         return f"{self.scheduler} scheduler; {self.exp2_fma_share:.1%} of exp2 on the FMA pipe"
-
-    @property
-    @override
-    def probability_scale_log2(self) -> int:
-        return self.probability_shift
-
-    @property
-    @override
-    def has_exp2_polynomial(self) -> bool:
-        return self.exp2_fma_share > 0
-
-    @property
-    @override
-    def votes_on_rescaling(self) -> bool:
-        return True  # whatever the threshold
 
     @property
     def fma_keys(self) -> int:

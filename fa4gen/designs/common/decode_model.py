@@ -58,6 +58,10 @@ class SharedKeysPlan(AttentionPlan):
     cta_group: int = 1
     scheduler: str = "static"
     epilogue: str = "direct"
+    splits_keys: bool = True
+    """CTAs share the keys of a tile."""
+    votes_on_rescaling: bool = True
+    """Whatever the threshold."""
     packed_rows: int
     """Rows of a tile: query rows of all heads of a key head."""
     num_parts: int
@@ -157,26 +161,6 @@ class SharedKeysPlan(AttentionPlan):
             batch="tile.sequence",
             extents=EXTENTS,
         )
-
-    @property
-    def splits_keys(self) -> bool:
-        """CTAs share the keys of a tile."""
-        return True
-
-    @property
-    def cta_limit(self) -> int:
-        """The most CTAs: those that have a ticket."""
-        return self.most_ctas
-
-    @property
-    def sequence_limit(self) -> int | None:
-        """The most sequences: those that have a place in shared memory."""
-        return self.most_sequences
-
-    @property
-    def votes_on_rescaling(self) -> bool:
-        """Whether warps vote: they do whatever the threshold."""
-        return True
 
     @property
     def split_units(self) -> int:

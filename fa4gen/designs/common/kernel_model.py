@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.model import (
         Barrier,
         Choice,
+        NamedBarriers,
         Parameter,
         Role,
         SharedRegion,
@@ -129,7 +130,7 @@ class KernelPlan:
         return self.cta_group == 2
 
     @property
-    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+    def named_barriers(self) -> NamedBarriers:
         """Constants of the hardware's named barriers: name and first id; 0 is __syncthreads."""
         return ()
 

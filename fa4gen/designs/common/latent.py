@@ -27,16 +27,8 @@ class LatentPlan(SharedKeysPlan):
     num_kv_stages: int = 2
     """No more blocks fit beside the query."""
     part_keys: int = BLOCK_KEYS
-
-    @property
-    @override
-    def values_in_keys(self) -> bool:
-        return True
-
-    @property
-    @override
-    def is_wide(self) -> bool:
-        return True
+    values_in_keys: bool = True
+    is_wide: bool = True
 
     @property
     @override

@@ -14,6 +14,8 @@ BARRIER_BYTES = 8
 ArriveHow = Literal["thread", "tma_bytes", "store_bytes", "mma_commit", "multicast_commit"]
 ChoiceSource = Literal["config", "default", "auto", "derived"]
 Swizzle = Literal[0, 32, 64, 128]
+NamedBarriers = tuple[tuple[str, int], ...]
+"""Constants of the hardware's named barriers: name and first id; 0 is __syncthreads."""
 Fields = dict[str, Any]
 """Values of some fields of a plan, by name."""
 

@@ -17,7 +17,7 @@ from fa4gen.designs.gemm_sm90.tile import DEFAULT_REGISTERS, STORED_ROWS, WGMMA_
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.model import Parameter, TensorMapPlan
+    from fa4gen.designs.common.model import NamedBarriers, Parameter, TensorMapPlan
 
 SINGLE_CALL = re.compile(r"\w+\(x\)")
 """An activation that is one function of x."""
@@ -78,7 +78,7 @@ class HopperGemmPlan(HopperGemmMemory):
 
     @property
     @override
-    def named_barriers(self) -> tuple[tuple[str, int], ...]:
+    def named_barriers(self) -> NamedBarriers:
         if self.output_in_ring:  # the rules refuse both at once
             return (("ring_barrier", 1),)
         return (("turn_barrier", 1),) if self.ping_pong else ()

@@ -104,7 +104,7 @@ def test_parameters_name_lengths_and_pages_only_where_they_are(plan_of: PlanOf) 
     assert not {"key_lengths", "page_table", "query_map", "tile_counter"} & names
     paged = plan_of(pack_heads=True, keys="paged", page_size=64)
     assert {"key_lengths", "page_table", "key_page_rows"} <= {r.name for r in paged.parameters}
-    assert paged.sequence_limit == 4096
+    assert paged.most_sequences == 4096
 
 
 def test_lines_of_l2_are_as_narrow_as_a_row(plan_of: PlanOf) -> None:
