@@ -64,6 +64,10 @@ MUTANTS = {
         CAUSAL, "right mask of a part one before a boundary",
         r"(cuts_right = block \* kBN \+ kBN - 1 > [^;]*)", r"\1 + 1",
     ),
+    "the_end_of_the_keys_is_not_masked": _one(
+        "depth512_window_fp8", "keys that end in a block without an end of the mask",
+        r"return cuts_right \|\| cuts_left \|\| ends;", "return cuts_right || cuts_left;",
+    ),
     "what_inner_tiles_see_ends_a_key_early": _one(
         CAUSAL, "end of the inner tile one past a boundary",
         r"end = \(end_key \+ kBN - 1\) / kBN;",

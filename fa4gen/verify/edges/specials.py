@@ -190,6 +190,36 @@ def _can_raise(plan: AttentionPlan) -> bool:
     return plain and follows and (plan.mask.span is None or plan.mask.span > plan.BN + 9)
 
 
+def _ends_alone(plan: AttentionPlan, rows: int, keys: int) -> bool:
+    """Return whether the last part's rows have no end of the mask in the block the keys end in."""
+    mask, step = plan.mask, plan.part_rows // plan.tile_heads
+    first = keys - rows + (rows - 1) // step * step
+    positions, begin = range(first, first + step), (keys - 1) // plan.BN * plan.BN
+    block = range(begin, begin + plan.BN)
+    return (
+        keys % plan.BN > 0
+        and not (mask.has_right_end and mask.last(positions[0]) < block[-1])
+        and not (mask.has_left_end and mask.first(positions[-1]) > begin)
+        and mask.sees_all(positions, block)
+    )
+
+
+def _whole_but_for_the_end(plan: AttentionPlan) -> tuple[int, int] | None:
+    """Return the fewest keys with as few rows whose last block only the keys' end cuts."""
+    if plan.mask.ENDS_AT_QUERY:
+        return None
+    step = plan.part_rows // plan.tile_heads
+    some = ((rows, keys) for keys in range(1, 2 * plan.BN) for rows in range(1, step + 1))
+    return next((pair for pair in some if _ends_alone(plan, *pair)), None)
+
+
+def _ending(plan: AttentionPlan) -> Case:
+    pair = _whole_but_for_the_end(plan)
+    assert pair is not None
+    case = _of_sequences(plan, "edges/only_keys_end", pair)
+    return replace(case, query_heads=plan.tile_heads, key_heads=1)
+
+
 def _has_documents(plan: AttentionPlan) -> bool:
     along = {tensor.shape[-1] for tensor in plan.declared_tensors if tensor.dtype == "int32"}
     return plan.lists_blocks and bool(along & {"rows", "keys"})
@@ -314,6 +344,16 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         lambda plan: plan.mask.has_left_end and plan.mask.span is not None,
         _grows,
         _growing,
+    ),
+    Special(
+        "keys that end in a block without an end of the mask",
+        "the block is not masked, for no row of the part has an end of the mask there",
+        lambda plan: plan.mask.has_right_end and not plan.splits_keys and not plan.lists_blocks,
+        lambda plan, case: any(
+            rows and keys and _ends_alone(plan, rows, keys) for rows, keys in case.sequences
+        ),
+        _ending,
+        lambda plan: "" if _whole_but_for_the_end(plan) else "the mask ends in each such block",
     ),
     Special(
         "sums scaled by no power of two",

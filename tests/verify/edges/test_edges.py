@@ -115,6 +115,17 @@ def test_a_tile_that_leaves_a_part_out_follows_a_full_one() -> None:
         assert edge not in family.reached(replace(case, query_rows=rows))
 
 
+def test_keys_may_end_where_the_mask_leaves_a_block_whole() -> None:
+    """Rows see 20 keys past their own: one row of 236 keys would see all of a block of 256."""
+    edge = "keys that end in a block without an end of the mask"
+    case, edges = edge_case("depth512_window_fp8", "edges/only_keys_end")
+    assert edge in edges
+    assert (case.query_rows, case.key_rows) == (1, 236)
+    family = family_of(plan_of(find_configs(["depth512_window_fp8"])[0]))
+    for rows, keys in ((1, 235), (1, 256), (2, 236)):
+        assert edge not in family.reached(replace(case, query_rows=rows, key_rows=keys))
+
+
 @pytest.mark.parametrize("config", ["d64_ragged_dense_bf16", "d128_lengths_causal_bf16"])
 def test_a_tile_without_keys_follows_one_with_keys(config) -> None:
     edge = "a tile without keys, after one with keys"
