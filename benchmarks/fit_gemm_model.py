@@ -17,7 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
+from fa4gen.bench.gemm_workload import GemmWorkload
+from fa4gen.tune.model.gemm import GemmTile, predict_gemm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +46,7 @@ MODEL = Model(
     "gemm",
     predict_gemm,
     GemmTile.of,
-    GemmProblem,
+    GemmWorkload,
     {
         "ghz": (1.7, 1.98),
         "overlap": (2.0, 14.0),
@@ -78,7 +79,7 @@ def read_records() -> list[Measured]:
         rows[row["residual"], row["m"], row["n"], row["k"]].append((tiles_of[key], row["us"]))
     for (residual, m, n, k), kernels in rows.items():
         kind = "no residual" if residual == "none" else "residual"
-        padded = GemmProblem(m, n, k, row_elements=-(-k // 8) * 8)
+        padded = GemmWorkload(m, n, k, row_elements=-(-k // 8) * 8)
         tiles, times = zip(*kernels, strict=True)
         found.append(Measured(kind, f"{m}x{n}x{k}", padded, tiles, times))
     return found
@@ -87,7 +88,7 @@ def read_records() -> list[Measured]:
 def _read_figures(path: Path, kind: str) -> list[Measured]:
     found = []
     for record in document(path)["figures"]:
-        problem = GemmProblem(**{name: record[name] for name in ("m", "n", "k", "row_elements")})
+        problem = GemmWorkload(**{name: record[name] for name in ("m", "n", "k", "row_elements")})
         tiles = tuple(GemmTile(**kernel["tile"]) for kernel in record["kernels"])
         times = tuple(kernel["us"] for kernel in record["kernels"])
         word = f"{problem.m}x{problem.n}x{problem.k}"

@@ -17,8 +17,10 @@ FILES = (
     Path("benchmarks/results/launcher_products_h200.jsonl"),
 )
 """From the root."""
-HEADER = "| config | kernel time, ratio | `fa4gen.load` | prepared | C | prepared | driver alone |"
-RULE = "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+HEADER = (
+    *("config", "kernel time, ratio", "`fa4gen.load`", "prepared", "C", "prepared"),
+    "driver alone",
+)
 VENDORED = "vendored"
 STATUS = re.compile(r"(ACME_\w+) = (\d+),?\s+/\* (.*?) \*/")
 FUNCTION = re.compile(r"^ACME_API ([^;]+;)", re.MULTILINE)
@@ -54,11 +56,8 @@ def interface_section() -> str:
 
 
 def launcher_section(root: Path) -> str:
-    """Return the text; empty while one of the files is not there."""
-    paths = [root / file for file in FILES]
-    if not all(path.is_file() for path in paths):
-        return ""
-    documents = [document(path) for path in paths]
+    """Return the text."""
+    documents = [document(root / file) for file in FILES]
     gpu, date = documents[0]["gpu"], documents[0]["date"][:10]
     rows = [_row(config) for document in documents for config in document["configs"]]
     links = " and ".join(link(file) for file in FILES)
@@ -70,9 +69,7 @@ def launcher_section(root: Path) -> str:
             "the calling thread, on a problem of one tile; the last is `cuLaunchKernel` with "
             "the same parameters, a lower bound for every launcher.",
             "",
-            HEADER,
-            RULE,
-            *rows,
+            table(HEADER, rows, right=len(HEADER) - 1),
             "",
             f"From {links}; to measure again: `fa4gen bench CONFIG... --vendored --no-peers --json "
             "FILE.json`.",
@@ -80,12 +77,12 @@ def launcher_section(root: Path) -> str:
     )
 
 
-def _row(config: dict[str, Any]) -> str:
+def _row(config: dict[str, Any]) -> tuple[str, ...]:
     host = config["host_us"]
     cells = [f"{config['geometric_means'][VENDORED]:.3f}"]
     names = ("python", "python_prepared", "vendored", "vendored_prepared", "driver")
     cells += [f"{host[name]:.2f}" for name in names]
-    return f"| `{config['name']}` | {' | '.join(cells)} |"
+    return (f"`{config['name']}`", *cells)
 
 
 def _sizes(documents: list[dict[str, Any]]) -> str:

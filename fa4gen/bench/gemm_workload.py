@@ -35,6 +35,8 @@ class GemmWorkload:
     n: int
     k: int
     batch: int = 1
+    row_elements: int = 0
+    """Elements from one row of A and B to the next; k where it is 0."""
 
     @property
     def lead(self) -> tuple[int, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from fa4gen.bench.gemm_workload import GemmWorkload
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import ALIGNMENT
 from fa4gen.runtime.gemm_arguments import GEMM_DTYPES, GemmArguments, check_gemm_arguments
 from fa4gen.runtime.tensor_view import TensorView
-from fa4gen.tune.model.gemm import GemmProblem
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
@@ -18,7 +18,7 @@ APART = 1 << 50
 """Bytes between the matrices."""
 
 
-def refusals(plan: GemmPlan, problem: GemmProblem) -> tuple[str, ...]:
+def refusals(plan: GemmPlan, problem: GemmWorkload) -> tuple[str, ...]:
     """Return the launcher's refusals of contiguous matrices; empty where it takes them."""
     m, n, k = problem.m, problem.n, problem.k
     lead = (problem.batch,) if problem.batch > 1 else ()
@@ -38,7 +38,7 @@ def refusals(plan: GemmPlan, problem: GemmProblem) -> tuple[str, ...]:
     return ()
 
 
-def padded_problem(plan: GemmPlan, problem: GemmProblem) -> GemmProblem:
+def padded_problem(plan: GemmPlan, problem: GemmWorkload) -> GemmWorkload:
     """Return the problem with its contiguous extents rounded up to valid rows."""
     unit = ALIGNMENT // min(plan.element_bytes, plan.out_element_bytes)
     contiguous = {"k" if plan.a_major == "k" else "m", "k" if plan.b_major == "k" else "n", "n"}
@@ -47,7 +47,7 @@ def padded_problem(plan: GemmPlan, problem: GemmProblem) -> GemmProblem:
         name: math.ceil(extent / unit) * unit if name in contiguous else extent
         for name, extent in extents.items()
     }
-    return GemmProblem(rounded["m"], rounded["n"], rounded["k"], problem.batch)
+    return GemmWorkload(rounded["m"], rounded["n"], rounded["k"], problem.batch)
 
 
 def _view(

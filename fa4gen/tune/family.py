@@ -52,10 +52,6 @@ class Family(ABC):
         """Write a problem as ``parse_problem`` reads it."""
 
     @abstractmethod
-    def bench_size(self, problem: Any) -> Any:
-        """Return the problem as ``prepare`` of bench's timer takes it."""
-
-    @abstractmethod
     def flop(self, plan: Any, problem: Any) -> float:
         """Return the floating-point operations that a problem counts as."""
 
@@ -85,6 +81,10 @@ class Family(ABC):
     def extents(self, problem: Any) -> dict[str, int]:
         """Return the extents of a problem, by the names of ``columns``."""
         return {name: getattr(problem, name) for name in self.columns}
+
+    def bench_size(self, problem: Any) -> Any:
+        """Return the problem as ``prepare`` of bench's timer takes it."""
+        return problem
 
     def refuse(self, plan: Any) -> None:
         """Raise ConfigError for a kernel whose time the cost model cannot predict."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench import gemm_workload
+from fa4gen.bench.gemm_workload import GemmWorkload, parse_sizes
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.overriding import override
 from fa4gen.tune.family import Family
-from fa4gen.tune.model.gemm import HALF_ROWS, GemmProblem, GemmTile, predict_gemm
+from fa4gen.tune.model.gemm import HALF_ROWS, GemmTile, predict_gemm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,9 +57,9 @@ class GemmFamily(Family):
     )
 
     @override
-    def parse_problem(self, text: str) -> GemmProblem:
+    def parse_problem(self, text: str) -> GemmWorkload:
         try:
-            (workload,) = gemm_workload.parse_sizes(text)
+            (workload,) = parse_sizes(text)
         except (ConfigError, ValueError) as error:
             raise ConfigError(
                 Problem(
@@ -67,28 +67,23 @@ class GemmFamily(Family):
                     "Give m x n x k, or batch x m x n x k: 16x4096x14336, 8x1kx1kx1k.",
                 )
             ) from error
-        return GemmProblem(workload.m, workload.n, workload.k, workload.batch)
+        return workload
 
     @override
-    def problem(self, extents: Mapping[str, int]) -> GemmProblem:
-        return GemmProblem(**self.read_extents(extents, {"batch": 1}))
+    def problem(self, extents: Mapping[str, int]) -> GemmWorkload:
+        return GemmWorkload(**self.read_extents(extents, {"batch": 1}))
 
     @override
-    def word(self, problem: GemmProblem) -> str:
-        lead = (problem.batch,) if problem.batch > 1 else ()
-        return "x".join(map(str, (*lead, problem.m, problem.n, problem.k)))
+    def word(self, problem: GemmWorkload) -> str:
+        return problem.at
 
     @override
-    def bench_size(self, problem: GemmProblem) -> gemm_workload.GemmWorkload:
-        return gemm_workload.GemmWorkload(problem.m, problem.n, problem.k, problem.batch)
-
-    @override
-    def flop(self, plan: GemmPlan, problem: GemmProblem) -> float:
+    def flop(self, plan: GemmPlan, problem: GemmWorkload) -> float:
         del plan
-        return self.bench_size(problem).flop
+        return problem.flop
 
     @override
-    def refuse_problem(self, plan: GemmPlan, problem: GemmProblem) -> None:
+    def refuse_problem(self, plan: GemmPlan, problem: GemmWorkload) -> None:
         from fa4gen.tune.contiguous import padded_problem, refusals
 
         found = refusals(plan, problem)
@@ -102,13 +97,13 @@ class GemmFamily(Family):
             )
 
     @override
-    def array_bytes(self, plan: GemmPlan, problem: GemmProblem) -> int:
+    def array_bytes(self, plan: GemmPlan, problem: GemmWorkload) -> int:
         p = problem
         inputs = plan.element_bytes * p.k * (p.m + p.n)
         return p.batch * (inputs + plan.out_element_bytes * p.m * p.n * (1 + plan.c.is_matrix))
 
     @override
-    def doubt(self, plan: GemmPlan, problem: GemmProblem) -> str:
+    def doubt(self, plan: GemmPlan, problem: GemmWorkload) -> str:
         del plan
         p = problem
         order = "A matrix product's size is m x n x k, or batch x m x n x k"
@@ -119,11 +114,11 @@ class GemmFamily(Family):
         return ""
 
     @override
-    def predict(self, plan: GemmPlan, problem: GemmProblem, chip: Chip) -> Prediction:
+    def predict(self, plan: GemmPlan, problem: GemmWorkload, chip: Chip) -> Prediction:
         return predict_gemm(GemmTile.of(plan), problem, chip)
 
     @override
-    def suits(self, plan: GemmPlan, problem: GemmProblem) -> bool:
+    def suits(self, plan: GemmPlan, problem: GemmWorkload) -> bool:
         return GemmTile.of(plan).suits(problem)
 
     @override
@@ -132,7 +127,7 @@ class GemmFamily(Family):
         return same or plan.num_stages < refined.num_stages
 
     @override
-    def problem_of_call(self, plan: GemmPlan, key: Any) -> GemmProblem:
+    def problem_of_call(self, plan: GemmPlan, key: Any) -> GemmWorkload:
         from fa4gen.runtime.refusal import refusal
 
         del plan
@@ -141,7 +136,7 @@ class GemmFamily(Family):
             raise refusal("a", f"shape {tuple(a)}", "(m, k) or (batch, m, k)")
         if not 2 <= len(b) <= 3 or b[-2] != a[-1]:
             raise refusal("b", f"shape {tuple(b)}", f"(k, n) with k = {a[-1]}")
-        return GemmProblem(a[-2], b[-1], a[-1], max(1, *a[:-2], *b[:-2], 1))
+        return GemmWorkload(a[-2], b[-1], a[-1], max(1, *a[:-2], *b[:-2], 1))
 
 
 GEMM = GemmFamily()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from fa4gen.bench.gemm_workload import GemmWorkload
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 from fa4gen.tune.contiguous import padded_problem, refusals
 from fa4gen.tune.family import family_called
-from fa4gen.tune.model.gemm import GemmProblem
 
 GEMM = family_called("gemm")
 
@@ -37,7 +37,7 @@ def plan_of(**keys: object):
     ids=str,
 )
 def test_rows_begin_at_multiples_of_16_bytes(keys, extents, wrong, padded) -> None:
-    plan, problem = plan_of(**keys), GemmProblem(*extents, 1)
+    plan, problem = plan_of(**keys), GemmWorkload(*extents, 1)
     found = refusals(plan, problem)
     assert {line.partition(":")[0] for line in found[:1]} == ({wrong} if wrong else set())
     if padded is None:
@@ -45,11 +45,11 @@ def test_rows_begin_at_multiples_of_16_bytes(keys, extents, wrong, padded) -> No
         return
     with pytest.raises(ConfigError, match="no call takes such contiguous matrices"):
         GEMM.refuse_problem(plan, problem)
-    assert padded_problem(plan, problem) == GemmProblem(*padded, 1)
-    assert not refusals(plan, GemmProblem(*padded, 1))
+    assert padded_problem(plan, problem) == GemmWorkload(*padded, 1)
+    assert not refusals(plan, GemmWorkload(*padded, 1))
 
 
 def test_matrices_of_a_batch_begin_at_multiples_of_16_bytes() -> None:
     plan = plan_of()
-    assert not refusals(plan, GemmProblem(1, 1, 12, 1))
-    assert refusals(plan, GemmProblem(1, 1, 12, 2))
+    assert not refusals(plan, GemmWorkload(1, 1, 12, 1))
+    assert refusals(plan, GemmWorkload(1, 1, 12, 2))

@@ -17,6 +17,7 @@ from fa4gen.tune.model.prediction import Prediction
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from fa4gen.bench.gemm_workload import GemmWorkload
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.tune.model.chips import Chip, GemmCosts
 
@@ -38,18 +39,6 @@ rows."""
 FEWEST_SLOTS = 0.3
 MOST_READS = 3
 """The most times that weights are read from memory, however many row tiles there are."""
-
-
-@dataclass(frozen=True)
-class GemmProblem:
-    """Extents of one product, (batch, m, k) times (batch, k, n)."""
-
-    m: int
-    n: int
-    k: int
-    batch: int = 1
-    row_elements: int = 0
-    """Elements from one row of A and B to the next; k where it is 0."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +122,7 @@ class GemmTile:
         """Rows of A and columns of B that a CTA requests for each block along k."""
         return self.BM / self.cluster_columns + self.BN / self.cluster_rows
 
-    def suits(self, problem: GemmProblem) -> bool:
+    def suits(self, problem: GemmWorkload) -> bool:
         """Whether to choose it for such a problem; its results are right for any.
 
         Tiles that were the fastest in none of the measured shapes, and are predicted worse than the
@@ -158,13 +147,13 @@ class GemmTile:
             return False
         return problem.m > HALF_ROWS or not self.evict_first
 
-    def _is_filled(self, problem: GemmProblem) -> bool:
+    def _is_filled(self, problem: GemmWorkload) -> bool:
         """Whether a cluster has tiles for more than one row and more than one column of CTAs."""
         rows, columns = _up(problem.m, self.BM), _up(problem.n, self.BN)
         return min(2, self.cluster_rows) <= rows and min(2, self.cluster_columns) <= columns
 
 
-def predict_gemm(tile: GemmTile, problem: GemmProblem, chip: Chip) -> Prediction:
+def predict_gemm(tile: GemmTile, problem: GemmWorkload, chip: Chip) -> Prediction:
     """Return the time that a launch of ``tile`` should take, with its parts."""
     costs = chip.gemm
     m, n, k = problem.m, problem.n, problem.k
@@ -229,7 +218,7 @@ def _multiply_us(tile: GemmTile, steps: int, filled: float, chip: Chip) -> float
     return us * (1 + droop * filled * min(1.0, us / costs.droop_us))
 
 
-def rows_begin(tile: GemmTile, problem: GemmProblem) -> Begin:
+def rows_begin(tile: GemmTile, problem: GemmWorkload) -> Begin:
     """Return the beginnings of rows of A and B in L2."""
     row_bytes = (problem.row_elements or problem.k) * tile.element_bytes
     if row_bytes % SECTOR:
@@ -237,7 +226,7 @@ def rows_begin(tile: GemmTile, problem: GemmProblem) -> Begin:
     return "in a line" if row_bytes % LINE else "with a line"
 
 
-def _l2_rate(tile: GemmTile, problem: GemmProblem, costs: GemmCosts) -> float:
+def _l2_rate(tile: GemmTile, problem: GemmWorkload, costs: GemmCosts) -> float:
     """Return how many bytes a multiprocessor reads in a ns, by where rows begin."""
     begin = rows_begin(tile, problem)
     ring = tile.num_stages * tile.BK * tile.element_bytes
@@ -254,7 +243,7 @@ def _l2_rate(tile: GemmTile, problem: GemmProblem, costs: GemmCosts) -> float:
 
 
 def _memory_us(
-    tile: GemmTile, problem: GemmProblem, filled: float, costs: GemmCosts
+    tile: GemmTile, problem: GemmWorkload, filled: float, costs: GemmCosts
 ) -> tuple[float, float]:
     """Return the bytes that pass through memory, and how long they take."""
     m, n, k = problem.m, problem.n, problem.k

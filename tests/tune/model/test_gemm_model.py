@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from fa4gen.bench.gemm_workload import GemmWorkload
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.tune.model.agreement import compare
 from fa4gen.tune.model.chips import CHIPS, H200, chip_for
-from fa4gen.tune.model.gemm import GemmProblem, GemmTile, predict_gemm
+from fa4gen.tune.model.gemm import GemmTile, predict_gemm
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "fit_gemm_model.py"
 TILE = GemmTile(128, 256, 64, 3)
@@ -121,37 +122,37 @@ def test_tile_of_a_plan() -> None:
     [(128, 256, 1, 1, 1 / 132), (4104, 4104, 561, 5, 561 / 660), (0, 256, 0, 0, 1.0)],
 )
 def test_counts(m: int, n: int, tiles: int, waves: int, filled: float) -> None:
-    got = predict_gemm(TILE, GemmProblem(m, n, 4096), H200)
+    got = predict_gemm(TILE, GemmWorkload(m, n, 4096), H200)
     assert (got.tiles, got.waves, got.filled) == (tiles, waves, pytest.approx(filled))
 
 
 def test_bytes() -> None:
-    got = predict_gemm(TILE, GemmProblem(128, 512, 1024), H200)
+    got = predict_gemm(TILE, GemmWorkload(128, 512, 1024), H200)
     assert got.memory_bytes == 2 * (512 * 1024 + 128 * 1024 + 128 * 512)
     assert got.l2_bytes == 2 * (128 + 256) * 1024 * 2
-    pair = predict_gemm(replace(TILE, cta_group=2), GemmProblem(256, 256, 1024), H200)
+    pair = predict_gemm(replace(TILE, cta_group=2), GemmWorkload(256, 256, 1024), H200)
     assert pair.l2_bytes == 2 * (128 + 128) * 1024 * 2
 
 
 def test_rows_inside_a_sector_or_a_line_cost_more() -> None:
     ks = (4096, 4112, 4104)
-    even, skew, odd = (predict_gemm(TILE, GemmProblem(4096, 4096, k), H200) for k in ks)
+    even, skew, odd = (predict_gemm(TILE, GemmWorkload(4096, 4096, k), H200) for k in ks)
     assert odd.l2_us > 1.5 * skew.l2_us > 2.0 * even.l2_us
     evicting = replace(TILE, evict_first=True)
-    assert predict_gemm(evicting, GemmProblem(4096, 4096, 4104), H200).l2_us > 1.1 * odd.l2_us
-    assert predict_gemm(evicting, GemmProblem(4096, 4096, 4096), H200).l2_us == even.l2_us
-    padded = predict_gemm(TILE, GemmProblem(4096, 4096, 4104, row_elements=4160), H200)
+    assert predict_gemm(evicting, GemmWorkload(4096, 4096, 4104), H200).l2_us > 1.1 * odd.l2_us
+    assert predict_gemm(evicting, GemmWorkload(4096, 4096, 4096), H200).l2_us == even.l2_us
+    padded = predict_gemm(TILE, GemmWorkload(4096, 4096, 4104, row_elements=4160), H200)
     assert padded.l2_us < 1.1 * even.l2_us
 
 
 def test_a_time_is_the_sum_of_its_parts_and_names_what_bounds_it() -> None:
-    large = predict_gemm(TILE, GemmProblem(8192, 8192, 8192), H200)
+    large = predict_gemm(TILE, GemmWorkload(8192, 8192, 8192), H200)
     parts = large.launch_us + large.overlapped_us + large.epilogue_us + large.exchange_us
     assert large.us == pytest.approx(parts)
     assert large.overlapped_us >= max(large.multiply_us, large.l2_us, large.memory_us)
     assert large.bound == "products"
     few = replace(TILE, BM=16, BN=64, num_stages=8, swap_operands=True, BK=128)
-    assert predict_gemm(few, GemmProblem(16, 28672, 4096), H200).bound == "memory"
+    assert predict_gemm(few, GemmWorkload(16, 28672, 4096), H200).bound == "memory"
 
 
 def test_chips() -> None:
@@ -163,7 +164,7 @@ def test_chips() -> None:
 
 
 def test_warpgroups_and_slots_share_the_stores() -> None:
-    problem = GemmProblem(8192, 8192, 4096)
+    problem = GemmWorkload(8192, 8192, 4096)
     after = [
         predict_gemm(replace(TILE, **changes), problem, H200).after_us
         for changes in ({}, {"warpgroups": 1}, {"output_slots": 1}, {"reads_c": True})
@@ -175,7 +176,7 @@ def test_warpgroups_and_slots_share_the_stores() -> None:
 def test_a_ring_with_the_output_in_it_is_filled_again_for_each_further_tile() -> None:
     """168 x 192 at 2007 x 4192 x 1424, two tiles a CTA: 40.7 us, and 3 less were predicted."""
     shared = replace(TILE, output_in_ring=True)
-    one, two = GemmProblem(1024, 1024, 4096), GemmProblem(4096, 4096, 4096)
+    one, two = GemmWorkload(1024, 1024, 4096), GemmWorkload(4096, 4096, 4096)
     for problem, costs in ((one, False), (two, True)):
         apart, over = (predict_gemm(tile, problem, H200) for tile in (TILE, shared))
         assert apart.waves == over.waves
@@ -198,4 +199,4 @@ def test_a_ring_with_the_output_in_it_is_filled_again_for_each_further_tile() ->
     ],
 )
 def test_what_is_chosen(changes: dict[str, Any], m: int, suits: bool) -> None:
-    assert replace(TILE, **changes).suits(GemmProblem(m, 4096, 4096)) == suits
+    assert replace(TILE, **changes).suits(GemmWorkload(m, 4096, 4096)) == suits
