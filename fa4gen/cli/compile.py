@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,17 +29,6 @@ if TYPE_CHECKING:
     from fa4gen.config.settings import Setting
 
 
-def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str, ...]) -> Any:
-    """Refuse a misspelt code, which would silently waive nothing."""
-    from fa4gen.toolchain.lint import WAIVABLE_WORDS
-
-    for code in codes:
-        if code not in WAIVABLE_WORDS and not re.fullmatch(r"C\d{4}", code):
-            known = ", ".join(WAIVABLE_WORDS)
-            raise click.BadParameter(f"{code!r} is neither one of {known} nor a code such as C7511")
-    return codes
-
-
 @click.command(name="compile")
 @configs_argument
 @shipped_option
@@ -60,13 +48,6 @@ def _known_codes(_ctx: click.Context, _option: click.Parameter, codes: tuple[str
     help="Keep PTX, cubin, log and N.compile.json in DIR/<arch>/<name>/. Without it, only the "
     "cache keeps them.",
 )
-@click.option(
-    "--waive",
-    multiple=True,
-    callback=_known_codes,
-    metavar="CODE",
-    help="Accept a finding, such as spill or C7511: it is still reported. May be repeated.",
-)
 @click.option("--no-cache", is_flag=True, help="Compile even what was compiled before.")
 @templates_option
 @force_option
@@ -78,7 +59,6 @@ def command(
     settings: tuple[Setting, ...],
     compiler: str,
     out: Path | None,
-    waive: tuple[str, ...],
     no_cache: bool,
     templates: Path | None,
     force: bool,
@@ -112,7 +92,6 @@ def command(
             [item.loaded for item in rendered],
             tool,
             cache=None if no_cache else Cache.default(),
-            waive=waive,
             jobs=jobs,
             render=partial(render, templates=open_templates(templates)),
             on_done=bar.advance,
@@ -157,10 +136,9 @@ def _say_problems(rows: Sequence[Row], output_format: OutputFormat) -> None:
         findings = row.outcome.kernel.findings if row.outcome.kernel else ()
         for finding in findings:
             if not finding.forbids:
-                what = "waived" if finding.waived else "warning"
                 lines = "".join(f"\n  log: {line}" for line in finding.log_lines)
                 places = "".join(f"\n  at: {place}" for place in finding.places)
-                message = f"{what}: {finding.code}: {finding.message}{places}{lines}"
+                message = f"warning: {finding.code}: {finding.message}{places}{lines}"
                 warning = Problem(
                     message, file=f"{row.item.kernel.folder}/{row.outcome.unit.name}.cu"
                 )

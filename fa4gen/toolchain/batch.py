@@ -12,7 +12,7 @@ from fa4gen.toolchain.compile import compile_kernel, find_compiler, lint_problem
 from fa4gen.toolchain.failures import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.model import CompiledKernel, Compiler, Unit
@@ -52,7 +52,6 @@ def compile_many(
     tool: Compiler,
     *,
     cache: Cache | None = None,
-    waive: Collection[str] = (),
     jobs: int = 1,
     places: bool = True,
     on_done: Callable[[Outcome], None] | None = None,
@@ -62,7 +61,7 @@ def compile_many(
     ``on_done`` is called for each as it is ready. Cached units need no process. ``places``: find
     the source lines of the lint's findings, which takes a second compilation.
     """
-    work = partial(_compile_one, cache=cache, waive=tuple(waive), places=places)
+    work = partial(_compile_one, cache=cache, places=places)
     outcomes: dict[int, Outcome] = {}
 
     def done(number: int, outcome: Outcome) -> None:
@@ -118,9 +117,7 @@ def _worker_compiler(name: str) -> Compiler:
     return find_compiler(name)
 
 
-def _compile_one(
-    unit: Unit, tool: Compiler, *, cache: Cache | None, waive: Collection[str], places: bool
-) -> Outcome:
+def _compile_one(unit: Unit, tool: Compiler, *, cache: Cache | None, places: bool) -> Outcome:
     try:
         kernel = compile_kernel(
             unit.source,
@@ -129,7 +126,6 @@ def _compile_one(
             name=unit.name,
             compiler=tool,
             cache=cache,
-            waive=waive,
             report=True,
             places=places,
         )

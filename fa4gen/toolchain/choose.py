@@ -20,7 +20,7 @@ from fa4gen.toolchain.batch import compile_many
 from fa4gen.toolchain.model import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.common.candidates import Changes
@@ -124,7 +124,6 @@ def choose_many(
     compiler: Compiler,
     *,
     cache: Cache | None = None,
-    waive: Collection[str] = (),
     jobs: int = 1,
     render: Render = render,
     fixes: bool = True,
@@ -137,9 +136,7 @@ def choose_many(
     with which it was seen to compile. Raises ConfigError with all problems of configs that cannot
     be planned, and TemplateError. ``on_done`` is called once for each config.
     """
-    compile_units = partial(
-        compile_many, tool=compiler, cache=cache, waive=waive, jobs=jobs, places=False
-    )
+    compile_units = partial(compile_many, tool=compiler, cache=cache, jobs=jobs, places=False)
     settled: set[tuple[str, str]] = set()
 
     def compiled(outcome: Outcome) -> None:

@@ -15,7 +15,7 @@ from fa4gen.toolchain.model import CompiledKernel, Unit
 from fa4gen.toolchain.report import read_resources
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.model import Compiler, Finding
@@ -45,16 +45,15 @@ def compile_kernel(
     name: str,
     compiler: str | Compiler = "auto",
     cache: Cache | None = None,
-    waive: Collection[str] = (),
     report: bool = False,
     places: bool = True,
 ) -> CompiledKernel:
     """Compile the text of ``<name>.cu`` for exactly ``arch`` ("sm_90a") and lint the log.
 
     ``headers`` maps the names in ``#include "..."`` to their text. ``compiler`` is "auto", "nvrtc",
-    "nvcc" or a compiler object, which serves many calls faster. Findings whose code is in ``waive``
-    are reported but accepted; with ``report`` all are, and the caller reads ``findings``. With
-    ``places`` findings have source lines, for which the source is compiled a second time.
+    "nvcc" or a compiler object, which serves many calls faster. With ``report`` findings of the
+    lint are accepted, and the caller reads ``findings``. With ``places`` these have source lines,
+    for which the source is compiled a second time.
 
     Raises CompileError when the compiler refuses the source or the lint its result, and
     MissingCapabilityError without the compiler or when it does not know ``arch``.
@@ -64,7 +63,7 @@ def compile_kernel(
     made = _make(unit, tool, cache)
     built = made.entry.built
     resources = read_resources(built.log)
-    findings = lint(built.log, resources, waive)
+    findings = lint(built.log, resources)
     if places and needs_lines(findings):
         with_lines = _make(replace(unit, line_info=True), tool, cache)
         findings = with_places(findings, with_lines.entry.built)

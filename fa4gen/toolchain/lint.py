@@ -7,13 +7,13 @@ registers, waits after every wgmma. Rules go by the text, since codes differ bet
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fa4gen.toolchain.report import function_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from fa4gen.toolchain.model import Resources, Severity
     from fa4gen.toolchain.report import FunctionFrame
@@ -170,17 +170,14 @@ _STACK_REMEDY = (
     "Index arrays with constants only: unroll the loops that do, and inline the functions that "
     "take them by reference."
 )
-WAIVABLE_WORDS = ("spill", "stack", "local", "report")
-"""Codes of findings that come from ptxas's summary rather than from a rule."""
 
 
-def lint(log: str, resources: Resources, waive: Collection[str] = ()) -> tuple[Finding, ...]:
-    """Return all findings in ``log``; those with a code in ``waive`` no longer forbid.
+def lint(log: str, resources: Resources) -> tuple[Finding, ...]:
+    """Return all findings in ``log``.
 
     Nothing is left out for being small or for being outside of a hot loop.
     """
-    found = [*_by_rules(log), *_memory(function_frames(log), resources)]
-    return tuple(replace(f, waived=True) if f.code in waive else f for f in found)
+    return (*_by_rules(log), *_memory(function_frames(log), resources))
 
 
 def _by_rules(log: str) -> Iterator[Finding]:

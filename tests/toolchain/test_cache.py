@@ -3,8 +3,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,50 +149,6 @@ def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Path, "home", no_home)
     assert "not kept" in Cache.default().store(KEY, {}, ENTRY)
-
-
-def hammer(root: str, seed: int, rounds: int) -> int:
-    """Store, load and damage one entry over and over; returns how many loads gave an entry."""
-    cache = Cache(Path(root))
-    mine = Entry(Built("ptx" * 1000, bytes([seed]) * 50_000, "log"), float(seed))
-    loaded = 0
-    for i in range(rounds):
-        note = cache.store(KEY, {}, mine)
-        assert note == "", note
-        entry = cache.load(KEY)
-        if entry is not None:
-            assert set(entry.built.cubin) == {int(entry.seconds)}  # one process's entry, whole
-            loaded += 1
-        if i % 5 == seed % 5:
-            try:
-                os.truncate(cache.file(KEY), 1000)
-            except OSError:
-                continue  # another process is replacing it
-    return loaded
-
-
-def test_processes_that_store_the_same_key_at_once(tmp_path: Path) -> None:
-    num_processes, rounds = 4, 25
-    # Programs rather than a pool: its workers could not import this module by its name.
-    programs = [
-        subprocess.Popen(
-            [sys.executable, __file__, str(tmp_path), str(number + 1), str(rounds)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for number in range(num_processes)
-    ]
-    loaded = [int(program.communicate(timeout=120)[0] or -1) for program in programs]
-    assert [program.returncode for program in programs] == [0] * num_processes
-    assert all(count > 0 for count in loaded)
-    cache = Cache(tmp_path)
-    cache.store(KEY, {}, ENTRY)
-    assert cache.load(KEY) is not None
-    assert list(cache.file(KEY).parent.iterdir()) == [cache.file(KEY)]
-
-
-if __name__ == "__main__":
-    print(hammer(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="Windows keeps a user's folder from others")

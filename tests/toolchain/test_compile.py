@@ -123,19 +123,6 @@ def test_an_array_in_local_memory_is_refused(
     assert finding.places[0].startswith("array.cu:4: ")
 
 
-def test_what_is_waived_is_still_reported(sources: Mapping[str, str], nvrtc: Compiler) -> None:
-    kernel = compile_kernel(
-        sources["spill"], {}, "sm_90a", name="spill", compiler=nvrtc, waive=("spill",)
-    )
-    (finding,) = kernel.findings
-    assert finding.waived
-    assert kernel.clean
-    with pytest.raises(CompileError):
-        compile_kernel(
-            sources["spill"], {}, "sm_90a", name="spill", compiler=nvrtc, waive=("stack",)
-        )
-
-
 def test_warnings_are_reported_and_do_not_fail(
     sources: Mapping[str, str], compiler: Compiler
 ) -> None:

@@ -26,8 +26,8 @@ def resources(**values: int) -> Resources:
     return Resources(**{field.name: 0 for field in fields(Resources)} | values)
 
 
-def codes(log: str, waive: tuple[str, ...] = ()) -> list[str]:
-    return [finding.code for finding in lint(log, resources(), waive)]
+def codes(log: str) -> list[str]:
+    return [finding.code for finding in lint(log, resources())]
 
 
 def test_a_clean_log() -> None:
@@ -114,14 +114,6 @@ def test_local_memory_beside_the_stack() -> None:
 
 def test_a_log_without_a_report_proves_nothing() -> None:
     assert codes("") == ["report"]
-
-
-def test_waived_is_not_forgotten() -> None:
-    log = f"{PREFIX}(C7511) {SERIALIZED}insufficient register resources for the wgmma pipeline\n"
-    log += f"{PREFIX}(C7512) {SERIALIZED}insufficient register resources for the function 'k'\n"
-    first, second = lint(log + CLEAN, resources(), waive=("C7511",))
-    assert (first.code, first.waived, first.forbids) == ("C7511", True, False)
-    assert (second.code, second.waived, second.forbids) == ("C7512", False, True)
 
 
 def test_warnings_have_a_place() -> None:
