@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 
 import ml_dtypes
 import numpy as np
@@ -82,16 +81,6 @@ def test_heads_first_with_the_default_scale(vend) -> None:
     same(vend.d128_causal_bf16(*inputs, **options), fa4gen.load(CAUSAL)(*inputs, **options))
 
 
-@pytest.mark.parametrize("batch", [(), (3,)])
-@pytest.mark.parametrize("n", [264, 101])
-def test_products_with_a_residual(vend, batch, n) -> None:
-    a, weight = random(*batch, 300, 200), random(n, 200, seed=1)
-    padded = random(300, n + -n % 8, seed=2)
-    inputs = (a, weight.T, padded[:, :n])
-    got = vend.gemm_bf16_residual_sm90(*inputs, alpha=0.5, beta=-2.0)
-    same([got], [fa4gen.load(RESIDUAL)(*inputs, alpha=0.5, beta=-2.0)])
-
-
 def test_the_current_stream_of_cupy(vend) -> None:
     import cupy
 
@@ -111,27 +100,6 @@ def test_the_current_stream_of_cupy(vend) -> None:
     same((out, lse), expected)
 
 
-def test_a_graph_beside_launches_on_other_streams(vend) -> None:
-    import cupy
-
-    inputs = attention_inputs()
-    expected = vend.d128_causal_bf16(*inputs)
-    outputs = [tuple(cupy.zeros_like(array) for array in expected) for _ in range(2)]
-    cupy.cuda.Device().synchronize()
-    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
-    with streams[0]:
-        streams[0].begin_capture()
-        vend.d128_causal_bf16(*inputs, out=outputs[0][0], lse=outputs[0][1])
-        graph = streams[0].end_capture()
-    for _ in range(200):
-        graph.launch(streams[1])
-        with streams[0]:
-            vend.d128_causal_bf16(*inputs, out=outputs[1][0], lse=outputs[1][1])
-    cupy.cuda.Device().synchronize()
-    for found in outputs:
-        same(found, expected)
-
-
 def test_the_first_launch_may_be_captured(gpu_folder) -> None:
     """In a process of its own, in which no kernel was loaded before."""
     ran = subprocess.run(
@@ -142,32 +110,6 @@ def test_the_first_launch_may_be_captured(gpu_folder) -> None:
         env=dict(os.environ),
     )
     assert ran.returncode == 0, ran.stderr
-
-
-def test_eight_threads_on_eight_streams(vend) -> None:
-    import cupy
-
-    inputs = attention_inputs()
-    expected = vend.d128_causal_bf16(*inputs)
-    cupy.cuda.Device().synchronize()
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            with cupy.cuda.Stream(non_blocking=True) as stream:
-                for _ in range(20):
-                    found = vend.d128_causal_bf16(*inputs)
-                    stream.synchronize()
-                    same(found, expected)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
 
 
 class Dlpack:
@@ -216,13 +158,6 @@ def test_torch_tensors(vend) -> None:
     assert torch.equal(out, got)
     with pytest.raises(ValueError, match="a: requires_grad is set"):
         vend.gemm_bf16_residual_sm90(a.requires_grad_(), weight.t(), c)
-    stream = torch.cuda.Stream()
-    torch.cuda.synchronize()
-    with torch.cuda.stream(stream):
-        torch.cuda._sleep(200_000_000)
-        vend.gemm_bf16_residual_sm90(a.detach(), weight.t(), c, out=got)
-        assert not stream.query()
-    stream.synchronize()
 
 
 def test_wrong_arguments_launch_nothing(vend) -> None:

@@ -36,8 +36,35 @@ def cpp(gpu_folder):
     return load_torch_cpp(gpu_folder)
 
 
+class Functions:
+    """The adapter for Python, whose functions take torch tensors, in the form of operators."""
+
+    def __init__(self, vend) -> None:
+        self.vend = vend
+
+    def d128_causal_bf16(self, query, key, value, scale=None):
+        return self.vend.d128_causal_bf16(query, key, value, softmax_scale=scale)
+
+    def d128_causal_bf16_out(self, query, key, value, out, lse) -> None:
+        self.vend.d128_causal_bf16(query, key, value, out=out, lse=lse)
+
+    def gemm_bf16_residual_sm90(self, a, b, c, alpha=1.0, beta=1.0):
+        return self.vend.gemm_bf16_residual_sm90(a, b, c, alpha=alpha, beta=beta)
+
+    def gemm_bf16_residual_sm90_out(self, a, b, c, out) -> None:
+        self.vend.gemm_bf16_residual_sm90(a, b, c, out=out)
+
+
 @pytest.fixture(params=["python", "cpp"])
 def operators(request, torch, vend):
+    return torch.ops.vend if request.param == "python" else request.getfixturevalue("cpp")
+
+
+@pytest.fixture(params=["python", "cpp", "functions"])
+def calls(request, torch, vend, gpu_folder):
+    """The operators, and the functions of the adapter for Python in their form."""
+    if request.param == "functions":
+        return Functions(import_once(gpu_folder / "adapters/python/vend.py"))
     return torch.ops.vend if request.param == "python" else request.getfixturevalue("cpp")
 
 
@@ -66,19 +93,20 @@ def same(torch, got, expected):
         assert torch.equal(one.contiguous().view(torch.uint8), other.contiguous().view(torch.uint8))
 
 
-def test_rows_of_any_width(torch, operators, data) -> None:
-    got = operators.gemm_bf16_residual_sm90(*data.odd, 0.5, -2.0)
-    same(torch, got, fa4gen.load(RESIDUAL)(*data.odd, alpha=0.5, beta=-2.0))
+def test_rows_of_any_width(torch, calls, data) -> None:
+    for inputs in (data.odd, (data.odd[0][0], *data.odd[1:])):
+        got = calls.gemm_bf16_residual_sm90(*inputs, 0.5, -2.0)
+        same(torch, got, fa4gen.load(RESIDUAL)(*inputs, alpha=0.5, beta=-2.0))
 
 
-def test_given_outputs_are_written(torch, operators, vend, data) -> None:
-    expected = operators.d128_causal_bf16(*data.attention)
+def test_given_outputs_are_written(torch, calls, vend, data) -> None:
+    expected = calls.d128_causal_bf16(*data.attention)
     out, lse = (torch.full_like(x, float("nan")) for x in expected)
-    operators.d128_causal_bf16_out(*data.attention, out, lse)
+    calls.d128_causal_bf16_out(*data.attention, out, lse)
     same(torch, (out, lse), expected)
     c = data.product[2].clone()
-    expected = operators.gemm_bf16_residual_sm90(*data.product)
-    operators.gemm_bf16_residual_sm90_out(data.product[0], data.product[1], c, c)
+    expected = calls.gemm_bf16_residual_sm90(*data.product)
+    calls.gemm_bf16_residual_sm90_out(data.product[0], data.product[1], c, c)
     same(torch, c, expected)
     heads_first = [x.transpose(1, 2).contiguous() for x in data.attention]
     got, lse = vend.d128_causal_bf16(*heads_first, layout="bhsd")
@@ -126,16 +154,16 @@ def test_compiled_as_one_graph(torch, operators, data, mode, dynamic) -> None:
                 assert torch.equal(one, other)
 
 
-def test_a_graph_is_captured_and_replayed(torch, operators, data) -> None:
+def test_a_graph_is_captured_and_replayed(torch, calls, data) -> None:
     inputs = [x.clone() for x in data.attention]
-    operators.d128_causal_bf16(*inputs)
+    calls.d128_causal_bf16(*inputs)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        out, lse = operators.d128_causal_bf16(*inputs)
-        again, _ = operators.d128_causal_bf16(*inputs)
+        out, lse = calls.d128_causal_bf16(*inputs)
+        again, _ = calls.d128_causal_bf16(*inputs)
     inputs[2].copy_(data.attention[1])
-    expected = operators.d128_causal_bf16(*inputs)
+    expected = calls.d128_causal_bf16(*inputs)
     torch.cuda.synchronize()
     for _ in range(REPLAYS):
         graph.replay()
@@ -144,36 +172,36 @@ def test_a_graph_is_captured_and_replayed(torch, operators, data) -> None:
     assert torch.equal(again, out)
 
 
-def test_a_graph_beside_launches_on_the_capturing_stream(torch, operators, data) -> None:
-    expected = operators.d128_causal_bf16(*data.attention)
+def test_a_graph_beside_launches_on_the_capturing_stream(torch, calls, data) -> None:
+    expected = calls.d128_causal_bf16(*data.attention)
     stream = torch.cuda.Stream()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
-        captured = operators.d128_causal_bf16(*data.attention)
+        captured = calls.d128_causal_bf16(*data.attention)
     torch.cuda.synchronize()
     for _ in range(100):
         graph.replay()
         with torch.cuda.stream(stream):
-            eager = operators.d128_causal_bf16(*data.attention)
+            eager = calls.d128_causal_bf16(*data.attention)
     torch.cuda.synchronize()
     same(torch, captured, expected)
     same(torch, eager, expected)
 
 
-def test_the_current_stream(torch, operators, data) -> None:
-    operators.d128_causal_bf16(*data.attention)
+def test_the_current_stream(torch, calls, data) -> None:
+    calls.d128_causal_bf16(*data.attention)
     torch.cuda.synchronize()
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         torch.cuda._sleep(200_000_000)
-        operators.d128_causal_bf16(*data.attention)
+        calls.d128_causal_bf16(*data.attention)
         assert not stream.query()
     stream.synchronize()
 
 
-def test_eight_threads_on_eight_streams(torch, operators, data) -> None:
-    expected = operators.d128_causal_bf16(*data.attention)
+def test_eight_threads_on_eight_streams(torch, calls, data) -> None:
+    expected = calls.d128_causal_bf16(*data.attention)
     torch.cuda.synchronize()
     failures: list[BaseException] = []
 
@@ -182,7 +210,7 @@ def test_eight_threads_on_eight_streams(torch, operators, data) -> None:
             stream = torch.cuda.Stream()
             with torch.cuda.stream(stream):
                 for _ in range(20):
-                    found = operators.d128_causal_bf16(*data.attention)
+                    found = calls.d128_causal_bf16(*data.attention)
                     stream.synchronize()
                     same(torch, found, expected)
         except BaseException as error:
@@ -196,15 +224,15 @@ def test_eight_threads_on_eight_streams(torch, operators, data) -> None:
     assert not failures
 
 
-def test_a_new_thread_without_a_context(torch, operators, data) -> None:
-    expected = operators.gemm_bf16_residual_sm90(*data.product)
+def test_a_new_thread_without_a_context(torch, calls, data) -> None:
+    expected = calls.gemm_bf16_residual_sm90(*data.product)
     out = torch.zeros_like(expected)
     torch.cuda.synchronize()
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
-            operators.gemm_bf16_residual_sm90_out(*data.product, out)
+            calls.gemm_bf16_residual_sm90_out(*data.product, out)
         except BaseException as error:
             failures.append(error)
 
@@ -223,20 +251,20 @@ def test_there_is_no_backward_pass(torch, vend, data) -> None:
         out.sum().backward()
 
 
-def test_refusals(torch, operators, data) -> None:
+def test_refusals(torch, calls, data) -> None:
     query, key, value = data.attention
-    kind = ValueError if operators is torch.ops.vend else RuntimeError
+    kind = RuntimeError if calls is torch.ops.vend_cpp else ValueError
     with pytest.raises(kind, match=r"^value: expected"):
-        operators.d128_causal_bf16(query, key, value[:, :7])
+        calls.d128_causal_bf16(query, key, value[:, :7])
     with pytest.raises(kind, match=r"^key: expected"):
-        operators.d128_causal_bf16(query, key.cpu(), value)
+        calls.d128_causal_bf16(query, key.cpu(), value)
     with pytest.raises(kind, match=r"^out: expected"):
-        operators.d128_causal_bf16_out(query, key, value, query, torch.empty(2, 8, 1000).cuda())
+        calls.d128_causal_bf16_out(query, key, value, query, torch.empty(2, 8, 1000).cuda())
     with pytest.raises(kind, match=r"^softmax_scale: expected"):
-        operators.d128_causal_bf16(query, key, value, -1.0)
+        calls.d128_causal_bf16(query, key, value, -1.0)
     wide = torch.zeros(2, 1200, 2, 132, device="cuda", dtype=torch.bfloat16)[..., :128]
     with pytest.raises(kind, match=r"^value: expected"):
-        operators.d128_causal_bf16(query, key, wide)
+        calls.d128_causal_bf16(query, key, wide)
 
 
 @pytest.mark.skipif("VEND_TIMES" not in os.environ, reason="prints figures; set VEND_TIMES")

@@ -9,16 +9,19 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+import pytest
+
 from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.designs.registry import family_of
 from fa4gen.emulator.recorder import driver_maps
 from fa4gen.emulator.state.map_bits import MapError
-from fa4gen.errors import ArgumentError
+from fa4gen.errors import ArgumentError, MissingCapabilityError
 from fa4gen.runtime.refusal import refusal
 from fa4gen.runtime.tile_counter import COUNTER_BYTES
 from fa4gen.vendoring.binding import Args, Binding, Prepared
+from fa4gen.vendoring.host_build import build_library
 from fa4gen.vendoring.standin import SimulatedDevice, StandIn
-from tests.vendoring.launcher.shipped import PREFIX, parameter_bytes
+from tests.vendoring.launcher.shipped import PREFIX, WARNINGS, parameter_bytes
 from tests.vendoring.statuses import describe_status
 
 if TYPE_CHECKING:
@@ -203,6 +206,19 @@ class CLauncher:
             launch.parameters,
             before[0].parameters if before else None,
         )
+
+
+def build_launcher(folder: Path, *flags: str) -> CLauncher:
+    """Build a folder's library over the stand-in; skip where there is no C compiler."""
+    try:
+        stand_in = StandIn()
+        target = folder.with_name(f"{folder.name}.so")
+        options = [*(flags or ("-O1",)), *WARNINGS]
+        return CLauncher(
+            build_library(folder, target, stand_in=stand_in.path, flags=options), stand_in
+        )
+    except MissingCapabilityError as error:
+        pytest.skip(str(error))
 
 
 def compare(python: Any, c: Any) -> None:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fa4gen.errors import MissingCapabilityError
-from fa4gen.vendoring.host_build import build_library
-from fa4gen.vendoring.standin import SimulatedDevice, StandIn
-from tests.vendoring.launcher.both import CLauncher
-from tests.vendoring.launcher.shipped import WARNINGS, shipped_plans, write_launcher
+from fa4gen.vendoring.standin import SimulatedDevice
+from tests.vendoring.launcher.both import CLauncher, build_launcher
+from tests.vendoring.launcher.shipped import shipped_plans, write_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,17 +31,7 @@ def _all_kernels(launcher_folder: Path, tmp_path_factory: pytest.TempPathFactory
     shutil.copytree(launcher_folder, folder)
     with (folder / "src" / "launcher.c").open("a", encoding="utf-8") as source:
         source.write(INTERNALS.read_text(encoding="utf-8"))
-    try:
-        stand_in = StandIn()
-        library = build_library(
-            folder,
-            launcher_folder / "launcher.so",
-            stand_in=stand_in.path,
-            flags=["-O1", *WARNINGS],
-        )
-    except MissingCapabilityError as error:
-        pytest.skip(str(error))
-    return CLauncher(library, stand_in)
+    return build_launcher(folder)
 
 
 @pytest.fixture

@@ -9,13 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
 from fa4gen.runtime.attention import LOG2_E
 from fa4gen.runtime.parameters import to_bytes
+from fa4gen.vendoring.names import with_prefix
 from tests.vendoring.launcher.attention_problems import WORKSPACE, plain_problem
-from tests.vendoring.launcher.both import WAYS, compare, python_outcome
+from tests.vendoring.launcher.both import WAYS, CLauncher, build_launcher, compare, python_outcome
 from tests.vendoring.launcher.families import problems_of
 from tests.vendoring.launcher.gemm_problems import plain_problem as plain_product
-from tests.vendoring.launcher.shipped import shipped_plans
+from tests.vendoring.launcher.shipped import PREFIX, shipped_plans, write_launcher
 
 MULTIPROCESSORS = st.one_of(st.sampled_from((132, 148)), st.integers(1, 148))
 every_kernel = pytest.mark.parametrize("name", shipped_plans())
@@ -85,6 +88,53 @@ def test_what_alpha_multiplies_is_left_out_by_both_where_it_is_0(alpha, launcher
     compare(python_outcome(plan, problem.python_arguments(plan), 132, WORKSPACE), made)
     place = [row.name for row in plan.parameters].index("k")
     assert made.parameters[place] == to_bytes("int32", 256 if alpha == 1e-40 else 0)
+
+
+CONFIG = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 64}
+LIMITED = {
+    "tree": {"mask": "tree"},
+    "causal": {"mask": "causal"},
+    "scored": {"mask": "causal", "score": "score + 7 * query - 7 * key"},
+    "sequences": {"score": "score + head + batch", "batching": "ragged"},
+}
+"""Masks and scores, of which some tell few rows apart."""
+PLANS = {
+    name: with_prefix(build_plan(load_mapping({**CONFIG, **keys}, name).config), PREFIX)
+    for name, keys in LIMITED.items()
+}
+MOST = 2**28
+"""Places that expressions compute with."""
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory) -> CLauncher:
+    """A folder with a kernel for each of LIMITED."""
+    return build_launcher(write_launcher(tmp_path_factory.mktemp("limits") / "acme", PLANS))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "argument"),
+    [
+        ("tree", {"query_rows": 32}, None),
+        ("tree", {"query_rows": 33}, "query"),
+        ("tree", {"key_rows": MOST + 1, "query_rows": 1}, "key"),
+        ("scored", {"query_rows": MOST + 1}, "query"),
+        ("scored", {"key_rows": MOST + 1}, "key"),
+        ("scored", {"batch": MOST + 1}, "query"),
+        ("scored", {"query_heads": MOST + 4, "key_heads": 4}, "query"),
+        ("sequences", {"batch": MOST + 1}, "query_offsets"),
+        ("causal", {"key_rows": MOST + 1}, None),
+    ],
+)
+def test_what_an_expression_cannot_compute_with_is_refused(limited, name, changes, argument):
+    plan = PLANS[name]
+    problem = replace(plain_problem(plan), **changes)
+    expected = python_outcome(plan, problem.python_arguments(plan), 132, WORKSPACE)
+    assert argument in getattr(expected, "arguments", {None})
+    found = limited.outcome(plan, problem.c_args(), 132)
+    compare(expected, found)
+    if name == "tree" and argument == "query":
+        assert "at most those that its mask tells apart" in found.words
 
 
 @pytest.mark.seeds

@@ -13,18 +13,17 @@ from hypothesis import strategies as st
 from fa4gen.config.find import find_configs
 from fa4gen.config.set_file import read_set
 from fa4gen.designs.build import build_plan
-from fa4gen.errors import ConfigError, MissingCapabilityError
+from fa4gen.errors import ConfigError
 from fa4gen.resources import data_root
 from fa4gen.tune.family import family_called
 from fa4gen.tune.kernel_set import open_set
-from fa4gen.vendoring.host_build import build_library
 from fa4gen.vendoring.kernels import load_configs
 from fa4gen.vendoring.lock import LockedRegion, LockedTable
 from fa4gen.vendoring.names import with_prefix
 from fa4gen.vendoring.regions import EXTENTS, find_kernels, region_facts
-from fa4gen.vendoring.standin import SimulatedDevice, StandIn
-from tests.vendoring.launcher.both import CLauncher
-from tests.vendoring.launcher.shipped import PREFIX, WARNINGS, write_launcher
+from fa4gen.vendoring.standin import SimulatedDevice
+from tests.vendoring.launcher.both import CLauncher, build_launcher
+from tests.vendoring.launcher.shipped import PREFIX, write_launcher
 from tests.vendoring.launcher.test_best import best, cost, problem_for
 
 H200 = "nvidia_h200"
@@ -50,13 +49,7 @@ def vendored():
 def of_tables(tmp_path_factory: pytest.TempPathFactory) -> CLauncher:
     plans, table = vendored()
     folder = write_launcher(tmp_path_factory.mktemp("tables"), plans, table=table)
-    try:
-        stand_in = StandIn()
-        flags = ["-O1", *WARNINGS]
-        library = build_library(folder, folder / "l.so", stand_in=stand_in.path, flags=flags)
-    except MissingCapabilityError as error:
-        pytest.skip(str(error))
-    return CLauncher(library, stand_in)
+    return build_launcher(folder)
 
 
 @lru_cache(maxsize=8)

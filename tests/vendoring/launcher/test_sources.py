@@ -139,7 +139,7 @@ def test_the_text_keeps_the_rules_of_generated_files(launcher_folder) -> None:
 
 def test_nothing_is_allocated_and_no_name_is_without_the_prefix(launcher_folder, launcher) -> None:
     """A program with two vendored folders links both."""
-    library = launcher_folder / "launcher.so"
+    library = launcher.library
     listed = subprocess.run(["nm", "-g", str(library)], capture_output=True, text=True, check=True)
     names = [line.split()[-2:] for line in listed.stdout.splitlines()]
     defined = {name for kind, name in names if kind in "TDBRV"}
