@@ -33,21 +33,6 @@ class DecodeKeys(PackedKeys):
     num_kv_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
     """Slots of the ring of blocks of keys and of values, which take turns."""
 
-    @property
-    def resolved_value_depth(self) -> int:
-        """Columns of value and output."""
-        return self.depth if self.value_depth == "auto" else self.value_depth
-
-    @property
-    def resolved_kv_dtype(self) -> str:
-        """Element type of key and value."""
-        return self.dtype if self.kv_dtype == "auto" else self.kv_dtype
-
-    @property
-    def resolved_kv_scale(self) -> str:
-        """The unit with a scale of its own, for scaled keys and values."""
-        return "head" if self.kv_scale == "auto" else self.kv_scale
-
 
 class HopperDecodeConfig(DecodeKeys, HopperKeys):
     """Attention forward of packed heads, with shares of the keys, on Hopper (sm_90a)."""

@@ -30,8 +30,3 @@ class LatentConfig(PackedKeys, HopperKeys):
     """Head dimension of query and key."""
     value_depth: Literal[512]
     """At depth 576 the values are the first 512 columns of the keys."""
-
-    @property
-    def resolved_value_depth(self) -> int:
-        """Columns of value and output."""
-        return self.value_depth

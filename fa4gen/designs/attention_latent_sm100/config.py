@@ -36,8 +36,3 @@ class LatentPairConfig(PackedKeys, BlackwellKeys):
     """At depth 576 the values are the first 512 columns of the keys."""
     cta_group: Literal[2]
     """A pair has the 128 rows of a product, as an output of 64 fills half of tensor memory."""
-
-    @property
-    def resolved_value_depth(self) -> int:
-        """Columns of value and output."""
-        return self.value_depth

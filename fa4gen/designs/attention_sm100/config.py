@@ -32,8 +32,3 @@ class BlackwellAttentionConfig(ListedKeys, BlackwellPrefillKeys):
     """Parts along the keys in which the softmax passes P to the MMA warp."""
     output_staging: Literal["auto", "query", "own"] = "auto"
     """The place of the output in shared memory: the query's slot, or one of its own."""
-
-    @property
-    def resolved_value_depth(self) -> int:
-        """Columns of value and output."""
-        return self.depth if self.value_depth == "auto" else self.value_depth

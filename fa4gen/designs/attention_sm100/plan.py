@@ -15,7 +15,7 @@ from fa4gen.designs.attention_sm100.limits import ROW_REGISTERS, exceeded_limits
 from fa4gen.designs.attention_sm100.memory import KEY_STEP, TILE_ROWS
 from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.attention_sm100.rules import broken_rules
-from fa4gen.designs.common.blackwell_model import RoleSplit, take_role_registers
+from fa4gen.designs.common.attention_config import RoleRegisters
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_stages, with_stages
 from fa4gen.designs.common.values import (
@@ -31,9 +31,12 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.refusal import Refusal
     from fa4gen.designs.common.values import Scheduler
 
-SPLITS = {1: RoleSplit(192, 192, 120), 2: RoleSplit(200, 64, 48)}
+SPLITS = {
+    1: RoleRegisters(softmax=192, correction=192, other=120),
+    2: RoleRegisters(softmax=200, correction=64, other=48),
+}
 """By query tiles: the softmax gets what the others can spare."""
-WIDE_QUERIES = RoleSplit(184, 64, 80)
+WIDE_QUERIES = RoleRegisters(softmax=184, correction=64, other=80)
 """For two query tiles of depth 256: one warp keeps the steps of all their products."""
 
 
@@ -74,7 +77,9 @@ def decide(config: BlackwellAttentionConfig) -> FA4Config:
         rescale_threshold=take_rescale_threshold(config, log),
         exp2_fma_share=log.take("exp2_fma_share", config.exp2_fma_share, *fma_share(config)),
     )
-    return replace(draft, registers=_registers(draft, log), choices=log.rows)
+    reason = "the softmax, which keeps a row of scores, gets what the others can spare"
+    registers = log.take("registers", config.registers, _split(draft), reason)
+    return replace(draft, registers=registers, choices=log.rows)
 
 
 def find_faults(config: BlackwellAttentionConfig) -> list[Refusal]:
@@ -224,14 +229,8 @@ def _scheduler(draft: FA4Config, log: ChoiceLog) -> Scheduler:
     return log.take("scheduler", config.scheduler, default, reason)
 
 
-def _split(draft: FA4Config) -> RoleSplit:
+def _split(draft: FA4Config) -> RoleRegisters:
     """Return the registers of the roles."""
     given = draft.config.registers
-    if given != "auto":
-        return RoleSplit(given.softmax, given.correction, given.other)
-    return WIDE_QUERIES if draft.has_wide_queries else SPLITS[draft.num_qo]
-
-
-def _registers(draft: FA4Config, log: ChoiceLog) -> RoleSplit:
-    reason = "the softmax, which keeps a row of scores, gets what the others can spare"
-    return take_role_registers(draft.config, _split(draft), reason, log)
+    default = WIDE_QUERIES if draft.has_wide_queries else SPLITS[draft.num_qo]
+    return default if given == "auto" else given

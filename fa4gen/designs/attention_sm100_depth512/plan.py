@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.attention_sm100_depth512.rules import MAX_STAGES, faults
-from fa4gen.designs.common.blackwell_model import RoleSplit, take_role_registers
+from fa4gen.designs.common.attention_config import RoleRegisters
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_stages, with_stages
 from fa4gen.designs.common.values import (
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
     from fa4gen.designs.common.refusal import Refusal
 
-SPLIT = RoleSplit(216, 128, 64)
+SPLIT = RoleRegisters(softmax=216, correction=128, other=64)
 
 
 def decide(config: BlackwellPairAttentionConfig) -> Depth512Config:
@@ -46,7 +46,9 @@ def decide(config: BlackwellPairAttentionConfig) -> Depth512Config:
             0.0,
             "products of depth 512 take longer than ex2 for all",
         ),
-        registers=take_role_registers(config, SPLIT, "the softmax keeps half a row of scores", log),
+        registers=log.take(
+            "registers", config.registers, SPLIT, "the softmax keeps half a row of scores"
+        ),
     )
     fit = most_stages(draft, MAX_KV_STAGES)
     reason = f"{fit} fit the {draft.hardware.shared_bytes} bytes of shared memory"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.memory import CHUNK_KEYS, MIN_BLOCK
 from fa4gen.designs.attention_sm90.tuning import LARGER_LOADERS, tuning_of
-from fa4gen.designs.common.roles import WARPGROUP_ROWS, split_keys
+from fa4gen.designs.common.roles import WARPGROUP_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,5 +41,5 @@ def candidates(config: HopperAttentionConfig) -> Iterator[Changes]:
 
 def _least(warpgroups: int) -> Changes:
     """Return the settings that need the fewest registers, in consumers and loader."""
-    loader = split_keys(LARGER_LOADERS[warpgroups])
+    loader = LARGER_LOADERS[warpgroups].data()
     return {"num_pv_chunks_in_flight": 0, "overlap_epilogue": False, "registers": loader}

@@ -42,8 +42,3 @@ class HopperAttentionConfig(ListedKeys, HopperPrefillKeys):
     """Issue the next tile's first Q.K before this tile's output is written."""
     epilogue: Literal["auto", "direct", "tma_store"] = "auto"
     """Write the output straight from registers, or through shared memory by TMA."""
-
-    @property
-    def resolved_value_depth(self) -> int:
-        """Columns of value and output."""
-        return self.depth if self.value_depth == "auto" else self.value_depth

@@ -20,13 +20,14 @@ from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_stages, with_stages
 from fa4gen.designs.common.float32 import as_float32_constant
 from fa4gen.designs.common.hardware import ARCHITECTURES
-from fa4gen.designs.common.roles import WARPGROUP_ROWS, RegisterSplit, default_registers
+from fa4gen.designs.common.roles import WARPGROUP_ROWS, default_registers
 from fa4gen.designs.common.values import take_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
+    from fa4gen.designs.common.kernel_config import RegisterBudget
     from fa4gen.designs.common.refusal import Refusal
     from fa4gen.designs.common.values import Scheduler
 
@@ -70,14 +71,8 @@ def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
         rescale_threshold=as_float32_constant(config.rescale_threshold),
     )
     draft = _with_stages(draft, tuning, log)
-    log.note(
-        "registers",
-        registers,
-        "auto" if config.registers == "auto" else "config",
-        "the register file, less what the loader needs, in equal parts"
-        if config.registers == "auto"
-        else "",
-    )
+    reason = "the register file, less what the loader needs, in equal parts"
+    log.take("registers", config.registers, registers, reason)
     return replace(draft, choices=log.rows)
 
 
@@ -87,7 +82,7 @@ def find_faults(config: HopperAttentionConfig) -> list[Refusal]:
     return [*broken_rules(plan), *exceeded_limits(plan)]
 
 
-def _free_registers(config: HopperAttentionConfig, registers: RegisterSplit, block: int) -> int:
+def _free_registers(config: HopperAttentionConfig, registers: RegisterBudget, block: int) -> int:
     """Return the registers left after output, scores of ``block`` keys and row state.
 
     Less than nothing where they do not fit: the least that a consumer needs, whatever it computes.
@@ -118,11 +113,11 @@ def _warpgroups(config: HopperAttentionConfig, tuning: Tuning, log: ChoiceLog) -
     return warpgroups
 
 
-def _registers(config: HopperAttentionConfig, warpgroups: int) -> RegisterSplit:
+def _registers(config: HopperAttentionConfig, warpgroups: int) -> RegisterBudget:
     if config.registers == "auto":
         larger = warpgroups == 2 and _has_busy_loader(config)
         return LARGER_LOADERS[warpgroups] if larger else default_registers(warpgroups)
-    return RegisterSplit(config.registers.producer, config.registers.consumer)
+    return config.registers
 
 
 def _has_busy_loader(config: HopperAttentionConfig) -> bool:
@@ -134,7 +129,7 @@ def _has_busy_loader(config: HopperAttentionConfig) -> bool:
 def _block(
     config: HopperAttentionConfig,
     tuning: Tuning,
-    registers: RegisterSplit,
+    registers: RegisterBudget,
     free: Callable[[int], int],
     log: ChoiceLog,
 ) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.roles import RegisterSplit
+from fa4gen.designs.common.kernel_config import RegisterBudget
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
@@ -26,7 +26,10 @@ class Tuning:
     """Whether a narrower block is tried before consumers give registers to the loader."""
 
 
-LARGER_LOADERS = {2: RegisterSplit(40, 232), 3: RegisterSplit(56, 152)}
+LARGER_LOADERS = {
+    2: RegisterBudget(producer=40, consumer=232),
+    3: RegisterBudget(producer=56, consumer=152),
+}
 """By consumer warpgroups, for a loader that does more than claim tiles and count blocks."""
 
 FITS_REGISTERS = "the widest block whose scores and output fit the registers of three warpgroups"

@@ -8,14 +8,14 @@ from fa4gen.designs.attention_sm90_depth512.limits import exceeded_limits
 from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.float32 import as_float32_constant
-from fa4gen.designs.common.roles import RegisterSplit
+from fa4gen.designs.common.kernel_config import RegisterBudget
 from fa4gen.designs.common.values import take_keys
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.config import HopperPairAttentionConfig
     from fa4gen.designs.common.refusal import Refusal
 
-REGISTERS: Final = RegisterSplit(40, 232)
+REGISTERS: Final = RegisterBudget(producer=40, consumer=232)
 """The registers of the loader and of the consumers in the first candidate."""
 
 
@@ -32,13 +32,8 @@ def decide(config: HopperPairAttentionConfig) -> HopperPairAttentionPlan:
         if paged
         else "tiles go to whichever pair is free",
     )
-    if config.registers == "auto":
-        registers = REGISTERS
-        reason = "what the loader leaves of the register file, in equal parts"
-        log.note("registers", registers, "auto", reason)
-    else:
-        registers = RegisterSplit(config.registers.producer, config.registers.consumer)
-        log.note("registers", registers, "config")
+    reason = "what the loader leaves of the register file, in equal parts"
+    registers = log.take("registers", config.registers, REGISTERS, reason)
     return HopperPairAttentionPlan(
         config=config,
         scheduler=scheduler,

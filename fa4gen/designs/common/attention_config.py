@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fa4gen.designs.common.declared import TensorValue, all_tensors
 from fa4gen.designs.common.expression_check import check_expressions
@@ -77,17 +77,22 @@ class AttentionKeys(KernelConfig):
     @property
     def resolved_value_depth(self) -> int:
         """Columns of value and output."""
-        return self.depth
+        return int(self._given_or("value_depth", self.depth))
 
     @property
     def resolved_kv_dtype(self) -> str:
         """Element type of key and value."""
-        return self.dtype
+        return str(self._given_or("kv_dtype", self.dtype))
 
     @property
     def resolved_kv_scale(self) -> str:
         """The unit with a scale of its own, for scaled keys and values."""
-        return "head"
+        return str(self._given_or("kv_scale", "head"))
+
+    def _given_or(self, key: str, default: Any) -> Any:
+        """Return the value of a key that not every design has, or what auto stands for."""
+        value = vars(self).get(key, "auto")
+        return default if value == "auto" else value
 
     @property
     def lists_blocks(self) -> bool:

@@ -15,18 +15,8 @@ from fa4gen.designs.common.values import E4M3_LARGEST_LOG2
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.attention_config import BlackwellPrefillKeys
-    from fa4gen.designs.common.choices import ChoiceLog
+    from fa4gen.designs.common.attention_config import BlackwellPrefillKeys, RoleRegisters
     from fa4gen.designs.common.model import Parameter
-
-
-@dataclass(frozen=True)
-class RoleSplit:
-    """Registers per thread of a softmax warpgroup, the correction, and the other warps."""
-
-    softmax: int
-    correction: int
-    other: int
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
@@ -45,7 +35,7 @@ class BlackwellAttentionPlan(AttentionPlan):
     num_qk_stages: int
     num_pv_stages: int
     exp2_fma_share: float = 0.0
-    registers: RoleSplit
+    registers: RoleRegisters
     votes_on_rescaling: bool = True
     """Whatever the threshold."""
 
@@ -183,16 +173,3 @@ class BlackwellAttentionPlan(AttentionPlan):
     def packed_registers(self) -> int:
         """Registers of a row's probabilities of 32 keys."""
         return 32 * self.element_bytes // 4
-
-
-def take_role_registers(
-    config: BlackwellPrefillKeys, default: RoleSplit, reason: str, log: ChoiceLog
-) -> RoleSplit:
-    """Decide on the registers of softmax, correction and other warps."""
-    given = config.registers
-    if given != "auto":
-        split = RoleSplit(given.softmax, given.correction, given.other)
-        log.note("registers", split, "config")
-        return split
-    log.note("registers", default, "auto", reason)
-    return default

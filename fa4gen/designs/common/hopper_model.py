@@ -12,7 +12,7 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import HopperPrefillKeys
-    from fa4gen.designs.common.roles import RegisterSplit
+    from fa4gen.designs.common.kernel_config import RegisterBudget
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
@@ -21,7 +21,7 @@ class HopperPlan(AttentionPlan):
 
     config: HopperPrefillKeys
     num_consumer_warpgroups: int
-    registers: RegisterSplit
+    registers: RegisterBudget
 
     @property
     @override

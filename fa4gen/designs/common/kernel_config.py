@@ -31,3 +31,7 @@ class RegisterBudget(Strict):
 
     producer: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
     consumer: Annotated[int, Field(ge=24, le=256, multiple_of=8)]
+
+    def total(self, num_consumers: int) -> int:
+        """Return the registers of one producer and ``num_consumers`` consumer warpgroups."""
+        return 128 * (self.producer + num_consumers * self.consumer)

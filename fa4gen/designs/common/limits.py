@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
     from fa4gen.designs.common.hardware import Architecture
-    from fa4gen.designs.common.kernel_config import KernelConfig
+    from fa4gen.designs.common.kernel_config import KernelConfig, RegisterBudget
     from fa4gen.designs.common.kernel_model import KernelPlan
     from fa4gen.designs.common.model import SharedRegion
-    from fa4gen.designs.common.roles import RegisterSplit
 
 
 def exceeded(fault: Refusal, needed: int, available: int) -> Iterator[Refusal]:
@@ -120,7 +119,7 @@ class ConsumerValues(Protocol):
         """Warpgroups that compute."""
 
     @property
-    def registers(self) -> RegisterSplit:
+    def registers(self) -> RegisterBudget:
         """Registers per thread after setmaxnreg."""
 
 

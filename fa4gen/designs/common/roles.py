@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.kernel_config import RegisterBudget
 from fa4gen.designs.common.model import Role
 
 if TYPE_CHECKING:
@@ -22,32 +22,15 @@ REGISTER_STEP = 8
 """Threads get registers in multiples of this many, and setmaxnreg takes no other number."""
 
 
-@dataclass(frozen=True)
-class RegisterSplit:
-    """Registers per thread of the producer warpgroup and of each consumer warpgroup."""
-
-    producer: int
-    consumer: int
-
-    def total(self, num_consumers: int) -> int:
-        """Return the registers of one producer and ``num_consumers`` consumer warpgroups."""
-        return WARPGROUP * (self.producer + num_consumers * self.consumer)
-
-
-def split_keys(split: RegisterSplit) -> dict[str, int]:
-    """Return ``split`` as a config has it."""
-    return {"producer": split.producer, "consumer": split.consumer}
-
-
-def default_registers(num_consumers: int) -> RegisterSplit:
+def default_registers(num_consumers: int) -> RegisterBudget:
     """Return the split that leaves the consumers the most.
 
     The loader is one thread of address arithmetic: it makes do with the rest.
     """
     return {
-        1: RegisterSplit(56, 256),
-        2: RegisterSplit(24, 240),
-        3: RegisterSplit(32, 160),
+        1: RegisterBudget(producer=56, consumer=256),
+        2: RegisterBudget(producer=24, consumer=240),
+        3: RegisterBudget(producer=32, consumer=160),
     }[num_consumers]
 
 
@@ -65,7 +48,7 @@ def register_pool(arch: Architecture, num_consumers: int) -> int:
     return registers_at_entry(arch, num_consumers) * WARPGROUP * (1 + num_consumers)
 
 
-def nearest_split(arch: Architecture, split: RegisterSplit, num_consumers: int) -> RegisterSplit:
+def nearest_split(arch: Architecture, split: RegisterBudget, num_consumers: int) -> RegisterBudget:
     """Return the split nearest to ``split`` that setmaxnreg can bring about.
 
     The producer only gives up registers, the consumers only take more, and together they take no
@@ -75,7 +58,7 @@ def nearest_split(arch: Architecture, split: RegisterSplit, num_consumers: int) 
     producer = min(split.producer, entry)
     left = register_pool(arch, num_consumers) // WARPGROUP - producer
     most = min(_round_down(left // num_consumers), 256)
-    return RegisterSplit(producer, min(max(split.consumer, entry), most))
+    return RegisterBudget(producer=producer, consumer=min(max(split.consumer, entry), most))
 
 
 def wgmma_registers(columns: int, *, register_a: bool) -> int:
@@ -92,7 +75,7 @@ def _round_down(registers: int) -> int:
 
 
 def consumer_roles(
-    split: RegisterSplit, num_consumers: int, work: Callable[[int], str]
+    split: RegisterBudget, num_consumers: int, work: Callable[[int], str]
 ) -> list[Role]:
     """Return the consumer warpgroups, after the producer's; ``work`` says what each does."""
     return [

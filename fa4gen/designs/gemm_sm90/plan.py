@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_slots
 from fa4gen.designs.common.gemm_scales import OperandScales
-from fa4gen.designs.common.roles import RegisterSplit
+from fa4gen.designs.common.kernel_config import RegisterBudget
 from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
 from fa4gen.designs.gemm_sm90.limits import exceeded_limits
 from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
@@ -23,7 +23,7 @@ MAX_STAGES = 16
 """The schema's limit."""
 MOST_EPI_STAGES = 4
 """The schema's limit."""
-THREE_WITH_PARTS = RegisterSplit(40, 152)
+THREE_WITH_PARTS = RegisterBudget(producer=40, consumer=152)
 """The split for three consumer warpgroups when the loader ``loads_parts``."""
 NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
 """Consumer warpgroups of a tile, by its rows of wgmma."""
@@ -157,18 +157,12 @@ def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> i
     )
 
 
-def _registers(draft: HopperGemmPlan, log: ChoiceLog) -> RegisterSplit:
-    config, warpgroups = draft.config, draft.num_consumer_warpgroups
-    if config.registers == "auto":
-        split = DEFAULT_REGISTERS[warpgroups]
-        if draft.loads_parts and split.producer < THREE_WITH_PARTS.producer:
-            split = THREE_WITH_PARTS
-        reason = "the register file, less what the loaders need, in equal parts"
-        log.note("registers", split, "auto", reason)
-        return split
-    split = RegisterSplit(config.registers.producer, config.registers.consumer)
-    log.note("registers", split, "config")
-    return split
+def _registers(draft: HopperGemmPlan, log: ChoiceLog) -> RegisterBudget:
+    default = DEFAULT_REGISTERS[draft.num_consumer_warpgroups]
+    if draft.loads_parts and default.producer < THREE_WITH_PARTS.producer:
+        default = THREE_WITH_PARTS
+    reason = "the register file, less what the loaders need, in equal parts"
+    return log.take("registers", draft.config.registers, default, reason)
 
 
 def _multiply_ahead(draft: HopperGemmPlan, log: ChoiceLog) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.common.gemm_model import GemmPlan
-from fa4gen.designs.common.roles import WARPGROUP, RegisterSplit
+from fa4gen.designs.common.kernel_config import RegisterBudget
+from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.overriding import override
 
@@ -25,9 +26,9 @@ STORED_ROWS = 16
 WARPGROUP_ROWS = (64, 128)
 """One wgmma's rows, or two's."""
 DEFAULT_REGISTERS = {
-    1: RegisterSplit(56, 256),
-    2: RegisterSplit(40, 232),
-    3: RegisterSplit(32, 160),
+    1: RegisterBudget(producer=56, consumer=256),
+    2: RegisterBudget(producer=40, consumer=232),
+    3: RegisterBudget(producer=32, consumer=160),
 }
 """By consumer warpgroups. The loaders divide to find their tiles: attention's need fewer."""
 
@@ -42,7 +43,7 @@ class HopperGemmTile(GemmPlan):
     """Operands whose lines are the first to leave L2."""
     num_consumer_warpgroups: int
     ping_pong: bool
-    registers: RegisterSplit
+    registers: RegisterBudget
     multiply_ahead: bool = False
     """With scales: whether products have two sets of registers, one under way, one being added."""
 

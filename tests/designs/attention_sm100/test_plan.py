@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.common.blackwell_model import RoleSplit
+from fa4gen.designs.common.attention_config import RoleRegisters
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.errors import ConfigError
 from tests.designs.facts import facts
@@ -294,8 +294,10 @@ def every_auto_is_accounted_for(config: BlackwellAttentionConfig, plan: FA4Confi
     assert set(choices) >= AUTO_KEYS
     for key, choice in choices.items():
         if key == "registers":
-            assert choice.value == RoleSplit(
-                plan.softmax_registers, plan.correction_registers, plan.other_registers
+            assert choice.value == RoleRegisters(
+                softmax=plan.softmax_registers,
+                correction=plan.correction_registers,
+                other=plan.other_registers,
             )
         elif key == "rescale_threshold":
             assert plan.rescale_threshold in (choice.value, 0.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
 from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.common.blackwell_model import RoleSplit
+from fa4gen.designs.common.attention_config import RoleRegisters
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.errors import ConfigError
 from tests.designs.facts import facts
@@ -158,8 +158,10 @@ def every_choice_is_accounted_for(
     for key, choice in choices.items():
         given_value = getattr(config, key)
         if key == "registers":
-            assert choice.value == RoleSplit(
-                plan.softmax_registers, plan.correction_registers, plan.other_registers
+            assert choice.value == RoleRegisters(
+                softmax=plan.softmax_registers,
+                correction=plan.correction_registers,
+                other=plan.other_registers,
             )
         elif hasattr(plan, key) and key != "rescale_threshold":
             assert choice.value == getattr(plan, key), key

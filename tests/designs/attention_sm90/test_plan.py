@@ -14,7 +14,7 @@ from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.attention_model import AttentionPlan
 from fa4gen.designs.common.hardware import ARCHITECTURES
-from fa4gen.designs.common.roles import RegisterSplit
+from fa4gen.designs.common.kernel_config import RegisterBudget
 from fa4gen.errors import ConfigError
 from fa4gen.render.manifest import config_data
 from tests.designs.facts import facts
@@ -190,7 +190,9 @@ def every_auto_is_accounted_for(config: HopperAttentionConfig, plan: AttentionPl
     assert set(choices) >= AUTO_KEYS
     for key, choice in choices.items():
         if key == "registers":
-            assert choice.value == RegisterSplit(plan.producer_registers, plan.consumer_registers)
+            assert choice.value == RegisterBudget(
+                producer=plan.producer_registers, consumer=plan.consumer_registers
+            )
         else:
             assert choice.value == getattr(plan, key), key
         given_value = getattr(config, key, "auto")  # what a key decides, too
