@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.bench.family import family_called
 from fa4gen.bench.residual import residual_costs
 from fa4gen.bench.results import BEST, FLOOR, ConfigResult, Series, SizeResult
-from fa4gen.bench.workload import mask_word as mask_word
 from fa4gen.render.render import GENERATOR
 
 if TYPE_CHECKING:
@@ -23,9 +22,11 @@ SCHEMA_VERSION = 1
 class Table:
     """A table of text cells."""
 
-    title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    title: str = ""
+    names: int = 1
+    """How many columns, the first ones, are no numbers."""
 
 
 def config_table(result: ConfigResult) -> Table:
@@ -46,7 +47,7 @@ def config_table(result: ConfigResult) -> Table:
         rows.append(("geometric mean", *empty, *means, ""))
     units = dict.fromkeys(size.unit for size in result.sizes) or ("TFLOP/s",)
     title = f"{result.name}: {family.describe(result.facts)}; {', '.join(units)}"
-    return Table(title, columns, tuple(rows))
+    return Table(columns, tuple(rows), title, names=0)
 
 
 def summary_table(results: Iterable[ConfigResult]) -> Table | None:
@@ -60,8 +61,7 @@ def summary_table(results: Iterable[ConfigResult]) -> Table | None:
         by_word = {size.size.word: size.ratio(BEST) for size in result.sizes}
         ratios = [_number(by_word.get(word), 3) for word in words]
         rows.append((result.name, *ratios, _number(result.geometric_mean(BEST), 3)))
-    columns = ("ours / best peer", *words, "geometric mean")
-    return Table("", columns, tuple(rows))
+    return Table(("ours / best peer", *words, "geometric mean"), tuple(rows))
 
 
 def host_table(results: Iterable[ConfigResult]) -> Table | None:
@@ -73,16 +73,8 @@ def host_table(results: Iterable[ConfigResult]) -> Table | None:
     ]
     if not rows:
         return None
-    ours = ("fa4gen.load", "prepared")
-    columns = (
-        "host time of a launch, us",
-        *ours,
-        "vendored",
-        "prepared",
-        "graph",
-        "cuLaunchKernel",
-    )
-    return Table("", columns, tuple(rows))
+    columns = ("fa4gen.load", "prepared", "vendored", "prepared", "graph", "cuLaunchKernel")
+    return Table(("host time of a launch, us", *columns), tuple(rows))
 
 
 def residual_table(results: Iterable[ConfigResult]) -> Table | None:
@@ -99,7 +91,17 @@ def residual_table(results: Iterable[ConfigResult]) -> Table | None:
         )
         for cost in costs
     ]
-    return Table("", ("what the residual costs", "over", *words), tuple(rows))
+    return Table(("what the residual costs", "over", *words), tuple(rows), names=2)
+
+
+def closing_tables(results: Sequence[ConfigResult]) -> list[Table]:
+    """Return the tables of all configs together that there are figures for."""
+    found = (
+        summary_table(results) if len(results) > 1 else None,
+        host_table(results),
+        residual_table(results),
+    )
+    return [table for table in found if table is not None]
 
 
 def results_data(

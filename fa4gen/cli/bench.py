@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from fa4gen.bench.family import Family
     from fa4gen.bench.peers import Peers
+    from fa4gen.bench.report import Table
     from fa4gen.bench.results import ConfigResult
     from fa4gen.bench.run import BenchOptions
     from fa4gen.bench.vendored import VendoredLibrary
@@ -289,15 +290,20 @@ def _measure(
 
 def _print_result(result: ConfigResult) -> None:
     from fa4gen.bench.report import config_table
-    from fa4gen.cli.output import note, print_table
+    from fa4gen.cli.output import note
 
     if result.sizes:
-        table = config_table(result)
-        print(table.title)
-        print_table(table.columns, table.rows, right=table.columns)
+        _print_table(config_table(result))
         print()
     for peer, reason in result.left_out.items():
         note(f"{result.name}: {peer} left out: {reason}")
+
+
+def _print_table(table: Table) -> None:
+    from fa4gen.cli.output import print_table
+
+    right = table.columns[table.names :]
+    print_table(table.columns, table.rows, title=table.title, right=right)
 
 
 def _document(
@@ -319,21 +325,14 @@ def _document(
 
 
 def _conclude(results: Sequence[ConfigResult], output_format: OutputFormat) -> int:
-    from fa4gen.bench.report import host_table, residual_table, summary_table
-    from fa4gen.cli.output import print_table, report
+    from fa4gen.bench.report import closing_tables
+    from fa4gen.cli.output import report
 
     if output_format != "json":
-        summary = summary_table(results) if len(results) > 1 else None
-        if summary is not None:
-            print_table(summary.columns, summary.rows, right=summary.columns[1:])
-        hosts = host_table(results)
-        if hosts is not None:
-            print()
-            print_table(hosts.columns, hosts.rows, right=hosts.columns[1:])
-        costs = residual_table(results)
-        if costs is not None:
-            print()
-            print_table(costs.columns, costs.rows, right=costs.columns[2:])
+        for number, table in enumerate(closing_tables(results)):
+            if number:
+                print()
+            _print_table(table)
     problems = [problem for result in results for problem in result.problems]
     for problem in problems:
         report(problem, output_format)

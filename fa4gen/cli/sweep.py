@@ -25,7 +25,8 @@ from fa4gen.counts import counted
 if TYPE_CHECKING:
     from fa4gen.config.sweep import Sweep
     from fa4gen.sweep.record import CaseRecord
-    from fa4gen.sweep.run import News, SweepOptions
+    from fa4gen.sweep.results import News
+    from fa4gen.sweep.run import SweepOptions
     from fa4gen.sweep.stages import Until
 
 MAX_SEED = 2**32

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
     from fa4gen.executors import Executor
+    from fa4gen.sweep.results import News
     from fa4gen.tune.search.record import TuneRecord
-    from fa4gen.tune.search.run import News, TuneOptions
+    from fa4gen.tune.search.run import TuneOptions
 
 COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "best peer", "to peer")
 

@@ -7,19 +7,24 @@ again. When a run ends, the file is rewritten with one line for each case, in th
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
 
 from fa4gen.config.paths import shown_path
-from fa4gen.errors import ConfigError, Problem
+from fa4gen.errors import ConfigError, MissingCapabilityError, Problem
 from fa4gen.locks import lock, open_for_appending
 from fa4gen.temporary import temporary_path
+from fa4gen.workers import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
     from types import TracebackType
 
+    from fa4gen.workers import Done
+
 SUFFIX = ".jsonl"
+News = Literal["new", "kept"]
 
 
 def results_path(place: Path, sweep: str, shard: tuple[int, int]) -> Path:
@@ -49,6 +54,17 @@ class Line(Protocol):
 
 
 R = TypeVar("R", bound=Line)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[R]):
+    """The outcome of a task."""
+
+    record: R | None = None
+    """None where the earlier record is still valid."""
+    missing: tuple[Problem, ...] = ()
+    """A capability that no task can do without."""
 
 
 class ResultsFile(Generic[R]):
@@ -115,6 +131,36 @@ class ResultsFile(Generic[R]):
         except BaseException:
             new.unlink(missing_ok=True)
             raise
+
+    def take(
+        self,
+        outcomes: Iterable[tuple[T, Done[Outcome[R]] | Lost]],
+        report: Callable[[R, News], None],
+        *,
+        earlier: Callable[[T], R],
+        lost: Callable[[T, Lost], R],
+    ) -> dict[str, R]:
+        """Return the records of all outcomes by case; each is on disk as soon as it is known.
+
+        ``earlier`` gives the record that is still valid, ``lost`` that of a task whose worker was
+        lost. Raises MissingCapabilityError where nothing can be done on this machine.
+        """
+        found: dict[str, R] = {}
+        for task, outcome in outcomes:
+            news: News = "new"
+            if isinstance(outcome, Lost):
+                record = lost(task, outcome)
+            elif outcome.result.missing:
+                raise MissingCapabilityError(*outcome.result.missing)
+            elif outcome.result.record is None:
+                record, news = earlier(task), "kept"
+            else:
+                record = outcome.result.record
+            if news == "new":
+                self.append(record)
+            found[record.case] = record
+            report(record, news)
+        return found
 
     def close(self) -> None:
         """Let other processes open the file."""

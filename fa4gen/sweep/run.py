@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from fa4gen.config.paths import shown_path
-from fa4gen.errors import ConfigError, MissingCapabilityError, Problem
+from fa4gen.errors import ConfigError, Problem
 from fa4gen.sweep.record import CaseRecord
 from fa4gen.sweep.stages import CaseTask, Until, run_case
 from fa4gen.version import __version__
-from fa4gen.workers import Lost, run_tasks
+from fa4gen.workers import run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from fa4gen.config.sweep import Sweep, SweepCase
     from fa4gen.executors import Executor
-    from fa4gen.sweep.results import ResultsFile
+    from fa4gen.sweep.results import News, ResultsFile
     from fa4gen.verify.verdict import NamedCase
+    from fa4gen.workers import Lost
 
 GENERATOR = f"fa4gen {__version__}"
-News = Literal["new", "kept"]
 
 
 @dataclass(frozen=True)
@@ -72,31 +72,22 @@ def run_sweep(
     processes of this machine, or where ``execute`` runs them. Raises
     MissingCapabilityError where nothing can be compiled on this machine.
     """
-    records: dict[str, CaseRecord] = {}
-
-    def keep(record: CaseRecord, news: News) -> None:
-        records[record.case] = record
-        if news == "new":
-            results.append(record)
-        report(record, news)
-
-    tasks = []
-    for case in sweep.cases:
-        if case.problems:
-            keep(_refused(case, sweep.name), "new")
-        else:
-            tasks.append(_task(case, sweep, options, results.records.get(case.name)))
+    refused = [_refused(case, sweep.name) for case in sweep.cases if case.problems]
+    for record in refused:
+        results.append(record)
+        report(record, "new")
+    tasks = [
+        _task(case, sweep, options, results.records.get(case.name))
+        for case in sweep.cases
+        if not case.problems
+    ]
     if execute is None:
         execute = partial(run_tasks, jobs=options.jobs, time_limit_s=options.time_limit_s)
-    for task, outcome in execute(run_case, tasks):
-        if isinstance(outcome, Lost):
-            keep(_lost(task, outcome), "new")
-        elif outcome.result.missing:
-            raise MissingCapabilityError(*outcome.result.missing)
-        elif outcome.result.record is None:
-            keep(results.records[task.name], "kept")
-        else:
-            keep(outcome.result.record, "new")
+    outcomes = execute(run_case, tasks)
+    found = results.take(
+        outcomes, report, earlier=lambda task: results.records[task.name], lost=_lost
+    )
+    records = {record.case: record for record in refused} | found
     ordered = [records[case.name] for case in sweep.cases]
     results.rewrite(ordered)
     return ordered

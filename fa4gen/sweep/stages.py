@@ -12,6 +12,7 @@ from fa4gen.counts import counted
 from fa4gen.errors import ConfigError, Fa4genError, MissingCapabilityError, Problem
 from fa4gen.sweep.planning import placed
 from fa4gen.sweep.record import CaseRecord
+from fa4gen.sweep.results import Outcome
 from fa4gen.workers import Done
 
 if TYPE_CHECKING:
@@ -53,16 +54,6 @@ class CaseTask:
     """Key of an earlier result that need not be found again, or ""."""
 
 
-@dataclass(frozen=True)
-class CaseOutcome:
-    """The outcome of a task."""
-
-    record: CaseRecord | None = None
-    """None where the earlier result is still valid."""
-    missing: tuple[Problem, ...] = ()
-    """A capability that no case can do without."""
-
-
 @dataclass
 class _Case:
     """A case that is being processed."""
@@ -85,7 +76,7 @@ class _Case:
             self.seconds[stage] = round(time.perf_counter() - started, 3)
 
 
-def run_case(task: CaseTask) -> Done[CaseOutcome]:
+def run_case(task: CaseTask) -> Done[Outcome[CaseRecord]]:
     """Run the stages that ``task`` asks for; every failure of a kernel is in the outcome."""
     from fa4gen.render.render import GENERATOR
 
@@ -104,12 +95,12 @@ def run_case(task: CaseTask) -> Done[CaseOutcome]:
     worn = False
     try:
         if not _run(case):
-            return Done(CaseOutcome())
+            return Done(Outcome())
         if case.verdict is not None and not case.verdict.passed:
             problems, worn = _verdict_problems(case.verdict), case.verdict.stopped
             record = replace(record, outcome="failed")
     except MissingCapabilityError as error:
-        return Done(CaseOutcome(missing=error.problems))
+        return Done(Outcome(missing=error.problems))
     except Fa4genError as error:
         problems = error.problems
         worn = case.stage == "verify"  # the state of the GPU is unknown
@@ -125,7 +116,7 @@ def run_case(task: CaseTask) -> Done[CaseOutcome]:
         facts=case.facts,
         verification=_verification(case.verdict) if case.verdict else {},
     )
-    return Done(CaseOutcome(record), worn)
+    return Done(Outcome(record), worn)
 
 
 def _run(case: _Case) -> bool:

@@ -7,12 +7,12 @@ import pytest
 from fa4gen.bench.report import (
     config_table,
     host_table,
-    mask_word,
     results_data,
     summary_table,
 )
 from fa4gen.bench.results import HostTimes
 from fa4gen.bench.run import BenchOptions
+from fa4gen.bench.workload import mask_word
 from fa4gen.errors import Problem
 
 

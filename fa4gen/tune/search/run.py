@@ -13,6 +13,7 @@ from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
 from fa4gen.render.manifest import config_sha256
+from fa4gen.sweep.results import Outcome
 from fa4gen.tune.candidates import (
     Candidate,
     Ranked,
@@ -29,7 +30,7 @@ from fa4gen.tune.search.measure import measure
 from fa4gen.tune.search.record import Timed, TuneRecord
 from fa4gen.tune.search.timer import GpuTimer
 from fa4gen.version import __version__
-from fa4gen.workers import Done, Lost
+from fa4gen.workers import Done
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,13 +38,13 @@ if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.common.plans import Plan
     from fa4gen.executors import Executor
-    from fa4gen.sweep.results import ResultsFile
+    from fa4gen.sweep.results import News, ResultsFile
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.search.timer import Timer
+    from fa4gen.workers import Lost
 
 Measuring = Literal["auto", "never"]
-News = Literal["new", "kept"]
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,6 @@ class TuneTask:
     """Key of an earlier record that need not be found again."""
 
 
-@dataclass(frozen=True)
-class TuneOutcome:
-    """The outcome of a task; no record where the earlier one is still valid."""
-
-    record: TuneRecord | None = None
-
-
 def tasks_for(
     base: LoadedConfig,
     problems: Sequence[Any],
@@ -114,7 +108,7 @@ def run_tune(
     execute: Executor,
     report: Callable[[TuneRecord, News], None],
     earlier: Mapping[str, TuneRecord] | None = None,
-    function: Callable[[TuneTask], Done[TuneOutcome]] | None = None,
+    function: Callable[[TuneTask], Done[Outcome[TuneRecord]]] | None = None,
 ) -> list[TuneRecord]:
     """Run the tasks and return their records in order; each is on disk as soon as it is known.
 
@@ -122,19 +116,8 @@ def run_tune(
     are the records that tasks know of, by default those of ``results``.
     """
     known = results.records if earlier is None else earlier
-    found: dict[str, TuneRecord] = {}
-    for task, outcome in execute(function or run_problem, tasks):
-        news: News = "new"
-        if isinstance(outcome, Lost):
-            record = _lost(task, outcome)
-        elif outcome.result.record is None:
-            record, news = known[task.problem], "kept"
-        else:
-            record = outcome.result.record
-        found[task.problem] = record
-        if news == "new":
-            results.append(record)
-        report(record, news)
+    outcomes = execute(function or run_problem, tasks)
+    found = results.take(outcomes, report, earlier=lambda task: known[task.problem], lost=_lost)
     ordered = [found[task.problem] for task in tasks]
     others = [record for word, record in results.records.items() if word not in found]
     results.rewrite([*ordered, *others])
@@ -143,7 +126,7 @@ def run_tune(
 
 def run_problem(
     task: TuneTask, make_timer: Callable[[str, str, TuneOptions], Timer | None] | None = None
-) -> Done[TuneOutcome]:
+) -> Done[Outcome[TuneRecord]]:
     """Tune for one problem: a failure of a kernel is in the outcome.
 
     ``make_timer``, by default ``gpu_timer``, returns a timer for kernels of a family and an
@@ -172,14 +155,14 @@ def run_problem(
         key=_key(task, shown, where, timer is not None),
     )
     if record.key == task.known_key:
-        return Done(TuneOutcome())
+        return Done(Outcome())
     if timer is None:
-        return Done(TuneOutcome(replace(record, versions={"fa4gen": __version__})))
+        return Done(Outcome(replace(record, versions={"fa4gen": __version__})))
     try:
-        return Done(TuneOutcome(_measured(record, shown, problem, timer, options)))
+        return Done(Outcome(_measured(record, shown, problem, timer, options)))
     except Fa4genError as error:  # the state of the GPU is unknown
         failed = replace(record, winner="", problems=error.problems)
-        return Done(TuneOutcome(failed), worn=True)
+        return Done(Outcome(failed), worn=True)
 
 
 def _measured(

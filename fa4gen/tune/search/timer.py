@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -25,23 +27,18 @@ SLOW = "fa2"
 """A peer that is never the fastest if FlashAttention-3 is there."""
 
 
-class Rounds(Protocol):
+@dataclass(frozen=True)
+class Rounds:
     """Kernels and peers that are ready to be timed on one problem."""
 
-    @property
-    def ours(self) -> tuple[str, ...]:
-        """Names of the kernels that gave the right output."""
-
-    @property
-    def peers(self) -> tuple[str, ...]:
-        """Names of the peers that can be timed."""
-
-    @property
-    def left_out(self) -> Mapping[str, str]:
-        """Kernels and peers that cannot, with the reason."""
-
-    def time(self, names: Sequence[str], turn: int) -> dict[str, float]:
-        """Time each of ``names`` once, in the order given; return microseconds by name."""
+    ours: tuple[str, ...]
+    """Names of the kernels that gave the right output."""
+    peers: tuple[str, ...]
+    """Names of the peers that can be timed."""
+    left_out: Mapping[str, str]
+    """Kernels and peers that cannot, with the reason."""
+    time: Callable[[Sequence[str], int], dict[str, float]]
+    """Times each of some names once, in their order, in a round of a number; microseconds."""
 
 
 class Timer(Protocol):
@@ -71,7 +68,7 @@ class GpuTimer:
             self._bench = _bench(self._family.name, self._fa3)
         size = self._family.bench_size(problem)
         ours, peers, left_out = self._bench.prepare(kernels, size)
-        return _GpuRounds(ours, peers, left_out)
+        return Rounds(tuple(ours), tuple(peers), left_out, partial(time_runs, {**ours, **peers}))
 
 
 def _bench(family: str, fa3: str) -> Any:
@@ -87,30 +84,19 @@ def _bench(family: str, fa3: str) -> Any:
     )
 
 
-class _GpuRounds:
-    def __init__(
-        self,
-        ours: Mapping[str, Callable[[], Any]],
-        peers: Mapping[str, Callable[[], Any]],
-        left_out: Mapping[str, str],
-    ) -> None:
-        self.ours = tuple(ours)
-        self.peers = tuple(peers)
-        self.left_out = left_out
-        self._runs = {**ours, **peers}
+def time_runs(
+    runs: Mapping[str, Callable[[], Any]], names: Sequence[str], turn: int
+) -> dict[str, float]:
+    """Time each of ``names`` once on the GPU; return microseconds by name."""
+    from fa4gen.runtime.timing import TimingProtocol, time_in_turn
 
-    def time(self, names: Sequence[str], turn: int) -> dict[str, float]:
-        """Time each of ``names`` once; return microseconds by name."""
-        from fa4gen.runtime.timing import TimingProtocol, time_in_turn
-
-        heating = TimingProtocol(warmup_s=HEATING_S, budget_s=0.0, max_samples=MOST_CALLS)
-        time_in_turn({name: self._runs[name] for name in names[:1]}, heating, rounds=1)
-        protocol = TimingProtocol(
-            warmup_s=0.002 if turn else 0.005,
-            budget_s=0.01,
-            min_samples=FEWEST_CALLS,
-            max_samples=MOST_CALLS,
-        )
-        runs = {name: self._runs[name] for name in names}
-        timings = time_in_turn(runs, protocol, rounds=1)
-        return {name: 1000 * taken[0].median_ms for name, taken in timings.items()}
+    heating = TimingProtocol(warmup_s=HEATING_S, budget_s=0.0, max_samples=MOST_CALLS)
+    time_in_turn({name: runs[name] for name in names[:1]}, heating, rounds=1)
+    protocol = TimingProtocol(
+        warmup_s=0.002 if turn else 0.005,
+        budget_s=0.01,
+        min_samples=FEWEST_CALLS,
+        max_samples=MOST_CALLS,
+    )
+    timings = time_in_turn({name: runs[name] for name in names}, protocol, rounds=1)
+    return {name: 1000 * taken[0].median_ms for name, taken in timings.items()}
