@@ -25,10 +25,13 @@ MOST_LISTED = 8
 SIMILARITY = 0.5
 """The likeness (difflib's ratio) from which on one word is suggested for another."""
 
+_UNDECIDED = object()
+"""The value of a deciding key that no model has: without the key its usual value decides."""
 _LARGEST = 2**1000
 """Whole numbers beyond have no float to measure the distance with."""
 _PATTERNS = {
     r"^[a-z][a-z0-9_]*$": "a name of lower-case letters, digits and _ that begins with a letter",
+    r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$": "letters, digits, _, - and dots, the first no dot or -",
     r"[^A-Za-z0-9_]": "a condition such as 'key <= query'",
     r"^[a-z](?:_?[a-z0-9])*$": "lower-case letters, digits and single _ that begin a C name",
 }
@@ -129,7 +132,7 @@ class Expectations:
         """Return the data by which to tell what is allowed at ``path``, whatever is there."""
         if not path or path[0] not in DECIDING_IN_ARCH or not isinstance(self._data, dict):
             return self._data
-        return {key: value for key, value in self._data.items() if key != path[0]}
+        return {**self._data, path[0]: _UNDECIDED}
 
     def _alternatives(self, node: JsonSchema, value: Any) -> list[JsonSchema]:
         if "$ref" in node:
@@ -213,7 +216,7 @@ def _alternatives_in_words(branch: JsonSchema) -> list[str]:
         return ["true", "false"]
     if kind == "null":
         return ["null"]
-    if kind == "object" and branch.get("additionalProperties"):
+    if kind == "object" and isinstance(branch.get("additionalProperties"), dict):
         return ["a mapping"]
     if kind == "object":
         required = branch.get("required") or list(branch.get("properties", ()))

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fa4gen.config.expectations import Expectations, similar
 from fa4gen.config.find import find_configs
 from fa4gen.config.layers import Origin, read_layers
 from fa4gen.config.load import config_schema
 from fa4gen.config.paths import shown_path
+from fa4gen.config.schema_errors import read_model
 from fa4gen.config.sweep_matrix import same
 from fa4gen.config.yaml_positions import Document, KeyPath, Place, dotted
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.strict import Field, Strict
 from fa4gen.yaml_words import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 """Names of results files: no folders."""
-KEYS = ("name", "base", "matrix", "include", "exclude")
+
+
+class SweepContent(Strict):
+    """The keys of a sweep file."""
+
+    name: Annotated[str, Field(pattern=NAME, max_length=100)] = ""
+    base: Annotated[str, Field(min_length=1)] | dict[str, Any]
+    matrix: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] | None = None
+    include: tuple[dict[str, Any], ...] | None = None
+    exclude: tuple[dict[str, Any], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,11 +75,10 @@ class _Reader:
     problems: list[Problem] = field(default_factory=list)
 
     def read(self) -> SweepFile:
-        self.problems += self.document.problems
         data = self.document.value
         if not isinstance(data, dict):
             raise ConfigError(
-                *self.problems,
+                *self.document.problems,
                 Problem(
                     "a sweep is a mapping with the keys base and matrix",
                     "Begin with base: and the name of a config, then matrix: and lists of values.",
@@ -77,30 +87,32 @@ class _Reader:
                     1,
                 ),
             )
-        for key in data:
-            if key not in KEYS:
-                near = similar(key, KEYS)
-                remedy = f"Did you mean {near[0]}?" if near else f"Known keys: {', '.join(KEYS)}."
-                self._add((key,), f"unknown key {key}", remedy, at_key=True)
         name = data.get("name", self.path.stem)
-        if not isinstance(name, str) or not name:
-            self._add(("name",), f"name is {shown(name)}, not a text", "Put it in quotes.")
-            name = self.path.stem
-        elif not _NAME.fullmatch(name):
-            self._add(
-                ("name",),
-                f"{shown(name)} cannot name a results file",
-                "Use at most 100 letters, digits, _, - and dots, beginning with a letter, a digit "
-                "or _.",
-            )
-        base = self._base(data, name)
-        matrix = self._matrix(data.get("matrix"))
-        included = self._entries("include", data.get("include"), may_have_names=not matrix)
-        excluded = self._entries("exclude", data.get("exclude"), may_have_names=False)
-        self._check_exclude_keys(excluded, matrix)
-        if self.problems:
+        if "name" not in data and not re.search(NAME, name):
+            self._add((), f"{shown(name)} cannot name a results file", "Add name: and a word.")
+        content = None
+        try:
+            content = read_model(self.document, SweepContent, self.file)
+        except ConfigError as error:
+            self.problems += error.problems
+        base = self._base(data.get("base"), str(name))
+        matrix = _mapping(data.get("matrix"))
+        self._check_keys(("matrix",), matrix, may_have_name=False)
+        for key, values in matrix.items():
+            for index, value in enumerate(values if isinstance(values, list) else ()):
+                if any(same(value, earlier) for earlier in values[:index]):
+                    at = ("matrix", key, index)
+                    self._add(at, f"{shown(value)} is in matrix.{key} twice")
+        for part in ("include", "exclude"):
+            entries = data.get(part)
+            for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+                may = part == "include" and not matrix
+                self._check_keys((part, index), _mapping(entry), may_have_name=may)
+        if isinstance(data.get("exclude"), list):
+            self._check_exclude_keys([_mapping(entry) for entry in data["exclude"]], matrix)
+        if self.problems or content is None:
             raise ConfigError(*sorted(self.problems, key=lambda p: (p.file != self.file, p.line)))
-        if not matrix and not included:
+        if not matrix and not content.include:
             raise ConfigError(
                 Problem(
                     "the sweep expands to nothing: it has neither a matrix nor an include entry",
@@ -108,28 +120,17 @@ class _Reader:
                     self.file,
                 )
             )
-        return SweepFile(name, base, matrix, included, excluded)
+        return SweepFile(name, base, matrix, content.include or (), content.exclude or ())
 
-    def _base(self, data: dict[str, Any], name: str) -> SweepBase:
-        if "base" not in data:
-            self._add(
-                (), "the key base is missing", "Add base: a config's path, or a mapping of keys."
-            )
-            return SweepBase(name, {}, self.file, {})
-        base = data["base"]
-        if isinstance(base, str):
+    def _base(self, base: Any, name: str) -> SweepBase:
+        if isinstance(base, str) and base:
             return self._base_file(base, name)
-        if not isinstance(base, dict):
-            self._add(
-                ("base",),
-                f"base is {shown(base)}: it must be a config's path or a mapping of keys",
-            )
-            return SweepBase(name, {}, self.file, {})
-        self._check_keys(("base",), base)
-        own_name = base.get("name")
+        keys = _mapping(base)
+        self._check_keys(("base",), keys, may_have_name=True)
+        own_name = keys.get("name")
         return SweepBase(
             own_name if isinstance(own_name, str) and own_name else name,
-            base,
+            keys,
             self.file,
             below(self.document.places, ("base",)),
         )
@@ -156,60 +157,6 @@ class _Reader:
         # Not the base's own name: that describes values that vary here.
         return SweepBase(name, keys, file, layers.document.places, layers.origins)
 
-    def _matrix(self, matrix: Any) -> dict[str, list[Any]]:
-        if matrix is None:
-            return {}
-        if not isinstance(matrix, dict):
-            self._add(
-                ("matrix",), "matrix must map keys to lists", "Write matrix: {depth: [64, 128]}."
-            )
-            return {}
-        self._check_keys(("matrix",), matrix)
-        lists: dict[str, list[Any]] = {}
-        for key, values in matrix.items():
-            here = ("matrix", key)
-            if key == "name":
-                self._no_name(here)
-            elif not isinstance(values, list):
-                self._add(
-                    here,
-                    f"matrix.{key} is {shown(values)}, not a list",
-                    f"Write {key}: [{shown(values)}], or move the key to base.",
-                )
-            elif not values:
-                self._add(
-                    here,
-                    f"matrix.{key} is empty: the sweep expands to nothing",
-                    "Give it a value, or remove the key.",
-                )
-            else:
-                for index, value in enumerate(values):
-                    if any(same(value, earlier) for earlier in values[:index]):
-                        self._add((*here, index), f"{shown(value)} is in matrix.{key} twice")
-                lists[key] = values
-        return lists
-
-    def _entries(self, part: str, entries: Any, *, may_have_names: bool) -> list[dict[str, Any]]:
-        if entries is None:
-            return []
-        if not isinstance(entries, list):
-            self._add(
-                (part,), f"{part} must be a list of mappings", "Begin each entry with a dash."
-            )
-            return []
-        good: list[dict[str, Any]] = []
-        for index, entry in enumerate(entries):
-            if not isinstance(entry, dict) or not entry:
-                self._add(
-                    (part, index), f"{part}[{index}] is {shown(entry)}, not a mapping with keys"
-                )
-                continue
-            self._check_keys((part, index), entry)
-            if "name" in entry and not may_have_names:
-                self._no_name((part, index, "name"))
-            good.append(entry)
-        return good
-
     def _check_exclude_keys(
         self, entries: Sequence[Mapping[str, Any]], matrix: Mapping[str, Any]
     ) -> None:
@@ -224,26 +171,30 @@ class _Reader:
                         at_key=True,
                     )
 
-    def _check_keys(self, path: KeyPath, keys: Mapping[str, Any]) -> None:
+    def _check_keys(self, path: KeyPath, keys: Mapping[str, Any], *, may_have_name: bool) -> None:
         known = Expectations(config_schema(), {}).keys(())
         for key in keys:
-            if key not in known:
+            if key == "name" and not may_have_name:
+                self._add(
+                    (*path, key),
+                    "name cannot vary: names are made of the base's name and the values that vary",
+                    "Remove it. Entries of include have names where there is no matrix.",
+                    at_key=True,
+                )
+            elif key not in known:
                 near = similar(key, known)
                 remedy = f"Did you mean {near[0]}?" if near else f"Known keys: {', '.join(known)}."
                 where = f"unknown key {key} in {dotted(path)}"
                 self._add((*path, key), where, remedy, at_key=True)
 
-    def _no_name(self, path: KeyPath) -> None:
-        self._add(
-            path,
-            "name cannot vary: names are made of the base's name and the values that vary",
-            "Remove it. Entries of include have names where there is no matrix.",
-            at_key=True,
-        )
-
     def _add(self, path: KeyPath, message: str, remedy: str = "", *, at_key: bool = False) -> None:
         line, column = position_in(self.document.places, path, at_key=at_key)
         self.problems.append(Problem(message, remedy, self.file, line, column, dotted(path)))
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """Return ``value``, or no keys where it is another kind of value."""
+    return value if isinstance(value, dict) else {}
 
 
 def below(values: Mapping[KeyPath, Any], prefix: KeyPath) -> dict[KeyPath, Any]:
