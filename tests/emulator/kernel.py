@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fa4gen.emulator import Program, Report
+from fa4gen.emulator import Program, Report, TensorMap
 
 REGISTERS = """
     .reg .pred %p<32>;
@@ -13,6 +13,9 @@ REGISTERS = """
     .reg .b64 %d<64>;
     .reg .b128 %q<4>;
 """
+_OF_A_KERNEL = {"params", "target", "shared", "directives", "module", "registers"}
+# all threads of a cluster meet
+SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 
 
 def kernel(
@@ -65,3 +68,30 @@ def vector(first: int, count: int, letter: str = "r") -> str:
 def run(ptx: str, *args: Any, block: Any = 32, grid: Any = 1, **options: Any) -> Report:
     """Launch the entry ``k``."""
     return Program(ptx).launch("k", grid=grid, block=block, args=args, **options)
+
+
+def launch(body: str, *args: Any, ctas: int = 1, **options: Any) -> Report:
+    """Launch a kernel of ``body``, whose parameters are tensor maps or else of 64 bits.
+
+    ``ctas`` of a cluster; other options are those of a kernel or of its launch.
+    """
+    params = tuple("tensor_map" if isinstance(a, TensorMap | bytes) else "u64" for a in args)
+    given = {name: options.pop(name) for name in _OF_A_KERNEL & options.keys()}
+    if ctas > 1:
+        given["directives"] = f".reqnctapercluster {ctas}, 1, 1 .explicitcluster"
+    return run(kernel(body, **{"params": params, **given}), *args, **{"grid": ctas, **options})
+
+
+def kinds(report: Report) -> list[str]:
+    return [finding.kind for finding in report.findings]
+
+
+def reported(body: str, *args: Any, **options: Any) -> list[str]:
+    """The kinds of the findings of a launch."""
+    return kinds(launch(body, *args, **options))
+
+
+def clean(body: str, *args: Any, **options: Any) -> None:
+    """A launch that has to leave nothing to report."""
+    report = launch(body, *args, **options)
+    assert not report.findings, str(report)

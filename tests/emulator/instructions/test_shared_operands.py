@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import Verdict
-from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, expect, first, kinds
+from tests.emulator.instructions.copy.copies import WAIT, clean, expect, first, reported
 from tests.emulator.instructions.tcgen05.kernels import fill, launch, program, save
-from tests.emulator.kernel import run
+from tests.emulator.kernel import SYNC
 
 # %d10 and %d11: generic addresses of the tile and of the barrier
 GENERIC = """
@@ -17,20 +17,16 @@ GENERIC = """
     mul.wide.u32 %d5, %r21, 4; add.u64 %d6, %d0, %d5; add.u64 %d12, %d10, %d5;
 """
 OWN = "mov.u32 %r23, %ctaid.x; mul.wide.u32 %d7, %r23, 128; add.u64 %d0, %d0, %d7;"
-SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 LOADED = WAIT + "ld.shared.u32 %r5, [%d12];"
 BULK = "mbarrier::complete_tx::bytes"
 WORDS = np.arange(100, 164, dtype=np.uint32).reshape(2, 32)
 
 
-def result(body: str, target: str = "sm_90a") -> np.ndarray:
+def result(body: str) -> np.ndarray:
     """Return %r5 after ``body``, of the threads of two CTAs of a cluster; %d1 is WORDS[rank]."""
     text = f"{OWN} add.u64 %d1, %d1, %d7; {GENERIC} {SYNC} {body} st.global.u32 [%d6], %r5; {SYNC}"
-    cluster = ".reqnctapercluster 2, 1, 1 .explicitcluster"
-    ptx = copy_kernel(text, ("u64", "u64"), 1024, directives=cluster, target=target)
     out = np.zeros((2, 32), np.uint32)
-    report = run(ptx, out, WORDS.copy(), grid=2)
-    assert not report.findings, str(report)
+    clean(text, out, WORDS.copy(), size=1024, ctas=2)
     return out
 
 
@@ -80,8 +76,7 @@ def test_offsets_wrap_like_32_bit_addresses() -> None:
 
 
 def test_a_mbarrier_that_is_not_in_shared_memory_is_still_found() -> None:
-    ptx = copy_kernel("mbarrier.arrive.b64 _, [%d0];", ("u64",))
-    assert kinds(run(ptx, np.zeros(4, np.uint32))) == ["out-of-bounds"]
+    assert reported("mbarrier.arrive.b64 _, [%d0];", np.zeros(4, np.uint32)) == ["out-of-bounds"]
 
 
 def test_an_allocation_of_tensor_memory() -> None:

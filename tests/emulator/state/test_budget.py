@@ -11,7 +11,7 @@ import pytest
 from fa4gen.emulator import LaunchError, Limits
 from fa4gen.emulator.state import budget
 from fa4gen.emulator.state.budget import Budget, default_budget, process_bytes, shown_bytes
-from tests.emulator.kernel import kernel, run
+from tests.emulator.kernel import clean, kernel, launch, run
 
 LOOP = """
     mov.u32 %r1, 0;
@@ -34,8 +34,8 @@ def test_what_the_process_uses_is_below_its_default_limit() -> None:
 def test_a_launch_that_grows_is_stopped_and_never_clean(monkeypatch) -> None:
     calls = itertools.count()
     monkeypatch.setattr(budget, "process_bytes", lambda: 0 if next(calls) < 4 else 3 << 30)
-    report = run(
-        kernel(LOOP), np.zeros(1, np.uint32), block=1, checks=False, limits=Limits(memory=1 << 30)
+    report = launch(
+        LOOP, np.zeros(1, np.uint32), block=1, checks=False, limits=Limits(memory=1 << 30)
     )
     (finding,) = report.findings
     assert finding.kind == "memory-limit"
@@ -46,17 +46,13 @@ def test_a_launch_that_grows_is_stopped_and_never_clean(monkeypatch) -> None:
 
 def test_the_same_launch_ends_below_its_limit() -> None:
     out = np.zeros(1, np.uint32)
-    assert run(kernel(LOOP), out, block=1).verdict.value == "clean"
+    clean(LOOP, out, block=1)
     assert out[0] == 20000
 
 
 def test_arrays_above_the_limit_are_refused_before_the_launch() -> None:
     with pytest.raises(LaunchError, match="global memory of 64 MiB in 1 arrays"):
-        run(
-            kernel(""),
-            np.zeros(64 << 20, np.uint8),
-            limits=Limits(memory=process_bytes() + (8 << 20)),
-        )
+        launch("", np.zeros(64 << 20, np.uint8), limits=Limits(memory=process_bytes() + (8 << 20)))
 
 
 def test_need_counts_what_is_in_use() -> None:

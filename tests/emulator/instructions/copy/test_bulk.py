@@ -4,22 +4,26 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from fa4gen.emulator import UnsupportedError
 from tests.emulator.instructions.copy.copies import (
     STORED,
     WAIT,
-    copy_kernel,
+    clean,
     dump,
     expect,
     first,
-    kinds,
+    launch,
     noise,
+    reported,
 )
-from tests.emulator.kernel import run
+from tests.emulator.kernel import SYNC
 
 LOAD = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"
-SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-CLUSTER = ".reqnctapercluster {n}, 1, 1 .explicitcluster"
+# the tile and the barrier of the other of two CTAs
+PEER = """
+    mov.u32 %r22, %cluster_ctarank; mov.u32 %r30, bar; xor.b32 %r24, %r22, 1;
+    mapa.shared::cluster.u32 %r25, %r20, %r24; mapa.shared::cluster.u32 %r26, %r30, %r24;
+"""
+AGAIN = WAIT.replace("WAIT", "AGAIN").replace(", 0;", ", 1;")
 # the place of this CTA's 1024 bytes of p0
 OWN = "mul.lo.u32 %r23, %r22, 1024; cvt.u64.u32 %d5, %r23; add.u64 %d0, %d0, %d5;"
 
@@ -40,9 +44,7 @@ def test_bytes_come_and_go(space: str, schedule: str) -> None:
         [tile+1008], [%d1], 16, [bar], %d9;"""
     )
     out, source = np.zeros(1024, np.uint8), noise((1024,), np.uint8)
-    ptx = copy_kernel(body + WAIT + dump(1024), ("u64", "u64"))
-    report = run(ptx, out, source, schedule=schedule)
-    assert not report.findings
+    clean(body + WAIT + dump(1024), out, source, schedule=schedule)
     assert np.array_equal(out, np.roll(source, -16))
 
 
@@ -57,9 +59,8 @@ def test_bytes_come_and_go(space: str, schedule: str) -> None:
     ],
 )
 def test_what_a_load_may_not_do(operands: str, kind: str) -> None:
-    ptx = copy_kernel(first(f"{LOAD} {operands}, [bar];"), ("u64", "u64"), 1024)
-    report = run(ptx, np.zeros(4), np.zeros(1024, np.uint8), checks=False)
-    assert kinds(report) == [kind]
+    body = first(f"{LOAD} {operands}, [bar];")
+    assert reported(body, np.zeros(4), np.zeros(1024, np.uint8), size=1024) == [kind]
 
 
 def test_a_load_into_another_place_per_lane() -> None:
@@ -71,8 +72,7 @@ def test_a_load_into_another_place_per_lane() -> None:
     {dump(512)}
 """
     out, source = np.zeros(512, np.uint8), noise((512,), np.uint8)
-    report = run(copy_kernel(body, ("u64", "u64")), out, source, checks=False)
-    assert not report.findings
+    clean(body, out, source, checks=False)
     assert np.array_equal(out, source)
 
 
@@ -89,38 +89,25 @@ def test_a_wait_for_all_but_the_latest_group() -> None:
     )
     for left in (0, 1, 2):
         out, source = np.zeros(8, np.uint32), np.ones(4, np.uint32)
-        ptx = copy_kernel(body.format(read="", left=left), ("u64", "u64"))
-        run(ptx, out, source, schedule="lazy", checks=False)
+        launch(body.format(read="", left=left), out, source, schedule="lazy", checks=False)
         assert out.tolist() == [3, 3, 3, 3, 3 - left, 0, 0, 0]
 
 
-def test_a_wait_for_reads_lets_the_source_change() -> None:
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_wait_for_reads_lets_the_source_change(left: int) -> None:
+    """Without one the source changes too early."""
     body = fill(16) + first(
-        """
+        f"""
     cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 16;
     cp.async.bulk.commit_group;
-    cp.async.bulk.wait_group.read 0;
+    cp.async.bulk.wait_group.read {left};
     st.shared.u32 [tile], 77;
     cp.async.bulk.wait_group 0;"""
     )
     out, source = np.zeros(4, np.uint32), np.arange(1, 5, dtype=np.uint32)
-    report = run(copy_kernel(body, ("u64", "u64")), out, source, schedule="lazy")
-    assert not report.findings
-    assert np.array_equal(out, source)
-
-
-def test_without_a_wait_the_source_changes_too_early() -> None:
-    body = fill(16) + first(
-        """
-    cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 16;
-    cp.async.bulk.commit_group;
-    cp.async.bulk.wait_group.read 1;
-    st.shared.u32 [tile], 77;
-    cp.async.bulk.wait_group 0;"""
-    )
-    out, source = np.zeros(4, np.uint32), np.arange(1, 5, dtype=np.uint32)
-    run(copy_kernel(body, ("u64", "u64")), out, source, schedule="lazy", checks=False)
-    assert out.tolist() == [77, 2, 3, 4]
+    report = launch(body, out, source, schedule="lazy")
+    assert bool(report.findings) == bool(left)
+    assert out.tolist() == [77 if left else 1, 2, 3, 4]
 
 
 REDUCTIONS = [
@@ -150,16 +137,8 @@ def test_reductions_of_global_memory(operation: str, dtype, function) -> None:
     if np.dtype(dtype).kind == "i":
         out = -out
     expected = function(out, source).astype(dtype)
-    report = run(copy_kernel(body, ("u64", "u64")), out, source)
-    assert not report.findings
+    clean(body, out, source)
     assert np.array_equal(out, expected)
-
-
-@pytest.mark.parametrize("operation", ["add.f16", "add.noftz.f32", "and.u32", "inc.s32", "add.s64"])
-def test_reductions_that_do_not_exist(operation: str) -> None:
-    opcode = f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{operation}"
-    with pytest.raises(UnsupportedError):
-        run(copy_kernel(f"{opcode} [%d0], [tile], 256;", ("u64",)), np.zeros(64))
 
 
 def test_a_mask_of_bytes() -> None:
@@ -169,9 +148,7 @@ def test_a_mask_of_bytes() -> None:
         "STORED",
     )
     out, source = np.zeros(64, np.uint8), noise((64,), np.uint8)
-    ptx = copy_kernel(body, ("u64", "u64"), target="sm_100a")
-    report = run(ptx, out, source)
-    assert not report.findings
+    clean(body, out, source, target="sm_100a")
     expected = source.copy().reshape(4, 16)
     expected[:, [n for n in range(16) if n not in (0, 5, 10, 15)]] = 0
     assert np.array_equal(out, expected.reshape(-1))
@@ -183,8 +160,7 @@ def test_an_array_that_may_not_be_written() -> None:
     body = fill(64) + first(
         f"cp.async.bulk.global.shared::cta.bulk_group [%d1], [tile], 64; {STORED}", "STORED"
     )
-    report = run(copy_kernel(body, ("u64", "u64")), np.zeros(4), source)
-    assert kinds(report) == ["out-of-bounds"]
+    assert reported(body, np.zeros(4), source) == ["out-of-bounds"]
 
 
 @pytest.mark.parametrize(
@@ -200,22 +176,18 @@ def test_an_array_that_may_not_be_written() -> None:
 def test_to_the_shared_memory_of_a_peer(opcode: str, function) -> None:
     """Each of two CTAs sends the first half of its tile to the second half of the other's."""
     body = f"""
-    mov.u32 %r22, %cluster_ctarank; mov.u32 %r30, bar; mov.u32 %r31, 1;
+    {PEER}
     {OWN.replace("%d0", "%d1")} {OWN}
     {fill(1024)}
     {SYNC}
-    setp.eq.u32 %p1, %r22, 1; selp.u32 %r24, 0, 1, %p1;
-    mapa.shared::cluster.u32 %r25, %r20, %r24; mapa.shared::cluster.u32 %r26, %r30, %r24;
     add.u32 %r25, %r25, 512;
     {first(expect(512) + f"{opcode} [%r25], [tile], 512, [%r26];", "SENT")}
-    {WAIT.replace("WAIT", "AGAIN").replace(", 0;", ", 1;")}
+    {AGAIN}
     {dump(1024)}
     {SYNC}
 """
     out, source = np.zeros((2, 256), np.uint32), noise((2, 256), np.uint32)
-    ptx = copy_kernel(body, ("u64", "u64"), directives=CLUSTER.format(n=2))
-    report = run(ptx, out, source, grid=2, checks=False)
-    assert not report.findings
+    clean(body, out, source, ctas=2, checks=False)
     expected = source.copy()
     for rank in range(2):
         sent, old = source[1 - rank, :128], source[rank, 128:]
@@ -241,9 +213,7 @@ ISSUED:
     {SYNC}
 """
     out, source = np.zeros((2, 1024), np.uint8), noise((1024,), np.uint8)
-    ptx = copy_kernel(body, ("u64", "u64"), directives=CLUSTER.format(n=2))
-    report = run(ptx, out, source, grid=2, checks=False)
-    assert not report.findings
+    clean(body, out, source, ctas=2, checks=False)
     assert np.array_equal(out, np.stack([source, source]))
 
 
@@ -251,11 +221,9 @@ ISSUED:
 def test_asynchronous_stores_and_reductions(schedule: str) -> None:
     """Every lane of one CTA writes 16 bytes of the other, then adds 7 to the first word."""
     body = f"""
-    mov.u32 %r22, %cluster_ctarank; mov.u32 %r30, bar;
+    {PEER}
     st.bulk.weak.shared::cta [tile], 0, 0;
     {SYNC}
-    setp.eq.u32 %p1, %r22, 1; selp.u32 %r24, 0, 1, %p1;
-    mapa.shared::cluster.u32 %r25, %r20, %r24; mapa.shared::cluster.u32 %r26, %r30, %r24;
     shl.b32 %r27, %r21, 4; add.u32 %r27, %r25, %r27;
     shl.b32 %r28, %r22, 8; add.u32 %r28, %r28, %r21;
     {first(expect(32 * 16), "EXPECTED")}
@@ -267,7 +235,7 @@ def test_asynchronous_stores_and_reductions(schedule: str) -> None:
     mov.u32 %r31, 7;
     red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32
         [%r27], %r31, [%r26];
-    {WAIT.replace("WAIT", "AGAIN").replace(", 0;", ", 1;")}
+    {AGAIN}
     fence.proxy.async.shared::cta;
     bar.sync 0;
     {OWN}
@@ -275,9 +243,7 @@ def test_asynchronous_stores_and_reductions(schedule: str) -> None:
     {SYNC}
 """
     out = np.zeros((2, 256), np.uint32)
-    ptx = copy_kernel(body, ("u64",), directives=CLUSTER.format(n=2), target="sm_100a")
-    report = run(ptx, out, grid=2, checks=False, schedule=schedule)
-    assert not report.findings
+    clean(body, out, ctas=2, target="sm_100a", checks=False, schedule=schedule)
     for rank in range(2):
         rows = out[rank, :128].reshape(32, 4)
         peer, lane = 1 - rank, np.arange(32)
@@ -304,9 +270,7 @@ def test_bulk_copies_see_what_st_async_wrote_after_a_fence(fence: str, kinds: li
     {SYNC}
 """
     out = np.zeros((2, 256), np.uint32)
-    ptx = copy_kernel(body, ("u64",), directives=CLUSTER.format(n=2), target="sm_100a")
-    report = run(ptx, out, grid=2)
-    assert [finding.kind for finding in report.findings] == kinds
+    assert reported(body, out, ctas=2, target="sm_100a") == kinds
 
 
 def test_zeros_in_bulk() -> None:
@@ -317,35 +281,12 @@ def test_zeros_in_bulk() -> None:
         + dump(1024)
     )
     out, source = np.zeros(1024, np.uint8), noise((1024,), np.uint8)
-    report = run(copy_kernel(body, ("u64", "u64"), target="sm_100a"), out, source)
-    assert not report.findings
+    clean(body, out, source, target="sm_100a")
     source[128:384] = 0
     assert np.array_equal(out, source)
 
 
 def test_a_prefetch_is_checked() -> None:
-    ptx = copy_kernel(first("cp.async.bulk.prefetch.L2.global [%d0], SIZE;"), ("u64",))
-    assert not run(ptx.replace("SIZE", "512"), np.zeros(64)).findings
-    assert kinds(run(ptx.replace("SIZE", "528"), np.zeros(64))) == ["out-of-bounds"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{LOAD}.multicast::cluster [tile], [%d0], 16, [bar], %h1;",
-        "cp.async.bulk.shared::cta.global.bulk_group [tile], [%d0], 16;",
-        "cp.async.bulk.global.shared::cta.bulk_group.ignored [%d0], [tile], 16;",
-        "cp.async.bulk.wait_group.write 0;",
-        "cp.async.bulk.wait_group %r1;",
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b64 [%r1], "
-        "{%d1, %d1, %d1, %d1}, [bar];",
-        "red.async.relaxed.gpu.shared::cluster.mbarrier::complete_tx::bytes.add.u32 "
-        "[%r1], %r2, [bar];",
-        "st.async.release.sys.global.b32 [%d0], %r4;",
-        "st.bulk.weak.shared::cta [tile], %d5, 1;",
-        "multimem.red.weak.global.add.f32 [%d0], %r1;",
-    ],
-)
-def test_forms_that_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedError):
-        run(copy_kernel(text, ("u64",)), np.zeros(64))
+    for size, kinds in ((512, []), (528, ["out-of-bounds"])):
+        body = first(f"cp.async.bulk.prefetch.L2.global [%d0], {size};")
+        assert reported(body, np.zeros(64)) == kinds

@@ -10,16 +10,21 @@ import pytest
 
 from fa4gen.emulator import TensorMap, UnsupportedError
 from tests.emulator.instructions.copy.copies import (
+    FILL,
     STORED,
     WAIT,
+    clean,
     copy_kernel,
     dump,
     expect,
     first,
     kinds,
+    laid_down,
+    launch,
     noise,
+    reported,
 )
-from tests.emulator.kernel import run
+from tests.emulator.kernel import SYNC, run
 
 SIZE = 8192
 LOAD = "cp.async.bulk.tensor.{n}d.shared::cta.global.im2col.mbarrier::complete_tx::bytes"
@@ -54,16 +59,6 @@ def matrix(array, corners, steps, box, at, offsets) -> np.ndarray:
     return found
 
 
-def laid_down(rows, span: int) -> np.ndarray:
-    out = np.zeros(SIZE, np.uint8)
-    raw = np.ascontiguousarray(rows).view(np.uint8)
-    for number, line in enumerate(raw):
-        for byte, value in enumerate(line):
-            at = number * (span or len(line)) + byte
-            out[at ^ ((at >> 7) & (span // 16 - 1) if span else 0) << 4] = value
-    return out
-
-
 def load(at, offsets, size: int, opcode: str = LOAD) -> str:
     coordinates = ", ".join(map(str, reversed(at)))
     tail = ", ".join(f"%h{n}" for n in range(len(offsets)))
@@ -93,9 +88,10 @@ def test_loads(shape, corners, steps, box, at, offsets, span: int) -> None:
     tensor_map = TensorMap(array, box, im2col=corners, swizzle=span, element_strides=(1, *steps, 1))
     out = np.zeros(SIZE, np.uint8)
     text = load(at, offsets, box[0] * box[1] * 2)
-    report = run(copy_kernel(text, ("u64", "tensor_map")), out, tensor_map, checks=False)
-    assert not report.findings
-    assert np.array_equal(out, laid_down(matrix(array, corners, steps, box, at, offsets), span))
+    clean(text, out, tensor_map, checks=False)
+    assert np.array_equal(
+        out, laid_down(matrix(array, corners, steps, box, at, offsets), span, size=SIZE)
+    )
 
 
 def test_multicast_and_nan_fill() -> None:
@@ -107,47 +103,29 @@ def test_multicast_and_nan_fill() -> None:
     text = text.replace("{%h0, %h1};", "{%h0, %h1}, %h4;")
     text = text.replace("mov.u16", "mov.u16 %h4, 3; mov.u16", 1)
     rank = "mov.u32 %r30, %cluster_ctarank; setp.ne.u32 %p8, %r30, 0; not.pred %p8, %p8;"
-    together = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
     send = text.split("WAIT:")[0].replace(
         "@!%p8 bra LATER;", "and.pred %p8, %p8, %p7;\n@!%p8 bra LATER;"
     )
     send = send.replace(expect(144), "")
     body = f"""
-        setp.eq.u32 %p7, %r21, 0; @%p7 {expect(144)} {together} {rank} {send} {WAIT}
+        setp.eq.u32 %p7, %r21, 0; @%p7 {expect(144)} {SYNC} {rank} {send} {WAIT}
         mul.wide.u32 %d5, %r30, {SIZE}; add.s64 %d0, %d0, %d5; mov.pred %p8, %p7;
-        {dump(SIZE)} {together}
+        {dump(SIZE)} {SYNC}
     """
     out = np.zeros((2, SIZE), np.uint8)
-    ptx = copy_kernel(
-        body, ("u64", "tensor_map"), directives=".explicitcluster .reqnctapercluster 2, 1, 1"
-    )
-    report = run(
-        ptx, out, TensorMap(array, (9, 8), im2col=corners, fill="nan"), grid=2, checks=False
-    )
-    assert not report.findings
+    tensor_map = TensorMap(array, (9, 8), im2col=corners, fill="nan")
+    clean(body, out, tensor_map, ctas=2, checks=False)
     wanted = matrix(array, corners, (1, 1), (9, 8), (0, -1, -1, 0), (0, 0))
     outside = matrix(np.ones_like(array), corners, (1, 1), (9, 8), (0, -1, -1, 0), (0, 0)) == 0
     wanted.view(np.uint16)[outside] = 0x7FF7
-    assert np.array_equal(out[0], laid_down(wanted, 0))
+    assert np.array_equal(out[0], laid_down(wanted, 0, size=SIZE))
     assert np.array_equal(out[1], out[0])
-
-
-FILL = """
-    mov.u32 %r22, 0;
-FILL:
-    mul.lo.u32 %r23, %r22, 32; add.u32 %r23, %r23, %r21; shl.b32 %r23, %r23, 2;
-    cvt.u64.u32 %d4, %r23; add.s64 %d4, %d4, %d0; ld.global.b32 %r24, [%d4];
-    add.u32 %r23, %r23, %r20; st.shared.b32 [%r23], %r24;
-    add.u32 %r22, %r22, 1; setp.lt.u32 %p7, %r22, 16; @%p7 bra FILL;
-    fence.proxy.async.shared::cta; bar.sync 0;
-"""
 
 
 def stored(array, tensor_map, tile, at, opcode: str = STORE, **options: Any):
     coordinates = ", ".join(map(str, reversed(at)))
     copy = f"{opcode.format(n=len(at))} [%d1, {{{coordinates}}}], [tile]; {STORED}"
-    ptx = copy_kernel(FILL + first(copy, "STORED"), ("u64", "tensor_map"))
-    return run(ptx, tile, tensor_map, **options)
+    return launch(FILL + first(copy, "STORED"), tile, tensor_map, **options)
 
 
 @pytest.mark.parametrize(("opcode", "adds"), [(STORE, 0), (REDUCE, 1)])
@@ -177,15 +155,14 @@ def test_what_cannot_be() -> None:
         (around, (0, 0, 6, 0)),  # outside the bounding box
         (TensorMap(array, (1, 1, 8, 8)), (0, 0, 0, 0)),  # a tiled map
     ):
-        ptx = copy_kernel(load(at, (0, 0), 256), ("u64", "tensor_map"))
-        assert "tensor-map" in kinds(run(ptx, out, tensor_map))
+        assert "tensor-map" in reported(load(at, (0, 0), 256), out, tensor_map)
     tiled = load((0, 0, 0, 0), (0, 0), 256, LOAD.replace(".im2col", "")).replace(
         ", {%h0, %h1};", ";"
     )
-    assert "tensor-map" in kinds(run(copy_kernel(tiled, ("u64", "tensor_map")), out, around))
+    assert "tensor-map" in reported(tiled, out, around)
     wide = load((0, 0, 0, 0), (0, 0), 256, LOAD.replace(".im2col", ".im2col::w"))
     with pytest.raises(UnsupportedError, match="halo"):
-        run(copy_kernel(wide, ("u64", "tensor_map"), target="sm_100a"), out, around)
+        launch(wide, out, around, target="sm_100a")
 
 
 def test_a_store_races_with_stores_to_its_pixels_only() -> None:

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from fa4gen.emulator import UnsupportedError, Verdict
+from fa4gen.emulator import Verdict
 from fa4gen.emulator.errors import LaunchError
-from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, expect, first, kinds
-from tests.emulator.kernel import run
+from tests.emulator.instructions.copy.copies import (
+    WAIT,
+    clean,
+    expect,
+    first,
+    launch,
+    reported,
+)
+from tests.emulator.kernel import SYNC
 
-SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-CLUSTER = ".reqnctapercluster {n}, 1, 1 .explicitcluster"
+WORKERS: dict[str, Any] = {"size": 1024, "target": "sm_100a", "block": 1}
 # the place of this thread's word of this CTA's 128 bytes of p0
 OWN = """
     mov.u32 %r22, %ctaid.x; shl.b32 %r23, %r22, 7; shl.b32 %r24, %r21, 2; add.u32 %r23, %r23, %r24;
     cvt.u64.u32 %d5, %r23; add.u64 %d6, %d0, %d5;
+"""
+CANCEL = f"""{expect(16)}
+    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128
+        [tile], [bar];
+"""
+ASK = f"""{CANCEL}
+WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p9, [bar], %r31;
+    @!%p9 bra WAIT;
 """
 # A worker that takes CTAs off the grid until none is left and counts each in p0.
 PERSISTENT = f"""
@@ -24,12 +41,7 @@ PERSISTENT = f"""
 WORK:
     shl.b32 %r32, %r30, 2; cvt.u64.u32 %d5, %r32; add.u64 %d6, %d0, %d5;
     ld.global.u32 %r33, [%d6]; add.u32 %r33, %r33, 1; st.global.u32 [%d6], %r33;
-    {expect(16)}
-    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128
-        [tile], [bar];
-WAIT:
-    mbarrier.try_wait.parity.shared::cta.b64 %p9, [bar], %r31;
-    @!%p9 bra WAIT;
+    {ASK}
     ld.shared.b128 %q0, [tile];
     fence.proxy.async.shared::cta;
     add.u32 %r31, %r31, 1; and.b32 %r31, %r31, 1;
@@ -45,18 +57,16 @@ DONE:
 @pytest.mark.parametrize("schedule", ["uniform", "lazy", "eager"])
 def test_every_cta_is_worked_on_once(schedule: str) -> None:
     out = np.zeros(300, np.uint32)
-    ptx = copy_kernel(PERSISTENT, ("u64",), 1024, target="sm_100a")
-    report = run(ptx, out, grid=300, block=1, checks=False, schedule=schedule, resident_clusters=4)
-    assert not report.findings
+    options = {"grid": 300, "resident_clusters": 4, "schedule": schedule, "checks": False}
+    clean(PERSISTENT, out, **WORKERS, **options)
     assert (out == 1).all()
 
 
 def test_trying_again_after_a_failure() -> None:
-    again = PERSISTENT[PERSISTENT.index(expect(16)) : PERSISTENT.index("WAIT:")]
-    body = PERSISTENT.replace("@!%p1 bra DONE;", f"@%p1 bra GOON; {again} bra DONE;\nGOON:\n")
-    ptx = copy_kernel(body, ("u64",), 1024, target="sm_100a")
-    report = run(ptx, np.zeros(4, np.uint32), grid=4, block=1, checks=False, resident_clusters=1)
-    assert kinds(report) == ["illegal-instruction"]
+    body = PERSISTENT.replace("@!%p1 bra DONE;", f"@%p1 bra GOON; {CANCEL} bra DONE;\nGOON:\n")
+    out = np.zeros(4, np.uint32)
+    found = reported(body, out, **WORKERS, grid=4, checks=False, resident_clusters=1)
+    assert found == ["illegal-instruction"]
 
 
 def test_a_response_for_the_whole_cluster() -> None:
@@ -76,9 +86,7 @@ def test_a_response_for_the_whole_cluster() -> None:
     {SYNC}
 """  # noqa: E501
     out = np.zeros((2, 32), np.uint32)
-    ptx = copy_kernel(body, ("u64",), 1024, target="sm_100a", directives=CLUSTER.format(n=2))
-    report = run(ptx, out, grid=2, checks=False)
-    assert not report.findings
+    clean(body, out, size=1024, ctas=2, target="sm_100a", checks=False)
     assert (out == 2).all()
 
 
@@ -108,12 +116,7 @@ WORK:
     mad.lo.u32 %r33, %r34, 10, %r30; mad.lo.u32 %r33, %r35, 100, %r33; add.u32 %r33, %r33, 1;
     cvt.u64.u32 %d5, %r32; add.u64 %d6, %d0, %d5;
     red.global.add.u32 [%d6], %r33;
-    {expect(16)}
-    clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128
-        [tile], [bar];
-WAIT:
-    mbarrier.try_wait.parity.shared::cta.b64 %p9, [bar], %r31;
-    @!%p9 bra WAIT;
+    {ASK}
     READ
     @%p1 bra WORK;
 """
@@ -122,22 +125,16 @@ WAIT:
 @pytest.mark.parametrize("read", [BY_HAND, QUERIES], ids=["by hand", "queries"])
 def test_where_the_indices_are_in_a_response(read: str) -> None:
     out = np.zeros((3, 4, 5), np.uint32)
-    ptx = copy_kernel(IN_THREE.replace("READ", read), ("u64",), 1024, target="sm_100a")
-    report = run(ptx, out, grid=(5, 4, 3), block=1, resident_clusters=2)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    clean(IN_THREE.replace("READ", read), out, **WORKERS, grid=(5, 4, 3), resident_clusters=2)
     z, y, x = np.indices(out.shape)
     assert np.array_equal(out, 1 + x + 10 * y + 100 * z)
 
 
 def test_indices_read_before_the_test_of_success() -> None:
     """Against the PTX ISA, which leaves them undefined; harmless while nobody uses them."""
-    ptx = copy_kernel(PERSISTENT, ("u64",), 1024, target="sm_100a")
-    early = ptx.replace("@!%p1 bra DONE;\n    clusterl", "clusterl").replace(
-        "bra WORK;", "@%p1 bra WORK;"
-    )
-    assert early != ptx
+    early = PERSISTENT.replace("@!%p1 bra DONE;", "").replace("bra WORK;", "@%p1 bra WORK;")
     out = np.zeros(12, np.uint32)
-    report = run(early, out, grid=12, block=1, resident_clusters=3)
+    report = launch(early, out, **WORKERS, grid=12, resident_clusters=3)
     assert {(one.kind, one.severity.value) for one in report.findings} == {
         ("cancelled-cluster", "isa")
     }
@@ -147,23 +144,14 @@ def test_indices_read_before_the_test_of_success() -> None:
 
 def test_indices_of_a_failure_that_are_used_are_no_ctas() -> None:
     used = PERSISTENT.replace("@!%p1 bra DONE;", "")
-    ptx = copy_kernel(used, ("u64",), 1024, target="sm_100a")
-    report = run(ptx, np.zeros(12, np.uint32), grid=12, block=1)
-    assert "out-of-bounds" in kinds(report)
+    assert "out-of-bounds" in reported(used, np.zeros(12, np.uint32), **WORKERS, grid=12)
 
 
 def test_a_response_that_nobody_reads_is_a_lost_tile() -> None:
     """The worker asks for one more cluster and leaves when the answer is there."""
-    ask = PERSISTENT[PERSISTENT.index(expect(16)) : PERSISTENT.index("WAIT:")]
-    wait = """
-LAST:
-    mbarrier.try_wait.parity.shared::cta.b64 %p9, [bar], 0;
-    @!%p9 bra LAST;
-"""
-    own = PERSISTENT[: PERSISTENT.index(expect(16))]
-    ptx = copy_kernel(own + ask + wait, ("u64",), 1024, target="sm_100a")
+    body = PERSISTENT.partition(ASK)[0] + CANCEL + WAIT
     out = np.zeros(3, np.uint32)
-    report = run(ptx, out, grid=3, block=1, resident_clusters=1, outputs=[out])
+    report = launch(body, out, **WORKERS, grid=3, resident_clusters=1, outputs=[out])
     lost = {int(n) for n in np.flatnonzero(out == 0)}
     assert lost
     found = {one.kind: one for one in report.findings}
@@ -178,33 +166,17 @@ def test_a_response_that_is_read_wrongly_leaves_output_unwritten() -> None:
     """A decoder that takes another bit for the sign of success."""
     wrong = BY_HAND.replace("and.b32 %r42, %r42, 1;", "and.b32 %r42, %r42, 2;")
     out = np.zeros((3, 4, 5), np.uint32)
-    ptx = copy_kernel(IN_THREE.replace("READ", wrong), ("u64",), 1024, target="sm_100a")
-    report = run(ptx, out, grid=(5, 4, 3), block=1, resident_clusters=2, outputs=[out])
+    options = {**WORKERS, "grid": (5, 4, 3), "resident_clusters": 2}
+    report = launch(IN_THREE.replace("READ", wrong), out, **options, outputs=[out])
     assert [(one.kind, one.severity.value) for one in report.findings] == [
         ("unwritten-output", "review")
     ]
     message = report.findings[0].message
     assert f"{int((out == 0).sum())} of 60 elements of p0" in message
     assert "cancelled were the clusters of CTA (" in message
-    right = copy_kernel(IN_THREE.replace("READ", BY_HAND), ("u64",), 1024, target="sm_100a")
-    report = run(right, np.zeros_like(out), grid=(5, 4, 3), block=1, outputs=[])
-    assert report.verdict is Verdict.CLEAN
+    clean(IN_THREE.replace("READ", BY_HAND), np.zeros_like(out), **options, outputs=[])
 
 
 def test_grids_that_no_chip_runs() -> None:
-    ptx = copy_kernel("", ("u64",))
     with pytest.raises(LaunchError, match="at most"):
-        run(ptx, np.zeros(4, np.uint32), grid=(1, 65536))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "clusterlaunchcontrol.query_cancel.get_first_ctaid::w.b32.b128 %r5, %q0;",
-        "clusterlaunchcontrol.try_cancel.shared::cta.mbarrier::complete_tx::bytes.b128 "
-        "[tile], [bar];",
-    ],
-)
-def test_forms_that_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedError):
-        run(copy_kernel(text, ("u64",)), np.zeros(32))
+        launch("", grid=(1, 65536))

@@ -7,15 +7,17 @@ import pytest
 
 from fa4gen.emulator import TensorMap
 from tests.emulator.instructions.copy.copies import (
+    FILL,
     STORED,
     WAIT,
-    copy_kernel,
+    clean,
     dump,
     expect,
     first,
     kinds,
+    launch,
+    reported,
 )
-from tests.emulator.kernel import run
 
 LOAD = "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes"
 STORE = "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group"
@@ -74,11 +76,7 @@ def test_loads(packed: str, span: int, atom: int, at: tuple[int, int]) -> None:
     codes, rows = codes_and_bytes(bits)
     out = np.zeros(SIZE, np.uint8)
     tensor_map = TensorMap(rows, (4, 128), packed=packed, swizzle=span, atom=atom)
-    ptx = copy_kernel(
-        load(f"{at[0]}, {at[1]}", 4 * 16 * bits), ("u64", "tensor_map"), target="sm_100a"
-    )
-    report = run(ptx, out, tensor_map, checks=False)
-    assert not report.findings
+    clean(load(f"{at[0]}, {at[1]}", 4 * 16 * bits), out, tensor_map, target="sm_100a", checks=False)
     for line in range(4):
         row = at[1] + line
         inside = 0 <= row < ROWS and at[0] < ELEMENTS
@@ -93,29 +91,17 @@ def test_the_bytes_of_a_load_are_those_of_shared_memory_for_races() -> None:
     touch = "mov.u32 %r22, 1; setp.eq.u32 %p7, %r21, 1; @%p7 st.shared.u8 [tile+OFFSET], %r22;"
     for offset, races in ((15, True), (511, True), (512, False)):
         text = body + touch.replace("OFFSET", str(offset)) + WAIT
-        ptx = copy_kernel(text, ("u64", "tensor_map"), target="sm_100a")
-        report = run(ptx, np.zeros(16), TensorMap(rows, (4, 128), packed="16u4_align16b"))
-        assert ("race" in kinds(report)) == races
-
-
-FILL = """
-    mov.u32 %r22, 0;
-FILL:
-    mul.lo.u32 %r23, %r22, 32; add.u32 %r23, %r23, %r21; shl.b32 %r23, %r23, 2;
-    cvt.u64.u32 %d4, %r23; add.s64 %d4, %d4, %d0; ld.global.b32 %r24, [%d4];
-    add.u32 %r23, %r23, %r20; st.shared.b32 [%r23], %r24;
-    add.u32 %r22, %r22, 1; setp.lt.u32 %p7, %r22, 16; @%p7 bra FILL;
-    fence.proxy.async.shared::cta; bar.sync 0;
-"""
+        tensor_map = TensorMap(rows, (4, 128), packed="16u4_align16b")
+        found = reported(text, np.zeros(16), tensor_map, target="sm_100a")
+        assert ("race" in found) == races
 
 
 def stored(packed: str, at: str, tile, *, span: int = 128, opcode: str = STORE):
     """The array after a store of 4 by 128 elements, and the report."""
     rows = np.zeros((ROWS, ELEMENTS * BITS[packed] // 8), np.uint8)
     body = FILL + first(f"{opcode} [%d1, {{{at}}}], [tile];" + STORED, "STORED")
-    ptx = copy_kernel(body, ("u64", "tensor_map"), target="sm_100a")
-    report = run(ptx, tile, TensorMap(rows, (4, 128), packed=packed, swizzle=span))
-    return rows, report
+    tensor_map = TensorMap(rows, (4, 128), packed=packed, swizzle=span)
+    return rows, launch(body, tile, tensor_map, target="sm_100a")
 
 
 def test_stores_of_six_bits_take_each_from_a_byte() -> None:
@@ -154,6 +140,5 @@ def test_what_the_hardware_does_not_take() -> None:
         assert kinds(report) == ["illegal-instruction"], (packed, at)
     _, rows = codes_and_bytes(4)
     for packed in ("16u4_align8b", "16u4_align16b"):
-        ptx = copy_kernel(load("0, 0", 256), ("u64", "tensor_map"), target="sm_90a")
-        report = run(ptx, tile, TensorMap(rows, (4, 128), packed=packed))
-        assert "tensor-map" in kinds(report)
+        tensor_map = TensorMap(rows, (4, 128), packed=packed)
+        assert "tensor-map" in reported(load("0, 0", 256), tile, tensor_map)

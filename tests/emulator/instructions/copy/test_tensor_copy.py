@@ -8,20 +8,25 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fa4gen.emulator import Severity, TensorMap, UnsupportedError
+from fa4gen.emulator import Severity, TensorMap
 from fa4gen.emulator.instructions.copy.boxes import pieces
 from fa4gen.emulator.state.decoded_map import decode
 from tests.emulator.instructions.copy.copies import (
     STORED,
     WAIT,
+    clean,
     copy_kernel,
     dump,
     expect,
     first,
     kinds,
+    laid_down,
+    launch,
     noise,
+    reported,
 )
-from tests.emulator.kernel import run
+from tests.emulator.instructions.tensor_cores import swizzled
+from tests.emulator.kernel import SYNC, run
 
 LOAD = "cp.async.bulk.tensor.{n}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 STORE = "cp.async.bulk.tensor.{n}d.global.shared::cta.tile.bulk_group"
@@ -42,8 +47,7 @@ def loaded(tensor_map: TensorMap, at, *, offset: int = 0, expected: int | None =
     size = int(np.prod(counts)) * tensor_map.array.itemsize
     out = np.zeros(SIZE, np.uint8)
     body = load(at, offset=offset, expected=expected or size) + dump(SIZE)
-    ptx = copy_kernel(body, ("u64", "tensor_map"))
-    report = run(ptx, out, tensor_map, **{"checks": False, **options})
+    report = launch(body, out, tensor_map, **{"checks": False, **options})
     return out, report
 
 
@@ -58,20 +62,6 @@ def reference(array, box, at, fill=0, steps=None):
     return result
 
 
-def lines(box, span: int, offset: int = 0):
-    """A box (its rows along the last axis) laid down in 16384 bytes, byte by byte."""
-    rows = box.reshape(-1, box.shape[-1])
-    width = rows.shape[1] * rows.itemsize
-    out = np.zeros(SIZE, np.uint8)
-    pitch = span or width
-    for number, row in enumerate(rows):
-        for byte, value in enumerate(np.ascontiguousarray(row).view(np.uint8)):
-            address = offset + number * pitch + byte
-            shift = (address >> 7) & (span // 16 - 1) if span else 0
-            out[address ^ shift << 4] = value
-    return out
-
-
 @pytest.mark.parametrize("schedule", ["uniform", "lazy", "eager"])
 @pytest.mark.parametrize("span", [0, 32, 64, 128])
 def test_a_tile_is_swizzled_by_its_address(span: int, schedule: str) -> None:
@@ -80,7 +70,7 @@ def test_a_tile_is_swizzled_by_its_address(span: int, schedule: str) -> None:
     out, report = loaded(
         TensorMap(array, box, swizzle=span), (7, 16), offset=384, schedule=schedule
     )
-    assert np.array_equal(out, lines(reference(array, box, (7, 16)), span, 384))
+    assert np.array_equal(out, laid_down(reference(array, box, (7, 16)), span, 384))
     assert not report.findings
 
 
@@ -105,7 +95,7 @@ def test_any_box_anywhere(case) -> None:
     assume(math.prod(box[:-1]) * max(span, chunks * 16) <= SIZE)
     place = (*[start for _, _, start in outer], at * each)
     out, report = loaded(TensorMap(array, box, swizzle=span), place)
-    assert np.array_equal(out, lines(reference(array, box, place), span))
+    assert np.array_equal(out, laid_down(reference(array, box, place), span))
     assert not report.findings
 
 
@@ -133,7 +123,7 @@ def test_addresses_wrap_around_so_a_box_is_clipped_at_any_row(case) -> None:
     at = (1 << 30, start + valid, (1 << 30) - valid + row, 0)
     out, report = loaded(clipping_map(array, box_rows), at)
     sequence = array[start : start + valid]
-    assert np.array_equal(out, lines(reference(sequence, (box_rows, 8), (row, 0)), 0))
+    assert np.array_equal(out, laid_down(reference(sequence, (box_rows, 8), (row, 0)), 0))
     assert not report.findings
 
 
@@ -148,7 +138,7 @@ def test_element_strides_take_every_nth_row() -> None:
     array = noise((40, 64))
     tensor_map = TensorMap(array, (9, 64), element_strides=(2, 1))
     out, _ = loaded(tensor_map, (5, 0))
-    assert np.array_equal(out, lines(reference(array, (9, 64), (5, 0), steps=(2, 1)), 0))
+    assert np.array_equal(out, laid_down(reference(array, (9, 64), (5, 0), steps=(2, 1)), 0))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +150,7 @@ def test_nan_fill(dtype, bits: int) -> None:
     out, _ = loaded(TensorMap(array, (8, 16), fill="nan"), (2, 0))
     raw = array.view(f"u{array.itemsize}")
     expected = reference(raw, (8, 16), (2, 0), fill=bits)
-    assert np.array_equal(out, lines(expected, 0))
+    assert np.array_equal(out, laid_down(expected, 0))
 
 
 def test_what_nan_fill_means_for_products_is_for_review() -> None:
@@ -178,7 +168,7 @@ def test_a_strided_view_of_an_array() -> None:
     whole = noise((20, 4, 64))
     array = whole[:, 2, :]
     out, _ = loaded(TensorMap(array, (8, 64), swizzle=128), (3, 0))
-    assert np.array_equal(out, lines(array[3:11], 128))
+    assert np.array_equal(out, laid_down(array[3:11], 128))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +195,7 @@ def test_a_narrow_box_leaves_out_what_is_between_its_lines(span: int, offset: in
         for start, stop in found:
             assert not taken[start:stop].any()
             taken[start:stop] = True
-        expected = lines(np.ones((9, 2 * columns), np.uint8), span, offset)
+        expected = laid_down(np.ones((9, 2 * columns), np.uint8), span, offset)
         assert (taken == expected.astype(bool)).all()
         assert (len(found) == 1) == (columns * 2 == span)
 
@@ -223,8 +213,7 @@ def test_a_store_reads_the_lines_of_a_narrow_box_alone(writers: int, expected: l
 WRITTEN:
     bar.sync 0;
 """ + first(f"{STORE.format(n=2)} [%d0, {{0, 0}}], [%r20];{STORED}", "STORED")
-    report = run(copy_kernel(body, ("tensor_map",)), tensor_map, block=32)
-    assert kinds(report) == expected
+    assert reported(body, tensor_map, block=32) == expected
 
 
 def test_the_bytes_of_the_whole_box_are_counted() -> None:
@@ -268,9 +257,7 @@ def test_a_map_whose_strides_leave_the_array() -> None:
 
 
 def test_a_parameter_that_is_no_map() -> None:
-    ptx = copy_kernel(load((0, 0), expected=16), ("u64", "tensor_map"))
-    report = run(ptx, np.zeros(16, np.uint8), bytes(128))
-    assert kinds(report) == ["tensor-map"]
+    assert reported(load((0, 0), expected=16), np.zeros(16, np.uint8), bytes(128)) == ["tensor-map"]
 
 
 def test_every_lane_issues() -> None:
@@ -279,8 +266,7 @@ def test_every_lane_issues() -> None:
     cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes
         [tile], [%d1, {0, 0}], [bar];
 """ + WAIT  # fmt: skip
-    ptx = copy_kernel(body, ("u64", "tensor_map"))
-    report = run(ptx, np.zeros(16), TensorMap(noise((16, 64)), (8, 64)), block=32, checks=False)
+    report = launch(body, np.zeros(16), TensorMap(noise((16, 64)), (8, 64)), block=32, checks=False)
     assert [(f.kind, f.severity) for f in report.findings] == [
         ("illegal-instruction", Severity.REVIEW)
     ]
@@ -299,7 +285,7 @@ def stored(tensor_map: TensorMap, at, tile, opcode: str = STORE):
         + WAIT
         + first(f"{opcode.format(n=len(at))} [%d1, {{{coordinates}}}], [%r20];{STORED}", "STORED")
     )
-    return run(copy_kernel(body, ("u64", "tensor_map")), tile, tensor_map, block=32)
+    return launch(body, tile, tensor_map, block=32)
 
 
 @pytest.mark.parametrize("span", [0, 64, 128])
@@ -309,9 +295,8 @@ def test_a_store_undoes_the_swizzle_and_clips_rows(span: int) -> None:
     tile = noise((SIZE,), np.uint8, 8)
     values = np.zeros(box, np.uint16)
     for index in np.ndindex(*box):
-        byte = index[0] * (span or 128) + index[1] * 2
-        shift = (byte >> 7) & (span // 16 - 1) if span else 0
-        values[index] = tile[byte ^ shift << 4 :].view(np.uint16)[0]
+        byte = swizzled(index[0] * (span or 128) + index[1] * 2, span)
+        values[index] = tile[byte:].view(np.uint16)[0]
     columns = min(96 - 16, box[1])
     expected[33:, 16 : 16 + columns] = values[:7, :columns]
     report = stored(TensorMap(array, box, swizzle=span), (33, 16), tile)
@@ -379,10 +364,6 @@ def test_a_reduction_that_the_type_does_not_have() -> None:
     assert kinds(report) == ["illegal-instruction"]
 
 
-SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-CLUSTER = ".reqnctapercluster {n}, 1, 1 .explicitcluster"
-
-
 def test_multicast_fills_the_ctas_of_the_mask() -> None:
     body = f"""
     {SYNC}
@@ -404,9 +385,7 @@ ISSUED:
     {SYNC}
 """
     array, out = noise((40, 64)), np.zeros((4, 8, 64), np.uint16)
-    ptx = copy_kernel(body, ("u64", "tensor_map"), directives=CLUSTER.format(n=4))
-    report = run(ptx, out, TensorMap(array, (8, 64)), grid=4, checks=False)
-    assert not report.findings
+    clean(body, out, TensorMap(array, (8, 64)), ctas=4, checks=False)
     for rank in (0, 2, 3):
         assert np.array_equal(out[rank], array[3:11])
     assert not out[1].any()
@@ -419,9 +398,8 @@ def test_a_mask_that_names_no_cta(mask: int) -> None:
     cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
         [%r20], [%d1, {{0, 3}}], [bar], %h1;"""
     )
-    ptx = copy_kernel(SYNC + body, ("u64", "tensor_map"), directives=CLUSTER.format(n=2))
-    report = run(ptx, np.zeros(16), TensorMap(noise((40, 64)), (8, 64)), grid=2)
-    assert kinds(report) == ["illegal-instruction"]
+    tensor_map = TensorMap(noise((40, 64)), (8, 64))
+    assert reported(SYNC + body, np.zeros(16), tensor_map, ctas=2) == ["illegal-instruction"]
 
 
 PAIR = """
@@ -444,9 +422,7 @@ ISSUED:
 def test_a_pair_may_signal_its_leader() -> None:
     body = SYNC + PAIR.format(group=".cta_group::2") + WAIT + dump(1024) + "DONE:\n" + SYNC
     array, out = noise((40, 64)), np.zeros((8, 64), np.uint16)
-    ptx = copy_kernel(body, ("u64", "tensor_map"), target="sm_100a", directives=CLUSTER.format(n=2))
-    report = run(ptx, out, TensorMap(array, (8, 64)), grid=2, checks=False)
-    assert not report.findings
+    clean(body, out, TensorMap(array, (8, 64)), ctas=2, target="sm_100a", checks=False)
     assert np.array_equal(out, array[8:16])
 
 
@@ -455,8 +431,7 @@ def test_the_leaders_address_stands_for_the_own_mbarrier_without_a_pair(rank: in
     body = f"""
     mov.u32 %r22, %cluster_ctarank;
     @!%p8 bra ISSUED;
-    mov.u32 %r24, bar;
-    and.b32 %r24, %r24, 0xFEFFFFFF;
+    mov.u32 %r24, bar; and.b32 %r24, %r24, 0xFEFFFFFF;
     {expect(1024)}
     cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
         [%r20], [%d1, {{0, 8}}], [%r24];
@@ -468,9 +443,7 @@ ISSUED:
 DONE:
 """
     array, out = noise((40, 64)), np.zeros((8, 64), np.uint16)
-    directives = CLUSTER.format(n=2)
-    ptx = copy_kernel(SYNC + body + SYNC, ("u64", "tensor_map"), directives=directives)
-    report = run(ptx, out, TensorMap(array, (8, 64)), grid=2, checks=False)
+    report = launch(SYNC + body + SYNC, out, TensorMap(array, (8, 64)), ctas=2, checks=False)
     [finding] = report.findings  # of the CTA that has rank 1
     assert (finding.kind, finding.severity) == ("barrier-misuse", Severity.ISA)
     assert np.array_equal(out, array[8:16])
@@ -481,9 +454,8 @@ def test_the_mbarrier_of_another_cta_is_refused_without_a_pair() -> None:
     body = body.replace("and.b32 %r24, %r24, 0xFEFFFFFF", "mapa.shared::cluster.u32 %r24, %r24, 1")
     array, out = noise((40, 64)), np.zeros((8, 64), np.uint16)
     body = SYNC + body + WAIT + dump(1024) + "DONE:\n" + SYNC
-    ptx = copy_kernel(body, ("u64", "tensor_map"), target="sm_100a", directives=CLUSTER.format(n=2))
-    report = run(ptx, out, TensorMap(array, (8, 64)), grid=2, checks=False)
-    assert kinds(report) == ["barrier-misuse"]
+    options = {"ctas": 2, "target": "sm_100a", "checks": False}
+    assert reported(body, out, TensorMap(array, (8, 64)), **options) == ["barrier-misuse"]
 
 
 def test_rows_are_gathered_and_scattered() -> None:
@@ -508,31 +480,10 @@ def test_rows_are_gathered_and_scattered() -> None:
 
 
 def test_a_prefetch_changes_nothing_and_is_checked() -> None:
-    body = first("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d1, {COLUMN, 0}];")
-    for column, expected in (("8", []), ("3", ["illegal-instruction"])):
-        ptx = copy_kernel(body.replace("COLUMN", column), ("u64", "tensor_map"))
-        report = run(ptx, np.zeros(16), TensorMap(noise((40, 64)), (8, 64)))
-        assert kinds(report) == expected
-
-
-@pytest.mark.parametrize(
-    "opcode",
-    [
-        LOAD.replace(".tile", ".im2col"),
-        LOAD.replace(".tile", ".im2col::w"),
-        LOAD.replace("shared::cluster", "shared::cta").replace(
-            ".mbarrier", ".multicast::cluster.mbarrier"
-        ),
-        LOAD.replace(".mbarrier::complete_tx::bytes", ".bulk_group"),
-    ],
-)
-def test_forms_that_are_refused(opcode: str) -> None:
-    with pytest.raises(UnsupportedError):
-        run(
-            copy_kernel(load((0, 0), expected=16, opcode=opcode), ("u64", "tensor_map")),
-            np.zeros(16),
-            TensorMap(noise((40, 64)), (8, 64)),
-        )
+    tensor_map = TensorMap(noise((40, 64)), (8, 64))
+    for column, expected in ((8, []), (3, ["illegal-instruction"])):
+        body = first(f"cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%d0, {{{column}, 0}}];")
+        assert reported(body, tensor_map) == expected
 
 
 # ---- every lane of a warp issues the same store
@@ -558,8 +509,7 @@ def test_a_store_that_every_lane_issues_is_for_review(issue: str, schedule: str,
     """One remark; the lanes, which store the same bytes, do not race with one another."""
     out, other = np.zeros((8, 16), np.uint32), np.zeros((8, 16), np.uint32)
     body = EVERY_LANE.replace("ISSUE", issue).replace("WAITS", waits)
-    ptx = copy_kernel(body, ("tensor_map", "u64"), 512)
-    report = run(ptx, TensorMap(out, (8, 16)), other, schedule=schedule)
+    report = launch(body, TensorMap(out, (8, 16)), other, size=512, schedule=schedule)
     assert [(one.kind, one.severity) for one in report.findings] == [
         ("illegal-instruction", Severity.REVIEW)
     ]
@@ -570,9 +520,8 @@ def test_a_store_that_every_lane_issues_is_for_review(issue: str, schedule: str,
 @pytest.mark.parametrize("issue", [TENSOR, BULK])
 def test_a_store_that_every_lane_issues_has_to_be_waited_for(issue: str) -> None:
     body = EVERY_LANE.replace("ISSUE", issue).replace("WAITS", "")
-    ptx = copy_kernel(body + ALL_WAIT, ("tensor_map", "u64"), 512)
-    report = run(ptx, TensorMap(np.zeros((8, 16), np.uint32), (8, 16)), np.zeros(128, np.uint32))
-    assert "race" in kinds(report)
+    out, other = np.zeros((8, 16), np.uint32), np.zeros((8, 16), np.uint32)
+    assert "race" in reported(body + ALL_WAIT, TensorMap(out, (8, 16)), other, size=512)
 
 
 def test_a_reduction_that_every_lane_issues_counts_32_times() -> None:
@@ -581,6 +530,5 @@ def test_a_reduction_that_every_lane_issues_counts_32_times() -> None:
         "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%d0, {0, 0}], [tile];"
     )
     body = EVERY_LANE.replace("ISSUE", issue).replace("WAITS", ALL_WAIT)
-    report = run(copy_kernel(body, ("tensor_map",), 512), TensorMap(out, (8, 16)))
-    assert kinds(report) == ["illegal-instruction"]
+    assert reported(body, TensorMap(out, (8, 16)), size=512) == ["illegal-instruction"]
     assert np.array_equal(out, 32 * np.arange(32).repeat(4).reshape(8, 16))

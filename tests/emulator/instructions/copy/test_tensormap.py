@@ -3,17 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.emulator import UnsupportedError
 from tests.emulator.instructions.copy.copies import (
     WAIT,
-    copy_kernel,
+    clean,
     dump,
     expect,
     first,
-    kinds,
     noise,
+    reported,
 )
-from tests.emulator.kernel import run
 
 # what a compiler emits for a descriptor made on the device: zeros, then every field
 FIELDS = """
@@ -56,8 +54,7 @@ def test_a_map_made_in_shared_memory() -> None:
     body = ZERO + "cvt.u64.u32 %d5, %r20;" + fields + PUBLISH + LOAD + SHOW
     out, array = np.zeros((2, 8, 64), np.uint16), noise((40, 64))
     space = np.zeros(128, np.uint8)
-    report = run(copy_kernel(body, ("u64", "u64", "u64")), out, array, space, checks=False)
-    assert not report.findings
+    clean(body, out, array, space, checks=False)
     assert np.array_equal(out[1, :3], array[37:])
     assert not out[1, 3:].any()
 
@@ -67,17 +64,14 @@ def test_a_map_changed_in_global_memory(space: str) -> None:
     fields = FIELDS.replace(".{space}", "{space}").format(space=space, map="%d2")
     body = first(fields, "MADE") + LOAD + SHOW
     out, array = np.zeros((2, 8, 64), np.uint16), noise((40, 64))
-    ptx = copy_kernel(body, ("u64", "u64", "u64"))
-    report = run(ptx, out, array, np.zeros(128, np.uint8), checks=False)
-    assert not report.findings
+    clean(body, out, array, np.zeros(128, np.uint8), checks=False)
     assert np.array_equal(out[1, :3], array[37:])
 
 
 def test_a_field_that_does_not_fit_is_noticed() -> None:
     fields = FIELDS.format(space="global", map="%d2").replace("[%d2], 0, 64;", "[%d2], 0, 4;", 1)
-    ptx = copy_kernel(first(fields, "MADE") + LOAD, ("u64", "u64", "u64"))
-    report = run(ptx, np.zeros(4), noise((40, 64)), np.zeros(128, np.uint8))
-    assert kinds(report) == ["tensor-map"]
+    body, space = first(fields, "MADE") + LOAD, np.zeros(128, np.uint8)
+    assert reported(body, np.zeros(4), noise((40, 64)), space) == ["tensor-map"]
 
 
 @pytest.mark.parametrize(
@@ -90,22 +84,4 @@ def test_a_field_that_does_not_fit_is_noticed() -> None:
     ],
 )  # fmt: skip
 def test_where_a_map_may_not_be(text: str, kind: str) -> None:
-    assert kinds(run(copy_kernel(first(text), ("u64",)), np.zeros(32))) == [kind]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "tensormap.replace.tile.rank.global.b1024.b64 [%d0], 1;",
-        "tensormap.replace.tile.global_address.global.b1024.b32 [%d0], %r1;",
-        "tensormap.replace.tile.colour.global.b1024.b32 [%d0], 1;",
-        "tensormap.replace.tile.elemtype.global.b1024.b32 [%d0], %r1;",
-        "tensormap.replace.tile.box_dim.global.b1024.b32 [%d0], 5, %r1;",
-        "tensormap.replace.tile.box_dim.global.b1024.b32 [%d0], %r1;",
-        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
-        "[%d0], [tile], 64;",
-    ],
-)
-def test_forms_that_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedError):
-        run(copy_kernel(text, ("u64",)), np.zeros(32))
+    assert reported(first(text), np.zeros(32)) == [kind]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import Report
-from fa4gen.emulator.errors import EmulatorError
-from tests.emulator.kernel import kernel, run
+from tests.emulator import kernel
 
 # %r20: the thread; %d20/%d21: element of `size` bytes of the first and second array
 _PLACES = """
@@ -20,28 +19,12 @@ _PLACES = """
 
 def launch(body: str, *arrays: Any, size: int = 4, **options: Any) -> Report:
     """Two arrays; the lanes of a block of 128 by default."""
-    target = options.pop("target", "sm_90a")
-    shared = options.pop("shared", 0)
-    module = options.pop("module", "")
-    directives = options.pop("directives", "")
-    text = kernel(
-        _PLACES.format(size=size) + body, ("u64", "u64"), target=target, shared=shared,
-        module=module, directives=directives,
-    )  # fmt: skip
-    return run(text, *arrays, block=options.pop("block", 128), **options)
+    return kernel.launch(_PLACES.format(size=size) + body, *arrays, **{"block": 128, **options})
 
 
 def clean(*arguments: Any, **options: Any) -> None:
     report = launch(*arguments, **options)
     assert report.verdict.value == "clean", report
-
-
-def finding(*arguments: Any, **options: Any) -> tuple[str, str, str]:
-    """Kind, message and threads of the only finding."""
-    report = launch(*arguments, **options)
-    assert len(report.findings) == 1, report
-    one = report.findings[0]
-    return one.kind, one.message, one.who
 
 
 def noise(count: int, dtype: Any = np.uint32) -> np.ndarray:
@@ -183,9 +166,7 @@ def test_constants_and_parameters_by_lane() -> None:
     sub.u32 %r4, %r4, %r3; add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r4;
     mul.wide.u32 %d5, %r20, 4; add.u64 %d5, %d0, %d5; st.global.b32 [%d5], %r2;
     """
-    text = kernel(body, ("u64", "u64"), module=".const .align 4 .b32 table[2] = {10, 20};")
-    report = run(text, out, np.uint64(5 << 32 | 3), block=64)
-    assert report.verdict.value == "clean", report
+    kernel.clean(body, out, np.uint64(5 << 32 | 3), module=TABLE, block=64)
     np.testing.assert_array_equal(out, [13, 25] * 32)
 
 
@@ -220,7 +201,7 @@ def test_shared_memory_of_the_cluster() -> None:
         ld.shared::cluster.b32 %r6, [%r5];
         mul.wide.u32 %d5, %r1, 512; add.u64 %d5, %d21, %d5; st.global.b32 [%d5], %r6;
         barrier.cluster.arrive; barrier.cluster.wait;""",
-        noise(128), out, shared=512, grid=4, directives=".explicitcluster .reqnctapercluster 4,1,1",
+        noise(128), out, shared=512, ctas=4,
     )  # fmt: skip
     lane = np.arange(128)
     np.testing.assert_array_equal(out, np.broadcast_to(lane % 4 * 1000 + lane, (4, 128)))
@@ -237,87 +218,37 @@ def test_lanes_that_store_to_one_place() -> None:
 # ---- what is wrong
 
 
-def test_read_past_the_end() -> None:
-    kind, message, who = finding("ld.global.b32 %r1, [%d20];", noise(100), noise(128))
-    assert kind == "out-of-bounds"
-    assert "0 bytes past the end" in message
-    assert "thread 100" in who
-
-
-def test_straddling_the_end() -> None:
-    kind, message, who = finding(
-        "ld.global.v2.b32 {%r1, %r2}, [%d20];", noise(9), noise(9), size=8, block=5
-    )
-    assert kind == "out-of-bounds"
-    assert "+ 32" in message
-    assert "thread 4" in who
-
-
-def test_misaligned() -> None:
-    kind, message, who = finding("ld.global.v2.b32 {%r1, %r2}, [%d20];", noise(256), noise(1))
-    assert kind == "misaligned"
-    assert "multiple of 8" in message
-    assert "thread 1" in who
+TABLE = ".const .align 4 .b32 table[2] = {10, 20};"
+SHARED = {"shared": 64, "block": 1}
 
 
 @pytest.mark.parametrize(
-    ("address", "kind"), [("-4", "out-of-bounds"), ("+64", "out-of-bounds"), ("+2", "misaligned")]
-)
-def test_bad_shared_address(address: str, kind: str) -> None:
-    found, message, _ = finding(
-        f"mov.u32 %r1, tile; ld.shared.b32 %r2, [%r1{address}];", noise(1), noise(1), shared=64,
-        block=1,
-    )  # fmt: skip
-    assert found == kind
-    assert "4" in message
-
-
-def test_bad_local_address() -> None:
-    kind, _, who = finding(
-        """.local .align 4 .b8 mine[16]; mov.u32 %r1, mine; mad.lo.u32 %r1, %r20, 4, %r1;
-        ld.local.b32 %r2, [%r1];""",
-        noise(1), noise(1), block=8,
-    )  # fmt: skip
-    assert kind == "out-of-bounds"
-    assert "thread 4" in who
-
-
-def test_another_ctas_window_needs_shared_cluster() -> None:
-    kind, _, _ = finding(
-        "mov.u32 %r1, 0x1000400; ld.shared.b32 %r2, [%r1];", noise(1), noise(1), shared=64, block=1
-    )
-    assert kind == "out-of-bounds"
-
-
-def test_store_to_a_constant() -> None:
-    kind, message, _ = finding(
-        "mov.u64 %d5, table; st.b32 [%d5], %r20;", noise(1), noise(1), block=1,
-        module=".const .align 4 .b32 table[2] = {10, 20};",
-    )  # fmt: skip
-    assert kind == "out-of-bounds"
-    assert "table" in message
+    ("text", "count", "options", "kind", "message", "who"),
+    [
+        ("ld.global.b32 %r1, [%d20];", 100, {}, "out-of-bounds", "0 bytes past the end",
+         "thread 100"),
+        ("ld.global.v2.b32 {%r1, %r2}, [%d20];", 9, {"size": 8, "block": 5}, "out-of-bounds",
+         "+ 32", "thread 4"),
+        ("ld.global.v2.b32 {%r1, %r2}, [%d20];", 256, {}, "misaligned", "multiple of 8",
+         "thread 1"),
+        ("mov.u32 %r1, tile; ld.shared.b32 %r2, [%r1-4];", 1, SHARED, "out-of-bounds", "4", ""),
+        ("mov.u32 %r1, tile; ld.shared.b32 %r2, [%r1+64];", 1, SHARED, "out-of-bounds", "4", ""),
+        ("mov.u32 %r1, tile; ld.shared.b32 %r2, [%r1+2];", 1, SHARED, "misaligned", "4", ""),
+        (".local .align 4 .b8 mine[16]; mov.u32 %r1, mine; mad.lo.u32 %r1, %r20, 4, %r1;"
+         "ld.local.b32 %r2, [%r1];", 1, {"block": 8}, "out-of-bounds", "", "thread 4"),
+        # another CTA's window needs shared::cluster
+        ("mov.u32 %r1, 0x1000400; ld.shared.b32 %r2, [%r1];", 1, SHARED, "out-of-bounds", "", ""),
+        ("mov.u64 %d5, table; st.b32 [%d5], %r20;", 1, {"block": 1, "module": TABLE},
+         "out-of-bounds", "table", ""),
+    ],
+)  # fmt: skip
+def test_bad_places(text: str, count: int, options: Any, kind: str, message: str, who: str) -> None:
+    (finding,) = launch(text, noise(count), noise(128), **options).findings
+    assert finding.kind == kind
+    assert message in finding.message
+    assert who in finding.who
 
 
 def test_touching_an_mbarrier() -> None:
-    kinds = {
-        found.kind
-        for found in launch(
-            """mbarrier.init.shared.b64 [tile], 1; ld.shared.b32 %r1, [tile+4];""",
-            noise(1), noise(1), shared=64, block=1,
-        ).findings
-    }  # fmt: skip
-    assert kinds == {"barrier-misuse"}
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["ld.global.f16 %h1, [%d0];", "ld.global.b32 %h1, [%d0];", "st.param.b32 [p0], %r1;",
-     "ld.shared.nc.b32 %r1, [%d0];", "ld.relaxed.global.b32 %r1, [%d0];",
-     "st.global.nc.b32 [%d0], %r1;", "ld.global.v2.b128 {%q1, %q2}, [%d0];",
-     "ld.global.v2.b32 {%r1, %r2, %r3}, [%d0];", "st.const.b32 [%d0], %r1;",
-     "ld.global.wt.b32 %r1, [%d0];", "ld.global.acq_rel.gpu.b32 %r1, [%d0];",
-     "discard.global.L2 [%d0], 64;", "prefetch.shared.L1 [%d0];", "ld.global.pred %p1, [%d0];"],
-)  # fmt: skip
-def test_refused(text: str) -> None:
-    with pytest.raises(EmulatorError, match="not modelled"):
-        launch(text, noise(1), noise(1))
+    body = "mbarrier.init.shared.b64 [tile], 1; ld.shared.b32 %r1, [tile+4];"
+    assert set(kernel.kinds(launch(body, noise(1), noise(1), **SHARED))) == {"barrier-misuse"}

@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from fa4gen.emulator import UnsupportedError, Verdict
-from tests.emulator.kernel import kernel, run
+from fa4gen.emulator import Verdict
+from tests.emulator.kernel import clean, launch
 
 PLACE = (
     "mov.u32 %r0, %tid.x; mul.wide.u32 %d4, %r0, 16; add.u64 %d5, %d0, %d4; add.u64 %d6, %d1, %d4;"
@@ -17,7 +17,7 @@ PLACE = (
 
 
 def launched(text: str, source: np.ndarray, target: np.ndarray, **options: Any):
-    return run(kernel(PLACE + text, ("u64", "u64")), source, target, **options)
+    return launch(PLACE + text, source, target, **options)
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,7 @@ def test_reductions_by_all_threads_in_one_place() -> None:
     multimem.red.global.or.b32 [%d0+8], %r1;
     multimem.red.global.add.v2.f32 [%d1], {%r2, %r2};
     """
-    report = run(kernel("mov.u32 %r0, %tid.x;" + text, ("u64", "u64")), counts, sums)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    clean("mov.u32 %r0, %tid.x;" + text, counts, sums)
     assert counts.tolist() == [528, 31, 63, 0]
     assert sums.tolist() == [496, 496]
 
@@ -74,8 +73,7 @@ def test_reductions_by_all_threads_in_one_place() -> None:
 def test_sums_of_pairs() -> None:
     total = np.zeros(2, ml_dtypes.bfloat16)
     text = "mov.b32 %r1, 0x40003f80; multimem.red.add.bf16x2 [%d0], %r1;"
-    report = run(kernel(text, ("u64",)), total)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    clean(text, total)
     assert total.astype(float).tolist() == [32, 64]
 
 
@@ -83,20 +81,3 @@ def test_weak_accesses_race() -> None:
     text = "multimem.st.global.u32 [%d0], %r0; multimem.ld_reduce.global.add.u32 %r1, [%d0];"
     report = launched(text, np.zeros(4, np.uint32), np.zeros(4, np.uint32))
     assert "race" in [finding.kind for finding in report.findings]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "multimem.ld_reduce.global.and.u32 %r1, [%d0];",
-        "multimem.ld_reduce.global.add.acc::f32.u32 %r1, [%d0];",
-        "multimem.ld_reduce.global.add.v2.u32 {%r1, %r2}, [%d0];",
-        "multimem.red.global.add.e4m3x4 [%d0], %r1;",
-        "multimem.red.weak.global.add.u32 [%d0], %r1;",
-        "multimem.st.acquire.sys.global.u32 [%d0], %r1;",
-        "multimem.st.release.global.u32 [%d0], %r1;",
-    ],
-)
-def test_forms_that_do_not_exist(text: str) -> None:
-    with pytest.raises(UnsupportedError):
-        run(kernel(text, ("u64",)), np.zeros(4))

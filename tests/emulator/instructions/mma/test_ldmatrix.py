@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import Report
-from fa4gen.emulator.errors import EmulatorError
 from tests.emulator.kernel import kernel, run, vector
 
 _HEAD = """
@@ -115,37 +114,3 @@ def test_part_of_a_warp() -> None:
     body = "movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;"
     report = launch(body, np.zeros(1), np.zeros(1), block=48)
     assert [finding.kind for finding in report.findings] == ["partial-warp"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1}, [%r2];",
-        "ldmatrix.sync.aligned.m8n8.x1.shared::cluster.b16 {%r1}, [%r2];",
-        "ldmatrix.sync.aligned.m16n16.x1.shared.b8 {%r1, %r3}, [%r2];",
-        "ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8 {%r1,%r3,%r4,%r5,%r6,%r7,%r8,%r9}, [%r2];",
-        "ldmatrix.sync.aligned.m8n16.x1.shared.b8 {%r1}, [%r2];",
-        "stmatrix.sync.aligned.m16n8.x1.shared.b8 [%r2], {%r1};",
-        "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8x16.b4x16_p64 [%r2], {%r1};",
-        "movmatrix.sync.aligned.m8n8.b16 %r1, %r2;",
-        "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
-        "{%r1,%r2}, {%r1,%r2,%r3,%r4};",
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {%r1,%r2,%r3,%r4}, "
-        "{%r1,%r2,%r3,%r4}, {%r1,%r2}, {%r1,%r2,%r3,%r4};",
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
-        "{%r1}, {%r1,%r2,%r3,%r4};",
-        "mma.sp.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r1,%r2,%r3,%r4}, {%r1,%r2}, "
-        "{%r1,%r2}, {%r1,%r2,%r3,%r4}, %r1, 0;",
-        "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r1,%r2,%r3,%r4}, {%r1,%r2}, "
-        "{%r1,%r2}, {%r1,%r2,%r3,%r4}, %r1, 4;",
-        "mma.sync.aligned.m16n8k64.row.col.s32.s4.s8.s32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
-        "{%r1,%r2}, {%r1,%r2,%r3,%r4};",
-        "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
-        "{%r1,%r2}, {%r1,%r2,%r3,%r4};",
-        "mma.sync.aligned.m8n8k4.row.col.f32.f16.bf16.f32 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, "
-        "{%r1,%r2}, {%r1,%r2}, {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8};",
-    ],
-)
-def test_refused(text: str) -> None:
-    with pytest.raises(EmulatorError, match="not modelled"):
-        launch(text, np.zeros(1), np.zeros(1), target="sm_100a")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.emulator.kernel import kernel, run, vector
+from tests.emulator.kernel import clean, launch, reported, vector
 
 SIZE = 1024
 # two warps; %r2 a row of 16 bytes for each lane, anywhere in the warp's half of the tile
@@ -33,9 +33,7 @@ def loaded(opcode: str, registers: int, tile: np.ndarray, rows: np.ndarray) -> n
     text = BODY.format(more="", text=f"{opcode} {vector(20, registers)}, [%r2];", after=after)
     out = np.zeros((registers, 64), np.uint32)
     given = (rows * 16).astype(np.uint32)
-    ptx = kernel(text, ("u64", "u64", "u64"), target="sm_100a", shared=SIZE)
-    report = run(ptx, tile, given, out, block=64)
-    assert not report.findings, report
+    clean(text, tile, given, out, target="sm_100a", shared=SIZE, block=64)
     return out
 
 
@@ -88,9 +86,9 @@ def test_stores_of_sixteen_by_eight(count: int) -> None:
     after = """ld.shared.v4.b32 {%r4, %r5, %r6, %r7}, [%r8];
     st.global.v4.b32 [%d5], {%r4, %r5, %r6, %r7};"""
     text = BODY.format(more=more, text=f"{opcode} [%r2], {vector(20, count)};", after=after)
-    ptx = kernel(text, ("u64", "u64", "u64"), target="sm_100a", shared=SIZE)
-    report = run(ptx, tile, (rows * 16).astype(np.uint32), values, block=64)
-    assert not report.findings, report
+    clean(
+        text, tile, (rows * 16).astype(np.uint32), values, target="sm_100a", shared=SIZE, block=64
+    )
     wanted = np.zeros_like(tile)
     for lane in range(64):
         warp, group, part = lane // 32, lane % 32 // 4, lane % 4
@@ -103,7 +101,7 @@ def test_stores_of_sixteen_by_eight(count: int) -> None:
 
 def test_before_blackwell() -> None:
     text = "mov.u32 %r2, tile; ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r3, %r4}, [%r2];"
-    report = run(kernel(text, (), shared=SIZE))
+    report = launch(text, shared=SIZE)
     assert "illegal-instruction" in [finding.kind for finding in report.findings]
 
 
@@ -114,5 +112,4 @@ def test_padding_need_not_be_written(form: str, data: int) -> None:
         text = f"""mov.u32 %r0, %tid.x; mov.u32 %r1, tile; mad.lo.u32 %r3, %r0, 16, %r1; {stores}
         bar.sync 0;
         ldmatrix.sync.aligned.m8n16.x4.shared.b8x16.{form} {{%r4,%r5,%r6,%r7}}, [%r3];"""
-        report = run(kernel(text, (), target="sm_100a", shared=SIZE))
-        assert [finding.kind for finding in report.findings] == wanted
+        assert reported(text, target="sm_100a", shared=SIZE) == wanted

@@ -20,7 +20,7 @@ from tests.emulator.instructions.tensor_cores import (
     sparse_metadata,
     sparse_places,
 )
-from tests.emulator.kernel import kernel, run, vector
+from tests.emulator.kernel import launch, vector
 
 FIRST, RESULT = 20, 40  # registers of operands and of D
 
@@ -42,7 +42,7 @@ def warp(text: str, parts: list[np.ndarray], count: int) -> tuple[np.ndarray, li
     body = f"""mov.u32 %r300, %tid.x; mul.wide.u32 %d12, %r300, {rows.itemsize};
     add.u64 %d10, %d0, %d12; add.u64 %d11, %d1, %d12; {loads} {text} {stores}"""
     out = np.zeros((count, 32), rows.dtype)
-    report = run(kernel(body, ("u64", "u64")), rows, out)
+    report = launch(body, rows, out)
     return np.ascontiguousarray(out.T), [finding.kind for finding in report.findings]
 
 

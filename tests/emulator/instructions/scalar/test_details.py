@@ -20,7 +20,7 @@ from tests.emulator.instructions.scalar.definitions import (
     small_values,
     special_bits,
 )
-from tests.emulator.lanes import execute, refused
+from tests.emulator.lanes import execute
 from tests.emulator.rounding import FORMATS
 
 # ---- whole numbers
@@ -323,37 +323,3 @@ def test_stochastic_rounding_to_bf16(relu: bool, finite: bool) -> None:
 
 
 # ---- what does not exist
-
-REFUSED = """
-add.sat.u32 %r1, %r2, %r3; sub.u16x2 %r1, %r2, %r3; mad.lo.sat.s32 %r1, %r2, %r3, %r4;
-min.relu.s64 %d1, %d2, %d3; neg.u32 %r1, %r2; mul.wide.u64 %d1, %d2, %d3; add.s32 %d1, %r2, %r3;
-add.s64 %d1, %r2, %d3; vadd.s32.s32.s32 %r1, %r2, %r3;
-setp.lt.b32 %p1, %r1, %r2; setp.lo.s32 %p1, %r1, %r2; setp.equ.s32 %p1, %r1, %r2;
-setp.lt.ftz.bf16 %p1, %h1, %h2; setp.lt.f16x2 %p1, %r1, %r2; lop3.b32 %r1, %r2, %r3, %r4, 256;
-lop3.b32 %r1, %r2, %r3, %r4, %r5; selp.pred %p1, %p2, %p3, %p4; shl.s32 %r1, %r2, %r3;
-and.s32 %r1, %r2, %r3;
-fma.f32 %r1, %r2, %r3, %r4; add.rz.f16 %h1, %h2, %h3; add.ftz.bf16 %h1, %h2, %h3;
-add.sat.f64 %d1, %d2, %d3; max.NaN.f64 %d1, %d2, %d3; max.abs.f32 %r1, %r2, %r3;
-div.f32 %r1, %r2, %r3; rcp.approx.f64 %d1, %d2; sqrt.f32 %r1, %r2; ex2.f32 %r1, %r2;
-ex2.approx.bf16 %h1, %h2; tanh.approx.ftz.f32 %r1, %r2; sin.approx.f16 %h1, %h2;
-fma.rn.oob.f16 %h1, %h2, %h3, %h4; add.f32.s32 %r1, %r2, %r3;
-add.sat.bf16x2 %r1, %r2, %r3; add.rz.f16x2 %r1, %r2, %r3; mul.sat.f32x2 %d1, %d2, %d3;
-min.f32x2 %d1, %d2, %d3; fma.f32x2 %d1, %d2, %d3, %d4; max.ftz.bf16x2 %r1, %r2, %r3;
-ex2.approx.ftz.f16x2 %r1, %r2; fma.rn.oob.relu.bf16x2 %r1, %r2, %r3, %r4;
-div.rn.f16x2 %r1, %r2, %r3;
-cvt.f32.s32 %r1, %r2; cvt.s32.f32 %r1, %r2; cvt.f16.f32 %h1, %r2;
-cvt.rm.bf16x2.f32 %r1, %r2, %r3; cvt.rn.e4m3x2.f32 %h1, %r2, %r3;
-cvt.rs.f16x2.f32 %r1, %r2, %r3, %r4; cvt.rn.bf16x2.e4m3x2 %r1, %h2;
-cvt.rn.ue8m0x2.f32 %h1, %r2, %r3; cvt.rn.s32.f32 %r1, %r2; cvt.rni.f16.f32 %h1, %r2;
-cvt.pack.sat.u8.s32 %r1, %r2, %r3; cvt.rna.satfinite.relu.tf32.f32 %r1, %r2; cvt.u32.u64 %r1, %r2;
-cvt.rs.satfinite.f16x2.f32 %r5, %r1, %r2, %r6;
-cvt.rs.satfinite.e4m3x4.f32 %r5, {%r1, %r2, %r3, %r4}, %r6;
-cvt.rs.satfinite.e2m1x4.f32 %r5, {%r1, %r2, %r3, %r4}, %r6;
-mov.u8 %h1, %h2; mov.b32 %r1, %d1; mov.b64 %d1, %r1; mov.b64 %d1, %q1;
-mov.b64 %d1, {%r1, %r2, %r3}; mov.f32 %r1, 1; cvta.shared.u32 %r1, %r2; isspacep.const %p1, %d1;
-"""
-
-
-@pytest.mark.parametrize("text", [f"{one.strip()};" for one in REFUSED.split(";")[:-1]])
-def test_what_does_not_exist_is_refused(text: str) -> None:
-    assert refused(text)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.emulator import UnsupportedError
 from tests.emulator.instructions.scalar.definitions import clamp
 from tests.emulator.instructions.scalar.definitions import whole as number
-from tests.emulator.kernel import kernel, run
+from tests.emulator.kernel import clean
 
 RNG = np.random.default_rng(1)
 HARD = np.array(
@@ -25,8 +24,7 @@ def executed(text: str) -> list[int]:
     ld.global.u32 %r1, [%d6]; ld.global.u32 %r2, [%d6+1024]; ld.global.u32 %r3, [%d6+2048];
     {text} st.global.u32 [%d6+3072], %r4;"""
     data = np.stack([A, B, C, np.zeros_like(A)])
-    report = run(kernel(body, ("u64",)), data, block=256)
-    assert not report.findings
+    clean(body, data, block=256)
     return data[3].tolist()
 
 
@@ -126,18 +124,3 @@ def test_parts(name: str, count: int) -> None:
                 return whole + c if more == ".add" else whole
 
             check(f"v{name}{count}.{types}{more} %r4, %r1, %r2, %r3;", wanted)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "vadd.s32.s32.s32.add %r4, %r1, %r2;",
-        "vadd2.u32.u32.u32.sat.add %r4, %r1, %r2, %r3;",
-        "vshl.u32.u32.s32.clamp %r4, %r1, %r2;",
-        "vshl.s32.s32.u32.sat.clamp %r4, %r1, %r2;",
-        "vset.u32.u32 %r4, %r1, %r2;",
-    ],
-)
-def test_forms_that_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedError):
-        executed(text)

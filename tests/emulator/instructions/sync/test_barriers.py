@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import SCHEDULES, Verdict
-from tests.emulator.kernel import kernel, run
+from tests.emulator.kernel import SYNC, clean, kernel, kinds, launch, reported, run
 
 EXCHANGE = """
     mov.u32 %r20, tile;
@@ -25,27 +25,19 @@ EXCHANGE = """
 """
 
 
-def kinds(report) -> list[str]:
-    return [finding.kind for finding in report.findings]
-
-
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("barrier", ["bar.sync 0;", "barrier.sync 3, 160;", "barrier.cta.sync 1;"])
 def test_a_barrier_orders_stores_before_loads(barrier: str, schedule: str) -> None:
     out = np.zeros(160, np.uint32)
-    ptx = kernel(EXCHANGE.replace("BARRIER", barrier), shared=1024)
-    report = run(ptx, out, block=160, schedule=schedule)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    clean(EXCHANGE.replace("BARRIER", barrier), out, shared=1024, block=160, schedule=schedule)
     assert out.tolist() == list(range(159, -1, -1))
 
 
 def test_without_a_barrier_it_is_a_race_in_every_schedule() -> None:
     for seed in range(5):
-        report = run(
-            kernel(EXCHANGE.replace("BARRIER", ""), shared=1024),
-            np.zeros(160, np.uint32), block=160, seed=seed,
-        )  # fmt: skip
-        assert "race" in kinds(report)
+        out = np.zeros(160, np.uint32)
+        body = EXCHANGE.replace("BARRIER", "")
+        assert "race" in reported(body, out, shared=1024, block=160, seed=seed)
 
 
 def test_arrive_does_not_wait_and_sync_does() -> None:
@@ -53,24 +45,19 @@ def test_arrive_does_not_wait_and_sync_does() -> None:
     mov.u32 %r21, %tid.x;
     mov.u32 %r20, tile;
     setp.lt.u32 %p1, %r21, 32;
+    setp.eq.u32 %p2, %r21, 0;
     @%p1 bra PRODUCER;
     bar.sync 1, 64;
     ld.shared.u32 %r22, [%r20];
     st.global.u32 [%d0], %r22;
     bra DONE;
 PRODUCER:
-    st.shared.u32 [%r20], 42;
+    @%p2 st.shared.u32 [%r20], 42;
     bar.arrive 1, 64;
 DONE:
 """
-    body = body.replace(
-        "st.shared.u32 [%r20], 42;",
-        """
-    setp.eq.u32 %p2, %r21, 0;
-    @%p2 st.shared.u32 [%r20], 42;""",
-    )
     out = np.zeros(1, np.uint32)
-    report = run(kernel(body, shared=64), out, block=64)
+    report = launch(body, out, shared=64, block=64)
     assert report.verdict in (Verdict.CLEAN, Verdict.REVIEW), str(report)
     assert out[0] == 42
 
@@ -90,7 +77,7 @@ def test_reductions(reduction: str, kind: str, expected: int) -> None:
     st.global.u32 [%d1], %r22;
 """
     out = np.zeros(64, np.uint32)
-    assert run(kernel(body), out, block=64).verdict is Verdict.CLEAN
+    clean(body, out, block=64)
     assert (out == expected).all()
 
 
@@ -105,8 +92,7 @@ OTHER:
     bar.sync 1, 96;
 DONE:
 """
-    report = run(kernel(body, params=()), block=64)
-    assert "barrier-misuse" in kinds(report)
+    assert "barrier-misuse" in reported(body, block=64)
 
 
 def test_a_barrier_that_a_warp_never_reaches_is_a_deadlock() -> None:
@@ -115,7 +101,7 @@ def test_a_barrier_that_a_warp_never_reaches_is_a_deadlock() -> None:
     setp.lt.u32 %p1, %r21, 32;
     @%p1 bar.sync 1, 64;
 """
-    report = run(kernel(body, params=()), block=64)
+    report = launch(body, block=64)
     assert kinds(report) == ["deadlock"]
     assert "named barrier 1 (32 of 64 threads have arrived" in report.findings[0].message
 
@@ -132,8 +118,7 @@ SIDE:
     bar.sync 0;
 DONE:
 """
-    report = run(kernel(body, params=()), block=64)
-    assert "partial-warp" in kinds(report)
+    assert "partial-warp" in reported(body, block=64)
 
 
 def test_threads_that_have_left_are_not_waited_for() -> None:
@@ -145,7 +130,7 @@ def test_threads_that_have_left_are_not_waited_for() -> None:
     st.global.u32 [%d0], 1;
 """
     out = np.zeros(1, np.uint32)
-    run(kernel(body), out, block=96, checks=False)
+    launch(body, out, block=96, checks=False)
     assert out[0] == 1
 
 
@@ -162,7 +147,7 @@ def test_lanes_that_have_left_are_not_waited_for(barrier: str, schedule: str) ->
     st.global.u32 [%d0], 1;
 """
     out = np.zeros(1, np.uint32)
-    run(kernel(body), out, block=64, schedule=schedule, checks=False)
+    launch(body, out, block=64, schedule=schedule, checks=False)
     assert out[0] == 1
 
 
@@ -187,12 +172,12 @@ AGAIN: add.u32 %r22, %r22, 1; setp.lt.u32 %p2, %r22, 300; @%p2 bra AGAIN;
     bar.arrive 1, 96;"""
     for schedule in SCHEDULES:
         out = np.zeros(1, np.uint32)
-        launch = {"block": 96, "schedule": schedule, "checks": False}
-        assert not run(kernel(body.replace("LOOP", late)), out, **launch).findings
+        options = {"block": 96, "schedule": schedule, "checks": False}
+        clean(body.replace("LOOP", late), out, **options)
         assert out[0] == 1
-        found = run(kernel(body.replace("LOOP", "")), out, **launch).findings
-        assert [one.kind for one in found] == ["deadlock"]
-        assert "(64 of 96 threads have arrived" in found[0].message
+        (found,) = launch(body.replace("LOOP", ""), out, **options).findings
+        assert found.kind == "deadlock"
+        assert "(64 of 96 threads have arrived" in found.message
 
 
 CLUSTER = """
@@ -204,42 +189,36 @@ CLUSTER = """
     shl.b32 %r25, %r24, 2;
     add.u32 %r23, %r23, %r25;
     mad.lo.u32 %r26, %r21, 100, %r24;
-    START
+    SYNC
     st.shared::cluster.u32 [%r23], %r26;
-    barrier.cluster.arrive.aligned;
-    barrier.cluster.wait.aligned;
+    SYNC
     add.u32 %r27, %r20, %r25;
     ld.shared.u32 %r28, [%r27];
     mad.lo.u32 %r29, %r21, 128, %r25;
     cvt.u64.u32 %d1, %r29;
     add.u64 %d1, %d1, %d0;
     st.global.u32 [%d1], %r28;
-"""
+""".replace("SYNC", SYNC)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_cluster_barrier_orders_stores_to_a_peer(schedule: str) -> None:
     out = np.zeros(64, np.uint32)
-    start = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-    report = run(
-        kernel(CLUSTER.replace("START", start), shared=256), out, block=32, grid=2, cluster=2,
-        schedule=schedule,
-    )  # fmt: skip
-    assert report.verdict is Verdict.CLEAN, str(report)
+    clean(CLUSTER, out, shared=256, grid=2, cluster=2, schedule=schedule)
     assert out.tolist() == [*range(100, 132), *range(32)]
 
 
 def test_arriving_twice_or_waiting_without_arriving_is_misuse() -> None:
     for body in ("barrier.cluster.arrive; barrier.cluster.arrive;", "barrier.cluster.wait;"):
-        assert kinds(run(kernel(body, params=()), block=32, checks=False)) == ["barrier-misuse"]
+        assert reported(body, block=32, checks=False) == ["barrier-misuse"]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("count", [64, 128])
 def test_a_use_takes_no_more_warps_than_it_counts(count: int, schedule: str) -> None:
     """Four warps at a barrier of two: two uses, which nothing keeps apart."""
-    report = run(kernel(f"bar.sync 1, {count};"), np.zeros(1), block=128, schedule=schedule)
-    assert kinds(report) == ([] if count == 128 else ["barrier-misuse"])
+    found = reported(f"bar.sync 1, {count};", block=128, schedule=schedule)
+    assert found == ([] if count == 128 else ["barrier-misuse"])
 
 
 LEAVERS = """
@@ -296,9 +275,7 @@ def test_who_leaves_without_arriving_at_the_cluster_barrier_is_not_waited_for() 
 """
     for schedule in SCHEDULES:
         out = np.zeros(1, np.uint32)
-        assert not run(
-            kernel(body), out, block=64, grid=2, cluster=2, schedule=schedule, checks=False
-        ).findings
+        clean(body, out, block=64, grid=2, cluster=2, schedule=schedule, checks=False)
         assert out[0] == 1
 
 
@@ -316,7 +293,7 @@ def test_a_cluster_barrier_that_a_warp_never_reaches_is_a_deadlock() -> None:
 STUCK:
     bar.sync 1, 64;
 """
-    report = run(kernel(body, params=()), block=64, grid=2, cluster=2, checks=False)
+    report = launch(body, block=64, grid=2, cluster=2, checks=False)
     assert "partial-warp" in kinds(report)
     waits = next(one.message for one in report.findings if one.kind == "deadlock")
     assert "(1 threads have not arrived, first: CTA 1, thread 40;" in waits

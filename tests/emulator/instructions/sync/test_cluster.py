@@ -3,12 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.emulator import SCHEDULES, UnsupportedError
-from tests.emulator.instructions.copy.copies import copy_kernel, kinds
-from tests.emulator.kernel import kernel, run
+from fa4gen.emulator import SCHEDULES
+from tests.emulator import kernel
+from tests.emulator.instructions.copy.copies import clean, reported
+from tests.emulator.kernel import SYNC
 
-SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-CLUSTER = ".reqnctapercluster {n}, 1, 1 .explicitcluster"
 # the place of this thread's word of this CTA's 128 bytes of p0
 OWN = """
     mov.u32 %r22, %ctaid.x; shl.b32 %r23, %r22, 7; shl.b32 %r24, %r21, 2; add.u32 %r23, %r23, %r24;
@@ -20,9 +19,7 @@ def ranks(body: str) -> np.ndarray:
     """Return %r5 after ``body``, of the 32 threads of four CTAs of a cluster."""
     out = np.zeros((4, 32), np.uint32)
     text = f"{OWN}{SYNC}{body} st.global.u32 [%d6], %r5; {SYNC}"
-    ptx = copy_kernel(text, ("u64",), 1024, directives=CLUSTER.format(n=4))
-    report = run(ptx, out, grid=4, checks=False)
-    assert not report.findings
+    clean(text, out, size=1024, ctas=4, checks=False)
     return out
 
 
@@ -68,8 +65,7 @@ def test_64_bit_shared_addresses() -> None:
     ],
 )
 def test_outside_the_cluster(text: str) -> None:
-    ptx = copy_kernel(text, ("u64",), 1024, directives=CLUSTER.format(n=2))
-    assert kinds(run(ptx, np.zeros(4), grid=2)) == ["out-of-bounds"]
+    assert reported(text, np.zeros(4), size=1024, ctas=2) == ["out-of-bounds"]
 
 
 def test_addresses_beyond_the_cluster_may_be_formed() -> None:
@@ -119,23 +115,9 @@ WAIT:
 OVER:
     {MEET.format("")}
 """
-    ptx = kernel(body, shared=8, directives=CLUSTER.format(n=2))
-    assert kinds(run(ptx, np.zeros(1), grid=2, schedule=schedule)) in found
+    assert kernel.reported(body, np.zeros(1), ctas=2, shared=8, schedule=schedule) in found
 
 
 def test_dependent_grids_change_nothing() -> None:
     body = "griddepcontrol.wait; griddepcontrol.launch_dependents;"
-    assert not run(copy_kernel(body, ("u64",)), np.zeros(4)).findings
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "mapa.u32 %r5, %r20, 1;",
-        "mapa.shared::cta.u32 %r5, %r20, 1;",
-        "griddepcontrol.cancel;",
-    ],
-)
-def test_forms_that_are_refused(text: str) -> None:
-    with pytest.raises(UnsupportedError):
-        run(copy_kernel(text, ("u64",)), np.zeros(32))
+    clean(body, np.zeros(4))

@@ -6,12 +6,7 @@ import pytest
 from fa4gen.emulator import Limits, Verdict
 from fa4gen.emulator.instructions.sync.control import default_registers
 from fa4gen.emulator.ptx.parser import parse_module
-from tests.emulator.kernel import kernel, run
-
-
-def kinds(report) -> list[str]:
-    return [finding.kind for finding in report.findings]
-
+from tests.emulator.kernel import clean, kernel, kinds, launch, run
 
 ROLES = """
     mov.u32 %r21, %tid.x;
@@ -27,12 +22,11 @@ DONE:
 
 def test_registers_that_one_warpgroup_gives_up_go_to_the_others() -> None:
     body = ROLES.replace("DEC", "setmaxnreg.dec.sync.aligned.u32 24;")
-    report = run(kernel(body, params=(), directives=".maxntid 384"), block=384)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    clean(body, directives=".maxntid 384", block=384)
 
 
 def test_registers_that_nobody_gives_up_are_waited_for_in_vain() -> None:
-    report = run(kernel(ROLES.replace("DEC", ""), params=(), directives=".maxntid 384"), block=384)
+    report = launch(ROLES.replace("DEC", ""), directives=".maxntid 384", block=384)
     assert set(kinds(report)) == {"deadlock"}
     assert "more registers than the CTA has free" in report.findings[0].message
 
@@ -42,12 +36,10 @@ def test_setmaxnreg_by_three_warps_of_four_is_told() -> None:
     body = ROLES.replace(
         "DEC", "setp.lt.u32 %p2, %r21, 96; @%p2 setmaxnreg.dec.sync.aligned.u32 24;"
     )
-    report = run(kernel(body, params=(), directives=".maxntid 384"), block=384)
+    report = launch(body, directives=".maxntid 384", block=384)
     assert "deadlock" in kinds(report)
     assert "warp 3 did not execute setmaxnreg.dec 24" in str(report)
-    report = run(
-        kernel(body.replace("240", "208"), params=(), directives=".maxntid 384"), block=384
-    )
+    report = launch(body.replace("240", "208"), directives=".maxntid 384", block=384)
     assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
     assert "not executed by warp 3 of the warpgroup" in report.findings[0].message
 
@@ -92,7 +84,7 @@ def test_a_second_setmaxnreg_of_some_warps_does_not_block() -> None:
 
 def test_setmaxnreg_in_a_warpgroup_that_is_not_whole() -> None:
     body = "setmaxnreg.dec.sync.aligned.u32 24;"
-    report = run(kernel(body, params=(), directives=".maxntid 160"), block=160)
+    report = launch(body, directives=".maxntid 160", block=160)
     assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
     assert "warp 5, warp 6, warp 7" in report.findings[0].message
 
@@ -125,7 +117,7 @@ def test_registers_that_a_kernel_begins_with(
 
 def test_setmaxnreg_to_what_the_kernel_begins_with() -> None:
     body = ROLES.replace("DEC", "setmaxnreg.dec.sync.aligned.u32 24;")
-    assert not run(kernel(body, params=(), directives=".maxntid 256"), block=256).findings
+    clean(body, directives=".maxntid 256", block=256)
 
 
 @pytest.mark.parametrize(("body", "directives", "message"), [
@@ -135,12 +127,12 @@ def test_setmaxnreg_to_what_the_kernel_begins_with() -> None:
     ("setmaxnreg.dec.sync.aligned.u32 168;", ".maxntid 512", "setmaxnreg.dec to 168 from 128"),
 ])  # fmt: skip
 def test_setmaxnreg_in_the_wrong_direction(body: str, directives: str, message: str) -> None:
-    report = run(kernel(body, params=(), directives=directives), block=128)
+    report = launch(body, directives=directives, block=128)
     assert any(one.kind == "setmaxnreg" and message in one.message for one in report.findings)
 
 
 def test_trap_stops_the_launch() -> None:
-    report = run(kernel("trap;", params=()))
+    report = launch("trap;")
     assert kinds(report) == ["trap"]
     assert report.verdict is Verdict.ERROR
 
@@ -152,7 +144,7 @@ LOOP:
     setp.eq.u32 %p1, %r20, 0;
     @%p1 bra LOOP;
 """
-    report = run(kernel(body), np.zeros(1, np.uint32), limits=Limits(idle_steps=5000))
+    report = launch(body, np.zeros(1, np.uint32), limits=Limits(idle_steps=5000))
     assert report.verdict is Verdict.INCOMPLETE
     assert kinds(report) == ["step-limit"]
 
@@ -169,7 +161,7 @@ LOOP:
     @!%p1 st.global.u32 [%d0], 1;
     @!%p1 bra LOOP;
 """
-    report = run(kernel(body), np.zeros(1, np.uint32), block=1, limits=Limits(steps=steps))
+    report = launch(body, np.zeros(1, np.uint32), block=1, limits=Limits(steps=steps))
     assert report.verdict is Verdict.INCOMPLETE
     assert kinds(report) == ["step-limit"]
 
@@ -189,8 +181,7 @@ STORE:
     st.release.gpu.global.u32 [%d0], 1;
 DONE:
 """
-    report = run(kernel(body), np.zeros(1, np.uint32), block=1, grid=4)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    clean(body, np.zeros(1, np.uint32), block=1, grid=4)
 
 
 def test_threads_that_sleep_for_what_never_comes_are_a_deadlock() -> None:
@@ -201,7 +192,7 @@ LOOP:
     setp.eq.u32 %p1, %r20, 0;
     @%p1 bra LOOP;
 """
-    report = run(kernel(body), np.zeros(1, np.uint32), block=64)
+    report = launch(body, np.zeros(1, np.uint32), block=64)
     assert kinds(report) == ["deadlock"]
     assert "it sleeps" in str(report)
 
@@ -223,8 +214,7 @@ LOOP:
     st.global.u32 [%d1], %r22;
 """
     out = np.zeros(64, np.uint32)
-    report = run(kernel(body), out, block=64)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    clean(body, out, block=64)
     triangle = [n * (n + 1) // 2 for n in range(64)]
     assert out.tolist() == [triangle[n] + triangle[31 if n < 32 else 63] for n in range(64)]
 
@@ -245,5 +235,5 @@ JOIN:
     st.global.u32 [%d1], %r22;
 """
     out = np.zeros(32, np.uint32)
-    assert run(kernel(body), out).verdict is Verdict.CLEAN
+    clean(body, out)
     assert out.tolist() == [10, 11, 12, 13] * 8

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import Verdict
-from tests.emulator.kernel import kernel, run
+from tests.emulator.kernel import kernel, kinds, run
 
 INIT = """
     mov.u32 %r20, tile;
@@ -19,10 +19,6 @@ READY:
 
 def barrier_kernel(body: str, count: int = 1, **options: object) -> str:
     return kernel(INIT.replace("COUNT", str(count)) + body, shared=1024, **options)
-
-
-def kinds(report) -> list[str]:
-    return [finding.kind for finding in report.findings]
 
 
 @pytest.mark.parametrize("schedule", ["uniform", "priority", "starve", "eager", "lazy"])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.emulator import Report
-from tests.emulator.kernel import kernel, run
+from tests.emulator.kernel import launch
 
 FULL = 0xFFFFFFFF
 
@@ -35,9 +35,7 @@ def report_of(
     {body}
     st.global.v2.b32 [%d3], {{%r2, %r3}};
     """
-    report = run(
-        kernel(text, ("u64", "u64"), target=target), values.view(np.uint32), out, block=lanes
-    )
+    report = launch(text, values.view(np.uint32), out, target=target, block=lanes)
     return out, report
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import Verdict
-from fa4gen.emulator.errors import UnsupportedError
 from tests.emulator.instructions.tcgen05.kernels import fill, kinds, launch, program, wait
 from tests.emulator.instructions.tcgen05.products import (
     COMMIT,
@@ -67,16 +66,3 @@ def test_rows_of_shared_memory_come_to_lanes(shape: str, span: int) -> None:
 def test_copies_that_go_wrong(text: str, kind: str) -> None:
     report = launch(program(text + wait(), size=16384), np.zeros(16384, np.uint8), np.zeros(1))
     assert kind in kinds(report)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "tcgen05.cp.cta_group::1.128x256b.b8x16.b6x16_p32 [%r9], %d7;",
-        "tcgen05.cp.cta_group::1.64x128b [%r9], %d7;",
-        "tcgen05.shift.cta_group::1.down [%r9];",
-    ],
-)
-def test_what_is_not_modelled(text: str) -> None:
-    with pytest.raises(UnsupportedError):
-        launch(program(text), np.zeros(1), np.zeros(1))

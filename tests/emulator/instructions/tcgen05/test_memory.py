@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import Verdict
-from fa4gen.emulator.errors import UnsupportedError
 from tests.emulator.instructions.tcgen05.kernels import (
     fill,
     kinds,
@@ -225,11 +224,6 @@ def test_part_of_a_warp() -> None:
     )
 
 
-def test_what_is_not_modelled_is_refused() -> None:
-    with pytest.raises(UnsupportedError):
-        launch(program("tcgen05.ld.sync.aligned.16x256b.x64.b32 {%r50}, [%r10];"), NOTHING, NOTHING)
-
-
 FLOATS = np.array([1.5, -4.0, np.nan, 0.25], np.float32)
 
 
@@ -332,11 +326,6 @@ def test_columns_that_are_never_given_back() -> None:
     report = launch(program("exit;"), NOTHING, NOTHING)
     assert kinds(report) == ["tensor-memory"]
     assert "has not deallocated columns 384 to 511" in report.findings[0].message
-
-
-def test_a_literal_that_is_no_size_is_refused() -> None:
-    with pytest.raises(UnsupportedError):
-        launch(program("", columns=48), NOTHING, NOTHING)
 
 
 # ---- lanes that nobody wrote

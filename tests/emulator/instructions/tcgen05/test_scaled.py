@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import Verdict
-from fa4gen.emulator.errors import UnsupportedError
 from tests.emulator.instructions.tcgen05.kernels import kinds, launch, program
 from tests.emulator.instructions.tcgen05.products import (
     before,
@@ -104,12 +103,3 @@ def test_four_factors_need_the_whole_column() -> None:
                 words=", [%r9], [%r9]")  # fmt: skip
     data = np.zeros(16384, np.uint8)
     assert "descriptor" in kinds(launch(program(by_thread_0(bad), size=16384), data, np.zeros(1)))
-
-
-@pytest.mark.parametrize(
-    "words", ["mxf4nvf4.block_scale", "mxf4.block_scale.scale_vec::4X", "mxf8f6f4"]
-)
-def test_forms_that_do_not_exist(words) -> None:
-    text = issue(words, 1, 0, [(0, 0)], words=", [%r9], [%r9]")
-    with pytest.raises(UnsupportedError):
-        launch(program(by_thread_0(text)), np.zeros(1), np.zeros(1))
