@@ -250,10 +250,6 @@ def _number_words(branch: JsonSchema) -> str:
         text += f" of at least {low}"
     elif high is not None:
         text += f" of at most {high}"
-    if "exclusiveMinimum" in branch:
-        text += f" above {branch['exclusiveMinimum']}"
-    if "exclusiveMaximum" in branch:
-        text += f" below {branch['exclusiveMaximum']}"
     return text
 
 
@@ -288,9 +284,6 @@ def _accepts(branch: JsonSchema, value: Any) -> bool:
         return kind == "boolean"
     if kind not in ("integer", "number") or (kind == "integer" and not isinstance(value, int)):
         return False
-    return (
-        branch.get("minimum", value) <= value <= branch.get("maximum", value)
-        and ("exclusiveMinimum" not in branch or value > branch["exclusiveMinimum"])
-        and ("exclusiveMaximum" not in branch or value < branch["exclusiveMaximum"])
-        and ("multipleOf" not in branch or value % branch["multipleOf"] == 0)
+    return branch.get("minimum", value) <= value <= branch.get("maximum", value) and (
+        "multipleOf" not in branch or value % branch["multipleOf"] == 0
     )

@@ -41,13 +41,7 @@ def case_names(base: str, varied: Sequence[Mapping[str, Any]]) -> list[str]:
     prefix = word(base)
     if not prefix[:1].isalpha():
         prefix = f"sweep_{prefix}".rstrip("_")
-    parts: dict[tuple[str, int], str] = {}  # the values of a matrix are the same objects each time
-
-    def part(key: str, value: Any) -> str:
-        found = parts.get((key, id(value)))
-        return parts.setdefault((key, id(value)), _part(key, value)) if found is None else found
-
-    plain = ["_".join([prefix, *(part(key, value) for key, value in v.items())]) for v in varied]
+    plain = ["_".join([prefix, *(_part(key, value) for key, value in v.items())]) for v in varied]
     times = Counter(plain)
     return [
         name if len(name) <= MAX_LENGTH and times[name] == 1 else _with_digest(name, values)

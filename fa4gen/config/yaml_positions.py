@@ -13,7 +13,7 @@ import yaml
 from yaml.reader import ReaderError
 
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.yaml_scalars import Meaning, meaning_of
+from fa4gen.yaml_scalars import meaning_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,12 +27,6 @@ MAX_VALUES = 20_000
 
 _PLAIN = "tag:fa4gen,2025:plain"
 _STR = "tag:yaml.org,2002:str"
-_CORE_TYPES = {
-    "tag:yaml.org,2002:int": int,
-    "tag:yaml.org,2002:float": (float, int),
-    "tag:yaml.org,2002:bool": bool,
-    "tag:yaml.org,2002:null": type(None),
-}
 _MAP = "tag:yaml.org,2002:map"
 _SEQ = "tag:yaml.org,2002:seq"
 
@@ -203,16 +197,11 @@ class _Walk:
         text = str(node.value)
         if node.tag == _STR:  # quoted, a block of text, or tagged !!str
             return text
-        meaning = meaning_of(text)
         if node.tag != _PLAIN:
-            expected = _CORE_TYPES.get(node.tag)
-            if expected is None:
-                self._add(node, f"the tag {_shown_tag(node.tag)} means nothing here", path)
-                self.unreadable.add(path)
-                return None
-            if not meaning.refusal and not _is_a(meaning.value, expected):
-                tag = _shown_tag(node.tag)
-                meaning = Meaning(None, refusal=f"{text!r} is not what its tag {tag} says")
+            self._refuse_tag(node, _PLAIN, path)
+            self.unreadable.add(path)
+            return None
+        meaning = meaning_of(text)
         if meaning.refusal:
             self._add(node, meaning.refusal, path, meaning.remedy)
             self.unreadable.add(path)
@@ -255,12 +244,6 @@ def _text_column(node: yaml.Node) -> int:
     quotes = 0 if node.style is None else 1
     as_it_is = start.line == end.line and end.column - start.column == len(text) + 2 * quotes
     return start.column + 1 + quotes if as_it_is else 0
-
-
-def _is_a(value: object, expected: Any) -> bool:
-    if isinstance(value, bool):
-        return expected is bool
-    return isinstance(value, expected)
 
 
 def _shown_tag(tag: str) -> str:

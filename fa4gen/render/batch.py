@@ -49,15 +49,6 @@ class RenderedConfig:
         return (*map(str, self.loaded.files), *self.kernel.template_files)
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """An error returned by a worker process, as plain data."""
-
-    config: Path
-    is_template: bool
-    problems: tuple[Problem, ...]
-
-
 def render_configs(
     paths: Sequence[Path],
     user_templates: Path | None = None,
@@ -86,7 +77,7 @@ def render_configs(
         ]
     else:
         done = [_render_one(path, templates, settings, recorded) for path in paths]
-    _raise_failures([result for result in done if isinstance(result, _Failure)])
+    _raise_failures([result for result in done if isinstance(result, Fa4genError)])
     rendered = [result for result in done if isinstance(result, RenderedConfig)]
     _refuse_same_names(rendered)
     return rendered
@@ -116,20 +107,20 @@ def _render_part(
     user_templates: Path | None,
     settings: Sequence[Setting],
     recorded: Records | None,
-) -> list[RenderedConfig | _Failure]:
+) -> list[RenderedConfig | Fa4genError]:
     templates = open_templates(user_templates)
     return [_render_one(path, templates, settings, recorded) for path in paths]
 
 
 def _render_one(
     path: Path, templates: TemplateSet, settings: Sequence[Setting], recorded: Records | None
-) -> RenderedConfig | _Failure:
+) -> RenderedConfig | Fa4genError:
     try:
         loaded, plan, choice = _load_and_plan(path, settings, recorded)
         rendered = with_choice(render(plan, loaded, templates), choice)
         return RenderedConfig(path, rendered, loaded, plan)
     except Fa4genError as error:
-        return _Failure(path, isinstance(error, TemplateError), error.problems)
+        return error
 
 
 def _load_and_plan(
@@ -151,8 +142,8 @@ def _load_and_plan(
         raise locate(error, loaded) from error
 
 
-def _raise_failures(failures: list[_Failure]) -> None:
-    config_problems = [p for f in failures if not f.is_template for p in f.problems]
+def _raise_failures(failures: list[Fa4genError]) -> None:
+    config_problems = [p for f in failures if not isinstance(f, TemplateError) for p in f.problems]
     if config_problems:
         raise ConfigError(*config_problems)
     # One error in a template fails every config that uses it: report it once.

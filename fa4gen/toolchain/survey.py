@@ -1,4 +1,4 @@
-"""The machine's tools for compiling: Python, packages, compilers and their targets, cache."""
+"""The machine's tools for compiling: packages, compilers and their targets, cache."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.counts import counted
 from fa4gen.errors import Fa4genError
 from fa4gen.toolchain.cache import SUFFIX
 from fa4gen.toolchain.compile import find_compiler
@@ -20,32 +21,37 @@ if TYPE_CHECKING:
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.model import Compiler
 
-_CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
-_NVRTC = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
+State = Literal["ok", "absent", "missing", "problem"]
 
 
 @dataclass(frozen=True)
-class Requirement:
-    """A package that fa4gen uses; one of ``names`` will do."""
+class Tool:
+    """Something that fa4gen uses, as it was found."""
 
-    names: tuple[str, ...]
-    purpose: str
-    optional: bool = False
-
-
-REQUIREMENTS: tuple[Requirement, ...] = (
-    Requirement(("jinja2",), "templates"),
-    Requirement(("click",), "command line"),
-    Requirement(("pyyaml",), "configs"),
-    Requirement(("numpy",), "references"),
-    Requirement(("ml_dtypes",), "bf16 in NumPy"),
-    Requirement(_CUPY, "running on a GPU"),
-    Requirement(_NVRTC, "compiling without a CUDA toolkit"),
-    Requirement(("cuda-bindings",), "NVRTC, running on a GPU"),
-    Requirement(("torch",), "peers of bench, tensors by DLPack", optional=True),
-)
+    name: str
+    state: State
+    """The state "absent" is that of what is optional, "missing" of what is not."""
+    details: str
+    remedy: str = ""
+    archs: tuple[str, ...] = ()
+    """Architectures that it compiles for, determined by trying rather than by version."""
 
 
+_CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+_NVRTC = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
+_OPTIONAL = ("torch",)
+_PURPOSES: Mapping[tuple[str, ...], str] = {
+    ("jinja2",): "templates",
+    ("click",): "command line",
+    ("pyyaml",): "configs",
+    ("numpy",): "references",
+    ("ml_dtypes",): "bf16 in NumPy",
+    _CUPY: "running on a GPU",
+    _NVRTC: "compiling without a CUDA toolkit",
+    ("cuda-bindings",): "NVRTC, running on a GPU",
+    _OPTIONAL: "peers of bench, tensors by DLPack",
+}
+"""Packages that fa4gen uses, of which one will do, and for what."""
 _PROBE = """\
 extern "C" __global__ void probe() {
   asm volatile("%s" ::: "memory");
@@ -58,75 +64,35 @@ PROBES: Mapping[str, str] = {
     "sm_100a": _PROBE % _TCGEN05,
     "sm_103a": _PROBE % _TCGEN05,
 }
+_MIB = 1 << 20
 
 
-@dataclass(frozen=True)
-class PackageReport:
-    """A requirement and the installed package for it."""
-
-    name: str
-    version: str
-    """"" when it is missing."""
-    purpose: str
-    optional: bool
-    problem: str
-    """The problem with it, with the remedy; "" without one."""
+def survey_packages() -> list[Tool]:
+    """Return the installed packages that fa4gen uses, and those that it lacks."""
+    return [_package(names, purpose) for names, purpose in _PURPOSES.items()]
 
 
-@dataclass(frozen=True)
-class CompilerReport:
-    """A compiler as found, determined by trying rather than by version."""
-
-    name: str
-    version: str
-    """"" when it is not there."""
-    path: str
-    """The path of the program or library; "" if unknown."""
-    archs: tuple[str, ...]
-    """Those that it compiled a probe for."""
-    problem: str
-    remedy: str
-
-
-@dataclass(frozen=True)
-class CacheReport:
-    """The cache folder and whether it can be used."""
-
-    folder: Path
-    writable: bool
-    entries: int
-    bytes: int
-    problem: str
-
-
-def survey_packages() -> list[PackageReport]:
-    """Return the installed versions of the packages that fa4gen uses."""
-    return [_package(requirement) for requirement in REQUIREMENTS]
-
-
-def survey_compiler(name: Literal["nvrtc", "nvcc"]) -> CompilerReport:
+def survey_compiler(name: Literal["nvrtc", "nvcc"]) -> Tool:
     """Find a compiler and compile a kernel for each architecture with it."""
-    try:
-        tool = find_compiler(name)
-    except Fa4genError as error:
-        why = error.problems[0]
-        return CompilerReport(name, "", "", (), why.message, why.remedy)
     archs: list[str] = []
     problem = remedy = ""
-    for arch, source in PROBES.items():
-        try:
-            tool.build(Unit("probe", source, {}, arch))
-            archs.append(arch)
-        except Fa4genError as error:
-            problem, remedy = error.problems[0].message, error.problems[0].remedy
     try:
+        tool = find_compiler(name)
+        for arch, source in PROBES.items():
+            try:
+                tool.build(Unit("probe", source, {}, arch))
+                archs.append(arch)
+            except Fa4genError as error:
+                problem, remedy = error.problems[0].message, error.problems[0].remedy
         version = tool.version  # NVRTC's release is in its compiled kernel
     except Fa4genError as error:
-        return CompilerReport(name, "", "", (), error.problems[0].message, error.problems[0].remedy)
-    return CompilerReport(name, version, _path(tool), tuple(archs), problem, remedy)
+        return Tool(name, "absent", error.problems[0].message, error.problems[0].remedy)
+    details = [f"{version} for {', '.join(archs) or 'nothing'}", _path(tool), problem]
+    state: State = "ok" if archs else "problem"
+    return Tool(name, state, "; ".join(filter(None, details)), remedy, tuple(archs))
 
 
-def survey_cache(cache: Cache) -> CacheReport:
+def survey_cache(cache: Cache) -> Tool:
     """Try to write to the cache folder, and count its contents; leaves no trace."""
     problem = ""
     folder = next(p for p in (cache.root, *cache.root.parents) if p.exists())
@@ -134,7 +100,7 @@ def survey_cache(cache: Cache) -> CacheReport:
         with tempfile.TemporaryDirectory(prefix=".probe-", dir=folder):
             pass
     except OSError as error:
-        problem = f"cannot write to {folder}: {error.strerror or error}"
+        problem = f"; cannot write to {folder}: {error.strerror or error}"
     entries = size = 0
     for file in _files(cache.root):
         try:
@@ -142,7 +108,8 @@ def survey_cache(cache: Cache) -> CacheReport:
         except OSError:  # it was just replaced
             continue
         entries += file.name.endswith(SUFFIX)
-    return CacheReport(cache.root, not problem, entries, size, problem)
+    held = f"{cache.root}: {counted(entries, 'entry')}, {size / _MIB:.1f} MiB"
+    return Tool("cache", "problem" if problem else "ok", held + problem)
 
 
 def _files(root: Path) -> Iterator[os.DirEntry[str]]:
@@ -158,22 +125,21 @@ def _files(root: Path) -> Iterator[os.DirEntry[str]]:
         yield from (row for row in rows if not row.is_dir(follow_symlinks=False))
 
 
-def _package(requirement: Requirement) -> PackageReport:
+def _package(names: tuple[str, ...], purpose: str) -> Tool:
     found: dict[str, str] = {}
-    for name in requirement.names:
+    for name in names:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    problem = ""
-    if not found and not requirement.optional:
-        problem = f"missing; install it with: pip install {requirement.names[0]}"
-    elif requirement.names is _CUPY and len(found) > 1:
-        problem = f"{' and '.join(found)} overwrite each other; keep one of them"
-    name = next(iter(found), requirement.names[0])
-    return PackageReport(
-        name, found.get(name, ""), requirement.purpose, requirement.optional, problem
-    )
+    if not found:
+        state: State = "absent" if names is _OPTIONAL else "missing"
+        return Tool(names[0], state, f"for {purpose}", f"pip install {names[0]}")
+    name, version = next(iter(found.items()))
+    if names is _CUPY and len(found) > 1:
+        what = f"{version}; {' and '.join(found)} overwrite each other"
+        return Tool(name, "problem", what, "Keep one of them.")
+    return Tool(name, "ok", version)
 
 
 def _path(tool: Compiler) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from fa4gen.cli.main import main
 from fa4gen.runtime.device import all_devices
-from fa4gen.toolchain.survey import CompilerReport
+from fa4gen.toolchain.survey import Tool
 from fa4gen.version import __version__
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def no_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def doctor_json(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, Any]:
     status = main(["doctor", "--format", "json", *args])
-    return status, json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
+    document["tools"] = {tool["name"]: tool for tool in document["tools"]}
+    return status, document
 
 
 @pytest.mark.compile
@@ -50,17 +52,16 @@ def test_the_tables(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_json_document(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, document = doctor_json(capsys)
     assert status == document["exit_status"] == 0
-    assert document["fa4gen"] == __version__
-    assert [c["name"] for c in document["compilers"]] == ["nvrtc", "nvcc"]
-    assert document["compilers"][1]["archs"] == []
-    assert document["cache"]["folder"] == str(cache)
+    tools = document["tools"]
+    assert tools["fa4gen"]["details"] == __version__
+    assert (tools["nvcc"]["state"], tools["nvcc"]["archs"]) == ("absent", [])
+    assert tools["cache"]["details"].startswith(f"{cache}: ")
     assert document["problems"] == []
     commands = {name: c["here"] for c in document["commands"] for name in c["commands"]}
     [emulate] = [c for c in document["commands"] if c["commands"] == ["emulate"]]
     assert emulate["how_far"] == "any PTX for sm_90a, sm_100a, sm_103a"
     assert commands["render"] == "yes"
-    nvrtc = document["compilers"][0]
-    assert commands["compile"] == ("yes" if nvrtc["archs"] else "no")
+    assert commands["compile"] == ("yes" if tools["nvrtc"]["archs"] else "no")
 
 
 @pytest.mark.compile
@@ -85,8 +86,8 @@ def test_a_gpu_that_is_required_and_absent(capsys: pytest.CaptureFixture[str]) -
 def test_a_gpu_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     status, document = doctor_json(capsys, "--require-gpu")
     assert status == 0
-    assert any("sm_90a" in gpu["archs"] for gpu in document["gpus"])
-    assert document["driver"]
+    assert "runs sm_90a" in document["tools"]["GPU 0"]["details"]
+    assert document["tools"]["driver"]["state"] == "ok"
     [verify] = [c for c in document["commands"] if "verify" in c["commands"]]
     assert verify["how_far"].startswith("runs sm_")
     assert verify["how_far"].endswith(", emulates the rest")
@@ -99,8 +100,8 @@ def test_a_cache_that_cannot_be_used(
     monkeypatch.setenv("FA4GEN_CACHE_DIR", str(tmp_path / "file/cache"))
     status, document = doctor_json(capsys)
     assert status == 0
-    assert document["cache"]["writable"] is False
-    assert "cannot write to" in document["cache"]["problem"]
+    assert document["tools"]["cache"]["state"] == "problem"
+    assert "cannot write to" in document["tools"]["cache"]["details"]
 
 
 @pytest.mark.usefixtures("cache")
@@ -109,10 +110,10 @@ def test_the_compilers_are_tried_at_the_same_time(
 ) -> None:
     both = threading.Barrier(2, timeout=60)
 
-    def survey(name: str) -> CompilerReport:
+    def survey(name: str) -> Tool:
         both.wait()  # BrokenBarrierError when nobody else comes
-        return CompilerReport(name, "13.0", "", ("sm_90a",), "", "")
+        return Tool(name, "ok", "13.0", archs=("sm_90a",))
 
     monkeypatch.setattr("fa4gen.toolchain.survey.survey_compiler", survey)
     _, document = doctor_json(capsys)
-    assert [compiler["name"] for compiler in document["compilers"]] == ["nvrtc", "nvcc"]
+    assert {"nvrtc", "nvcc"} <= document["tools"].keys()

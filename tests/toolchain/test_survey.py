@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 def test_packages() -> None:
-    reports = {report.name: report for report in survey_packages()}
-    assert reports["jinja2"].version.startswith("3.")
-    assert reports["jinja2"].problem == ""
-    assert reports["torch"].optional
+    tools = {tool.name: tool for tool in survey_packages()}
+    assert tools["jinja2"].state == "ok"
+    assert tools["jinja2"].details.startswith("3.")
+    assert tools["torch"].state in ("ok", "absent")
 
 
 @pytest.mark.compile
 def test_compilers_are_tried_out(compiler: Compiler) -> None:
     name = compiler.name
     assert name in ("nvrtc", "nvcc")
-    report = survey_compiler("nvrtc" if name == "nvrtc" else "nvcc")
-    assert report.version == compiler.version
-    assert "sm_90a" in report.archs
-    assert report.path
+    tool = survey_compiler("nvrtc" if name == "nvrtc" else "nvcc")
+    assert tool.details.startswith(f"{compiler.version} for sm_90a")
+    assert "sm_90a" in tool.archs
+    assert "/" in tool.details
 
 
 @pytest.mark.compile
@@ -51,33 +51,31 @@ def test_nvrtc_compiles_once_for_each_architecture(monkeypatch: pytest.MonkeyPat
         compile_program(self, options)
 
     monkeypatch.setattr(NvrtcProgram, "compile", compile_it)
-    report = survey_compiler("nvrtc")
-    assert report.version.count(".") == 2
-    assert len(compiled) == len(report.archs) == len(PROBES)  # none for the version
+    tool = survey_compiler("nvrtc")
+    assert tool.details.partition(" ")[0].count(".") == 2
+    assert len(compiled) == len(tool.archs) == len(PROBES)  # none for the version
 
 
 def test_an_absent_compiler_has_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("FA4GEN_NVCC", "CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    report = survey_compiler("nvcc")
-    assert (report.version, report.archs) == ("", ())
-    assert report.problem == "nvcc is not found"
-    assert "FA4GEN_NVCC" in report.remedy
+    tool = survey_compiler("nvcc")
+    assert (tool.state, tool.archs, tool.details) == ("absent", (), "nvcc is not found")
+    assert "FA4GEN_NVCC" in tool.remedy
 
 
 def test_the_cache_is_tried_out_and_left_alone(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "not" / "there")
-    assert survey_cache(cache).writable
+    assert survey_cache(cache).state == "ok"
     assert list(tmp_path.iterdir()) == []
     cache.store("ab" + "0" * 62, {}, Entry(Built("ptx", b"cubin", ""), 0.0))
-    report = survey_cache(cache)
-    assert (report.entries, report.writable, report.problem) == (1, True, "")
-    assert report.bytes > 8
+    tool = survey_cache(cache)
+    assert (tool.state, tool.details) == ("ok", f"{cache.root}: 1 entry, 0.0 MiB")
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    report = survey_cache(Cache(tmp_path / "file" / "cache"))
-    assert not report.writable
-    assert str(tmp_path / "file") in report.problem
+    tool = survey_cache(Cache(tmp_path / "file" / "cache"))
+    assert tool.state == "problem"
+    assert f"cannot write to {tmp_path / 'file'}" in tool.details
