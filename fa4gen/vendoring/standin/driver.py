@@ -8,30 +8,25 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from fa4gen.vendoring.standin.build import build_stand_in
 from fa4gen.vendoring.standin.records import (
-    STRUCTS,
-    CImage,
-    CLaunch,
-    CMap,
-    CMemset,
-    CSetting,
     Image,
     Launch,
     Memset,
     Setting,
     TensorMapCall,
+    read_records,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 MAX_DEVICES: Final = 64
 NO_CONTEXT: Final = -1
 _NO_CHOICE: Final = -2
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True)
@@ -54,14 +49,7 @@ class StandIn:
         """Load the library at ``path``; MissingCapabilityError without one and a C compiler."""
         self.path = build_stand_in() if path is None else path
         self._library = library = ctypes.CDLL(str(self.path))
-        library.standin_count.restype = ctypes.c_uint64
-        library.standin_count.argtypes = (ctypes.c_int,)
-        library.standin_record.restype = ctypes.c_void_p
-        library.standin_record.argtypes = (ctypes.c_int, ctypes.c_uint64)
-        library.standin_size.restype = ctypes.c_uint64
-        for kind, struct in enumerate(STRUCTS):
-            if library.standin_size(kind) != ctypes.sizeof(struct):
-                raise RuntimeError(f"{struct.__name__} is not the struct of {self.path}")
+        library.standin_records.restype = ctypes.c_char_p
 
     def reset(self) -> None:
         """Forget all records and errors."""
@@ -120,31 +108,28 @@ class StandIn:
     @property
     def launches(self) -> tuple[Launch, ...]:
         """Accepted calls of cuLaunchKernelEx, in their order, also those of launched graphs."""
-        return tuple(one.record() for one in self._records(CLaunch))
+        return self._records(Launch)
 
     @property
     def maps(self) -> tuple[TensorMapCall, ...]:
         """Calls of cuTensorMapEncodeTiled, also those that were refused."""
-        return tuple(one.record() for one in self._records(CMap))
+        return self._records(TensorMapCall)
 
     @property
     def memsets(self) -> tuple[Memset, ...]:
         """Calls of cuMemsetD8Async."""
-        return tuple(one.record() for one in self._records(CMemset))
+        return self._records(Memset)
 
     @property
     def images(self) -> tuple[Image, ...]:
         """Return the machine code that was given to cuLibraryLoadData."""
-        return tuple(one.record() for one in self._records(CImage))
+        return self._records(Image)
 
     @property
     def settings(self) -> tuple[Setting, ...]:
         """Calls of cuKernelSetAttribute."""
-        return tuple(one.record() for one in self._records(CSetting))
+        return self._records(Setting)
 
-    def _records(self, struct: type[Any]) -> Sequence[Any]:
-        kind = STRUCTS.index(struct)
-        return [
-            struct.from_address(self._library.standin_record(kind, index))
-            for index in range(self._library.standin_count(kind))
-        ]
+    def _records(self, kind: type[_R]) -> tuple[_R, ...]:
+        lines = self._library.standin_records().decode()
+        return tuple(one for one in read_records(lines) if isinstance(one, kind))

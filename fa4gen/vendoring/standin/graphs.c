@@ -17,7 +17,7 @@
 struct graph {
     uint32_t magic;
     int count, device;
-    struct launch *nodes[MOST_NODES];
+    char *nodes[MOST_NODES]; /* the words of launches */
 };
 
 struct stream {
@@ -55,26 +55,16 @@ static struct stream *find(const void *stream) {
     return NULL;
 }
 
-static struct launch *copy_of(const struct launch *launch, struct launch *to) {
-    unsigned char *bytes = take(launch->num_bytes);
-    uint64_t order = to->order;
-    memcpy(bytes, launch->bytes, launch->num_bytes);
-    *to = *launch;
-    to->order = order;
-    to->bytes = bytes;
-    return to;
-}
-
-CUresult enqueue(void *stream, const struct launch *launch) {
+CUresult enqueue(void *stream, const char *launch) {
     CUresult result = SUCCESS;
     lock();
     struct stream *of = find(stream);
     if (!of || !of->graph) {
-        copy_of(launch, add_record(LAUNCHES, sizeof *launch))->stream = (uint64_t)(uintptr_t)stream;
+        record("launch %llu %s", (unsigned long long)(uintptr_t)stream, launch);
     } else if (of->graph->count == MOST_NODES) {
         result = OUT_OF_RESOURCES;
     } else {
-        of->graph->nodes[of->graph->count++] = copy_of(launch, take(sizeof *launch));
+        of->graph->nodes[of->graph->count++] = strdup(launch);
     }
     unlock();
     return result;
@@ -151,8 +141,7 @@ API CUresult cuGraphInstantiateWithFlags(struct graph **executable, const struct
     struct graph *made = make(sizeof *made, EXECUTABLE_MAGIC);
     made->count = graph->count;
     made->device = graph->device;
-    for (int i = 0; i < graph->count; ++i)
-        made->nodes[i] = copy_of(graph->nodes[i], take(sizeof *made->nodes[i]));
+    memcpy(made->nodes, graph->nodes, sizeof made->nodes);
     unlock();
     *executable = made;
     return SUCCESS;

@@ -83,12 +83,8 @@ int read_kernel(const unsigned char *cubin, size_t size, const char *entry, stru
         if (bytes == 12 && at[1] == PARAMETER) {
             uint16_t ordinal = u16(value + 4);
             if (ordinal >= MAX_PARAMETERS) return 0;
-            struct parameter *parameter = &kernel->parameters[ordinal];
-            parameter->offset = u16(value + 6);
-            parameter->size = u32(value + 8) >> 18;
+            kernel->sizes[ordinal] = u32(value + 8) >> 18;
             if (ordinal >= kernel->num_parameters) kernel->num_parameters = ordinal + 1u;
-            if (parameter->offset + parameter->size > kernel->num_bytes)
-                kernel->num_bytes = parameter->offset + parameter->size;
         } else if (bytes == 12 && at[1] == MAX_THREADS) {
             kernel->max_threads = u32(value) * u32(value + 4) * u32(value + 8);
         } else if (bytes == 12 && at[1] == CLUSTER) {

@@ -1,6 +1,7 @@
 /* Libraries, kernels and launches. */
 #include "standin.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,9 +46,7 @@ API CUresult cuLibraryLoadData(struct library **library, const void *code, void 
     made->size = size;
     lock();
     ++loaded;
-    struct image *record = add_record(IMAGES, sizeof *record);
-    record->data = made->image;
-    record->size = size;
+    record("image %llu %zu", (unsigned long long)(uintptr_t)made->image, size);
     unlock();
     *library = made;
     return SUCCESS;
@@ -102,11 +101,7 @@ API CUresult cuKernelSetAttribute(int attribute, int value, struct kernel *kerne
     if (attribute == DYNAMIC_SHARED_ATTRIBUTE && (value < 0 || value > MOST_SHARED))
         return INVALID_VALUE;
     lock();
-    struct setting *record = add_record(SETTINGS, sizeof *record);
-    record->entry = kernel->entry;
-    record->attribute = attribute;
-    record->value = value;
-    record->device = device;
+    record("setting %s %d %d %d", kernel->entry, attribute, value, device);
     if (attribute == DYNAMIC_SHARED_ATTRIBUTE) kernel->max_dynamic_shared[device] = value;
     unlock();
     return SUCCESS;
@@ -159,6 +154,31 @@ static CUresult check_shape(const struct kernel *kernel, const struct config *co
     return SUCCESS;
 }
 
+/* All of a launch but its stream: the shape, the attributes, the bytes of each parameter. */
+static char *words_of(const struct kernel *kernel, const struct config *config, int device,
+                      void **parameters) {
+    char *words, *digits;
+    size_t size;
+    const uint32_t *grid = config->grid, *block = config->block;
+    FILE *file = open_memstream(&words, &size);
+    if (!file) abort();
+    fprintf(file, "%s %d %u %u %u %u %u %u %u %u", kernel->entry, device, grid[0], grid[1],
+            grid[2], block[0], block[1], block[2], config->dynamic_shared, config->num_attributes);
+    for (uint32_t i = 0; i < config->num_attributes; ++i) {
+        const unsigned char *attribute = config->attributes + (size_t)i * ATTRIBUTE_BYTES;
+        uint32_t number;
+        memcpy(&number, attribute, sizeof number);
+        fprintf(file, " %u %s", number, digits = in_digits(attribute + 8, ATTRIBUTE_BYTES - 8));
+        free(digits);
+    }
+    for (uint32_t i = 0; i < kernel->num_parameters; ++i) {
+        fprintf(file, " %s", digits = in_digits(parameters[i], kernel->sizes[i]));
+        free(digits);
+    }
+    fclose(file);
+    return words;
+}
+
 API CUresult cuLaunchKernelEx(const struct config *config, struct function *function,
                               void **parameters, void **extra) {
     TRY(begin("cuLaunchKernelEx"));
@@ -170,30 +190,9 @@ API CUresult cuLaunchKernelEx(const struct config *config, struct function *func
     if (function->magic != FUNCTION_MAGIC || function->device != device) return INVALID_HANDLE;
     const struct kernel *kernel = function->kernel;
     if (extra || (kernel->num_parameters && !parameters)) return INVALID_VALUE;
-    if (config->num_attributes > MAX_LAUNCH_ATTRIBUTES) return INVALID_VALUE;
     TRY(check_shape(kernel, config, device));
-    unsigned char *bytes = take(kernel->num_bytes);
-    for (uint32_t i = 0; i < kernel->num_parameters; ++i) {
-        const struct parameter *one = &kernel->parameters[i];
-        if (one->size) memcpy(bytes + one->offset, parameters[i], one->size);
-    }
-    struct launch made = {0}, *record = &made;
-    record->entry = kernel->entry;
-    record->device = device;
-    memcpy(record->grid, config->grid, sizeof record->grid);
-    memcpy(record->block, config->block, sizeof record->block);
-    record->dynamic_shared = config->dynamic_shared;
-    record->num_attributes = config->num_attributes;
-    for (uint32_t i = 0; i < config->num_attributes; ++i) {
-        const unsigned char *attribute = config->attributes + (size_t)i * ATTRIBUTE_BYTES;
-        memcpy(&record->attributes[i], attribute, sizeof record->attributes[i]);
-        memcpy(record->values[i], attribute + 8, ATTRIBUTE_VALUE_BYTES);
-    }
-    record->num_parameters = kernel->num_parameters;
-    memcpy(record->parameters, kernel->parameters, sizeof record->parameters);
-    record->bytes = bytes;
-    record->num_bytes = kernel->num_bytes;
-    CUresult result = enqueue(config->stream, record);
-    free(bytes);
+    char *words = words_of(kernel, config, device, parameters);
+    CUresult result = enqueue(config->stream, words);
+    free(words);
     return result;
 }

@@ -5,11 +5,22 @@
  */
 #include "standin.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#define MAX_RANK 5
+#define MAP_BYTES 128
 #define NUM_TYPES 13
 #define FIRST_FLOAT 6
 #define MOST_BOX_BYTES (227 * 1024)
+
+struct map {
+    uint64_t address;
+    uint64_t dims[MAX_RANK], strides[MAX_RANK]; /* strides in bytes, from dimension 1 on */
+    uint32_t box[MAX_RANK], steps[MAX_RANK];
+    uint32_t data_type, rank, interleave, swizzle, l2, fill;
+    unsigned char bytes[MAP_BYTES];
+};
 
 /* CUtensorMapDataType -> number in the map, mark of TF32, bytes */
 static const struct {
@@ -79,7 +90,6 @@ API CUresult cuTensorMapEncodeTiled(void *result, int data_type, uint32_t rank, 
         return INVALID_VALUE;
     struct map map = {0};
     uint32_t axes = rank > MAX_RANK ? MAX_RANK : rank;
-    map.result_address = (uint64_t)(uintptr_t)result;
     map.address = (uint64_t)(uintptr_t)address;
     map.data_type = (uint32_t)data_type;
     map.rank = rank;
@@ -91,16 +101,15 @@ API CUresult cuTensorMapEncodeTiled(void *result, int data_type, uint32_t rank, 
     map.swizzle = (uint32_t)swizzle;
     map.l2 = (uint32_t)l2;
     map.fill = (uint32_t)fill;
-    map.result = allowed(&map) ? SUCCESS : INVALID_VALUE;
-    if (map.result == SUCCESS) {
+    CUresult status = allowed(&map) ? SUCCESS : INVALID_VALUE;
+    if (status == SUCCESS) {
         write_bits(&map);
         memcpy(result, map.bytes, MAP_BYTES);
     }
+    char *digits = in_digits(map.bytes, MAP_BYTES);
     lock();
-    struct map *record = add_record(MAPS, sizeof *record);
-    uint64_t order = record->order;
-    *record = map;
-    record->order = order;
+    record("map %llu %d %s", (unsigned long long)map.address, status, digits);
     unlock();
-    return map.result;
+    free(digits);
+    return status;
 }

@@ -3,8 +3,8 @@
  * Types and numbers are those of the CUDA driver interface (CUDA 12 and 13); cuda.h is not needed.
  * Device memory does not exist here: addresses are numbers that are noted and never followed.
  * Functions that the real driver does not have begin with standin_: by them a test sets the devices
- * and the errors, and reads the records. The structs of the records are read by
- * fa4gen/vendoring/standin/records.py, which has to agree with them.
+ * and the errors, and reads the records, lines of words that fa4gen/vendoring/standin/records.py
+ * understands.
  */
 #ifndef FA4GEN_STANDIN_H
 #define FA4GEN_STANDIN_H
@@ -35,63 +35,6 @@ enum {
 
 #define MAX_DEVICES 64
 #define MAX_PARAMETERS 64
-#define MAX_LAUNCH_ATTRIBUTES 8
-#define MAX_RANK 5
-#define MAP_BYTES 128
-#define ATTRIBUTE_VALUE_BYTES 64
-
-/* ---- Records; order counts all of them together from 0 ----------------------------------------- */
-
-enum record { LAUNCHES = 0, MAPS = 1, MEMSETS = 2, IMAGES = 3, SETTINGS = 4, RECORDS = 5 };
-
-struct parameter {
-    uint32_t offset, size;
-};
-
-struct launch {
-    uint64_t order;
-    const char *entry;
-    uint64_t stream;
-    int32_t device;
-    uint32_t grid[3], block[3];
-    uint32_t dynamic_shared;
-    uint32_t num_attributes;
-    uint32_t attributes[MAX_LAUNCH_ATTRIBUTES];
-    unsigned char values[MAX_LAUNCH_ATTRIBUTES][ATTRIBUTE_VALUE_BYTES];
-    uint32_t num_parameters;
-    struct parameter parameters[MAX_PARAMETERS];
-    const unsigned char *bytes; /* the parameters at their offsets */
-    uint32_t num_bytes;
-};
-
-struct map {
-    uint64_t order;
-    uint64_t result_address; /* where the map was written */
-    uint64_t address;
-    uint64_t dims[MAX_RANK], strides[MAX_RANK]; /* strides in bytes, from dimension 1 on */
-    uint32_t box[MAX_RANK], steps[MAX_RANK];
-    uint32_t data_type, rank, interleave, swizzle, l2, fill;
-    int32_t result;
-    unsigned char bytes[MAP_BYTES];
-};
-
-struct memset_call {
-    uint64_t order;
-    uint64_t address, bytes, stream;
-    uint32_t value;
-};
-
-struct image {
-    uint64_t order;
-    const unsigned char *data;
-    uint64_t size;
-};
-
-struct setting { /* cuKernelSetAttribute */
-    uint64_t order;
-    const char *entry;
-    int32_t attribute, value, device;
-};
 
 /* ---- Shared by the parts ----------------------------------------------------------------------- */
 
@@ -101,8 +44,8 @@ struct kernel {
     int sm;
     uint32_t max_threads;
     uint32_t cluster[3]; /* of the code; 0 where it names none */
-    uint32_t num_parameters, num_bytes;
-    struct parameter parameters[MAX_PARAMETERS];
+    uint32_t num_parameters;
+    uint32_t sizes[MAX_PARAMETERS]; /* in bytes */
     int max_dynamic_shared[MAX_DEVICES];
     struct function *functions[MAX_DEVICES];
 };
@@ -124,13 +67,15 @@ int device_sm(int device);
 
 void lock(void);
 void unlock(void);
-/* Add a record of so many bytes, zeroed, under the lock; its order is set. */
-void *add_record(enum record kind, size_t bytes);
+/* Add a line of words to the records; the first one says of what it is. Under the lock. */
+void record(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The bytes in hexadecimal digits, - where there are none; in memory of its own. */
+char *in_digits(const unsigned char *bytes, size_t size);
 /* As malloc, but the program ends with a message where nothing is left. */
 void *take(size_t bytes);
 
-/* Record a launch on a stream, or put it into the graph as which that is captured; copies it. */
-CUresult enqueue(void *stream, const struct launch *launch);
+/* Record the words of a launch on a stream, or put them into the graph that the stream captures. */
+CUresult enqueue(void *stream, const char *launch);
 
 /* Read the kernel called entry from a cubin; 0 where it is none or damaged. */
 int read_kernel(const unsigned char *cubin, size_t size, const char *entry, struct kernel *kernel);

@@ -2,6 +2,7 @@
 #include "standin.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +26,9 @@ static int common_device = 0;
 static _Thread_local int thread_device = THREADS_CHOICE;
 static struct fault faults[MAX_FAULTS];
 static int num_faults = 0;
-static void **records[RECORDS];
-static uint64_t counts[RECORDS], room[RECORDS];
-static uint64_t next_order = 0;
+static FILE *records;
+static char *records_text;
+static size_t records_bytes;
 
 void lock(void) { pthread_mutex_lock(&mutex); }
 
@@ -42,17 +43,25 @@ void *take(size_t bytes) {
     return memory;
 }
 
-void *add_record(enum record kind, size_t bytes) {
-    if (counts[kind] == room[kind]) {
-        room[kind] = room[kind] ? 2 * room[kind] : 16;
-        records[kind] = realloc(records[kind], room[kind] * sizeof *records[kind]);
-        if (!records[kind]) abort();
-    }
-    void *record = take(bytes);
-    memcpy(record, &next_order, sizeof next_order); /* every record begins with its order */
-    ++next_order;
-    records[kind][counts[kind]++] = record;
-    return record;
+static FILE *records_file(void) {
+    if (!records) records = open_memstream(&records_text, &records_bytes);
+    if (!records) abort();
+    return records;
+}
+
+void record(const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    vfprintf(records_file(), format, values);
+    va_end(values);
+    fputc('\n', records);
+}
+
+char *in_digits(const unsigned char *bytes, size_t size) {
+    char *digits = take(2 * size + 2);
+    if (!size) *digits = '-';
+    for (size_t i = 0; i < size; ++i) sprintf(digits + 2 * i, "%02x", bytes[i]);
+    return digits;
 }
 
 CUresult begin(const char *function) {
@@ -129,33 +138,20 @@ API int standin_fail(const char *function, int after, int times, int result) {
 /* Forget records and faults. Libraries stay loaded: launchers keep what they were given. */
 API void standin_reset(void) {
     lock();
-    for (int kind = 0; kind < RECORDS; ++kind) {
-        for (uint64_t i = 0; i < counts[kind]; ++i) {
-            if (kind == LAUNCHES) free((void *)((struct launch *)records[kind][i])->bytes);
-            free(records[kind][i]);
-        }
-        counts[kind] = 0;
-    }
-    next_order = 0;
+    if (records) fclose(records);
+    free(records_text);
+    records = NULL;
+    records_text = NULL;
     num_faults = 0;
     unlock();
 }
 
-API uint64_t standin_count(int kind) {
-    return kind >= 0 && kind < RECORDS ? counts[kind] : 0;
-}
-
-/* Valid until standin_reset. */
-API const void *standin_record(int kind, uint64_t index) {
-    return index < standin_count(kind) ? records[kind][index] : NULL;
-}
-
-/* The sizes of the structs, for whoever reads them. */
-API uint64_t standin_size(int kind) {
-    static const uint64_t sizes[RECORDS] = {sizeof(struct launch), sizeof(struct map),
-                                            sizeof(struct memset_call), sizeof(struct image),
-                                            sizeof(struct setting)};
-    return kind >= 0 && kind < RECORDS ? sizes[kind] : 0;
+/* The lines of all records in their order; valid until something is recorded. */
+API const char *standin_records(void) {
+    lock();
+    fflush(records_file());
+    unlock();
+    return records_text;
 }
 
 /* ---- The driver's ------------------------------------------------------------------------------ */
@@ -169,15 +165,9 @@ API CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
     TRY(begin("cuDeviceGetAttribute"));
     if (device < 0 || device >= num_devices) return INVALID_DEVICE;
     switch (attribute) {
-    case 1: *value = 1024; break;                             /* threads of a block */
-    case 10: *value = 32; break;                              /* threads of a warp */
-    case 16: *value = devices[device].multiprocessors; break; /* multiprocessors */
-    case 75: *value = devices[device].sm / 10; break;         /* compute capability, major */
-    case 76: *value = devices[device].sm % 10; break;         /* minor */
-    case 81: *value = 233472; break;                          /* shared memory of one of them */
-    case 95: *value = 1; break;                               /* cooperative launches */
-    case 97: *value = 232448; break;                          /* shared memory of a block */
-    case 120: *value = 1; break;                              /* clusters */
+    case 16: *value = devices[device].multiprocessors; break;
+    case 75: *value = devices[device].sm / 10; break; /* compute capability, major */
+    case 76: *value = devices[device].sm % 10; break; /* minor */
     default: return INVALID_VALUE;
     }
     return SUCCESS;
@@ -218,11 +208,8 @@ API CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t by
     if (current_device() < 0) return INVALID_CONTEXT;
     if (!address && bytes) return INVALID_VALUE;
     lock();
-    struct memset_call *record = add_record(MEMSETS, sizeof *record);
-    record->address = address;
-    record->value = value;
-    record->bytes = bytes;
-    record->stream = (uint64_t)(uintptr_t)stream;
+    record("memset %llu %u %llu %llu", (unsigned long long)address, value,
+           (unsigned long long)bytes, (unsigned long long)(uintptr_t)stream);
     unlock();
     return SUCCESS;
 }

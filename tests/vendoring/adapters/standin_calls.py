@@ -78,9 +78,7 @@ class Calls:
             replace(one, order=0) for one in launches
         ]
         new_maps = self.stand_in.maps[len(maps) :]
-        assert [replace(m, order=0, target=0) for m in new_maps] == [
-            replace(m, order=0, target=0) for m in maps
-        ]
+        assert [replace(m, order=0) for m in new_maps] == [replace(m, order=0) for m in maps]
 
     def workspace(self, stream: int) -> int:
         """The workspace that a launch on the stream gets."""
