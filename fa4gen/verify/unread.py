@@ -1,11 +1,12 @@
 """Memory that no kernel may depend on: keys that no row sees, values in blocks beyond its ends.
 
 Their numbers are NaN in the memory of a case, and entries of a page table for pages of such keys
-are outside the cache.
+are outside the cache. The queries of a head may be NaN as well, on which no other head may depend.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.designs.common.decode_model import SharedKeysPlan
     from fa4gen.verify.inputs import Inputs
+    from fa4gen.verify.reference import AttentionResult
     from fa4gen.verify.sequences import Lengths
 
     Bools = NDArray[np.bool_]
@@ -97,6 +99,24 @@ def with_nan(plan: AttentionPlan, inputs: Inputs, lengths: Lengths) -> tuple[Any
         for array, kept in ((key, read if plan.values_in_keys else seen), (value, read)):
             array[place][~kept.T] = np.nan
     return key, value
+
+
+def with_nan_head(query: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return queries (batch, rows, heads, depth) with NaN in the first head of the first batch."""
+    query = query.copy()
+    query[:1, :, :1] = np.nan
+    return query
+
+
+def without_nan_head(got: AttentionResult, exact: AttentionResult, xp: Any) -> AttentionResult:
+    """Return a kernel's results with right ones in place of those of that head."""
+    out = xp.array(got.out)
+    out[:1, :, :1] = (exact.out if exact.low is None else exact.low)[:1, :, :1]
+    if got.lse is None:
+        return replace(got, out=out)
+    lse = xp.array(got.lse)
+    lse[:1, :1] = exact.lse[:1, :1]
+    return replace(got, out=out, lse=lse)
 
 
 def without_pages(

@@ -39,6 +39,8 @@ class NumpyKernel:
     plan: AttentionPlan
     mutant: str = ""
     runs: int = 0
+    kept: float = 0.0
+    """A sum of the head before."""
     in_run: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, memory: AttentionMemory) -> dict[str, Any]:
@@ -132,6 +134,8 @@ class NumpyKernel:
         to_log2 = np.float32((cap or scale) * math.log2(math.e))
         largest = np.full((rows, 1), 0 if wrong == "max_from_zero" else -np.inf, dtype=np.float32)
         total = np.zeros((rows, 1), dtype=np.float32)
+        if wrong == "kept_sum":  # the factor of the first block makes it zero
+            total += np.float32(0 * self.kept)
         o = np.zeros((rows, v.shape[1]), dtype=np.float32)
         blocks = range(-(-keys // plan.BN))
         for block in reversed(blocks):
@@ -182,6 +186,7 @@ class NumpyKernel:
             o = o + partial
             if wrong == "narrow_sum":
                 o = round_to(o, plan.out_dtype)
+        self.kept = float(total.sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             o = o / total
             lse = largest + np.log2(total) - (0 if wrong == "shifted_lse" else self._shift)

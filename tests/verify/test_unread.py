@@ -10,6 +10,7 @@ import pytest
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
 from fa4gen.verify.inputs import make_inputs, make_rng
+from fa4gen.verify.memory import read_out
 from fa4gen.verify.unread import read_keys, seen_keys, with_nan, without_pages
 
 if TYPE_CHECKING:
@@ -136,3 +137,21 @@ def test_pages_that_sequences_share_are_left(make_plan: Callable[..., Any]) -> N
     used = drawn.memory.views["page_table"].bits(drawn.memory.buffers["page_table"]).view(np.int32)
     pages = used[1, 14:20]
     assert (value[pages] & 0x7F != 0x7F).all()
+
+
+@pytest.mark.parametrize("keys", [{}, {"mask": "causal"}, {"lse": False}], ids=str)
+def test_nan_in_a_head_must_not_reach_another(make_plan, numpy_backend, keys) -> None:
+    plan = make_plan(**keys)
+    case = Case("c", 2, 4, 2, 30, 40, data="counting", nan_head=True)
+    drawn = AttentionFamily(plan).draw(case, 1)
+    reference = drawn.reference(np)
+    found = {}
+    for mutant in ("", "kept_sum"):
+        with np.errstate(invalid="ignore"):
+            after = numpy_backend(mutant).load(plan, None).run(drawn.memory)
+            _, failures = reference.compare(drawn.memory, after, np)
+        nan = np.isnan(read_out(drawn.memory, after)).any(axis=(1, 3))
+        assert nan[0, 0]
+        found[mutant] = (int(nan.sum()), bool(failures))
+    assert found == {"": (1, False), "kept_sum": (8, True)}
+    assert np.isfinite(drawn.inputs.query).all()
