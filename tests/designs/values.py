@@ -27,6 +27,9 @@ def some_values(kind: Kind) -> list[Any]:
             return some_values(inner)
         case Mapping(model=model):
             parts = {key: some_values(field.kind) for key, field in model.model_fields.items()}
-            rows = zip(*parts.values(), strict=True)
-            return [dict(zip(parts, row, strict=True)) for row in rows]
+            count = max(map(len, parts.values()))
+            return [
+                {key: values[i % len(values)] for key, values in parts.items()}
+                for i in range(count)
+            ]
     return []

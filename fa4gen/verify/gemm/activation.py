@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,13 @@ LEAST_ERROR = 2.0**-22
 """The least error of the result: two units of float32, where NumPy happens to make none."""
 
 
+STEPS = (-1.0, -0.5, 0.5, 1.0)
+"""Points of an interval, from its middle in units of half its width."""
+TURNS_WITHIN = 1000.0
+"""Turning points are looked for up to this size of x."""
+TURN_GRID = 20001
+
+
 @dataclass(frozen=True)
 class ActivationError:
     """An activation, or none."""
@@ -28,23 +36,48 @@ class ActivationError:
     def apply(self, x: Any, error: Any, xp: Any) -> tuple[Any, Any, Any]:
         """Return f(x), and the interval of the kernel's result for ``x`` +- ``error``.
 
-        The expression is evaluated at both ends and in the middle; the error of float32 is measured
-        on the expression itself, since it depends on its form: 1 - exp(-x) cancels for small x, x *
-        x does not.
+        The expression is evaluated at both ends, in the middle, and where it turns in between. The
+        error of float32 is measured on the expression itself, since it depends on its form: 1 -
+        exp(-x) cancels for small x, x * x does not.
         """
         if self.expression is None:
             return x, x - error, x + error
         exact = self._evaluate(x, xp)
-        ends = [self._evaluate(x + step * error, xp) for step in (-1.0, -0.5, 0.5, 1.0)]
         lowest = highest = exact
-        for end in ends:
+        for step in STEPS:
+            end = self._evaluate(x + step * error, xp)
             lowest, highest = xp.fmin(lowest, end), xp.fmax(highest, end)
+        for turn, value in self._turns:
+            passed = xp.abs(x - turn) <= error
+            lowest = xp.where(passed, xp.fmin(lowest, value), lowest)
+            highest = xp.where(passed, xp.fmax(highest, value), highest)
         own = self._float32_error(x, xp) + LEAST_ERROR * xp.where(
             xp.isfinite(exact), xp.abs(exact), 0.0
         )
         if not self.expression.rounds:
             own = xp.where(error == 0, 0.0, own)
         return exact, lowest - own, highest + own
+
+    @cached_property
+    def _turns(self) -> list[tuple[float, float]]:
+        """Where the expression is higher, or lower, than on both sides, and its values there."""
+        reach = np.arcsinh(TURNS_WITHIN * 1e3)
+        grid = np.sinh(np.linspace(-reach, reach, TURN_GRID)) / 1e3
+        with np.errstate(all="ignore"):
+            values = np.broadcast_to(self._evaluate(grid, np), grid.shape)
+            steps = np.sign(np.diff(values))
+            at = 1 + np.flatnonzero(steps[:-1] * steps[1:] < 0)
+            return [self._refined(grid[i - 1], grid[i + 1], -steps[i - 1]) for i in at]
+
+    def _refined(self, low: float, high: float, sign: float) -> tuple[float, float]:
+        """Return the lowest point of ``sign`` times the expression between two numbers."""
+        for _ in range(100):
+            third = (high - low) / 3
+            pair = np.array([low + third, high - third])
+            left, right = (sign * self._evaluate(pair, np)).tolist()
+            low, high = (low, high - third) if left < right else (low + third, high)
+        middle = (low + high) / 2
+        return middle, float(self._evaluate(np.array([middle]), np)[0])
 
     def _evaluate(self, x: Any, xp: Any) -> Any:
         assert self.expression is not None

@@ -154,6 +154,20 @@ def test_an_activation_carries_errors_as_far_as_it_is_steep(text) -> None:
     assert (high - low <= 2 * width).all()
 
 
+@pytest.mark.parametrize("text", ["silu(x)", "gelu(x)", "x * x", "abs(x)", "x - x * x * x"])
+def test_a_wide_interval_contains_where_the_activation_turns(text) -> None:
+    """An error of fp8 sums spans a minimum that none of the points is at."""
+    x = np.linspace(-3, 3, 601)[None]
+    expression = parse_activation(text)
+    for error in (0.01, 0.05, 0.3):
+        _, low, high = ActivationError(expression).apply(x, np.full_like(x, error), np)
+        for share in np.linspace(-1, 1, 41):
+            found = expression.evaluate(x + share * error, np)
+            assert ((low <= found) & (found <= high)).all()
+    _, low, _ = ActivationError(parse_activation("max(x, 0)")).apply(x, np.full_like(x, 0.3), np)
+    assert low.min() > -1e-6  # a function that never falls passes no point
+
+
 def test_results_that_are_no_numbers_are_expected() -> None:
     with np.errstate(invalid="ignore"):
         result = product(activation="sqrt(x)")
