@@ -1,10 +1,18 @@
-"""The places of the shipped templates and configs: in the wheel, or next to the package."""
+"""The data of this installation (templates, configs, licence) and the CPUs of this machine."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
+
+
+def usable_cpus() -> int:
+    """Return the number of CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def license_text() -> str:

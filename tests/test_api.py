@@ -44,11 +44,11 @@ def test_a_file_and_a_shipped_name_become_kernels(tmp_path):
 @pytest.mark.compile
 def test_the_cache_is_used_only_when_wanted(own_cache):
     config = {**CONFIG, "name": "cached", "mask": {"sliding_window": 100}}
-    before = {*own_cache.rglob("*.cubin")}
+    before = {*own_cache.rglob("*.kernel")}
     cubin = fa4gen.load(config, cache=False).cubin
-    assert {*own_cache.rglob("*.cubin")} == before
+    assert {*own_cache.rglob("*.kernel")} == before
     assert fa4gen.load(config).cubin == cubin
-    assert len({*own_cache.rglob("*.cubin")} - before) == 1
+    assert len({*own_cache.rglob("*.kernel")} - before) == 1
 
 
 def test_a_wrong_mapping_is_refused():

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from click.shell_completion import CompletionItem
-
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import click
+    from click.shell_completion import CompletionItem
 
 
 def complete_config(
@@ -53,7 +54,7 @@ def complete_setting(
         values = [_as_yaml(value) for value in expected.values((key,))]
         offered = [f"{key}={value}" for value in values]
     unique = dict.fromkeys(offered)  # several models have the same
-    return [CompletionItem(text) for text in unique if text.startswith(incomplete)]
+    return _items(text for text in unique if text.startswith(incomplete))
 
 
 def _as_yaml(value: object) -> str:
@@ -65,6 +66,10 @@ def _names_or_files(
 ) -> list[CompletionItem]:
     here = [path.name for path in Path().iterdir() if path.suffix in suffixes]
     found = [name for name in sorted({*names, *here}) if name.startswith(incomplete)]
-    if found:
-        return [CompletionItem(name) for name in found]
-    return [CompletionItem(incomplete, type="file")]
+    return _items(found) if found else _items([incomplete], "file")
+
+
+def _items(offered: Iterable[str], kind: str = "plain") -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem  # when the shell asks for it
+
+    return [CompletionItem(text, type=kind) for text in offered]

@@ -130,13 +130,8 @@ class LazyGroup(click.Group):
     "3 generated files not current; 4 a needed capability is absent.",
 )
 @click.version_option(__version__, prog_name="fa4gen", message="%(prog)s %(version)s")
-@click.option(
-    "--traceback", is_flag=True, help="Show where in fa4gen an error arose, for bug reports."
-)
-@click.pass_obj
-def group(run: RunOptions, traceback: bool) -> None:
+def group() -> None:
     """Generate specialised CUDA kernels from YAML files, compile them, and prove them correct."""
-    run.traceback = traceback
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -266,10 +261,6 @@ def _take_signals() -> None:
 def _report(problems: tuple[Problem, ...], status: int, run: RunOptions) -> int:
     from fa4gen.cli.output import report_problems
 
-    if run.traceback:
-        import traceback
-
-        traceback.print_exc()
     report_problems(problems, status, run.output_format)
     return status
 

@@ -8,7 +8,6 @@ Setting), ``force`` (bool), ``require_gpu`` (bool).
 from __future__ import annotations
 
 import math
-import os
 import re
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from fa4gen.cli.completion import complete_config, complete_setting
+from fa4gen.resources import usable_cpus
 
-    from click.shell_completion import CompletionItem
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
 
     from fa4gen.config.settings import Setting
 
@@ -32,7 +33,6 @@ class RunOptions:
     """Facts that ``main`` needs about a command that failed: the click context's ``obj``."""
 
     output_format: OutputFormat = "text"
-    traceback: bool = False
 
 
 def asked_format(args: Sequence[str]) -> OutputFormat:
@@ -40,13 +40,6 @@ def asked_format(args: Sequence[str]) -> OutputFormat:
     words = [word for arg in args for word in (arg.split("=", 1) if "--format=" in arg else [arg])]
     values = [value for option, value in pairwise(words) if option == "--format"]
     return next((known for known in OUTPUT_FORMATS if values[-1:] == [known]), "text")
-
-
-def usable_cpus() -> int:
-    """Return how many CPUs this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class NumberRange(click.FloatRange):
@@ -88,29 +81,8 @@ class FilePath(click.Path):
         return super().convert(value, param, ctx)
 
 
-Complete = Literal["config", "setting", "sweep"]
-
-
-def completed_by(what: Complete) -> Callable[..., list[CompletionItem]]:
-    """Return a parameter's ``shell_complete``, imported when the shell asks for it."""
-
-    def complete(
-        ctx: click.Context, parameter: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from fa4gen.cli import completion
-
-        function = {
-            "config": completion.complete_config,
-            "setting": completion.complete_setting,
-            "sweep": completion.complete_sweep,
-        }[what]
-        return function(ctx, parameter, incomplete)
-
-    return complete
-
-
 configs_argument = click.argument(
-    "configs", nargs=-1, metavar="[CONFIG]...", shell_complete=completed_by("config")
+    "configs", nargs=-1, metavar="[CONFIG]...", shell_complete=complete_config
 )
 """Config files, folders, globs or shipped names, for ``config.selection.select_configs``."""
 
@@ -156,7 +128,7 @@ set_option = click.option(
     "settings",
     multiple=True,
     callback=_parse_settings,
-    shell_complete=completed_by("setting"),
+    shell_complete=complete_setting,
     metavar="KEY=VALUE",
     help="Give a key of the configs this value, written as in YAML. May be repeated.",
 )

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fa4gen.cli.completion import complete_sweep
 from fa4gen.cli.options import (
     FilePath,
     NumberRange,
     OutputFormat,
     compiler_option,
-    completed_by,
     executor_option,
     format_option,
     jobs_option,
@@ -33,7 +33,7 @@ MAX_SEED = 2**32
 
 
 @click.command(name="sweep")
-@click.argument("file", metavar="FILE", shell_complete=completed_by("sweep"))
+@click.argument("file", metavar="FILE", shell_complete=complete_sweep)
 @jobs_option
 @click.option(
     "--until",

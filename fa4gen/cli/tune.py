@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fa4gen.cli.completion import complete_config
 from fa4gen.cli.options import (
     FilePath,
     NumberRange,
     OutputFormat,
     compiler_option,
-    completed_by,
     executor_option,
     force_option,
     format_option,
@@ -37,7 +37,7 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
 
 
 @click.command(name="tune")
-@click.argument("config", metavar="CONFIG", shell_complete=completed_by("config"))
+@click.argument("config", metavar="CONFIG", shell_complete=complete_config)
 @set_option
 @click.option(
     "--shapes",

@@ -14,6 +14,7 @@ from fa4gen.config.set_file import KernelSetFile, Region, is_table, read_set
 from fa4gen.counts import counted
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import CompileError, ConfigError, Problem
+from fa4gen.resources import usable_cpus
 from fa4gen.tune.candidates import Candidate, Source, features, find_candidates, rank
 from fa4gen.tune.family import family_of
 from fa4gen.tune.follow import still_good
@@ -157,7 +158,7 @@ class KernelSet:
         from fa4gen.workers import map_tasks
 
         tasks = [one.candidate for one in missing]
-        workers = min(len(tasks), jobs or _cpus())
+        workers = min(len(tasks), jobs or usable_cpus())
         for one, built in zip(missing, map_tasks(self._build, tasks, jobs=workers), strict=True):
             with one.lock:
                 if one.made is None:
@@ -325,10 +326,3 @@ def _compile(candidate: Candidate, *, compiler: str, cache: bool) -> tuple[Plan,
             raise
         return None
     return chosen.plan, chosen.kernel.cubin
-
-
-def _cpus() -> int:
-    import os
-
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.errors import Fa4genError
 from fa4gen.proof_words import emulated_proof
+from fa4gen.resources import usable_cpus
 from fa4gen.verify.backend import StoppedError
 from fa4gen.verify.choose import select_cases
 from fa4gen.verify.family import family_of
@@ -336,7 +336,7 @@ class _Kernel:
         from concurrent.futures import ThreadPoolExecutor
 
         large = {case.name for case in self._family.large_cases()}
-        with ThreadPoolExecutor(min(MAX_THREADS, _usable_cpus())) as pool:
+        with ThreadPoolExecutor(min(MAX_THREADS, usable_cpus())) as pool:
             small = [case for case in cases if case.name not in large]
             verdicts = list(pool.map(check, small))
         # One at a time: their references use the whole GPU, and much of its memory.
@@ -384,9 +384,3 @@ class _Kernel:
         except Fa4genError as error:
             check: Check = "emulator" if self._emulates else "stopped"
             return CaseVerdict(case, tuple(Failure(check, why.message) for why in error.problems))
-
-
-def _usable_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

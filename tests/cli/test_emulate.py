@@ -275,24 +275,18 @@ def change(old: str, new: str, path: str = "reverse.yaml") -> None:
 WRONG = [
     (lambda: Path("reverse.yaml").unlink(), "reverse.yaml", 0),
     (lambda: Path("reverse.ptx").unlink(), "reverse.ptx", 0),
-    (lambda: change("seeds: 2", "seed: 2"), "unknown key seed", 6),
-    (lambda: change("make: zeros", "make: nothing"), "it must be normal, uniform", 4),
     (lambda: change("- {scalar: 2.0, dtype: float32}\n", ""), "3 parameters, 2 arguments", 0),
-    (lambda: change("dtype: float32}\nseeds", "dtype: float31}\nseeds"), "no type 'float31'", 5),
     (lambda: change("bar.sync 0;", "bar.snyc 0;", "reverse.ptx"), "bar.snyc", 19),
     (lambda: change("ret;", "ret", "reverse.ptx"), "reverse.ptx", None),
     (lambda: change("target]", "nothing]", "reverse.ptx"), "reverse.ptx", None),
     (lambda: Path("right.npy").write_text("no array"), ".npy file: it does not begin as one", 0),
     (lambda: np.save("right.npy", np.zeros(7)), "has the shape (7,)", 0),
     (lambda: Path("right.npy").unlink(), "there is no file right.npy", 0),
-    (lambda: Path("reverse.yaml").write_bytes(b"\xff\xfe"), "not UTF-8", 1),
-    (lambda: Path("reverse.yaml").write_bytes(b"a: \x01"), "not YAML", 1),
     (
         lambda: change("make: arange", "expect: nowhere.npy, make: arange"),
         "arguments[0].expect: there is no file nowhere.npy",
         3,
     ),
-    (lambda: Path("reverse.ptx").write_bytes(b"\xff\xfe"), "not UTF-8", 1),
 ]
 
 

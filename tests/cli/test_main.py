@@ -52,7 +52,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
 
-    light = [f"fa4gen.cli.{name}" for name in ("main", "options", "streams")]
+    light = [f"fa4gen.cli.{name}" for name in ("completion", "main", "options", "streams")]
     assert done.stderr.strip() == f"0 [] {light}"
     for name, lazy in COMMANDS.items():
         assert f"  {name} " in done.stdout
@@ -160,15 +160,6 @@ def test_interruption(failing: list[BaseException], capsys: pytest.CaptureFixtur
 
     assert main(["fail"]) == 130
     assert capsys.readouterr().err.endswith("interrupted\n")
-
-
-def test_a_traceback_can_be_asked_for(
-    failing: list[BaseException], capsys: pytest.CaptureFixture[str]
-) -> None:
-    failing.append(CompileError("no"))
-
-    assert main(["--traceback", "fail"]) == 1
-    assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 
 def test_the_module_is_the_command(tmp_path: Path) -> None:
