@@ -40,24 +40,26 @@ def test_without_a_barrier_it_is_a_race_in_every_schedule() -> None:
         assert "race" in reported(body, out, shared=1024, block=160, seed=seed)
 
 
-def test_arrive_does_not_wait_and_sync_does() -> None:
-    body = """
-    mov.u32 %r21, %tid.x;
+def ways(first: str, others: str, threads: int = 32) -> str:
+    """The first threads take one way, the others another."""
+    return f"""
     mov.u32 %r20, tile;
-    setp.lt.u32 %p1, %r21, 32;
-    setp.eq.u32 %p2, %r21, 0;
-    @%p1 bra PRODUCER;
-    bar.sync 1, 64;
-    ld.shared.u32 %r22, [%r20];
-    st.global.u32 [%d0], %r22;
+    mov.u32 %r21, %tid.x;
+    setp.lt.u32 %p1, %r21, {threads};
+    @%p1 bra FIRST;
+    {others}
     bra DONE;
-PRODUCER:
-    @%p2 st.shared.u32 [%r20], 42;
-    bar.arrive 1, 64;
+FIRST:
+    {first}
 DONE:
 """
+
+
+def test_arrive_does_not_wait_and_sync_does() -> None:
+    store = "setp.eq.u32 %p2, %r21, 0; @%p2 st.shared.u32 [%r20], 42; bar.arrive 1, 64;"
+    load = "bar.sync 1, 64; ld.shared.u32 %r22, [%r20]; st.global.u32 [%d0], %r22;"
     out = np.zeros(1, np.uint32)
-    report = launch(body, out, shared=64, block=64)
+    report = launch(ways(store, load), out, shared=64, block=64)
     assert report.verdict in (Verdict.CLEAN, Verdict.REVIEW), str(report)
     assert out[0] == 42
 
@@ -82,72 +84,30 @@ def test_reductions(reduction: str, kind: str, expected: int) -> None:
 
 
 def test_threads_that_disagree_on_the_count_are_told() -> None:
-    body = """
-    mov.u32 %r21, %tid.x;
-    setp.lt.u32 %p1, %r21, 32;
-    @%p1 bra OTHER;
-    bar.sync 1, 64;
-    bra DONE;
-OTHER:
-    bar.sync 1, 96;
-DONE:
-"""
-    assert "barrier-misuse" in reported(body, block=64)
-
-
-def test_a_barrier_that_a_warp_never_reaches_is_a_deadlock() -> None:
-    body = """
-    mov.u32 %r21, %tid.x;
-    setp.lt.u32 %p1, %r21, 32;
-    @%p1 bar.sync 1, 64;
-"""
-    report = launch(body, block=64)
-    assert kinds(report) == ["deadlock"]
-    assert "named barrier 1 (32 of 64 threads have arrived" in report.findings[0].message
+    body = ways("bar.sync 1, 96;", "bar.sync 1, 64;")
+    assert "barrier-misuse" in reported(body, shared=8, block=64)
 
 
 def test_an_aligned_barrier_in_half_a_warp_is_told() -> None:
-    body = """
-    mov.u32 %r21, %tid.x;
-    and.b32 %r21, %r21, 31;
-    setp.lt.u32 %p1, %r21, 16;
-    @%p1 bra SIDE;
-    bar.sync 0;
-    bra DONE;
-SIDE:
-    bar.sync 0;
-DONE:
-"""
-    assert "partial-warp" in reported(body, block=64)
+    body = ways("bar.sync 0;", "bar.sync 0;", 16)
+    assert "partial-warp" in reported(body, shared=8, block=32)
 
 
-def test_threads_that_have_left_are_not_waited_for() -> None:
-    body = """
-    mov.u32 %r21, %tid.x;
-    setp.lt.u32 %p1, %r21, 32;
-    @%p1 exit;
-    bar.sync 0;
-    st.global.u32 [%d0], 1;
-"""
-    out = np.zeros(1, np.uint32)
-    launch(body, out, block=96, checks=False)
-    assert out[0] == 1
+def test_a_barrier_that_a_warp_never_reaches_is_a_deadlock() -> None:
+    (finding,) = launch(ways("bar.sync 1, 64;", ""), shared=8, block=64).findings
+    assert finding.kind == "deadlock"
+    assert "named barrier 1 (32 of 64 threads have arrived" in finding.message
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("left", [20, 32])
 @pytest.mark.parametrize(
     "barrier", ["barrier.sync 0;", "bar.sync 0;", "bar.red.popc.u32 %r22, 0, %p1;"]
 )
-def test_lanes_that_have_left_are_not_waited_for(barrier: str, schedule: str) -> None:
-    body = f"""
-    mov.u32 %r21, %tid.x;
-    setp.lt.u32 %p1, %r21, 20;
-    @%p1 exit;
-    {barrier}
-    st.global.u32 [%d0], 1;
-"""
+def test_who_has_left_is_not_waited_for(barrier: str, left: int, schedule: str) -> None:
+    body = ways("exit;", f"{barrier} st.global.u32 [%d0], 1;", left)
     out = np.zeros(1, np.uint32)
-    launch(body, out, block=64, schedule=schedule, checks=False)
+    launch(body, out, shared=8, block=96, schedule=schedule, checks=False)
     assert out[0] == 1
 
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from fa4gen.emulator import Verdict
-from tests.emulator.kernel import kernel, kinds, run
+from fa4gen.emulator import Report, Verdict
+from tests.emulator import kernel
 
 INIT = """
     mov.u32 %r20, tile;
@@ -17,8 +19,18 @@ READY:
 """
 
 
-def barrier_kernel(body: str, count: int = 1, **options: object) -> str:
-    return kernel(INIT.replace("COUNT", str(count)) + body, shared=1024, **options)
+STUCK = """
+WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r20], 0;
+    @!%p3 bra WAIT;
+"""
+
+
+def launch(body: str, count: int = 1, out: Any = None, block: int = 1, **options: Any) -> Report:
+    """``body`` with a barrier of ``count`` arrivals at %r20."""
+    out = np.zeros(1, np.uint32) if out is None else out
+    text = INIT.replace("COUNT", str(count)) + body
+    return kernel.launch(text, out, shared=1024, block=block, **options)
 
 
 @pytest.mark.parametrize("schedule", ["uniform", "priority", "starve", "eager", "lazy"])
@@ -46,24 +58,17 @@ DONE:
 """
     for seed in range(4):
         out = np.zeros(32, np.uint32)
-        report = run(barrier_kernel(body, 32), out, block=64, seed=seed, schedule=schedule)
+        report = launch(body, 32, out, 64, seed=seed, schedule=schedule)
         assert report.verdict is Verdict.CLEAN, str(report)
         assert out.tolist() == list(range(100, 132))
 
 
-def test_a_fresh_barrier_passes_parity_one_and_not_zero() -> None:
-    body = """
+LAST = "selp.u32 %r22, 1, 0, %p2; st.global.u32 [%d0], %r22;"
+PROGRAMS = {
+    "a fresh barrier passes parity one and not zero": (1, 1, f"""
     mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r20], 1;
-    selp.u32 %r22, 1, 0, %p2;
-    st.global.u32 [%d0], %r22;
-"""
-    out = np.zeros(1, np.uint32)
-    assert run(barrier_kernel(body), out, block=1).verdict is Verdict.CLEAN
-    assert out[0] == 1
-
-
-def test_phases_follow_one_another() -> None:
-    body = """
+    {LAST}""", [1, 0]),
+    "phases follow one another": (1, 1, """
     mov.u32 %r22, 0;
 LOOP:
     mbarrier.arrive.shared::cta.b64 %d5, [%r20];
@@ -74,16 +79,8 @@ WAIT:
     add.u32 %r22, %r22, 1;
     setp.lt.u32 %p3, %r22, 7;
     @%p3 bra LOOP;
-    st.global.u32 [%d0], %r22;
-"""
-    out = np.zeros(1, np.uint32)
-    report = run(barrier_kernel(body), out, block=1)
-    assert report.verdict is Verdict.CLEAN, str(report)
-    assert out[0] == 7
-
-
-def test_a_wait_by_state_and_the_pending_count() -> None:
-    body = """
+    st.global.u32 [%d0], %r22;""", [7, 0]),
+    "a wait by state and the pending count": (3, 1, """
     mbarrier.arrive.noComplete.release.cta.shared::cta.b64 %d5, [%r20], 2;
     mbarrier.pending_count.b64 %r22, %d5;
     st.global.u32 [%d0], %r22;
@@ -91,78 +88,61 @@ def test_a_wait_by_state_and_the_pending_count() -> None:
 WAIT:
     mbarrier.try_wait.shared::cta.b64 %p2, [%r20], %d6;
     @!%p2 bra WAIT;
-    st.global.u32 [%d0+4], 9;
-"""
+    st.global.u32 [%d0+4], 9;""", [3, 9]),
+    "inval and init again": (1, 1, """
+    mbarrier.inval.shared::cta.b64 [%r20];
+    mbarrier.init.shared::cta.b64 [%r20], 5;""", [0, 0]),
+    # 32 arrivals are two phases of 16: back to an even one
+    "arrivals of a warp complete as many phases as they are": (16, 32, f"""
+    mbarrier.arrive.shared::cta.b64 _, [%r20];
+    bar.sync 0;
+    mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r20], 1;
+    {LAST}""", [1, 0]),
+    # phases of 2 and then 1
+    "a dropped arrival lowers the next phase": (2, 1, f"""
+    mbarrier.arrive_drop.shared::cta.b64 _, [%r20];
+    mbarrier.arrive.shared::cta.b64 _, [%r20];
+    mbarrier.arrive.shared::cta.b64 _, [%r20];
+    mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r20], 1;
+    {LAST}""", [1, 0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str) -> None:
+    count, block, body, expected = PROGRAMS[name]
     out = np.zeros(2, np.uint32)
-    assert run(barrier_kernel(body, 3), out, block=1).verdict is Verdict.CLEAN
-    assert out.tolist() == [3, 9]
+    found = kernel.kinds(launch(body, count, out, block))
+    assert out.tolist() == expected
+    assert found == (["over-arrival"] if count == 16 else [])
 
 
 def test_a_missing_arrival_is_a_deadlock_that_names_the_barrier_and_what_is_missing() -> None:
-    body = """
-WAIT:
-    mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r20], 0;
-    @!%p2 bra WAIT;
-"""
-    report = run(barrier_kernel(body, 3), np.zeros(1, np.uint32), block=32)
-    assert report.verdict is Verdict.ERROR
-    (finding,) = report.findings
-    assert finding.kind == "deadlock"
+    (finding,) = launch(STUCK, 3, block=32).findings
+    assert (finding.kind, finding.severity.value) == ("deadlock", "error")
     assert "tile" in finding.message
     assert "3 of 3 arrivals" in finding.message
     assert "threads 0-31" in finding.who
 
 
+def test_missing_bytes_are_named() -> None:
+    body = f"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r20], 512; {STUCK}"
+    assert "512 bytes missing" in launch(body).findings[0].message
+
+
 def test_the_wait_comes_before_the_lanes_that_it_holds_up() -> None:
     """One lane waits for its warp, which stands at __syncwarp because of that."""
-    body = """
-    setp.ne.u32 %p2, %r21, 0;
-    @%p2 bra TOGETHER;
-WAIT:
-    mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r20], 0;
-    @!%p3 bra WAIT;
-TOGETHER:
-    bar.warp.sync -1;
-"""
-    report = run(barrier_kernel(body), np.zeros(1, np.uint32), block=32)
-    assert kinds(report) == ["deadlock", "partial-warp"]
+    branch = "setp.ne.u32 %p2, %r21, 0; @%p2 bra TOGETHER;"
+    body = f"{branch} {STUCK} TOGETHER: bar.warp.sync -1;"
+    report = launch(body, block=32)
+    assert kernel.kinds(report) == ["deadlock", "partial-warp"]
     assert "thread 0" in report.findings[0].who
-
-
-def test_missing_bytes_are_named() -> None:
-    body = """
-    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r20], 512;
-WAIT:
-    mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r20], 0;
-    @!%p2 bra WAIT;
-"""
-    report = run(barrier_kernel(body), np.zeros(1, np.uint32), block=1)
-    assert "512 bytes missing" in report.findings[0].message
-
-
-def test_an_arrival_too_many_is_an_error() -> None:
-    # 32 lanes arrive at a barrier for 20: the second phase is left with 12 arrivals in it
-    body = "mbarrier.arrive.shared::cta.b64 _, [%r20], 21;"
-    report = run(barrier_kernel(body, 20), np.zeros(1, np.uint32), block=1)
-    assert kinds(report) == ["over-arrival"]
-
-
-def test_arrivals_of_a_warp_complete_as_many_phases_as_they_are() -> None:
-    body = """
-    mbarrier.arrive.shared::cta.b64 _, [%r20];
-    bar.sync 0;
-    mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r20], 1;
-    selp.u32 %r22, 1, 0, %p2;
-    st.global.u32 [%d0], %r22;
-"""
-    out = np.zeros(1, np.uint32)
-    run(barrier_kernel(body, 16), out, block=32, checks=False)
-    assert out[0] == 1  # 32 arrivals are two phases of 16: back to an even one
 
 
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
+        ("mbarrier.arrive.shared::cta.b64 _, [%r20], 2;", "over-arrival"),
         ("mbarrier.arrive.shared::cta.b64 _, [%r20+64];", "barrier-misuse"),
         ("mbarrier.arrive.shared::cta.b64 _, [%r20+4];", "misaligned"),
         ("mbarrier.init.shared::cta.b64 [%r20], 1;", "barrier-misuse"),
@@ -172,27 +152,4 @@ def test_arrivals_of_a_warp_complete_as_many_phases_as_they_are() -> None:
     ],
 )
 def test_misuse(body: str, kind: str) -> None:
-    report = run(barrier_kernel(body), np.zeros(1, np.uint32), block=1)
-    assert kind in kinds(report)
-
-
-def test_inval_and_init_again() -> None:
-    body = """
-    mbarrier.inval.shared::cta.b64 [%r20];
-    mbarrier.init.shared::cta.b64 [%r20], 5;
-"""
-    assert run(barrier_kernel(body), np.zeros(1, np.uint32), block=1).verdict is Verdict.CLEAN
-
-
-def test_a_dropped_arrival_lowers_the_next_phase() -> None:
-    body = """
-    mbarrier.arrive_drop.shared::cta.b64 _, [%r20];
-    mbarrier.arrive.shared::cta.b64 _, [%r20];
-    mbarrier.arrive.shared::cta.b64 _, [%r20];
-    mbarrier.test_wait.parity.shared::cta.b64 %p2, [%r20], 1;
-    selp.u32 %r22, 1, 0, %p2;
-    st.global.u32 [%d0], %r22;
-"""
-    out = np.zeros(1, np.uint32)
-    run(barrier_kernel(body, 2), out, block=1, checks=False)
-    assert out[0] == 1  # phases of 2 and then 1
+    assert kind in kernel.kinds(launch(body))
