@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,14 @@ from tests.emulator.instructions.tcgen05.kernels import (
 from tests.emulator.kernel import vector
 
 NOTHING = np.zeros(1, np.uint32)
+
+
+def saved(body: str, count: int, first: int, **options: Any) -> np.ndarray:
+    """So many registers of each thread after ``body``, which has to be clean."""
+    out = np.zeros((128, count), np.uint32)
+    report = launch(program(body + save(count, first), **options), NOTHING, out)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    return out
 
 
 def cell(shape: str, t: int, r: int, split: int = 0) -> tuple[int, int]:
@@ -47,11 +57,8 @@ def test_loads(shape: str, times: int, count: int, split: int, half: int) -> Non
     add.u32 %r11, %r10, {half << 16 | 2};
     tcgen05.ld.sync.aligned.{shape}.x{times}.b32 {vector(200, count)}, [%r11]{more};
     tcgen05.wait::ld.sync.aligned;
-    {save(count, 200)}
     """
-    out = np.zeros((128, count), np.uint32)
-    report = launch(program(body), NOTHING, out)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    out = saved(body, count, 200)
     for thread in range(128):
         for r in range(count):
             lane, column = cell(shape, thread % 32, r, split)
@@ -72,11 +79,8 @@ def test_stores(shape: str, times: int, count: int, split: int) -> None:
     tcgen05.wait::st.sync.aligned;
     tcgen05.ld.sync.aligned.32x32b.x64.b32 {vector(100, 64)}, [%r10];
     tcgen05.wait::ld.sync.aligned;
-    {save(64)}
     """
-    out = np.zeros((128, 64), np.uint32)
-    report = launch(program(body), NOTHING, out)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    out = saved(body, 64, 100)
     expected = np.arange(128)[:, None] * 512 + np.arange(64)
     for thread in range(128):
         for r in range(count):
@@ -93,11 +97,8 @@ def test_sixteen_bit_values_are_packed_and_unpacked() -> None:
     tcgen05.ld.sync.aligned.32x32b.x4.b32 {vector(110, 4)}, [%r10];
     tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {vector(114, 2)}, [%r10];
     tcgen05.wait::ld.sync.aligned;
-    {save(6, 110)}
     """
-    out = np.zeros((128, 6), np.uint32)
-    report = launch(program(body), NOTHING, out)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    out = saved(body, 6, 110)
     assert (out == [1, 2, 3, 4, 0x00020001, 0x00040003]).all()
 
 
@@ -107,13 +108,10 @@ def test_warps_may_use_different_columns() -> None:
     add.u32 %r11, %r10, %r3;
     tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r50}}, [%r11];
     tcgen05.wait::ld.sync.aligned;
-    {save(1, 50)}
     """
-    out = np.zeros(128, np.uint32)
-    report = launch(program(body), NOTHING, out)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    out = saved(body, 1, 50)
     thread = np.arange(128)
-    assert (out == thread * 512 + thread // 32).all()
+    assert (out[:, 0] == thread * 512 + thread // 32).all()
 
 
 def test_a_store_without_its_wait_is_late() -> None:
@@ -248,11 +246,8 @@ def test_a_load_that_reduces(words: str, expected: int) -> None:
     tcgen05.wait::st.sync.aligned;
     tcgen05.ld.red.sync.aligned.32x32b.x4.{words} {vector(110, 4)}, %r114, [%r10];
     tcgen05.wait::ld.sync.aligned;
-    {save(5, 110)}
     """
-    out = np.zeros((128, 5), np.uint32)
-    report = launch(program(body, target="sm_103a"), NOTHING, out)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    out = saved(body, 5, 110, target="sm_103a")
     assert (out[:, :4] == FLOATS.view(np.uint32)).all()
     assert (out[:, 4] == expected).all()
     assert kinds(launch(program(body), NOTHING, out)) == ["illegal-instruction"]
@@ -272,21 +267,15 @@ def test_columns_are_reused() -> None:
     {ALLOC.format(32)}
     bar.sync 0; ld.shared.b32 %r61, [tile+EXTRA];
     {FREE.format("%r61", 32)}
-    {save(2, 60)}
     """
-    out = np.zeros((128, 2), np.uint32)
-    report = launch(program(body, columns=64), NOTHING, out)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    out = saved(body, 2, 60, columns=64)
     assert (out == [384, 416]).all()
 
 
 @pytest.mark.parametrize(("columns", "first"), [(512, 0), (256, 256), (32, 480)])
 def test_only_an_allocation_of_all_columns_begins_at_column_0(columns: int, first: int) -> None:
     """Another kernel on the SM may have the first ones."""
-    out = np.zeros(128, np.uint32)
-    report = launch(program(save(1, 9), columns=columns), NOTHING, out)
-    assert report.verdict is Verdict.CLEAN, str(report)
-    assert (out == first).all()
+    assert (saved("", 1, 9, columns=columns) == first).all()
 
 
 def test_an_allocation_waits_for_columns() -> None:

@@ -38,7 +38,7 @@ NOTHING = np.zeros(1, np.uint32)
 
 def product(kind, a_kind, b_kind, m, n, k, *, group=1, span=128, base=0, d=1, first=False,
             setup="", schedule="uniform", seed=0, **options):  # fmt: skip
-    """Run one product over K; gives (report, cells, A B)."""
+    """Run one product over K, which has to be clean; gives (cells, A B)."""
     a, b = random_matrix((m, k), a_kind, 1), random_matrix((n, k), b_kind, 2)
     flags = {name: options.pop(name) for name in ("ta", "tb", "negate_a", "negate_b", "saturate")
              if name in options}  # fmt: skip
@@ -47,7 +47,8 @@ def product(kind, a_kind, b_kind, m, n, k, *, group=1, span=128, base=0, d=1, fi
     where = f"add.u32 %r24, %r9, {base << 16};"
     text = where + issue(kind, group, bits, steps, d="%r24", first=first, **options)
     report, cells = outcome(text, n, tiles, setup=setup, schedule=schedule, seed=seed)
-    return report, cells[0], times(a, b)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    return cells[0], times(a, b)
 
 
 @pytest.mark.parametrize(("between", "guard", "continued"), [
@@ -97,8 +98,7 @@ def test_products_in_a_row_continue_each_other(between, guard, continued, monkey
     ],
 )
 def test_products_from_shared_memory(kind, a, b, m, n, k, span, flags) -> None:
-    report, cells, exact = product(kind, a, b, m, n, k, span=span, first=True, **flags)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    cells, exact = product(kind, a, b, m, n, k, span=span, first=True, **flags)
     if flags.get("negate_a", 0) != flags.get("negate_b", 0):
         exact = -exact
     wanted = expected(exact.astype(np.float32), before(n).view(np.float32), 1)[0]
@@ -106,8 +106,7 @@ def test_products_from_shared_memory(kind, a, b, m, n, k, span, flags) -> None:
 
 
 def test_rows_of_a_small_product_start_at_lane_16_of_each_quarter() -> None:
-    report, cells, exact = product("f16", "bf16", "bf16", 64, 16, 32, base=16, first=True)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    cells, exact = product("f16", "bf16", "bf16", 64, 16, 32, base=16, first=True)
     wanted = expected(exact.astype(np.float32).view(np.uint32), before(16), 1, base=16)[0]
     assert (cells == wanted).all()
 
@@ -115,34 +114,30 @@ def test_rows_of_a_small_product_start_at_lane_16_of_each_quarter() -> None:
 @pytest.mark.parametrize(("kind", "more"), [("f16", {}), ("f16", {"tail": ", 3"})])
 def test_d_is_added_to(kind, more) -> None:
     """Without a first product that ignores it, D counts, scaled once by every product."""
-    report, cells, exact = product(kind, "bf16", "bf16", 128, 16, 16, **more)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    cells, exact = product(kind, "bf16", "bf16", 128, 16, 16, **more)
     scale = 0.125 if more else 1.0
     wanted = exact.astype(np.float32) + before(16).view(np.float32) * np.float32(scale)
     assert (cells == wanted.view(np.uint32)).all()
 
 
 def test_d_in_half_precision_lies_in_low_halves() -> None:
-    report, cells, exact = product("f16", "f16", "f16", 128, 16, 32, d=0, first=True)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    cells, exact = product("f16", "f16", "f16", 128, 16, 32, d=0, first=True)
     assert (cells == exact.astype(np.float16).view(np.uint16)).all()
 
 
 @pytest.mark.parametrize(("a", "b"), [("u8", "s8"), ("s8", "s8"), ("u8", "u8")])
 def test_integers(a, b) -> None:
-    report, cells, exact = product("i8", a, b, 128, 32, 64, d=2)
-    assert report.verdict is Verdict.CLEAN, str(report)
+    cells, exact = product("i8", a, b, 128, 32, 64, d=2)
     assert (cells.view(np.int32) == exact.astype(np.int64) + before(32)).all()
 
 
 def test_lanes_can_be_left_out() -> None:
     """Bit i of the four words says that lane i stays as it is."""
     setup = "mov.u32 %r30, 5; mov.u32 %r31, 0; mov.u32 %r32, 0x80000000; mov.u32 %r33, -1;"
-    report, cells, exact = product(
+    cells, exact = product(
         "f16", "bf16", "bf16", 128, 16, 32, first=True, setup=setup,
         words=", {%r30, %r31, %r32, %r33}",
     )  # fmt: skip
-    assert report.verdict is Verdict.CLEAN, str(report)
     wanted = exact.astype(np.float32).view(np.uint32)
     kept = [0, 2, 95, *range(96, 128)]
     wanted[kept] = before(16)[kept]
@@ -189,10 +184,9 @@ def test_a_from_tensor_memory(kind, a, m, n, k, group) -> None:
 def test_ws(m, tail) -> None:
     """A zero-column mask without its bit 39 masks nothing, whatever its spans."""
     setup = "mov.u64 %d9, 0x0003020f04030201;"
-    report, cells, exact = product(
+    cells, exact = product(
         "f16", "bf16", "bf16", m, 64, 32, group=0, first=True, setup=setup, tail=tail
     )
-    assert report.verdict is Verdict.CLEAN, str(report)
     wanted = expected(exact.astype(np.float32).view(np.uint32), before(64), 1, ws=True)[0]
     assert (cells == wanted).all()
 
@@ -200,10 +194,9 @@ def test_ws(m, tail) -> None:
 @pytest.mark.parametrize("schedule", ["uniform", "priority", "eager", "lazy"])
 def test_every_schedule_gives_the_same(schedule) -> None:
     for seed in range(3):
-        report, cells, exact = product(
+        cells, exact = product(
             "f16", "bf16", "bf16", 128, 16, 128, first=True, schedule=schedule, seed=seed
         )
-        assert report.verdict is Verdict.CLEAN, str(report)
         assert (cells.view(np.float32) == exact).all()
 
 
@@ -212,13 +205,10 @@ def test_saturation_is_done_by_every_product() -> None:
     a, b = np.ones((128, 64), np.int8), np.ones((8, 64), np.int8)
     a[:, 32:] = -1
     tiles, steps = lay_out(a, b)
-    most = (
-        "".join(f"mov.u32 %r{100 + c}, 0x7fffffff;" for c in range(8))
-        + f"""
+    most = f"""{"".join(f"mov.u32 %r{100 + c}, 0x7fffffff;" for c in range(8))}
         tcgen05.st.sync.aligned.32x32b.x8.b32 [%r10], {vector(100, 8)};
         tcgen05.wait::st.sync.aligned;
     """
-    )
     for saturate in (0, 1):
         text = issue("i8", 1, idesc(128, 8, 1, 1, 2, saturate=saturate), steps)
         _, cells = outcome(text, 8, tiles, setup=most)
@@ -272,23 +262,15 @@ def test_products_that_are_refused_at_run_time(text, kind) -> None:
 
 
 def test_every_lane_issues() -> None:
-    assert "illegal-instruction" in small(
-        "@!%p1 bra ISSUED; mov.u32 %r22, 0;"
-        + one()
-        + "ISSUED:"
-        + SYNC
-        + by_thread_0("").replace("ISSUED", "OTHER")
-        + "@%p2 "
-        + COMMIT
-        + wait()
-    )
+    body = f"@!%p1 bra ISSUED; mov.u32 %r22, 0; {one()} ISSUED: {SYNC}"
+    body += by_thread_0("").replace("ISSUED", "OTHER") + "@%p2 " + COMMIT + wait()
+    assert "illegal-instruction" in small(body)
 
 
 @pytest.mark.parametrize("schedule", ["uniform", "lazy", "eager"])
 def test_a_result_that_nobody_has_waited_for(schedule) -> None:
-    assert "race" in small(
-        fill(64) + SYNC + by_thread_0(one() + COMMIT) + read_back(64), schedule=schedule
-    )
+    body = fill(64) + SYNC + by_thread_0(one() + COMMIT) + read_back(64)
+    assert "race" in small(body, schedule=schedule)
 
 
 def test_columns_given_back_too_early() -> None:
