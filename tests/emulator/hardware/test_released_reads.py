@@ -109,14 +109,14 @@ VARIANTS = pytest.mark.parametrize(("release", "sums_first", "verdict"), [
 def test_what_the_emulator_says(release, sums_first, verdict) -> None:
     program = Program(source(release, sums_first))
     for seed, schedule in enumerate(SCHEDULES):
-        given = arguments(1, 4)
+        given = arguments(1, 3)
         report = program.launch(
             grid=1, block=32 * (WARPS + 1), args=given, seed=seed, schedule=schedule
         )
         assert report.verdict.value == verdict, str(report)
         assert {one.kind for one in report.findings} <= {"proxy-war"}
         if verdict != "error":
-            assert np.array_equal(given[0], expected(1, 4))
+            assert np.array_equal(given[0], expected(1, 3))
 
 
 @pytest.mark.gpu
