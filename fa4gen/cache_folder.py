@@ -7,6 +7,8 @@ import stat
 from pathlib import Path
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+MODE = 0o644
+"""Permissions of a file for ``read_own``, whatever the umask."""
 
 
 def read_own(path: Path) -> bytes:

@@ -14,13 +14,17 @@ def temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Put ``data`` at ``path`` by a rename, for others to read and not to write; OSError."""
+def replace_file(path: Path, data: bytes, mode: int | None = None) -> None:
+    """Put ``data`` at ``path`` by a rename: all of it or nothing; OSError.
+
+    ``mode``: its permissions, where they are not those of the umask.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
     try:
         temporary.write_bytes(data)
-        temporary.chmod(0o644)  # whatever the umask: see cache_folder.read_own
+        if mode is not None:
+            temporary.chmod(mode)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.temporary import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,8 +47,7 @@ def draw_timeline(trace: Path | None, timeline: Path | None, title: str) -> dict
         raise ConfigError(
             Problem(f"--timeline: no picture was drawn: {error}", "--trace shows every launch.")
         ) from None
-    timeline.parent.mkdir(parents=True, exist_ok=True)
-    timeline.write_text(picture, encoding="utf-8")
+    replace_file(timeline, picture.encode())
     return {"timeline": asdict(figures)}
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import jinja2
 
-from fa4gen.cache_folder import cache_folder, read_own
+from fa4gen.cache_folder import MODE, cache_folder, read_own
 from fa4gen.temporary import replace_file
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class CompiledTemplates(jinja2.BytecodeCache):
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Keep the code; a run without it is slower and has the same results."""
         with suppress(OSError):
-            replace_file(self._file(bucket), bucket.bytecode_to_string())
+            replace_file(self._file(bucket), bucket.bytecode_to_string(), MODE)
 
     def _file(self, bucket: Bucket) -> Path:
         return self.folder / f"{bucket.key}.bin"

@@ -6,14 +6,14 @@ only if its hash is right, and replaced otherwise.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.cache_folder import cache_folder, read_own
+from fa4gen.cache_folder import MODE, cache_folder, read_own
 from fa4gen.json_text import parse_json
+from fa4gen.render.manifest import sha256
 from fa4gen.temporary import replace_file
 from fa4gen.toolchain.model import Built
 
@@ -35,8 +35,8 @@ def key_ingredients(unit: Unit, compiler: Compiler) -> dict[str, Any]:
         "schema": SCHEMA,
         "name": unit.name,
         "arch": unit.arch,
-        "source": _sha256(unit.source.encode()),
-        "headers": {name: _sha256(unit.headers[name].encode()) for name in sorted(unit.headers)},
+        "source": sha256(unit.source),
+        "headers": {name: sha256(unit.headers[name]) for name in sorted(unit.headers)},
         "options": list(compiler.options(unit)),
         "compiler": compiler.name,
         "compiler_version": compiler.version,
@@ -45,7 +45,7 @@ def key_ingredients(unit: Unit, compiler: Compiler) -> dict[str, Any]:
 
 def content_key(ingredients: Mapping[str, Any]) -> str:
     """Return the SHA-256 of the ingredients, in hexadecimal."""
-    return _sha256(json.dumps(ingredients, sort_keys=True).encode())
+    return sha256(json.dumps(ingredients, sort_keys=True))
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Cache:
         """Return the entry of ``key``; None for none, and for a damaged one."""
         try:
             digest, _, text = read_own(self.file(key)).partition(b"\n")
-            record = parse_json(text) if digest == _sha256(text).encode() else {}
+            record = parse_json(text) if digest == sha256(text).encode() else {}
             built = Built(record["ptx"], b64decode(record["cubin"]), record["log"])
             whole = record["key"] == key and built.ptx and built.cubin
             return Entry(built, record["seconds"]) if whole else None
@@ -94,11 +94,7 @@ class Cache:
         }
         text = json.dumps(record, indent=1).encode()
         try:
-            replace_file(self.file(key), f"{_sha256(text)}\n".encode() + text)
+            replace_file(self.file(key), f"{sha256(text)}\n".encode() + text, MODE)
         except OSError as error:
             return f"not kept in the cache: {error.strerror}: {error.filename or self.root}"
         return ""
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -7,7 +7,6 @@ the byte whenever the same compiler compiles the same kernel.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextlib import suppress
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, NotCurrentError, Problem
 from fa4gen.json_text import parse_json
+from fa4gen.render.manifest import sha256
 from fa4gen.render.write import write_files
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def output_files(rendered: RenderedKernel, kernel: CompiledKernel) -> dict[str, 
     }
     manifest = manifest_of(rendered) | {
         "compile": compile_data(kernel, dynamic_shared_bytes(rendered)),
-        _RECORDED: {name: _sha256(content) for name, content in outputs.items()},
+        _RECORDED: {name: sha256(content) for name, content in outputs.items()},
         "proof": proof_of(kernel),
     }
     outputs[f"{stem}.compile.json"] = (json.dumps(manifest, indent=2) + "\n").encode()
@@ -128,10 +128,6 @@ def _not_ours(outputs: Mapping[str, bytes], folder: Path, manifest: str) -> list
                 )
             ) from error
         ours = name == manifest if known else False
-        if there != content and not ours and known.get(name) != _sha256(there):
+        if there != content and not ours and known.get(name) != sha256(there):
             strange.append(path)
     return strange
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

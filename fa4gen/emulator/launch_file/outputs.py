@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fa4gen.emulator.launch_file.array_files import BEGINNING
 from fa4gen.emulator.launch_file.arrays import LaunchArrays
 from fa4gen.emulator.launch_file.problems import LaunchFileError, LaunchProblem
 from fa4gen.emulator.launch_file.run import Run
+from fa4gen.temporary import replace_file
 
 
 def output_files(launch: LaunchArrays, folder: Path, *, force: bool = False) -> dict[str, Path]:
@@ -44,8 +42,9 @@ def output_files(launch: LaunchArrays, folder: Path, *, force: bool = False) -> 
 def save_outputs(files: dict[str, Path], run: Run) -> tuple[Path, ...]:
     """Write the arrays of ``run`` to their ``files``; types of ml_dtypes as raw bytes."""
     for name, path in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _save(path, run.arrays[name])
+        stream = io.BytesIO()  # NumPy ignores errors of a file
+        np.save(stream, run.arrays[name])
+        replace_file(path, stream.getvalue())
     return tuple(files.values())
 
 
@@ -58,16 +57,3 @@ def _may_be_replaced(path: Path) -> bool:
         return False
     with path.open("rb") as stream:
         return stream.read(len(BEGINNING)) in (b"", BEGINNING)
-
-
-def _save(path: Path, array: NDArray[Any]) -> None:
-    """Write ``array`` by a rename: no half of it is left where the disk is full."""
-    stream = io.BytesIO()  # NumPy ignores errors of a file
-    np.save(stream, array)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(stream.getvalue())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -25,6 +25,7 @@ from fa4gen.emulator.state.machine import Observer
 from fa4gen.emulator.state.registers import WARP_LANES
 from fa4gen.emulator.timeline.costs import PIPES, TENSOR_MEMORY_BYTES, chip_of, product_tail
 from fa4gen.emulator.timeline.pipes import Piece, Pipes, Units, cut
+from fa4gen.temporary import replace_file
 
 if TYPE_CHECKING:
     from fa4gen.emulator.ptx.syntax import Instruction
@@ -344,7 +345,5 @@ class Timeline(Observer):
                 "target": self._machine.sm,
             },
         }
-        beside = path.with_name(path.name + ".tmp")
-        beside.write_text(json.dumps(document))
-        beside.replace(path)
+        replace_file(path, json.dumps(document).encode())
         return self._end
