@@ -61,7 +61,7 @@ def test_a_refusal_has_to_offer_something(
         problem = Problem("12 bytes are spilled", remedy)
         outcome = SimpleNamespace(problems=(problem,), is_final=False, kernel=None)
         return [
-            SimpleNamespace(outcomes=(outcome,), left=(), candidate=SimpleNamespace(changes={}))
+            SimpleNamespace(outcome=outcome, left=(), candidate=SimpleNamespace(changes={}))
             for _ in loaded
         ]
 
