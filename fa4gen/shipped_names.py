@@ -192,5 +192,10 @@ GemmName = Literal[
     "gemm_fp8_ping_pong_sm90",
     "gemm_fp8_residual_sm90",
     "gemm_fp8_sm90",
+    "gemm_mxfp4_bias_gelu",
+    "gemm_mxfp8",
+    "gemm_mxfp8_mn_major",
+    "gemm_nvfp4_pair",
+    "gemm_nvfp4_residual_sm103",
 ]
 """The names of matrix products."""

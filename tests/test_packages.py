@@ -39,7 +39,8 @@ MAY_IMPORT = {
         "expressions", *AXES
     },
     "verify": {
-        "emulator", "toolchain", "runtime", "render", "designs", "config", "expressions", *AXES
+        "scales", "emulator", "toolchain", "runtime", "render", "designs", "config",
+        "expressions", *AXES
     },
     "bench": {"vendoring", "verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
     "tune": {

@@ -41,7 +41,7 @@ MAX_STRIDE = 2**40 - 1
 END_STRIDE = 2**34 - 16
 """Bytes: likewise of a clipped map, which takes END_ROW rows back by a stride of 2^34 less this."""
 DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp8_e4m3": "float8_e4m3fn"}
-BITS_ACCEPTED = {"fp8_e4m3": "uint8", "ue8m0": "uint8"}
+BITS_ACCEPTED = dict.fromkeys(("fp8_e4m3", "fp8_e5m2", "fp4_e2m1", "ue8m0", "ue4m3"), "uint8")
 """Types with bit patterns that are accepted, too: CuPy has no fp8."""
 SCORE_SCALE = 2.0**24
 TENSORS = ("query", "key", "value", "out")

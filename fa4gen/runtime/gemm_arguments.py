@@ -14,18 +14,34 @@ from fa4gen.runtime.arguments import ALIGNMENT, BITS_ACCEPTED, DTYPE_NAMES, MAX_
 from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
 from fa4gen.runtime.refusal import refusal, refuse, wrong, wrong_device
+from fa4gen.runtime.scale_arguments import (
+    ARRANGED,
+    SCALE_BYTES,
+    addresses,
+    as_loaded,
+    check_any_strides,
+    check_atoms,
+    check_presence,
+    scales_of,
+)
 from fa4gen.runtime.schedule import INT32_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.designs.common.gemm_model import GemmPlan
-    from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
-GEMM_DTYPES = {**DTYPE_NAMES, "fp32": "float32", "ue8m0": "float8_e8m0fnu"}
-SCALE_BYTES = {"float32": 4, "float8_e8m0fnu": 1}
+GEMM_DTYPES = {
+    **DTYPE_NAMES,
+    "fp8_e5m2": "float8_e5m2",
+    "fp4_e2m1": "float4_e2m1fn_x2",
+    "fp32": "float32",
+    "ue8m0": "float8_e8m0fnu",
+    "ue4m3": "float8_e4m3fn",
+    "uint32": "uint32",
+}
 LARGEST_EXTENT = INT32_MAX - 1024
 """The kernel rounds extents up to whole tiles and blocks."""
 MAX_FLOAT32 = 3.4028234663852886e38
@@ -125,7 +141,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     if arguments.c is not None:
         views["c"] = arguments.c
     for name, view in (("scale_a", arguments.scale_a), ("scale_b", arguments.scale_b)):
-        problems += _check_presence(plan, name, view)
+        problems += check_presence(plan, name, view)
         if view is not None:
             views[name] = view
     refuse(problems)
@@ -134,13 +150,15 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     wrong = {problem.key for problem in problems}
     shapes = (problem for problem in _check_shapes(plan, views) if problem.key not in wrong)
     refuse([*problems, *_check_types(plan, views), *shapes])
+    refuse(check_atoms(plan, views))
+    views = {
+        name: as_loaded(plan, name, view._replace(dtype=GEMM_DTYPES[_dtype(plan, name)]))
+        for name, view in views.items()
+    }
     refuse(problem for name, view in views.items() for problem in _check_memory(plan, name, view))
     if "out" not in views:
         raise refusal("out", "nothing", "an array, or A and B on a CUDA device")
     refuse(_check_overlap(plan, views))
-    views = {
-        name: view._replace(dtype=GEMM_DTYPES[_dtype(plan, name)]) for name, view in views.items()
-    }
     batch, m, k = views["a"].shape
     alpha = as_factor("alpha", arguments.alpha)
     return CheckedGemm(
@@ -150,10 +168,12 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         out=views["out"],
         alpha=alpha,
         beta=as_factor("beta", arguments.beta),
-        size=GemmSize(batch, m, views["b"].shape[2], k if _counts(alpha) else 0),
+        size=GemmSize(
+            batch, m, views["b"].shape[2], k * plan.elements_per_byte if _counts(alpha) else 0
+        ),
         c_axes=plan.c.batched_axes,
         scales={row.name: views[row.name] for row in plan.scales},
-        scale_axes={row.name: row.axes for row in plan.scales},
+        scale_axes={row.name: row.loaded_axes for row in plan.scales},
     )
 
 
@@ -161,14 +181,8 @@ def gemm_scalar_values(
     checked: CheckedGemm, schedule: GemmSchedule
 ) -> dict[str, bytes | int | float]:
     """Every kernel parameter except the tensor maps, by name."""
-    values: dict[str, bytes | int | float] = {}
-    for name, view in checked.scales.items():  # those that the kernel loads by address
-        values[name] = view.pointer
-        for axis, extent, stride in zip(checked.axes(name), view.shape, view.strides, strict=True):
-            element = SCALE_BYTES[view.dtype]
-            values[f"{name}_{axis}_stride"] = stride // element if extent > 1 else 0
     return {
-        **values,
+        **addresses(checked.scales, checked.scale_axes),
         "alpha": checked.alpha,
         "beta": checked.beta,
         "m": checked.size.m,
@@ -189,22 +203,8 @@ def _check_c(plan: GemmPlan, c: TensorView | None) -> list[Problem]:
     return []
 
 
-def _check_presence(plan: GemmPlan, name: str, view: TensorView | None) -> list[Problem]:
-    scales = _scales_of(plan, name)
-    if scales is None and view is not None:
-        return [wrong(name, "an array", f"no {name}", "this kernel was generated without scales")]
-    if scales is not None and view is None:
-        return [wrong(name, "nothing", f"scales {scales.form} of {scales.operand.upper()}")]
-    return []
-
-
-def _scales_of(plan: GemmPlan, name: str) -> OperandScales | None:
-    """Return the scales that an argument is, None for another one."""
-    return next((row for row in plan.scales if row.name == name), None)
-
-
 def _named_axes(plan: GemmPlan, name: str) -> tuple[str, ...]:
-    scales = _scales_of(plan, name)
+    scales = scales_of(plan, name)
     if scales is not None:
         return scales.axes
     return plan.c.batched_axes if name == "c" else AXES[name]
@@ -254,16 +254,16 @@ def _with_batch(
 
 
 def _dtype(plan: GemmPlan, name: str) -> str:
-    scales = _scales_of(plan, name)
+    scales = scales_of(plan, name)
     if scales is not None:
         return scales.dtype
     return plan.dtype if name in ("a", "b") else plan.out_dtype
 
 
 def _element_bytes(plan: GemmPlan, name: str) -> int:
-    scales = _scales_of(plan, name)
+    scales = scales_of(plan, name)
     if scales is not None:
-        return SCALE_BYTES[GEMM_DTYPES[scales.dtype]]
+        return SCALE_BYTES["uint32" if scales.in_atoms else GEMM_DTYPES[scales.dtype]]
     return plan.element_bytes if name in ("a", "b") else plan.out_element_bytes
 
 
@@ -298,7 +298,7 @@ def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]
         if extent > LARGEST_EXTENT
     ]
     for row in plan.scales:
-        extents |= row.extents(m, n, k)
+        extents |= row.extents(m, n, k * plan.elements_per_byte)
     for name, view in views.items():
         if name == "a":
             continue
@@ -316,9 +316,14 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
         return []
     axes = _named_axes(plan, name)
     contiguous = {"a": plan.a_major, "b": plan.b_major}.get(name, axes[-1])
-    if _scales_of(plan, name) is not None:
-        return _check_any_strides(plan, name, view)
+    scales = scales_of(plan, name)
+    if scales is not None and not scales.in_atoms:
+        return check_any_strides(name, view, _element_bytes(plan, name))
+    if scales is not None:
+        axes, contiguous = scales.loaded_axes, scales.loaded_axes[-1]
     remedy = f"pass a copy of {name} in which {contiguous} is contiguous and the rest padded"
+    if scales is not None:
+        remedy = ARRANGED
     problems = []
     if view.pointer % ALIGNMENT:
         expected = f"an address that is a multiple of {ALIGNMENT} bytes"
@@ -341,16 +346,6 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
         expected = "elements that do not overlap"
         problems.append(wrong(name, f"strides of {view.strides} bytes", expected, remedy))
     return problems
-
-
-def _check_any_strides(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
-    """Address and strides of what a kernel loads element by element."""
-    size = _element_bytes(plan, name)
-    places = (view.pointer, *view.strides)
-    if all(place % size == 0 for place in places) and min(view.strides) >= 0:
-        return []
-    expected = f"an address and strides that are multiples of {size} bytes, none below 0"
-    return [wrong(name, f"{view.pointer:#x} and {view.strides}", expected)]
 
 
 def _check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:

@@ -205,7 +205,10 @@ def encode(spec: TensorMapSpec) -> bytes:
             "float32": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
             # TMA moves bytes: it has no type for fp8 and needs none.
             "float8_e4m3fn": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
+            "float8_e5m2": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
             "float8_e8m0fnu": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
+            "float4_e2m1fn_x2": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
+            "uint32": driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT32,
         }[spec.dtype],
         len(spec.dims),
         spec.pointer,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LINES, GROUPS, BYTES = 32, 4, 4
 ATOM_ROWS, ATOM_COLUMNS = LINES * GROUPS, BYTES
+ATOM_BYTES = LINES * GROUPS * BYTES
 
 
 def arrange(scales: Any) -> Any:
@@ -40,7 +41,8 @@ def arrange(scales: Any) -> Any:
     widths = [(0, 0)] * (plain.ndim - 2) + [(0, -rows % ATOM_ROWS), (0, -columns % ATOM_COLUMNS)]
     padded = xp.pad(plain, widths)
     lead = padded.shape[:-2]
-    shape = (*lead, padded.shape[-2] // ATOM_ROWS, GROUPS, LINES, -1, BYTES)
+    across, along = padded.shape[-2] // ATOM_ROWS, padded.shape[-1] // ATOM_COLUMNS
+    shape = (*lead, across, GROUPS, LINES, along, BYTES)
     parts = padded.reshape(shape)
     n = len(lead)
     order = (*range(n), n, n + 3, n + 2, n + 1, n + 4)

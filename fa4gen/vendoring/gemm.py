@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa4gen.errors import ConfigError, Problem
 from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT, GemmArguments
 from fa4gen.vendoring.call_structs import gemm_args
 from fa4gen.vendoring.selftest_facts import SelftestFacts
@@ -28,7 +29,15 @@ class GemmFamily:
     """Matrix products."""
 
     def refuse(self, plan: GemmPlan) -> None:
-        """Accept every kernel: the C launcher can call all."""
+        """Raise ConfigError for a kernel that the C launcher cannot call."""
+        if plan.scales:
+            raise ConfigError(
+                Problem(
+                    "scales: the C launcher passes no scales of blocks yet",
+                    remedy="call the kernel by fa4gen.load",
+                    key="scales",
+                )
+            )
 
     def launcher_facts(self, plan: GemmPlan, facts: LauncherFacts) -> LauncherFacts:
         """Return ``facts`` with those of matrix products."""

@@ -11,20 +11,32 @@ import ml_dtypes
 import numpy as np
 
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.scales.narrow import ELEMENTS, decode, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 UNIT_ROUNDOFF = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8_e4m3": 2.0**-4}
+NARROW = ("fp8_e5m2", "fp4_e2m1")
+"""Types that ``fa4gen.scales`` rounds to."""
 """Largest relative error of rounding a normal number to nearest."""
-LARGEST = {"bf16": float.fromhex("0x1.fep127"), "fp16": 65504.0, "fp8_e4m3": 448.0}
+LARGEST = {
+    "bf16": float.fromhex("0x1.fep127"),
+    "fp16": 65504.0,
+    "fp8_e4m3": 448.0,
+    "fp8_e5m2": 57344.0,
+    "fp4_e2m1": 6.0,
+}
 POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5, "fp8_e4m3": 0x7F} | {
     "int32": 0x7FA5A5A5,
     "ue8m0": 0xFF,
+    "ue4m3": 0x7F,
+    "fp8_e5m2": 0x7F,
+    "fp4_e2m1": 0x77,
 }
 """A signalling NaN of each type that outputs have: arithmetic makes quiet ones only, so an output
 element that still holds these bits was never written. fp8 and ue8m0, used for inputs only, have a
-single NaN; a length or place of int32 is far too large."""
+single NaN; a length or place of int32 is far too large; fp4 has its largest number, twice."""
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
@@ -36,6 +48,10 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
         "fp32": np.float32,
         "int32": np.int32,
         "ue8m0": ml_dtypes.float8_e8m0fnu,
+        "ue4m3": ml_dtypes.float8_e4m3fn,
+        "fp8_e5m2": ml_dtypes.float8_e5m2,
+        "fp4_e2m1": np.uint8,  # two a byte
+        "uint32": np.uint32,
     }
     if dtype not in known:
         raise ConfigError(
@@ -73,6 +89,8 @@ def round_to(values: Any, dtype: str, xp: Any = np) -> Any:
     """
     if dtype == "fp16":
         return _round_to_fp16(values, xp)
+    if dtype in NARROW:
+        return decode(encode(values, ELEMENTS[dtype], xp), ELEMENTS[dtype], xp)
     if dtype == "fp8_e4m3":
         rounded = _round_by_adding(values, 3, 2.0**-6, 2.0**9, xp)
         return xp.clip(rounded, np.float32(-LARGEST[dtype]), np.float32(LARGEST[dtype]))

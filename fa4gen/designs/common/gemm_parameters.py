@@ -20,25 +20,17 @@ def gemm_parameters(
     *,
     last_maps: bool = False,
     columns: str = "kBN",
-    has_scale_atoms: bool = False,
     of_blocks: tuple[OperandScales, ...] = (),
 ) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; c_map and beta only where there is a residual.
 
     ``last_maps``: the last panel of a tile has maps of its own. ``columns``: the constant that has
-    those of a tile, of all CTAs of a cluster. ``has_scale_atoms``: A and B have block scales, in
-    the order of Blackwell's tensor cores. ``of_blocks``: scales of A and B for Hopper.
+    those of a tile, of all CTAs of a cluster. ``of_blocks``: scales of A and B.
     """
     rows = [
         Parameter("a_map", MAP_TYPE, f"A (batch, m, k), {config.a_major} contiguous"),
         Parameter("b_map", MAP_TYPE, f"B (batch, k, n), {config.b_major} contiguous"),
     ]
-    if has_scale_atoms:
-        for name, extent in (("a", "m"), ("b", "n")):
-            axes = f"(batch, {extent} / 128, scales along k / 4, 512 bytes)"
-            rows.append(
-                Parameter(f"scale_{name}_map", MAP_TYPE, f"scales of {name.upper()} {axes}")
-            )
     if config.c.exists:
         rows.append(Parameter("c_map", MAP_TYPE, config.c.described))
     if last_maps and config.c.is_matrix:
@@ -64,9 +56,12 @@ def gemm_parameters(
 
 
 def _scale_parameters(scales: OperandScales) -> Iterator[Parameter]:
-    """Yield the address of scales and their strides."""
+    """Yield the address of scales and their strides, or their tensor map."""
     name = scales.name
     meaning = f"scales {scales.form} of {scales.operand.upper()} ({', '.join(scales.axes)})"
+    if scales.in_atoms:
+        yield Parameter(f"{name}_map", MAP_TYPE, f"{meaning}, arranged")
+        return
     c_type = {"fp32": "const float*", "ue8m0": "const unsigned char*"}[scales.dtype]
     yield Parameter(name, c_type, meaning)
     for stride in scales.strides:

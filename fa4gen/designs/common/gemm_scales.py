@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 Operand = Literal["a", "b"]
+ATOM_AXES, ATOM_EXTENTS = ("line", "group", "byte"), (32, 4, 4)
+"""The axes of an atom: scales of 128 rows and 4 blocks of k (``fa4gen.scales.atoms``)."""
+ATOM_ROWS = 128
+FORMS_IN_ATOMS = ("mxfp8", "mxfp4", "nvfp4")
 ROWS: dict[Operand, str] = {"a": "m", "b": "n"}
 """The extent of an operand that is not summed over."""
 
@@ -16,9 +20,9 @@ class OperandScales:
 
     operand: Operand
     form: str
-    """A name of ``fa4gen.scales.forms``: "1x128", "128x128"."""
+    """A name of ``fa4gen.scales.forms``: "1x128", "128x128", "mxfp8", "mxfp4", "nvfp4"."""
     dtype: str
-    """"fp32" or "ue8m0": the type of a scale."""
+    """"fp32", "ue8m0" or "ue4m3": the type of a scale."""
     rows: int
     """Rows of A, or columns of B, of a block."""
     columns: int
@@ -36,8 +40,25 @@ class OperandScales:
         return extent if self.rows == 1 else f"{extent}_blocks"
 
     @property
+    def in_atoms(self) -> bool:
+        """Whether they are in the order of Blackwell's tensor cores."""
+        return self.form in FORMS_IN_ATOMS
+
+    @property
     def axes(self) -> tuple[str, ...]:
-        """The names of the axes, in the order of the operand's own."""
+        """The names of the argument's axes."""
+        if self.in_atoms:
+            return ("batch", f"{self.across}_atoms", "k_atoms", *ATOM_AXES)
+        return self.block_axes
+
+    @property
+    def loaded_axes(self) -> tuple[str, ...]:
+        """The axes as TMA takes the argument: an atom is a line of words of 4 bytes."""
+        return (*self.axes[:3], "word") if self.in_atoms else self.axes
+
+    @property
+    def block_axes(self) -> tuple[str, ...]:
+        """The axes of the blocks, in the order of the operand's own."""
         inner = (self.across, "k_blocks") if self.operand == "a" else ("k_blocks", self.across)
         return ("batch", *inner)
 
@@ -47,11 +68,17 @@ class OperandScales:
         return tuple(f"{self.name}_{axis}_stride" for axis in ("batch", self.across, "k_blocks"))
 
     def extents(self, m: int, n: int, k: int) -> dict[str, int]:
-        """Return the extents of ``axes`` for a product, but for the batch."""
+        """Return the extents of ``axes`` and of blocks for a product, but for the batch."""
         across = m if self.operand == "a" else n
-        return {self.across: -(-across // self.rows), "k_blocks": -(-k // self.columns)}
+        blocks = {self.across: -(-across // self.rows), "k_blocks": -(-k // self.columns)}
+        if not self.in_atoms:
+            return blocks
+        rows, columns = -(-across // ATOM_ROWS), -(-blocks["k_blocks"] // ATOM_EXTENTS[-1])
+        atoms = {f"{self.across}_atoms": rows, "k_atoms": columns}
+        return blocks | atoms | dict(zip(ATOM_AXES, ATOM_EXTENTS, strict=True))
 
     @property
     def words(self) -> str:
         """The operand, the form and the type."""
-        return f"{self.operand.upper()} {self.form} {self.dtype}"
+        arranged = ", arranged" * self.in_atoms
+        return f"{self.operand.upper()} {self.form} {self.dtype}{arranged}"

@@ -74,7 +74,7 @@ def _input_rows(values: Values) -> tuple[Barrier, Barrier]:
 def _accumulator_rows(values: Values) -> tuple[Barrier, Barrier]:
     full = barrier_row(
         "accum_full",
-        values.num_accum_stages,
+        values.num_accum_slots,
         1,
         _commit(values),
         "commit of the tile's last product",
@@ -84,12 +84,14 @@ def _accumulator_rows(values: Values) -> tuple[Barrier, Barrier]:
     )
     empty = barrier_row(
         "accum_empty",
-        values.num_accum_stages,
+        values.num_accum_slots,
         LANES * values.cta_group,
         "thread",
         "every thread of the epilogue" + _both(values),
         "the MMA warp",
-        "the sums have been read, and may be overwritten",
+        "the sums have been read, and may be overwritten"
+        if not values.overlap_columns
+        else "the sums that both accumulators have room for have been read",
         first_wait=1,
         cta="leader" if values.is_pair else "own",
     )

@@ -39,12 +39,13 @@ def exceeded_limits(values: Values) -> Iterator[Refusal]:
 def _tensor_memory(values: Values) -> Iterator[Refusal]:
     needed, available = columns_needed(values), values.arch.tensor_memory_columns
     stages, stride = values.num_accum_stages, values.stage_stride_cols
+    shared = f", {values.overlap_columns} columns wider" * bool(values.overlap_columns)
     slots, wide = values.num_scale_stages, values.scales.tensor_columns
     scales = f" and {slots} * {wide} columns of scales" if slots else ""
     fault = Refusal(
         kind="tensor memory",
-        message=f"tensor memory: {stages} accumulators, {stride} columns apart{scales}, take "
-        f"{needed} columns, {available} available",
+        message=f"tensor memory: {stages} accumulators, {stride} columns apart{shared}{scales}, "
+        f"take {needed} columns, {available} available",
         keys=("num_accum_stages", "stage_stride_cols", "BN"),
         remedies=(
             ({"num_accum_stages": n} for n in range(stages - 1, 0, -1)),

@@ -36,7 +36,7 @@ class BlackwellGemmPlan(GemmPlan):
 
     RECORDED = (
         *GemmPlan.RECORDED, "num_accum_stages", "stage_stride_cols", "num_out_stages",
-        "tensor_memory", "tensor_memory_columns", "scale_form", "num_scale_stages",
+        "tensor_memory", "tensor_memory_columns", "num_scale_stages",
         "elements_per_byte",
     )  # fmt: skip
 
@@ -46,17 +46,16 @@ class BlackwellGemmPlan(GemmPlan):
     """Columns of tensor memory from one accumulator to the next."""
     num_out_stages: int
     """Slots through which the output passes to global memory."""
-    scale_form: str | None
-    """The form of block scales, or None."""
+    overlap_columns: int
+    """Columns that an accumulator has in common with the next."""
     num_scale_stages: int
     """Slots of scales in tensor memory."""
 
     @property
     def block_scales(self) -> BlockScales:
         """The scales of a block of k."""
-        return block_scales(
-            self.scale_form, self.dtype, mma_k=self.mma_k, block_k=self.BK, columns=self.BN
-        )
+        form = self.scales[0].form if self.scales else None
+        return block_scales(form, self.dtype, mma_k=self.mma_k, block_k=self.BK, columns=self.BN)
 
     @property
     @override

@@ -39,7 +39,7 @@ def plan_gemm_sm100(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
         num_accum_stages=values.num_accum_stages,
         stage_stride_cols=values.stage_stride_cols,
         num_out_stages=values.num_out_stages,
-        scale_form=values.config.scales,
+        overlap_columns=values.overlap_columns,
         num_scale_stages=values.num_scale_stages,
     )
 
@@ -50,7 +50,7 @@ def _tables(values: Values) -> Tables:
         regions=gemm_regions(values),
         roles=gemm_roles(values),
         barriers=gemm_barriers(values),
-        parameters=gemm_parameters(values.config, has_scale_atoms=bool(values.scales.kind)),
+        parameters=gemm_parameters(values.config, of_blocks=values.operand_scales),
         tensor_maps=gemm_tensor_maps(values),
         threads=32 * values.num_warps,
         grid=f"{each} a tile; those that run take over the tiles of those that have not started"

@@ -84,7 +84,7 @@ def _majors_of_scales(values: Values) -> Iterator[Refusal]:
 
 def _stride(values: Values) -> Iterator[Refusal]:
     stride, needed = values.stage_stride_cols, values.accumulator_columns
-    if stride >= needed:
+    if stride >= needed or values.may_overlap:
         return
     halves = " (in a pair, 64 rows take half of the columns)" if values.layout == "halves" else ""
     yield Refusal(

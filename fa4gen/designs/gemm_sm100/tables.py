@@ -72,13 +72,15 @@ def _scale_maps(values: Values) -> tuple[TensorMapPlan, ...]:
     if not scales.kind:
         return ()
     box = (ATOM_BYTES // WORD_BYTES, scales.k_atoms)
+    # Each CTA of a pair brings one of two atoms into both.
+    b_atoms = 1 if values.is_pair else scales.b_atoms
     return (
         tensor_map(
-            "scale_a", ("word", "k_atom", "m_atom", "batch"), (*box, 1, 1), WORD_BYTES,
+            "scale_a", ("word", "k_atoms", "m_atoms", "batch"), (*box, 1, 1), WORD_BYTES,
             swizzled=False,
         ),
         tensor_map(
-            "scale_b", ("word", "k_atom", "n_atom", "batch"), (*box, scales.b_atoms, 1), WORD_BYTES,
+            "scale_b", ("word", "k_atoms", "n_atoms", "batch"), (*box, b_atoms, 1), WORD_BYTES,
             swizzled=False,
         ),
     )  # fmt: skip

@@ -30,7 +30,7 @@ def tensor_memory_regions(values: Values) -> tuple[TensorMemoryRegion, ...]:
 
 
 def _scales(values: Values) -> tuple[TensorMemoryRegion, ...]:
-    scales, first = values.scales, values.num_accum_stages * values.stage_stride_cols
+    scales, first = values.scales, values.accumulators_end
     of_b = scales.tensor_columns - scales.a_columns
     return tuple(
         TensorMemoryRegion(
@@ -45,5 +45,4 @@ def _scales(values: Values) -> tuple[TensorMemoryRegion, ...]:
 
 def columns_needed(values: Values) -> int:
     """Return the columns that the stages take."""
-    accumulators = values.num_accum_stages * values.stage_stride_cols
-    return accumulators + values.num_scale_stages * values.scales.tensor_columns
+    return values.accumulators_end + values.num_scale_stages * values.scales.tensor_columns

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.gemm_model import accumulator_layout
+from fa4gen.designs.common.gemm_scales import OperandScales
 from fa4gen.designs.common.gemm_values import GemmValues
 from fa4gen.designs.common.shared_memory import align_up
 from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, SHARED_BYTE, take_out_dtype
 from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
-from fa4gen.designs.gemm_sm100.scaling import MOST_SCALE_STAGES, block_scales
+from fa4gen.designs.gemm_sm100.scaling import FORMS, MOST_SCALE_STAGES, block_scales
+from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 LANES = 128
 """Lanes of tensor memory, and threads of the epilogue."""
 PREFERRED_COLUMNS = (256, 128, 64)
-PREFERRED_SCALED_COLUMNS = (256, 192, 128, 64)
-"""With block scales two accumulators of 256 columns leave no room in tensor memory."""
+OVERLAP = 64
+"""Columns, and twice as many, that two accumulators may have in common where scales need room."""
 ENOUGH_SCALE_STAGES = 2
 """Slots of scales: one is copied to while products read another."""
 ENOUGH_STAGES = 3
@@ -55,6 +57,19 @@ class Values(GemmValues[BlackwellGemmConfig]):
         )
 
     @property
+    @override
+    def operand_scales(self) -> tuple[OperandScales, ...]:
+        name = self.config.scales
+        if name is None:
+            return ()
+        form, columns = FORMS[name], FORMS[name].columns
+        scale = "ue8m0" if form.powers_of_two else "ue4m3"
+        return (
+            OperandScales("a", name, scale, 1, columns),
+            OperandScales("b", name, scale, 1, columns),
+        )
+
+    @property
     def stage_bytes(self) -> int:
         """Bytes of a slot of the ring: A, B and their scales."""
         return self.a_bytes + self.b_bytes + self.scales.a_bytes + self.scales.b_bytes
@@ -68,6 +83,28 @@ class Values(GemmValues[BlackwellGemmConfig]):
     def accumulator_columns(self) -> int:
         """Columns of tensor memory of one accumulator."""
         return self.BN // 2 if self.layout == "halves" else self.BN
+
+    @property
+    def overlap_columns(self) -> int:
+        """Columns that an accumulator has in common with the next."""
+        return max(0, self.accumulator_columns - self.stage_stride_cols)
+
+    @property
+    def accumulators_end(self) -> int:
+        """The first column after the accumulators."""
+        return self.num_accum_stages * self.stage_stride_cols + self.overlap_columns
+
+    @property
+    def may_overlap(self) -> bool:
+        """Whether two accumulators may have panels in common, which the epilogue reads first."""
+        panels = self.overlap_columns % self.out_panel_columns == 0
+        half = 2 * self.overlap_columns <= self.accumulator_columns
+        return bool(self.scales.kind) and self.num_accum_stages == 2 and panels and half
+
+    @property
+    def num_accum_slots(self) -> int:
+        """Accumulators that are passed on independently of each other."""
+        return 1 if self.overlap_columns else self.num_accum_stages
 
     @property
     def b_columns(self) -> int:
@@ -193,34 +230,48 @@ def _columns(draft: Values, most_stages: Callable[[Values], int], log: ChoiceLog
 
     def works(columns: int) -> bool:
         tried = replace(draft, BN=columns)
-        stride = config.stage_stride_cols
-        wide = tried.accumulator_columns if stride == "auto" else stride
+        given, stride = config.stage_stride_cols, _own_stride(tried)
         accumulators = 2 if config.num_accum_stages == "auto" else config.num_accum_stages
-        if stride != "auto" and config.num_accum_stages == "auto":
-            accumulators = 1
-        taken = accumulators * wide + ENOUGH_SCALE_STAGES * tried.scales.tensor_columns
-        fits = tried.accumulator_columns <= wide and taken <= total
+        if given != "auto":
+            stride = given
+            if config.num_accum_stages == "auto" and given >= tried.accumulator_columns:
+                accumulators = 1
+        tried = replace(tried, stage_stride_cols=stride, num_accum_stages=accumulators)
+        taken = tried.accumulators_end + ENOUGH_SCALE_STAGES * tried.scales.tensor_columns
+        fits = (tried.may_overlap or not tried.overlap_columns) and taken <= total
         return fits and most_stages(tried) >= wanted
 
-    preferred = PREFERRED_COLUMNS if config.scales is None else PREFERRED_SCALED_COLUMNS
-    columns = next(filter(works, preferred), preferred[-1])
+    columns = next(filter(works, PREFERRED_COLUMNS), PREFERRED_COLUMNS[-1])
     reason = "the widest product: the fewest bytes for each multiplication"
     if columns != PREFERRED_COLUMNS[0]:
         reason = f"the widest beside which {wanted} stages and the accumulators fit"
     return log.take("BN", config.BN, columns, reason)
 
 
+def _own_stride(draft: Values) -> int:
+    """Return the width of an accumulator, or what leaves room for scales beside two of them."""
+    columns = draft.accumulator_columns
+    if draft.config.num_accum_stages not in ("auto", 2):
+        return columns
+    left = draft.arch.tensor_memory_columns
+    left -= ENOUGH_SCALE_STAGES * draft.scales.tensor_columns
+    for stride in (columns, columns - OVERLAP, columns - 2 * OVERLAP):
+        tried = replace(draft, stage_stride_cols=stride, num_accum_stages=2)
+        if tried.accumulators_end <= left and (stride == columns or tried.may_overlap):
+            return stride
+    return columns
+
+
 def _accumulators(draft: Values, log: ChoiceLog) -> Values:
     config, total = draft.config, draft.arch.tensor_memory_columns
-    stride = log.take(
-        "stage_stride_cols",
-        config.stage_stride_cols,
-        draft.accumulator_columns,
-        "as wide as an accumulator"
-        if draft.layout != "halves"
-        else "an accumulator: half of the tile's columns, twice as many lanes",
-    )
-    fit = (total - draft.scales.tensor_columns) // stride
+    columns, own = draft.accumulator_columns, _own_stride(draft)
+    reason = "as wide as an accumulator"
+    if own < columns:
+        reason = f"room for scales: accumulators share {columns - own} columns, read first"
+    elif draft.layout == "halves":
+        reason = "an accumulator: half of the tile's columns, twice as many lanes"
+    stride = log.take("stage_stride_cols", config.stage_stride_cols, own, reason)
+    fit = (total - draft.scales.tensor_columns - max(0, columns - stride)) // stride
     stages = log.take(
         "num_accum_stages",
         config.num_accum_stages,
@@ -236,7 +287,7 @@ def _scale_stages(draft: Values) -> int:
     """Return as many slots of scales as fit beside the accumulators, and a use; 1 at least."""
     if not draft.scales.kind:
         return 0
-    left = draft.arch.tensor_memory_columns - draft.num_accum_stages * draft.stage_stride_cols
+    left = draft.arch.tensor_memory_columns - draft.accumulators_end
     fit = left // max(1, draft.scales.tensor_columns)
     return max(1, min(fit, draft.num_stages, MOST_SCALE_STAGES))
 

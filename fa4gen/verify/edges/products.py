@@ -60,17 +60,23 @@ def _ends(words: str, axis: str) -> Iterator[Special[GemmPlan, GemmCase]]:
     for relation, where in RELATIONS.items():
 
         def has(plan: GemmPlan, case: GemmCase, relation: int = relation) -> bool:
-            step = extent(plan, axis)
-            return int(getattr(case, axis)) % step == relation % step
+            step, unit = extent(plan, axis), _unit(plan, axis)
+            return int(getattr(case, axis)) % step == relation * unit % step
 
         def make(plan: GemmPlan, relation: int = relation) -> GemmCase:
-            sizes = {"m": 9, "n": 9, "k": 8, axis: extent(plan, axis) + relation}
+            there = extent(plan, axis) + relation * _unit(plan, axis)
+            sizes = {"m": 9, "n": 9, "k": 8, axis: there}
             return GemmCase(
                 f"edges/{axis}{sizes[axis]}", sizes["m"], sizes["n"], sizes["k"], data=COUNTING
             )
 
         why = f"{words} past the last one count, or the last ones do not"
         yield Special(f"{words} end {where}", why, lambda _: True, has, make)
+
+
+def _unit(plan: GemmPlan, axis: str) -> int:
+    """Return the least step of an extent: elements along k may share bytes."""
+    return plan.elements_per_byte if axis == "k" else 1
 
 
 def _group(plan: GemmPlan) -> GemmCase:

@@ -139,6 +139,12 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
     return unique(cases)
 
 
+def whole_bytes(plan: GemmPlan, cases: Iterable[GemmCase]) -> tuple[GemmCase, ...]:
+    """Return the cases with k that fills bytes, where elements share them."""
+    share = plan.elements_per_byte
+    return tuple(replace(case, k=-(-case.k // share) * share) for case in cases)
+
+
 def large_cases() -> tuple[GemmCase, ...]:
     """Return large matrices, with a reference computed on the GPU."""
     return unique(

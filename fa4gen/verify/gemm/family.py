@@ -13,7 +13,13 @@ from fa4gen.runtime.tensor_map import describe_axes
 from fa4gen.verify.edges.products import edge_cases, edges, reached
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.gemm import tolerance
-from fa4gen.verify.gemm.cases import GemmCase, default_cases, emulated_cases, large_cases
+from fa4gen.verify.gemm.cases import (
+    GemmCase,
+    default_cases,
+    emulated_cases,
+    large_cases,
+    whole_bytes,
+)
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
 from fa4gen.verify.gemm.reference import GemmProblem, compute
@@ -47,17 +53,17 @@ class GemmFamily:
 
     def default_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases for a GPU."""
-        cases = default_cases(self.plan)
-        return (*cases, *edge_cases(self.plan, cases))
+        cases = whole_bytes(self.plan, default_cases(self.plan))
+        return (*cases, *whole_bytes(self.plan, edge_cases(self.plan, cases)))
 
     def emulated_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases for the emulator."""
-        cases = (*emulated_cases(self.plan), gemm_rings(self.plan))
-        return (*cases, *edge_cases(self.plan, cases))
+        cases = whole_bytes(self.plan, (*emulated_cases(self.plan), gemm_rings(self.plan)))
+        return (*cases, *whole_bytes(self.plan, edge_cases(self.plan, cases)))
 
     def further_cases(self, wanted: Wanted) -> tuple[GemmCase, ...]:
         """Return further cases for code that the emulator's did not reach."""
-        return gemm_further(self.plan, wanted)
+        return whole_bytes(self.plan, gemm_further(self.plan, wanted))
 
     def tiles(self, case: GemmCase, coverage: Coverage) -> Tiles | None:
         """Return the numbers of tiles that CTAs processed."""
@@ -88,7 +94,7 @@ class GemmFamily:
 
     def large_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases with a reference computed on the GPU."""
-        return large_cases()
+        return whole_bytes(self.plan, large_cases())
 
     def steady_work(self, ctas: int, blocks: int) -> SteadyWork:
         """Return six tiles of the output for each CTA; one tile is the repeated work."""
@@ -151,7 +157,7 @@ class GemmFamily:
             for row in plan.tensor_maps
         }
         values = gemm_scalar_values(checked, schedule)
-        pointers = tuple(row.name for row in plan.scales)
+        pointers = tuple(row.name for row in plan.scales if not row.in_atoms)
         return EmulatedLaunch(schedule.grid, values, maps, pointers)
 
 

@@ -25,6 +25,12 @@ COUNTED_SIZE = 40.0
 """The approximate size of such a product."""
 
 
+LARGE = {"bf16": 50, "fp16": 10, "fp8_e4m3": 6, "fp8_e5m2": 12, "fp4_e2m1": 1}
+"""Exponents of large elements, whose sums fit float32."""
+TINY = {"bf16": -50, "fp16": -14, "fp8_e4m3": -7, "fp8_e5m2": -14, "fp4_e2m1": -1}
+"""Exponents of small ones, many of them subnormal in narrow types."""
+
+
 @dataclass
 class Draft:
     """N(0, 1) numbers, before a kind has changed them."""
@@ -60,12 +66,12 @@ def _scale_both(draft: Draft, power: int) -> None:
 
 def _large(draft: Draft) -> None:
     """Large elements, whose sums fit float32; alpha scales them back."""
-    _scale_both(draft, {"bf16": 50, "fp16": 10, "fp8_e4m3": 6}[draft.dtype])
+    _scale_both(draft, LARGE[draft.dtype])
 
 
 def _tiny(draft: Draft) -> None:
     """Small elements, subnormal ones in fp16 and fp8; alpha scales them back."""
-    _scale_both(draft, {"bf16": -50, "fp16": -14, "fp8_e4m3": -7}[draft.dtype])
+    _scale_both(draft, TINY[draft.dtype])
 
 
 def _cancelling(draft: Draft) -> None:
@@ -87,7 +93,7 @@ def _positive(draft: Draft) -> None:
 def _scaled(draft: Draft) -> None:
     """Rows of A and columns of B of very different magnitude: large ones must not hide an error."""
     narrow = draft.steep or draft.dtype != "bf16" or draft.out_dtype == "fp16"
-    most = 3 if narrow else 12
+    most = 1 if draft.dtype == "fp4_e2m1" else 3 if narrow else 12
     rows = draft.rng.integers(-most, most + 1, (*draft.a.shape[:2], 1))
     columns = draft.rng.integers(-most, most + 1, (draft.b.shape[0], 1, draft.b.shape[2]))
     draft.a *= np.exp2(rows).astype(np.float32)

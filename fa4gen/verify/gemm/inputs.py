@@ -61,6 +61,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         draft.c[:] = np.nan
     if case.alpha == 0:  # neither is read
         draft.a[:], draft.b[:] = np.nan, np.nan
+        scales = tuple(np.full_like(one, np.nan) for one in scales)
     return GemmInputs(
         _rounded(draft.a, plan.dtype),
         _rounded(draft.b, plan.dtype),

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.scales import arrange
+from fa4gen.scales.atoms import ATOM_BYTES, BYTES, GROUPS, LINES
+from fa4gen.scales.narrow import ELEMENTS, encode, pack_pairs
 from fa4gen.verify.buffers import (
     GUARD_BYTES,
     LEAST_ALIGNMENT,
@@ -68,6 +71,10 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
     maker.add("a", inputs.a, plan.dtype, contiguous=2 if plan.a_major == "k" else 1)
     maker.add("b", inputs.b, plan.dtype, contiguous=1 if plan.b_major == "k" else 2)
     for scales, values in zip(plan.scales, inputs.scales, strict=True):
+        if scales.in_atoms:
+            by_rows = values if scales.operand == "a" else values.transpose(0, 2, 1)
+            maker.add_atoms(scales.name, by_rows, scales.dtype)
+            continue
         maker.add(scales.name, values, scales.dtype, contiguous=-1 if case.padded else 1)
     batch = 1 if case.batch is None else case.batch
     out = np.zeros((batch, case.m, case.n), np.float32)
@@ -100,6 +107,19 @@ class _Maker:
 
         ``contiguous`` is the axis that is contiguous in memory.
         """
+        self._put(name, _bits(values, dtype, contiguous), dtype, contiguous)
+
+    def add_atoms(self, name: str, values: NDArray[np.float32], dtype: str) -> None:
+        """Add scales (batch, rows, blocks of k) in the order that Blackwell reads."""
+        atoms = arrange(_bits(values, dtype, -1))
+        self._put(name, atoms.reshape(*atoms.shape[:3], ATOM_BYTES), dtype, -1)
+        view = self.views[name]
+        inner, strides = (LINES, GROUPS, BYTES), (GROUPS * BYTES, BYTES, 1)
+        self.views[name] = replace(
+            view, shape=(*view.shape[:-1], *inner), strides=(*view.strides[:-1], *strides)
+        )
+
+    def _put(self, name: str, values: NDArray[Any], dtype: str, contiguous: int) -> None:
         element = numpy_dtype(dtype).itemsize
         axes = [axis for axis in range(values.ndim) if axis != contiguous % values.ndim]
         axes.append(contiguous % values.ndim)
@@ -114,7 +134,7 @@ class _Maker:
         view = View(name, offset, values.shape, tuple(strides), dtype)
         if self.case.padded:
             view = with_odd_strides(view, contiguous)
-        view.bits(self.buffers[name])[...] = _bits(values, dtype)
+        view.bits(self.buffers[name])[...] = values
         if self.case.batch is None or name.removeprefix("scale_") in self.case.shared:
             view = replace(view, shape=view.shape[1:], strides=view.strides[1:])
         self.views[name] = view
@@ -131,6 +151,11 @@ def _rounded_up(size: int) -> int:
     return -(-size // CHUNK_BYTES) * CHUNK_BYTES
 
 
-def _bits(values: NDArray[np.float32], dtype: str) -> NDArray[Any]:
+def _bits(values: NDArray[np.float32], dtype: str, contiguous: int) -> NDArray[Any]:
+    """Return the elements in memory; those that share bytes do so along the contiguous axis."""
+    if dtype == "fp4_e2m1":
+        patterns = encode(np.moveaxis(values, contiguous, -1), ELEMENTS[dtype])
+        packed: NDArray[Any] = np.moveaxis(pack_pairs(patterns), -1, contiguous)
+        return packed
     with np.errstate(invalid="ignore"):
         return to_bits(values, dtype)

@@ -174,6 +174,8 @@ class _Operands:
         """Return the product in float64, and the error of a kernel's sums."""
         if not self.scales:
             return sum_products(problem.accumulation, self.a, self.b, xp)
+        if problem.scales[0].in_atoms:  # tensor cores multiply elements with their scales
+            return sum_products(problem.accumulation, *self._scaled(problem, xp), xp)
         of_a, of_b = self.scales
         block = problem.scales[0].columns
         return sum_scaled(problem.accumulation, self.a, self.b, (of_a, of_b), block, xp)
@@ -182,6 +184,10 @@ class _Operands:
         """Return the product in float32."""
         if not self.scales:
             return self.a @ self.b
+        a, b = self._scaled(problem, xp)
+        return a @ b
+
+    def _scaled(self, problem: GemmProblem, xp: Any) -> tuple[Any, Any]:
         block = problem.scales[0].columns
         a = scaled(self.a, self.scales[0], 1, block, xp)
-        return a @ scaled(self.b, self.scales[1], 0, block, xp)
+        return a, scaled(self.b, self.scales[1], 0, block, xp)

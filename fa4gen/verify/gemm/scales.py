@@ -12,6 +12,7 @@ import numpy as np
 
 from fa4gen.verify.cases import COUNTING
 from fa4gen.verify.gemm.tolerance import MANTISSA_BITS, sum_products
+from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,8 +44,8 @@ def _draw(
 ) -> NDArray[np.float32]:
     extents = scales.extents(case.m, case.n, case.k)
     batch = 1 if case.batch is None or scales.operand in case.shared else case.batch
-    shape = (batch, *(extents[axis] for axis in scales.axes[1:]))
-    narrow = plan.out_dtype == "fp16" or plan.activation is not None
+    shape = (batch, *(extents[axis] for axis in scales.block_axes[1:]))
+    narrow = plan.out_dtype == "fp16" or plan.activation is not None or scales.dtype == "ue4m3"
     apart = APART_IN_RANGE if narrow else APART
     if case.data == COUNTING:  # sums stay whole, and small enough to be exact
         powers = rng.integers(0, 3, shape).astype(np.float64)
@@ -54,6 +55,8 @@ def _draw(
         powers = rng.uniform(-SPREAD, SPREAD, shape)
     exponents = np.round(powers) if scales.dtype == "ue8m0" else powers
     drawn: NDArray[np.float32] = np.exp2(exponents).astype(np.float32)
+    if scales.dtype == "ue4m3":
+        drawn = round_to(drawn, "fp8_e4m3")
     if case.data == "nan_scales":
         drawn[rng.random(shape) < NAN_SHARE] = np.nan
     return drawn

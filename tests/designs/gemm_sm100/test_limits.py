@@ -139,11 +139,17 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "Set b_major: k.",
         ),
         (
-            {"dtype": "fp4_e2m1", "scales": "nvfp4", "BN": 256, "num_accum_stages": 2},
+            {
+                "dtype": "fp4_e2m1",
+                "scales": "nvfp4",
+                "BN": 256,
+                "num_accum_stages": 2,
+                "stage_stride_cols": 256,
+            },
             "num_accum_stages",
             "tensor memory: 2 accumulators, 256 columns apart and 1 * 48 columns of scales, take "
             "560 columns, 512 available",
-            "Set num_accum_stages: 1; or BN: 192.",
+            "Set num_accum_stages: 1; or stage_stride_cols: auto.",
         ),
     ],
 )

@@ -71,7 +71,7 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
 
 
 def _loaded(plan: BlackwellGemmPlan) -> tuple[str, ...]:
-    return ("a", "b", "scale_a", "scale_b") if plan.scale_form else ("a", "b")
+    return ("a", "b", "scale_a", "scale_b") if plan.scales else ("a", "b")
 
 
 @settings(max_examples=60, deadline=None)
@@ -103,7 +103,8 @@ def test_the_rows_of_a_ring_lie_one_behind_the_other(
             assert (ring, plan.residual) == ("residual", "none")
             continue
         full, empty = plan.barrier(f"{ring}_full"), plan.barrier(f"{ring}_empty")
-        assert full.slots == empty.slots == getattr(plan, key)
+        slots = 1 if (ring, plan.overlap_columns > 0) == ("accum", True) else getattr(plan, key)
+        assert full.slots == empty.slots == slots
         assert empty.offset == full.offset + full.bytes
         assert (full.first_wait_parity, empty.first_wait_parity) == (0, 1)
     assert plan.barrier("accum_empty").arrivals == 128 * plan.cta_group
@@ -125,10 +126,10 @@ def test_it_fits_the_chip(any_config: Strategy, data: st.DataObject) -> None:
     assert plan.tensor_memory[-1].end <= plan.tensor_memory_columns <= 512
     columns = [region.column for region in plan.tensor_memory]
     accumulators = [i * plan.stage_stride_cols for i in range(plan.num_accum_stages)]
-    end = plan.num_accum_stages * plan.stage_stride_cols
+    end = plan.num_accum_stages * plan.stage_stride_cols + plan.overlap_columns
     wide = plan.block_scales.tensor_columns
     assert columns == accumulators + [end + i * wide for i in range(plan.num_scale_stages)]
-    assert (plan.num_scale_stages > 0) == (plan.scale_form is not None)
+    assert (plan.num_scale_stages > 0) == (bool(plan.scales))
 
 
 def test_forms_of_scales_are_those_of_quantising() -> None:

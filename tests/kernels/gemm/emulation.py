@@ -140,9 +140,9 @@ def emulate(kernel: Kernel, problem: Problem, seed: int, order: int | None = Non
     a = _Tensor((batch, m, in_memory), 2 if plan.a_major == "k" else 1, plan.dtype, rng)
     b = _Tensor((batch, in_memory, n), 1 if plan.b_major == "k" else 2, plan.dtype, rng)
     scales = {}
-    if getattr(plan, "scale_form", None):
+    if plan.tensor_memory and plan.scales:
         for name, rows in (("scale_a", m), ("scale_b", n)):
-            scales[name] = _Scales(plan.scale_form, batch, rows, some, rng)
+            scales[name] = _Scales(plan.scales[0].form, batch, rows, some, rng)
     columns = 2 if "n" in plan.c.axes else 1  # the axis of C that is contiguous
     c_rows = m if "m" in plan.c.axes else 1
     c = _Tensor((batch, c_rows, n if columns == 2 else 1), columns, plan.out_dtype, rng)

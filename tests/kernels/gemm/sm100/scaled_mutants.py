@@ -15,11 +15,14 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "mxfp4_narrow": {"cta_group": 1, "dtype": "fp4_e2m1", "scales": "mxfp4", "BN": 64, **_SMALL},
     "two_slots": {"cta_group": 1, "dtype": "fp4_e2m1", "scales": "nvfp4", "BN": 192,
                   "num_stages": 4},
+    "overlap": {"cta_group": 1, "dtype": "fp4_e2m1", "scales": "nvfp4", "residual": "matrix",
+                "BN": 256, "num_stages": 2},
     "mxfp8_pair": {"cta_group": 2, "dtype": "fp8_e4m3", "scales": "mxfp8", "BN": 256, **_SMALL},
 }  # fmt: skip
 BLOCKS: Final = Problem(140, 260, 600, alpha=-0.5)
 """Several tiles for a CTA, several blocks each, tails on all sides."""
 DEEP: Final = Problem(140, 260, 2200)
+WIDE: Final = Problem(140, 1100, 600)
 PAIRS: Final = Problem(300, 300, 600)
 
 COPY, COPIES = "tensor_memory_copy_scales", "copy_scales"
@@ -163,4 +166,41 @@ ORDER: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
-MUTANTS: Final = {**BYTES, **PLACES, **ORDER}
+OVERLAP: Final[dict[str, GemmMutant]] = {
+    "panels_in_order": GemmMutant(
+        "overlap", "the epilogue gives the shared columns back once it has read others",
+        (Change(r"return turn == 0 \? [^\n]*", "return step;"),),
+        (Found("race", "mma_scaled", "mma"), Found("race", "tensor_memory_load", "epilogue"),
+         Found("missing-tcgen05-wait", "mma_scaled", "mma")), WIDE,
+    ),
+    "given_back_a_panel_early": GemmMutant(
+        "overlap", "the epilogue has read one of the two panels that both accumulators have",
+        (Change(r"step \+ 1 == kOverlapSteps", "step == 0"),),
+        (Found("race", "mma_scaled", "mma"), Found("race", "tensor_memory_load", "epilogue"),
+         Found("missing-tcgen05-wait", "mma_scaled", "mma")), WIDE,
+    ),
+    "always_the_first_accumulator": GemmMutant(
+        "overlap", "the MMA warp does not change between the accumulators",
+        (Change(r"(ring\.release_from_mma\(stage, e\);)\n    turn \^= 1;", r"\1"),),
+        (NUMBERS, Found("race", "mma_scaled", "mma"), Found("uninitialised", "load_sums", ""),
+         Found("uninitialised", "tensor_memory_load", "epilogue"),
+         Found("race", "tensor_memory_load", "epilogue")), WIDE,
+    ),
+    "residual_in_another_order": GemmMutant(
+        "overlap", "C comes panel by panel from the left",
+        (Change(r"panels\.at\(step\) \* kOutPanel(?=,\s+tile\.batch\);\n    panels)",
+                "step * kOutPanel"),), (NUMBERS,), WIDE,
+    ),
+    "peer_loads_the_same_atom": GemmMutant(
+        "mxfp8_pair", "both CTAs load B's scales of the first 128 columns",
+        (Change(r"column / kAtomRows \+ rank", "column / kAtomRows"),), (NUMBERS,), PAIRS,
+    ),
+    "atom_for_the_own_cta_alone": GemmMutant(
+        "mxfp8_pair", "a CTA's half of B's scales does not reach the other CTA",
+        (Change(r"kBothCtas = 0b11", "kBothCtas = 0b01"),),
+        (NUMBERS, NOT_LANDED, UNWRITTEN, Found("deadlock", WAIT, ""), Found("race", COPY, "mma"),
+         Found("uninitialised", COPY, "mma")), PAIRS,
+    ),
+}  # fmt: skip
+
+MUTANTS: Final = {**OVERLAP, **BYTES, **PLACES, **ORDER}

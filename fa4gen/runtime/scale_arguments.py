@@ -1,0 +1,81 @@
+"""Scales of blocks among the arguments of a matrix product: what is checked of them alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.runtime.refusal import wrong
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_scales import OperandScales
+    from fa4gen.errors import Problem
+    from fa4gen.runtime.tensor_view import TensorView
+
+SCALE_BYTES = {"float32": 4, "float8_e8m0fnu": 1, "uint32": 4}
+ATOM_STRIDES = (16, 4, 1)
+"""Bytes between lines, groups and bytes of an atom of scales."""
+ARRANGED = "pass what fa4gen.scales.arrange returns"
+ATOM_WORDS, WORD_BYTES = 128, 4
+
+
+def scales_of(plan: GemmPlan, name: str) -> OperandScales | None:
+    """Return the scales that an argument is, None for another one."""
+    return next((row for row in plan.scales if row.name == name), None)
+
+
+def check_presence(plan: GemmPlan, name: str, view: TensorView | None) -> list[Problem]:
+    """Return a problem for scales that a kernel has not, and for those that it lacks."""
+    scales = scales_of(plan, name)
+    if scales is None and view is not None:
+        return [wrong(name, "an array", f"no {name}", "this kernel was generated without scales")]
+    if scales is not None and view is None:
+        return [wrong(name, "nothing", f"scales {scales.form} of {scales.operand.upper()}")]
+    return []
+
+
+def check_any_strides(name: str, view: TensorView, size: int) -> list[Problem]:
+    """Check address and strides of what a kernel loads by elements of ``size`` bytes."""
+    places = (view.pointer, *view.strides)
+    if all(place % size == 0 for place in places) and min(view.strides) >= 0:
+        return []
+    expected = f"an address and strides that are multiples of {size} bytes, none below 0"
+    return [wrong(name, f"{view.pointer:#x} and {view.strides}", expected)]
+
+
+def check_atoms(plan: GemmPlan, views: Mapping[str, TensorView]) -> list[Problem]:
+    """Check that atoms of scales are contiguous."""
+    return [
+        wrong(
+            row.name,
+            f"strides of {views[row.name].strides[3:]} bytes",
+            f"atoms of 512 contiguous bytes: strides of {ATOM_STRIDES} within each",
+            ARRANGED,
+        )
+        for row in plan.scales
+        if row.in_atoms and views[row.name].strides[3:] != ATOM_STRIDES
+    ]
+
+
+def as_loaded(plan: GemmPlan, name: str, view: TensorView) -> TensorView:
+    """Return an argument as TMA takes it: atoms of scales as lines of words."""
+    scales = scales_of(plan, name)
+    if scales is None or not scales.in_atoms:
+        return view
+    shape, strides = (*view.shape[:3], ATOM_WORDS), (*view.strides[:3], WORD_BYTES)
+    return view._replace(shape=shape, strides=strides, dtype="uint32")
+
+
+def addresses(
+    scales: Mapping[str, TensorView], axes: Mapping[str, tuple[str, ...]]
+) -> dict[str, int]:
+    """Return address and strides, in elements, of scales for kernels that load them themselves."""
+    values = {}
+    for name, view in scales.items():
+        values[name] = view.pointer
+        for axis, extent, stride in zip(axes[name], view.shape, view.strides, strict=True):
+            step = stride // SCALE_BYTES[view.dtype]
+            values[f"{name}_{axis}_stride"] = step if extent > 1 else 0
+    return values
