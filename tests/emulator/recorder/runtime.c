@@ -1,25 +1,14 @@
 /* A host program on the runtime interface, registered as nvcc's code for the host does it. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "driver.h"
 
 typedef struct {
     unsigned x, y, z;
 } dim3;
 typedef struct {
-    int id;
-    char pad[4];
-    union {
-        unsigned dim[3];
-        char all[64];
-    } value;
-} attribute;
-typedef struct {
     dim3 grid, block;
     size_t shared;
     void *stream;
-    attribute *attributes;
+    CUlaunchAttribute *attributes;
     unsigned count;
 } config;
 
@@ -42,17 +31,6 @@ int cudaGetLastError(void);
 const char *cudaGetErrorString(int);
 int cudaGetDriverEntryPointByVersion(const char *, void **, unsigned, unsigned long long, int *);
 
-#define EXPECT(expected, call)                                                                     \
-    do {                                                                                           \
-        int got_ = (call);                                                                         \
-        if (got_ != (expected)) {                                                                  \
-            fprintf(stderr, "line %d: %s gives %d, not %d\n", __LINE__, #call, got_, expected);    \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-#define CHECK(call) EXPECT(0, call)
-#define HOLDS(what) EXPECT(1, !!(what))
-
 static char ranks, stray, unknown[64], launches; /* their addresses stand for the kernels */
 
 int main(int count, char **arguments)
@@ -68,7 +46,7 @@ int main(int count, char **arguments)
     int *out;
     size_t size;
     void *parameters[] = {&out}, *function, **handle;
-    attribute cluster = {.id = 4, .value.dim = {2, 1, 1}};
+    CUlaunchAttribute cluster = {.id = 4, .value.dim = {2, 1, 1}};
     config c = {{4, 1, 1}, {32, 1, 1}, 60000, NULL, &cluster, 1};
     FILE *file = fopen(arguments[count - 1], "r");
     HOLDS(file && fread(text, 1, sizeof text - 1, file) > 0);

@@ -14,7 +14,7 @@ import pytest
 
 from fa4gen.emulator.recorder import session
 from fa4gen.emulator.recorder.folders import Folders
-from fa4gen.emulator.recorder.recorder import Options, Recorded, recording
+from fa4gen.emulator.recorder.recorder import Options, Recorded, Recorder, recording
 from fa4gen.emulator.state.budget import process_bytes
 from fa4gen.emulator.state.global_arrays import GlobalArrays
 from tests.emulator.instructions.copy.copies import copy_kernel
@@ -25,7 +25,7 @@ DOUBLE = """
     mov.u32 %r1, %tid.x; mul.wide.u32 %d1, %r1, 4; add.u64 %d1, %d0, %d1;
     ld.global.u32 %r2, [%d1]; shl.b32 %r2, %r2, 1; st.global.u32 [%d1], %r2;
 """
-PROGRAM = """
+BEGIN = """
 import ctypes, sys, threading
 cuda = ctypes.CDLL("libcuda.so.1")
 def ok(result):
@@ -36,6 +36,8 @@ ok(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
 ok(cuda.cuCtxSetCurrent(context))
 ok(cuda.cuModuleLoadData(ctypes.byref(module), open(sys.argv[1], "rb").read() + bytes(1)))
 ok(cuda.cuModuleGetFunction(ctypes.byref(function), module, b"k"))
+"""
+WORK = """
 def work(number):
     ok(cuda.cuCtxSetCurrent(context))
     memory, values = ctypes.c_uint64(), (ctypes.c_uint32 * 32)(*range(number, number + 32))
@@ -56,24 +58,40 @@ assert sorted(done) == [0, 1, 2], done
 """
 
 
+class Recording:
+    """A program that is recorded, its PTX, and what is said of it."""
+
+    def __init__(self, folder: Path, cache: Path) -> None:
+        self.folder, self.cache = folder, cache
+        self.ptx = folder / "kernel.ptx"
+        self.ptx.write_text(kernel(DOUBLE))
+        self.said: list[str] = []
+
+    def command(self, text: str, *words: object) -> list[object]:
+        """The program of this text."""
+        program = self.folder / "program.py"
+        program.write_text(text)
+        return [sys.executable, program, self.ptx, *words]
+
+    def run(self, text: str, *words: object, options: Options | None = None) -> Recorder:
+        """Record the program, which has to end well."""
+        command = self.command(text, *words)
+        with recording(self.folder / "out", self.cache, options, say=self.said.append) as recorder:
+            assert subprocess.run(command, env=recorder.environment(), check=False).returncode == 0
+        return recorder
+
+
 @pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
-    program, ptx = tmp_path / "program.py", tmp_path / "kernel.ptx"
-    program.write_text(PROGRAM)
-    ptx.write_text(kernel(DOUBLE))
-    return program, ptx
+def program(tmp_path: Path, recorder_cache: Path) -> Recording:
+    return Recording(tmp_path, recorder_cache / "recorder")
 
 
-def test_threads_and_processes_have_their_launches(files, tmp_path, recorder_cache) -> None:
-    program, ptx = files
+def test_threads_and_processes_have_their_launches(program, tmp_path) -> None:
     on_launch: list[Recorded] = []
     before = threading.active_count()
-    cache = recorder_cache / "recorder"
-    with recording(tmp_path / "out", cache, on_launch=on_launch.append) as recorder:
-        processes = [
-            subprocess.Popen([sys.executable, program, ptx], env=recorder.environment())
-            for _ in range(2)
-        ]
+    command = program.command(BEGIN + WORK)
+    with recording(tmp_path / "out", program.cache, on_launch=on_launch.append) as recorder:
+        processes = [subprocess.Popen(command, env=recorder.environment()) for _ in range(2)]
         assert [one.wait() for one in processes] == [0, 0]
         assert on_launch == recorder.launches
     assert sorted(one.launch.number for one in on_launch) == [1, 2, 3, 4, 5, 6]
@@ -82,14 +100,7 @@ def test_threads_and_processes_have_their_launches(files, tmp_path, recorder_cac
     assert threading.active_count() <= before + 2  # those of the processes are about to end
 
 
-def test_a_thread_copies_while_the_launch_of_another_runs(
-    files, tmp_path, recorder_cache, monkeypatch
-) -> None:
-    program, ptx = files
-    begun, copied = tmp_path / "begun", tmp_path / "copied"
-    before_work, _, _ = PROGRAM.partition("def work")
-    program.write_text(
-        f"""{before_work}
+TWO_THREADS = """
 import pathlib, time
 begun, copied = (pathlib.Path(one) for one in sys.argv[2:])
 size = ctypes.c_size_t(128)
@@ -116,7 +127,10 @@ assert list(found) == list(range(0, 64, 2)), list(found)
 ok(cuda.cuMemcpyDtoH_v2(found, two, size))
 assert list(found) == list(range(100, 132)), list(found)
 """
-    )
+
+
+def test_a_thread_copies_while_the_launch_of_another_runs(program, tmp_path, monkeypatch) -> None:
+    begun, copied = tmp_path / "begun", tmp_path / "copied"
     fetch = GlobalArrays.fetch
 
     def fetch_late(arrays: GlobalArrays) -> None:  # memory was read, and is about to be written
@@ -127,24 +141,18 @@ assert list(found) == list(range(100, 132)), list(found)
         fetch(arrays)
 
     monkeypatch.setattr(GlobalArrays, "fetch", fetch_late)
-    with recording(tmp_path / "out", recorder_cache / "recorder") as recorder:
-        command = [sys.executable, program, ptx, begun, copied]
-        done = subprocess.run(command, env=recorder.environment(), check=False)
-    assert done.returncode == 0
+    program.run(BEGIN + TWO_THREADS, begun, copied)
 
 
-def test_what_the_recorder_refuses_reaches_the_program(files, tmp_path, recorder_cache) -> None:
-    program, ptx = files
-    ptx.write_text(kernel("what.is.this;"))
+def test_what_the_recorder_refuses_reaches_the_program(program, tmp_path) -> None:
+    command = program.command(BEGIN + WORK)
+    program.ptx.write_text(kernel("what.is.this;"))
     said: list[str] = []
     options = Options(record=False)
-    with recording(tmp_path, recorder_cache / "recorder", options, say=said.append) as recorder:
+    with recording(tmp_path, program.cache, options, say=said.append) as recorder:
         environment = recorder.environment({**os.environ, "LD_LIBRARY_PATH": "/nowhere"})
         assert environment["LD_LIBRARY_PATH"].endswith(":/nowhere")
-        done = subprocess.run(
-            [sys.executable, program, ptx], env=environment, capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     # CUDA_ERROR_NOT_SUPPORTED, at the launch; what threads write may be mixed within a line
     assert "AssertionError" in done.stderr
@@ -170,31 +178,19 @@ ok(launch())
 """
 
 
-def test_a_launch_beyond_memory_is_out_of_memory_and_later_ones_go_on(
-    files, tmp_path, recorder_cache
-) -> None:
-    program, ptx = files
-    program.write_text(PROGRAM.partition("def work")[0] + OUT_OF_MEMORY)
-    said: list[str] = []
+def test_a_launch_beyond_memory_is_out_of_memory_and_later_ones_go_on(program) -> None:
     options = Options(record=False, max_memory=process_bytes() + (96 << 20))
-    with recording(tmp_path, recorder_cache / "recorder", options, say=said.append) as recorder:
-        command = [sys.executable, program, ptx]
-        assert subprocess.run(command, env=recorder.environment(), check=False).returncode == 0
+    recorder = program.run(BEGIN + OUT_OF_MEMORY, options=options)
     assert len(recorder.launches) == 2
-    [message] = said
+    [message] = program.said
     assert message.startswith("a launch of k needs a copy of all memory: the process uses ")
     assert message.endswith("free memory of the device, or allow more with --max-memory")
 
 
 @pytest.mark.parametrize("where", ["copies", "folder"])
 def test_memory_that_the_system_does_not_give_is_no_unknown_error(
-    where: str, files, tmp_path, recorder_cache, monkeypatch
+    where: str, program, monkeypatch
 ) -> None:
-    program, ptx = files
-    program.write_text(
-        PROGRAM.partition("def work")[0]
-        + OUT_OF_MEMORY.replace("128 << 20", "128").replace("ok(launch())\n", "", 1)
-    )
     left = iter([MemoryError("no bytes")])
 
     def fail(*_: object) -> Any:
@@ -202,36 +198,22 @@ def test_memory_that_the_system_does_not_give_is_no_unknown_error(
             raise error
         return real(*_)
 
-    if where == "copies":
-        real = session.take
-        monkeypatch.setattr(session, "take", fail)
-    else:
-        real = Folders.write
-        monkeypatch.setattr(Folders, "write", fail)
-    said: list[str] = []
-    with recording(tmp_path, recorder_cache / "recorder", say=said.append) as recorder:
-        command = [sys.executable, program, ptx]
-        assert subprocess.run(command, env=recorder.environment(), check=False).returncode == 0
-    assert "no bytes" in said[0]
+    owner, name = {"copies": (session, "take"), "folder": (Folders, "write")}[where]
+    real = getattr(owner, name)
+    monkeypatch.setattr(owner, name, fail)
+    text = OUT_OF_MEMORY.replace("128 << 20", "128").replace("ok(launch())\n", "", 1)
+    program.run(BEGIN + text)
+    assert "no bytes" in program.said[0]
 
 
-def test_device_memory_that_cannot_be_had_is_out_of_memory(files, tmp_path, recorder_cache) -> None:
-    program, ptx = files
-    program.write_text(PROGRAM.replace("ok(cuda.cuInit(0))", "sys.exit(cuda.cuInit(0) != 2)"))
-    said: list[str] = []
-    options = Options(memory=1 << 62)
-    with recording(tmp_path, recorder_cache / "recorder", options, say=said.append) as recorder:
-        command = [sys.executable, program, ptx]
-        assert subprocess.run(command, env=recorder.environment(), check=False).returncode == 0
-    assert "device memory of 4 EiB cannot be had: " in said[0]
-    assert said[0].endswith("take less with --memory")
+def test_device_memory_that_cannot_be_had_is_out_of_memory(program) -> None:
+    text = BEGIN.replace("ok(cuda.cuInit(0))", "sys.exit(cuda.cuInit(0) != 2)")
+    program.run(text, options=Options(memory=1 << 62))
+    assert "device memory of 4 EiB cannot be had: " in program.said[0]
+    assert program.said[0].endswith("take less with --memory")
 
 
-def test_ctas_that_are_cancelled_need_not_run(files, tmp_path, recorder_cache) -> None:
-    program, ptx = files
-    before_work, _, _ = PROGRAM.partition("def work")
-    program.write_text(
-        f"""{before_work}
+WORKERS = """
 memory, values = ctypes.c_uint64(), (ctypes.c_uint32 * 8)()
 ok(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(32)))
 parameters = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
@@ -240,14 +222,11 @@ ok(cuda.cuCtxSynchronize())
 ok(cuda.cuMemcpyDtoH_v2(values, memory, ctypes.c_size_t(32)))
 assert list(values) == [1] * 8, list(values)
 """
-    )
-    ptx.write_text(copy_kernel(PERSISTENT, ("u64",), 1024, target="sm_100a"))
-    options = Options("sm_100a", checks=False)
-    with recording(tmp_path / "out", recorder_cache / "recorder", options) as recorder:
-        done = subprocess.run(
-            [sys.executable, program, ptx], env=recorder.environment(), check=False
-        )
-    assert done.returncode == 0
+
+
+def test_ctas_that_are_cancelled_need_not_run(program) -> None:
+    program.ptx.write_text(copy_kernel(PERSISTENT, ("u64",), 1024, target="sm_100a"))
+    recorder = program.run(BEGIN + WORKERS, options=Options("sm_100a", checks=False))
     [launch] = recorder.launches
     assert launch.report is not None
     assert launch.report.coverage.cancelled > 0

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from fa4gen.cli.main import main
 from fa4gen.emulator.recorder.build import build_driver, find_compiler
 from fa4gen.toolchain.compile import find_compiler as find_cuda_compiler
 from fa4gen.toolchain.model import Unit
+from tests.emulator.recorder.test_python_interface import BEGIN
 
 HERE = Path(__file__).parent
 
@@ -47,16 +49,21 @@ def built(recorder_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Sim
     return SimpleNamespace(folder=folder, ptx=ptx, library=library, cache=recorder_cache)
 
 
-def record(capsys, monkeypatch, built, folder, *words: object) -> tuple[int, dict]:
-    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(built.cache))
-    capsys.readouterr()
-    status = main(["record", str(folder), "--format", "json", *map(str, words)])
-    return status, json.loads(capsys.readouterr().out)
+@pytest.fixture
+def record(built, tmp_path, capsys, monkeypatch) -> Callable[..., tuple[int, dict]]:
+    """Record with these words into ``out``: the status, and what is printed."""
+
+    def run(*words: object) -> tuple[int, dict]:
+        monkeypatch.setenv("FA4GEN_CACHE_DIR", str(built.cache))
+        capsys.readouterr()
+        status = main(["record", str(tmp_path / "out"), "--format", "json", *map(str, words)])
+        return status, json.loads(capsys.readouterr().out)
+
+    return run
 
 
-def test_a_program_finds_its_results(built, tmp_path, capsys, monkeypatch) -> None:
-    out = tmp_path / "out"
-    status, found = record(capsys, monkeypatch, built, out, "--", built.folder / "host", built.ptx)
+def test_a_program_finds_its_results(built, record) -> None:
+    status, found = record("--", built.folder / "host", built.ptx)
     assert (status, found["status"], found["passed"]) == (0, 0, True)
     assert [(one["entry"], one["verdict"]) for one in found["launches"]] == [
         ("scale", "clean"), ("scale", "clean"), ("ranks", "clean"),
@@ -65,9 +72,8 @@ def test_a_program_finds_its_results(built, tmp_path, capsys, monkeypatch) -> No
     assert found["launches"][2]["dynamic_shared"] == 40000
 
 
-def test_each_launch_is_a_folder_that_emulate_runs(built, tmp_path, capsys, monkeypatch) -> None:
-    out = tmp_path / "out"
-    _, found = record(capsys, monkeypatch, built, out, "--", built.folder / "host", built.ptx)
+def test_each_launch_is_a_folder_that_emulate_runs(built, tmp_path, record) -> None:
+    _, found = record("--", built.folder / "host", built.ptx)
     folder = Path(found["launches"][0]["folder"])
     text = (folder / "launch.yaml").read_text()
     assert "# at 128: memory_3c00 + 0" in text  # the struct's pointer to the output
@@ -86,13 +92,8 @@ def test_each_launch_is_a_folder_that_emulate_runs(built, tmp_path, capsys, monk
 
 
 @pytest.mark.parametrize("kernel", ["hasty", "patient"])
-def test_a_grid_that_starts_after_the_one_before_need_not_wait(
-    kernel: str, built, tmp_path, capsys, monkeypatch
-) -> None:
-    status, found = record(
-        capsys, monkeypatch, built, tmp_path / "out", "--", built.folder / "dependent", built.ptx,
-        "produce", kernel,
-    )  # fmt: skip
+def test_a_grid_that_starts_after_the_one_before_need_not_wait(kernel: str, built, record) -> None:
+    status, found = record("--", built.folder / "dependent", built.ptx, "produce", kernel)
     assert (status, found["status"], found["passed"]) == (0, 0, True)
     text = (Path(found["launches"][1]["folder"]) / "launch.yaml").read_text()
     assert "pending_writes:" not in text
@@ -100,12 +101,9 @@ def test_a_grid_that_starts_after_the_one_before_need_not_wait(
 
 @pytest.mark.parametrize(("kernel", "kinds"), [("hasty", ["race"]), ("patient", [])])
 def test_waits_of_a_programmatic_launch_are_checked(
-    kernel: str, kinds: list[str], built, tmp_path, capsys, monkeypatch
+    kernel: str, kinds: list[str], built, record
 ) -> None:
-    status, found = record(
-        capsys, monkeypatch, built, tmp_path / "out", "--", built.folder / "dependent", built.ptx,
-        "produce_late", kernel,
-    )  # fmt: skip
+    status, found = record("--", built.folder / "dependent", built.ptx, "produce_late", kernel)
     assert (status, found["status"]) == (1 if kinds else 0, 0)
     first, second = found["launches"]
     assert not first["findings"]
@@ -120,37 +118,31 @@ def test_waits_of_a_programmatic_launch_are_checked(
     assert main(command) == status
 
 
-def test_graphs_of_launches_and_fills_are_replayed(built, tmp_path, capsys, monkeypatch) -> None:
+def test_graphs_of_launches_and_fills_are_replayed(built, record) -> None:
     program = built.folder / "graphs"
-    status, found = record(capsys, monkeypatch, built, tmp_path / "out", "--", program, built.ptx)
+    status, found = record("--", program, built.ptx)
     assert (status, found["status"], found["passed"]) == (0, 0, True)
     assert [one["entry"] for one in found["launches"]] == 2 * ["produce", "patient"]
 
 
-def test_launches_may_be_written_down_only(built, tmp_path, capsys, monkeypatch) -> None:
+def test_launches_may_be_written_down_only(built, monkeypatch, record) -> None:
     monkeypatch.setenv("NOT_RUN", "1")
-    out = tmp_path / "out"
-    status, found = record(
-        capsys, monkeypatch, built, out, "--no-execute", "--", built.folder / "host", built.ptx
-    )
+    status, found = record("--no-execute", "--", built.folder / "host", built.ptx)
     assert (status, len(found["launches"])) == (0, 1)
     assert found["launches"][0]["verdict"] is None
     assert (Path(found["launches"][0]["folder"]) / "launch.yaml").exists()
 
 
-def test_wrong_use_is_refused_as_the_driver_does(built, tmp_path, capsys, monkeypatch) -> None:
-    out = tmp_path / "out"
-    status, found = record(capsys, monkeypatch, built, out, "--", built.folder / "wrong", built.ptx)
+def test_wrong_use_is_refused_as_the_driver_does(built, record) -> None:
+    status, found = record("--", built.folder / "wrong", built.ptx)
     assert found["status"] == 0  # the program checked every result itself
     assert status == 1  # and its last launch is wrong
     assert [one["verdict"] for one in found["launches"]] == ["error"]
     assert "out-of-bounds" in {one["kind"] for one in found["launches"][0]["findings"]}
 
 
-def test_a_program_of_the_runtime_interface(built, tmp_path, capsys, monkeypatch) -> None:
-    status, found = record(
-        capsys, monkeypatch, built, tmp_path / "out", "--", built.folder / "runtime", built.ptx
-    )
+def test_a_program_of_the_runtime_interface(built, record) -> None:
+    status, found = record("--", built.folder / "runtime", built.ptx)
     assert (status, found["status"]) == (1, 0)  # it launches a kernel that is wrong, last
     assert [(one["entry"], one["verdict"]) for one in found["launches"]] == [
         ("ranks", "clean"), ("stray", "error"),
@@ -179,7 +171,7 @@ int main() {
 """
 
 
-def test_a_program_that_nvcc_compiled(built, tmp_path, capsys, monkeypatch) -> None:
+def test_a_program_that_nvcc_compiled(tmp_path, record) -> None:
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("nvcc is not found")
@@ -189,50 +181,41 @@ def test_a_program_that_nvcc_compiled(built, tmp_path, capsys, monkeypatch) -> N
          tmp_path / "program", tmp_path / "host.cu"],
         check=True,
     )  # fmt: skip
-    status, found = record(capsys, monkeypatch, built, tmp_path / "out", "--", tmp_path / "program")
+    status, found = record("--", tmp_path / "program")
     assert (status, found["status"], len(found["launches"])) == (0, 0, 2)
 
 
-PYTHON = """
-import ctypes, sys
-cuda = ctypes.CDLL("libcuda.so.1")
-assert cuda.cuInit(0) == 0
-context, module, function = (ctypes.c_void_p() for _ in range(3))
+PYTHON = (
+    BEGIN.replace('b"k"', 'b"ranks"')
+    + """
 major, memory = ctypes.c_int(), ctypes.c_uint64()
 cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, 0)
 assert major.value == 10, major
-assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
-assert cuda.cuCtxSetCurrent(context) == 0
-assert cuda.cuModuleLoad(ctypes.byref(module), sys.argv[1].encode()) == 0
-assert cuda.cuModuleGetFunction(ctypes.byref(function), module, b"ranks") == 0
 assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(128)) == 0
 assert cuda.cuFuncSetAttribute(function, 8, 40000) == 0
 parameters = (ctypes.c_void_p * 1)(ctypes.addressof(memory))
 assert cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 40000, None, parameters, None) == 0
 assert cuda.cuCtxSynchronize() == 0
 """
+)
 
 
-def test_a_python_program_sees_the_device_asked_for(built, tmp_path, capsys, monkeypatch) -> None:
+def test_a_python_program_sees_the_device_asked_for(built, tmp_path, record) -> None:
     program = tmp_path / "program.py"
     program.write_text(PYTHON)
-    status, found = record(
-        capsys, monkeypatch, built, tmp_path / "out", "--arch", "sm_100a", "--",
-        sys.executable, program, built.ptx,
-    )  # fmt: skip
+    status, found = record("--arch", "sm_100a", "--", sys.executable, program, built.ptx)
     assert (status, found["status"]) == (0, 0)
     assert [one["verdict"] for one in found["launches"]] == ["clean"]
 
 
-def test_a_launch_may_use_a_limited_amount_of_memory(built, tmp_path, capsys, monkeypatch) -> None:
+def test_a_launch_may_use_a_limited_amount_of_memory(built, tmp_path, record) -> None:
     launch = "cuda.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 40000, None, parameters, None) =="
     assert launch in PYTHON
     program = tmp_path / "program.py"
     program.write_text(PYTHON.replace(launch + " 0", launch + " 2"))
     status, found = record(
-        capsys, monkeypatch, built, tmp_path / "out", "--arch", "sm_100a", "--max-memory", "1MiB",
-        "--", sys.executable, program, built.ptx,
-    )  # fmt: skip
+        "--arch", "sm_100a", "--max-memory", "1MiB", "--", sys.executable, program, built.ptx
+    )
     assert (status, found["status"], found["launches"]) == (0, 0, [])
 
 
@@ -241,14 +224,14 @@ def test_ptx_that_is_not_there_is_refused(tmp_path, capsys) -> None:
     assert "'nowhere' does not exist" in capsys.readouterr().err
 
 
-def test_machine_code_needs_its_ptx(built, tmp_path, capsys, monkeypatch) -> None:
+def test_machine_code_needs_its_ptx(built, tmp_path, record) -> None:
     unit = Unit("kernels", (HERE / "kernels.cu").read_text(), {}, "sm_90a")
     cubin = tmp_path / "kernels.cubin"
     cubin.write_bytes(find_cuda_compiler("nvrtc").build(unit).cubin)
     words = ("--", built.folder / "host", cubin)
-    status, found = record(capsys, monkeypatch, built, tmp_path / "out", *words)
+    status, found = record(*words)
     assert (status, found["status"], found["launches"]) == (1, 1, [])
-    status, found = record(capsys, monkeypatch, built, tmp_path / "out", "--ptx", built.ptx, *words)
+    status, found = record("--ptx", built.ptx, *words)
     assert (status, len(found["launches"])) == (0, 3)
 
 
