@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from fa4gen.emulator import TensorMap
 from tests.emulator.hardware.family_probes import BF16, FamilyProbe, _random
-from tests.emulator.kernel import kernel
+from tests.emulator.kernel import SYNC, kernel, vector
 
 # Fill shared memory with a pattern, so that bytes which a copy leaves alone are seen to be so.
 _PREPARE = """
@@ -135,11 +136,9 @@ def _store_probe(
 ) -> FamilyProbe:
     rank = len(shape)
     coordinates = ", ".join(str(c) for c in reversed(at))
-    opcode = (
-        f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{reduce}.bulk_group"
-        if (reduce)
-        else f"cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group"
-    )
+    opcode = f"cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group"
+    if reduce:
+        opcode = f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{reduce}.bulk_group"
     fill = f"""
     @!%p8 bra STORED;
     {opcode} [%d1, {{{coordinates}}}], [%r70];
@@ -205,9 +204,8 @@ STORED:
 
 
 def _clusters() -> list[FamilyProbe]:
-    sync = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
     multicast = f"""
-    {sync}
+    {SYNC}
     mov.u32 %r20, %cluster_ctarank;
     setp.ne.u32 %p2, %r20, 1;
     @!%p8 bra ISSUED;
@@ -222,7 +220,7 @@ def _clusters() -> list[FamilyProbe]:
 ISSUED:
 """
     remote = f"""
-    {sync}
+    {SYNC}
     mov.u32 %r20, %cluster_ctarank; add.u32 %r21, %r20, 1; and.b32 %r21, %r21, 3;
     mapa.shared::cluster.u32 %r22, %r70, %r21;
     mapa.shared::cluster.u32 %r23, %r75, %r21;
@@ -237,26 +235,21 @@ ISSUED:
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r75], 128;
 ARRIVED:
 """
-    size = 2048
-    end = f"{_WAIT}\n{sync}"
+
+    def box() -> TensorMap:
+        array = _random(14, (40, 64), np.float32).astype(BF16)
+        return TensorMap(array, box=(16, 64), swizzle=128)
+
+    def probe(name: str, body: str, kind: str, make: Callable[[], Any]) -> FamilyProbe:
+        directives = ".reqnctapercluster 4, 1, 1 .explicitcluster"
+        text = f"{body}{_WAIT}\n{SYNC}"
+        ptx = _shared_kernel(text, ("u64", kind), 2048, wait=False, directives=directives)
+        return FamilyProbe(name, ptx, lambda: [np.zeros(2048, np.uint32), make()], grid=4)
+
     return [
-        FamilyProbe(
-            "cluster.multicast",
-            _shared_kernel(multicast + end, ("u64", "tensor_map"), size, wait=False,
-                           directives=".reqnctapercluster 4, 1, 1 .explicitcluster"),
-            lambda: [np.zeros(size, np.uint32),
-                     TensorMap(_random(14, (40, 64), np.float32).astype(BF16), box=(16, 64),
-                               swizzle=128)],
-            grid=4,
-        ),
-        FamilyProbe(
-            "cluster.remote",
-            _shared_kernel(remote + end, ("u64", "u64"), size, wait=False,
-                           directives=".reqnctapercluster 4, 1, 1 .explicitcluster"),
-            lambda: [np.zeros(size, np.uint32), np.zeros(1, np.uint32)],
-            grid=4,
-        ),
-    ]  # fmt: skip
+        probe("cluster.multicast", multicast, "tensor_map", box),
+        probe("cluster.remote", remote, "u64", lambda: np.zeros(1, np.uint32)),
+    ]
 
 
 _WGMMA_TYPES = {
@@ -295,7 +288,6 @@ def _wgmma_probe(
     sbo = sbo or (8 * span if swizzle else 128)
     lbo = lbo or (4096 if swizzle else 1024)
     count = n // 2
-    d = ", ".join(f"%r{100 + i}" for i in range(count))
     high, low = divmod(_descriptor(swizzle, lbo, sbo), 1 << 32)
     a = "{%r90, %r91, %r92, %r93}" if registers else "%d20"
     scales = "" if kind in ("s8", "u8") else f", {negate}, 1"
@@ -319,7 +311,8 @@ FILL:
     ld.global.v4.b32 {{%r90, %r91, %r92, %r93}}, [%d53];
     wgmma.fence.sync.aligned;
     setp.eq.u32 %p1, 1, {int(accumulate)};
-    wgmma.mma_async.sync.aligned.m64n{n}k{k}.{types} {{{d}}}, {a}, %d21, %p1{scales}{transposes};
+    wgmma.mma_async.sync.aligned.m64n{n}k{k}.{types}
+        {vector(100, count)}, {a}, %d21, %p1{scales}{transposes};
     wgmma.commit_group.sync.aligned;
     wgmma.wait_group.sync.aligned 0;
     {"".join(f"st.global.b32 [%d51+{4 * i}], %r{100 + i};" for i in range(count))}
@@ -339,12 +332,8 @@ FILL:
         return [start, make(15, 16384), make(16, 512)]
 
     rtol = {"s8": 0.0, "u8": 0.0, "e4m3": 3e-3, "e5m2": 3e-3}.get(kind, 1e-5)
-    ptx = kernel(
-        body,
-        ("u64", "u64", "u64"),
-        directives=".maxntid 128",
-        module=".extern .shared .align 1024 .b8 tile[];",
-    )
+    module = ".extern .shared .align 1024 .b8 tile[];"
+    ptx = kernel(body, ("u64",) * 3, directives=".maxntid 128", module=module)
     return FamilyProbe(f"wgmma.{name}", ptx, arguments, block=128, rtol=rtol)
 
 
@@ -354,16 +343,9 @@ def _wgmma() -> list[FamilyProbe]:
     for swizzle in (0, 32, 64, 128):
         probes.append(_wgmma_probe(f"bf16_swizzle_{swizzle}", "bf16", 64, swizzle=swizzle))
         for a, b in ((1, 0), (0, 1), (1, 1)):
-            probes.append(
-                _wgmma_probe(
-                    f"f16_swizzle_{swizzle}_t{a}{b}",
-                    "f16",
-                    64,
-                    swizzle=swizzle,
-                    a_transposed=a,
-                    b_transposed=b,
-                )
-            )
+            name = f"f16_swizzle_{swizzle}_t{a}{b}"
+            options = {"swizzle": swizzle, "a_transposed": a, "b_transposed": b}
+            probes.append(_wgmma_probe(name, "f16", 64, **options))
     probes += [_wgmma_probe(f"{kind}_registers", kind, 32, registers=True) for kind in _WGMMA_TYPES]
     probes += [
         _wgmma_probe("bf16_registers_t1", "bf16", 64, registers=True, b_transposed=1),

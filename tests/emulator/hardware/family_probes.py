@@ -15,8 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from fa4gen.emulator import TensorMap
-from tests.emulator.kernel import kernel
+from tests.emulator.kernel import kernel, vector
 
 BF16 = ml_dtypes.bfloat16
 
@@ -44,13 +43,24 @@ def _random(seed: int, shape: Any, dtype: Any = np.uint32) -> np.ndarray:
 _INDEX = "mov.u32 %r300, %tid.x; mul.wide.u32 %d50, %r300, 4; add.u64 %d51, %d0, %d50;"
 
 
+# %d52: the thread's word of the second array, %r10 what it holds
+_INPUT = "add.u64 %d52, %d1, %d50; ld.global.b32 %r10, [%d52];"
+
+
+def _probe(
+    name: str, lines: list[str], words: int, inputs: np.ndarray, shared: int = 0
+) -> FamilyProbe:
+    """So many words of each of 32 threads, of random inputs."""
+    ptx = kernel("\n".join([_INDEX, *lines]), ("u64", "u64"), shared=shared)
+    return FamilyProbe(name, ptx, lambda: [np.zeros(32 * words, np.uint32), inputs.copy()])
+
+
 def _store(register: str, slot: int, threads: int = 32) -> str:
     return f"st.global.b32 [%d51+{4 * threads * slot}], {register};"
 
 
 def _shuffles() -> list[FamilyProbe]:
-    body, slot = [_INDEX, "add.u64 %d52, %d1, %d50; ld.global.b32 %r10, [%d52];"], 0
-    body.append("and.b32 %r12, %r300, 7;")
+    body, slot = [_INPUT, "and.b32 %r12, %r300, 7;"], 0
     for mode in ("idx", "up", "down", "bfly"):
         for control in (0x1F, 0x0, 0x181F, 0x1C1F, 0x1807, 0x1003):
             for lane in ("1", "5", "16", "%r12"):
@@ -58,13 +68,7 @@ def _shuffles() -> list[FamilyProbe]:
                 body.append(f"selp.u32 %r21, 1, 0, %p1; {_store('%r20', slot)}")
                 body.append(_store("%r21", slot + 1))
                 slot += 2
-    count = slot
-    return [
-        FamilyProbe(
-            "shfl", kernel("\n".join(body), ("u64", "u64")),
-            lambda: [np.zeros(32 * count, np.uint32), _random(1, 32)],
-        )
-    ]  # fmt: skip
+    return [_probe("shfl", body, slot, _random(1, 32))]
 
 
 def _votes() -> list[FamilyProbe]:
@@ -89,54 +93,34 @@ def _votes() -> list[FamilyProbe]:
         "mov.u32 %r20, %cluster_ctarank;", "mov.u32 %r20, %cluster_nctarank;",
         "mov.u32 %r20, WARP_SZ;",
     ]  # fmt: skip
-    head = (
-        _INDEX
-        + """
-    add.u64 %d52, %d1, %d50; ld.global.b32 %r10, [%d52]; and.b32 %r11, %r10, 3;
-    and.b32 %r12, %r10, 4; setp.ne.u32 %p1, %r12, 0;
-"""
-    )
-    body = head + "\n".join(f"{line} {_store('%r20', n)}" for n, line in enumerate(lines))
-    return [
-        FamilyProbe(
-            "votes",
-            kernel(body, ("u64", "u64")),
-            lambda: [np.zeros(32 * len(lines), np.uint32), _random(2, 32)],
-        )
-    ]
+    head = "and.b32 %r11, %r10, 3; and.b32 %r12, %r10, 4; setp.ne.u32 %p1, %r12, 0;"
+    body = [f"{line} {_store('%r20', n)}" for n, line in enumerate(lines)]
+    return [_probe("votes", [_INPUT, head, *body], len(lines), _random(2, 32))]
+
+
+_REDUCTIONS = (
+    "add.u32", "min.u32", "max.u32", "min.s32", "max.s32", "and.b32", "or.b32", "xor.b32",
+    "inc.u32", "dec.u32", "add.s32",
+)  # fmt: skip
 
 
 def _atomics() -> list[FamilyProbe]:
     probes = []
     for space in ("global", "shared"):
         lines = []
-        for slot, op in enumerate(
-            (
-                "add.u32",
-                "min.u32",
-                "max.u32",
-                "min.s32",
-                "max.s32",
-                "and.b32",
-                "or.b32",
-                "xor.b32",
-                "inc.u32",
-                "dec.u32",
-                "add.s32",
-            )
-        ):
+        for slot, op in enumerate(_REDUCTIONS):
             value = "1000000" if op.startswith(("inc", "dec")) else "%r10"
             lines.append(f"red.{space}.{op} [BASE+{4 * slot}], {value};")
-        lines.append("cvt.u64.u32 %d20, %r10;")
-        lines.append(f"red.{space}.add.u64 [BASE+64], %d20;")
-        lines.append(f"red.{space}.max.u64 [BASE+72], %d20;")
-        lines.append("mov.b32 %r41, 0x3c003c00; mov.b32 %r42, 0x3f803f80;")
-        lines.append(f"red.{space}.add.noftz.f16x2 [BASE+80], %r41;")
-        lines.append(f"red.{space}.add.f32 [BASE+84], 0f3f800000;")
-        lines.append(f"red.{space}.add.noftz.bf16x2 [BASE+88], %r42;")
-        lines.append(f"atom.{space}.add.u32 %r30, [BASE+92], 1; setp.eq.u32 %p3, %r30, 7;")
-        lines.append(f"@%p3 atom.{space}.exch.b32 %r31, [BASE+96], 77;")
-        lines.append(f"atom.{space}.cas.b32 %r32, [BASE+100], 0, 5;")
+        lines.append(f"""cvt.u64.u32 %d20, %r10;
+            red.{space}.add.u64 [BASE+64], %d20;
+            red.{space}.max.u64 [BASE+72], %d20;
+            mov.b32 %r41, 0x3c003c00; mov.b32 %r42, 0x3f803f80;
+            red.{space}.add.noftz.f16x2 [BASE+80], %r41;
+            red.{space}.add.f32 [BASE+84], 0f3f800000;
+            red.{space}.add.noftz.bf16x2 [BASE+88], %r42;
+            atom.{space}.add.u32 %r30, [BASE+92], 1; setp.eq.u32 %p3, %r30, 7;
+            @%p3 atom.{space}.exch.b32 %r31, [BASE+96], 77;
+            atom.{space}.cas.b32 %r32, [BASE+100], 0, 5;""")
         text = "\n".join(lines)
         if space == "global":
             text = text.replace("BASE", "%d0")
@@ -154,15 +138,9 @@ def _atomics() -> list[FamilyProbe]:
                 f"A: bar.sync 0;\n{text.replace('BASE', '%r50')}\nbar.sync 0; @!%p1 bra B;"
                 f"\n{end}\nB:"
             )
-        body = _INDEX + "add.u64 %d52, %d1, %d50; ld.global.b32 %r10, [%d52];\n" + text
-        probes.append(
-            FamilyProbe(
-                f"red.{space}",
-                kernel(body, ("u64", "u64"), shared=128),
-                lambda: [_start(), _random(3, 64)],
-                block=64,
-            )
-        )
+        ptx = kernel(f"{_INDEX}{_INPUT}\n{text}", ("u64", "u64"), shared=128)
+        arguments = lambda: [_start(), _random(3, 64)]  # noqa: E731
+        probes.append(FamilyProbe(f"red.{space}", ptx, arguments, block=64))
     return probes
 
 
@@ -175,13 +153,8 @@ def _start() -> np.ndarray:
 def _memory() -> list[FamilyProbe]:
     lines = []
     for slot, kind in enumerate(("u8", "s8", "u16", "s16", "b32", "f32")):
-        register = "%r20"
-        lines.append(
-            f"ld.global.{kind} {register}, [%d52+{slot}];"
-            if kind in ("u8", "s8")
-            else f"ld.global.{kind} {register}, [%d52];"
-        )
-        lines.append(_store(register, slot))
+        offset = f"+{slot}" if kind in ("u8", "s8") else ""
+        lines.append(f"ld.global.{kind} %r20, [%d52{offset}];" + _store("%r20", slot))
     lines += [
         "mul.wide.u32 %d53, %r300, 16; add.u64 %d54, %d1, %d53;",
         "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d54];",
@@ -201,19 +174,8 @@ def _memory() -> list[FamilyProbe]:
         "mov.u64 %d9, stack; cvta.local.u64 %d9, %d9; add.u64 %d9, %d9, %d8; ld.b32 %r14, [%d9];",
         _store("%r14", 18),
     ]
-    body = (
-        ".local .align 16 .b8 stack[32];"
-        + _INDEX
-        + "add.u64 %d52, %d1, %d50;\n"
-        + ("\n".join(lines))
-    )
-    return [
-        FamilyProbe(
-            "ld.st",
-            kernel(body, ("u64", "u64"), shared=512),
-            lambda: [np.zeros(32 * 19, np.uint32), _random(5, 160)],
-        )
-    ]
+    body = [".local .align 16 .b8 stack[32]; add.u64 %d52, %d1, %d50;", *lines]
+    return [_probe("ld.st", body, 19, _random(5, 160), 512)]
 
 
 _FILL = """
@@ -227,41 +189,29 @@ FILL:
 
 
 def _matrices() -> list[FamilyProbe]:
-    lines, slot = [], 0
-    lines.append("shl.b32 %r20, %r300, 4; add.u32 %r20, %r20, %r70;")
-    for count in (1, 2, 4):
-        for trans in ("", ".trans"):
-            registers = ", ".join(f"%r{n}" for n in range(1, count + 1))
-            lines.append(
-                f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{registers}}}, [%r20];"
-            )
-            for n in range(1, count + 1):
-                lines.append(_store(f"%r{n}", slot))
-                slot += 1
+    lines = [_FILL.replace("WORDS", "128"), "shl.b32 %r20, %r300, 4; add.u32 %r20, %r20, %r70;"]
+    slot = 0
+    forms = [(count, trans) for count in (1, 2, 4) for trans in ("", ".trans")]
+    for count, trans in forms:
+        form = f"m8n8.x{count}{trans}.shared.b16"
+        lines.append(f"ldmatrix.sync.aligned.{form} {vector(1, count)}, [%r20];")
+        for n in range(1, count + 1):
+            lines.append(_store(f"%r{n}", slot))
+            slot += 1
     lines.append("movmatrix.sync.aligned.m8n8.trans.b16 %r5, %r1;" + _store("%r5", slot))
     slot += 1
-    for count in (1, 2, 4):
-        for trans in ("", ".trans"):
-            registers = ", ".join(f"%r{n}" for n in range(1, count + 1))
-            lines.append(
-                f"bar.sync 0; stmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 "
-                f"[%r20], {{{registers}}}; bar.sync 0;"
-            )
-            for n in range(4):
-                lines.append(
-                    f"shl.b32 %r21, %r300, 2; add.u32 %r21, %r21, %r70; "
-                    f"ld.shared.b32 %r22, [%r21+{128 * n}]; {_store('%r22', slot)}"
-                )
-                slot += 1
-    count = slot
-    body = _INDEX + _FILL.replace("WORDS", "128") + "\n".join(lines)
-    return [
-        FamilyProbe(
-            "ldmatrix",
-            kernel(body, ("u64", "u64"), shared=512),
-            lambda: [np.zeros(32 * count, np.uint32), _random(6, 128)],
+    for count, trans in forms:
+        lines.append(
+            f"bar.sync 0; stmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 "
+            f"[%r20], {vector(1, count)}; bar.sync 0;"
         )
-    ]
+        for n in range(4):
+            lines.append(
+                f"shl.b32 %r21, %r300, 2; add.u32 %r21, %r21, %r70; "
+                f"ld.shared.b32 %r22, [%r21+{128 * n}]; {_store('%r22', slot)}"
+            )
+            slot += 1
+    return [_probe("ldmatrix", lines, slot, _random(6, 128), 512)]
 
 
 _MMA = (
@@ -283,15 +233,11 @@ def _mma() -> list[FamilyProbe]:
     for shape, a, b, d, dtype, out in _MMA:
         loads = "".join(f"ld.global.b32 %r{n + 1}, [%d52+{128 * n}];" for n in range(a + b + d))
 
-        def names(start: int, count: int) -> str:
-            return ", ".join(f"%r{n + 1}" for n in range(start, start + count))
-
-        results = ", ".join(f"%r{n + 40}" for n in range(d))
+        operands = f"{vector(40, d)}, {vector(1, a)}, {vector(1 + a, b)}, {vector(1 + a + b, d)}"
         body = (
-            _INDEX + "add.u64 %d52, %d1, %d50;" + loads
-            + f"mma.sync.aligned.{shape} {{{results}}}, {{{names(0, a)}}}, {{{names(a, b)}}}, "
-            f"{{{names(a + b, d)}}};" + "".join(_store(f"%r{n + 40}", n) for n in range(d))
-        )  # fmt: skip
+            f"{_INDEX}add.u64 %d52, %d1, %d50;{loads}mma.sync.aligned.{shape} {operands};"
+            + "".join(_store(f"%r{n + 40}", n) for n in range(d))
+        )
 
         def arguments(
             a: int = a, b: int = b, d: int = d, dtype: Any = dtype, out: Any = out
@@ -314,10 +260,7 @@ def _mma() -> list[FamilyProbe]:
 
 
 def _cp_async() -> list[FamilyProbe]:
-    body = (
-        _INDEX
-        + _FILL.replace("WORDS", "512")
-        + """
+    body = """
     shl.b32 %r20, %r300, 4; add.u32 %r21, %r20, %r70; cvt.u64.u32 %d10, %r20;
     add.u64 %d11, %d1, %d10;
     cp.async.cg.shared.global [%r21], [%d11], 16;
@@ -333,22 +276,10 @@ COPY:
     cvt.u64.u32 %d12, %r31; add.u64 %d13, %d0, %d12; st.global.b32 [%d13], %r34;
     add.u32 %r30, %r30, 1; setp.lt.u32 %p1, %r30, 16; @%p1 bra COPY;
 """
-    )
-    return [
-        FamilyProbe(
-            "cp.async",
-            kernel(body, ("u64", "u64"), shared=2048),
-            lambda: [np.zeros(512, np.uint32), _random(9, 1024)],
-        )
-    ]
+    return [_probe("cp.async", [_FILL.replace("WORDS", "512"), body], 16, _random(9, 1024), 2048)]
 
 
 @cache
 def probes() -> tuple[FamilyProbe, ...]:
     """All probes of this module."""
     return (*_shuffles(), *_votes(), *_atomics(), *_memory(), *_matrices(), *_mma(), *_cp_async())
-
-
-def tensor_maps_of(arguments: list[Any]) -> list[TensorMap]:
-    """The tensor maps among arguments."""
-    return [argument for argument in arguments if isinstance(argument, TensorMap)]
