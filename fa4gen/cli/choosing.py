@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.render.batch import RenderedConfig
     from fa4gen.render.records import Records
     from fa4gen.toolchain.choose import Chosen
+    from fa4gen.toolchain.model import Compiler
 
 
 def choose_candidates(
@@ -27,12 +28,7 @@ def choose_candidates(
     a note says so. Raises CompileError for kernels of which no candidate compiles clean.
     """
     from fa4gen.cli.output import note
-    from fa4gen.cli.progress import progress
     from fa4gen.errors import CompileError, MissingCapabilityError
-    from fa4gen.render.environment import open_templates
-    from fa4gen.render.render import render
-    from fa4gen.toolchain.cache import Cache
-    from fa4gen.toolchain.choose import choose_many
     from fa4gen.toolchain.compile import find_compiler
 
     unknown = [item for item in rendered if not records.is_as_compiled(item.kernel)]
@@ -43,15 +39,7 @@ def choose_candidates(
     except MissingCapabilityError as error:
         note(f"rendered, not compiled: {error.problems[0].message}")
         return without_compiler(rendered, records)
-    with progress(len(unknown), "kernels compiled") as bar:
-        chosen = choose_many(
-            [item.loaded for item in unknown],
-            tool,
-            cache=Cache.default(),
-            jobs=jobs,
-            render=partial(render, templates=open_templates(templates)),
-            on_done=bar.advance,
-        )
+    chosen = compile_all(unknown, tool, templates, jobs=jobs)
     found = dict(zip(map(id, unknown), chosen, strict=True))
     refused = [
         problem
@@ -68,6 +56,32 @@ def choose_candidates(
             f"{wrong[0].outcome.problems[0].message}; `fa4gen compile` says where"
         )
     return [_taken(item, found[id(item)]) if id(item) in found else item for item in rendered]
+
+
+def compile_all(
+    items: Sequence[RenderedConfig],
+    tool: Compiler,
+    templates: Path | None,
+    *,
+    jobs: int,
+    use_cache: bool = True,
+) -> list[Chosen]:
+    """Return what ``tool`` takes of each of ``items``, and show how far it is."""
+    from fa4gen.cli.progress import progress
+    from fa4gen.render.environment import open_templates
+    from fa4gen.render.render import render
+    from fa4gen.toolchain.cache import Cache
+    from fa4gen.toolchain.choose import choose_many
+
+    with progress(len(items), "kernels compiled") as bar:
+        return choose_many(
+            [item.loaded for item in items],
+            tool,
+            cache=Cache.default() if use_cache else None,
+            jobs=jobs,
+            render=partial(render, templates=open_templates(templates)),
+            on_done=bar.advance,
+        )
 
 
 def without_compiler(rendered: Sequence[RenderedConfig], records: Records) -> list[RenderedConfig]:

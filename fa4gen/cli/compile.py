@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,15 +70,11 @@ def command(
     nothing has to be generated before. A kernel fails that spills registers, uses local memory, has
     its setmaxnreg ignored or its wgmma serialised or repaired by ptxas. Nothing is run.
     """
+    from fa4gen.cli.choosing import compile_all
     from fa4gen.cli.compile_report import Row
     from fa4gen.cli.output import note
-    from fa4gen.cli.progress import progress
     from fa4gen.config.selection import select_configs
     from fa4gen.render.batch import render_configs
-    from fa4gen.render.environment import open_templates
-    from fa4gen.render.render import render
-    from fa4gen.toolchain.cache import Cache
-    from fa4gen.toolchain.choose import choose_many
     from fa4gen.toolchain.compile import find_compiler
     from fa4gen.toolchain.origin import Origins
     from fa4gen.toolchain.record import output_files, write_outputs
@@ -87,15 +82,7 @@ def command(
     rendered = render_configs(select_configs(configs, shipped=shipped), templates, jobs, settings)
     tool = find_compiler(compiler)
     note(f"compiling {counted(len(rendered), 'kernel')} with {tool.name} {tool.version}")
-    with progress(len(rendered), "kernels") as bar:
-        chosen = choose_many(
-            [item.loaded for item in rendered],
-            tool,
-            cache=None if no_cache else Cache.default(),
-            jobs=jobs,
-            render=partial(render, templates=open_templates(templates)),
-            on_done=bar.advance,
-        )
+    chosen = compile_all(rendered, tool, templates, jobs=jobs, use_cache=not no_cache)
     rows: list[Row] = []
     for before, one in zip(rendered, chosen, strict=True):
         item = replace(before, kernel=one.candidate.rendered, plan=one.plan)
@@ -104,7 +91,7 @@ def command(
             outputs = output_files(item.kernel, one.outcome.kernel)
             files = write_outputs(outputs, out / item.kernel.folder, force)
         problems = Origins(item, templates).trace(one.outcome.problems)
-        rows.append(Row(item, one.outcome, problems, tuple(files), one.candidate.changes, one.left))
+        rows.append(Row(item, one, problems, tuple(files)))
     return _report(rows, output_format)
 
 
@@ -128,18 +115,18 @@ def _report(rows: Sequence[Row], output_format: OutputFormat) -> int:
 def _say_problems(rows: Sequence[Row], output_format: OutputFormat) -> None:
     """Say on stderr why kernels failed, and warn of what does not fail them."""
     from fa4gen.cli.output import report
-    from fa4gen.errors import Problem
+    from fa4gen.toolchain.compile import lint_problem
 
     for row in rows:
         for problem in row.problems:
             report(problem, output_format)
-        findings = row.outcome.kernel.findings if row.outcome.kernel else ()
-        for finding in findings:
-            if not finding.forbids:
-                lines = "".join(f"\n  log: {line}" for line in finding.log_lines)
-                places = "".join(f"\n  at: {place}" for place in finding.places)
-                message = f"warning: {finding.code}: {finding.message}{places}{lines}"
-                warning = Problem(
-                    message, file=f"{row.item.kernel.folder}/{row.outcome.unit.name}.cu"
+        kernel = row.outcome.kernel
+        for finding in kernel.findings if kernel else ():
+            if kernel and not finding.forbids:
+                problem = lint_problem(kernel, finding)
+                warning = replace(
+                    problem,
+                    message=f"warning: {problem.message}",
+                    file=f"{row.item.kernel.folder}/{problem.file}",
                 )
                 report(warning, output_format, "warning")

@@ -11,13 +11,13 @@ from fa4gen.config.paths import shown_path
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from fa4gen.errors import Problem
     from fa4gen.render.batch import RenderedConfig
     from fa4gen.toolchain.batch import Outcome
-    from fa4gen.toolchain.choose import Left
+    from fa4gen.toolchain.choose import Chosen
 
 _COLUMNS = ("kernel", "compiler", "registers", "spilled", "stack", "shared", "cubin", "s", "result")
 _NUMBERS = _COLUMNS[2:8]
@@ -28,15 +28,16 @@ class Row:
     """One kernel with one compiler."""
 
     item: RenderedConfig
-    outcome: Outcome
+    chosen: Chosen
     problems: tuple[Problem, ...]
     """Those of the outcome, traced to template lines."""
     files: tuple[Path, ...]
     """Files that were kept of it."""
-    keys: Mapping[str, object]
-    """The keys that the chosen candidate sets."""
-    left: tuple[Left, ...] = ()
-    """Candidates that were tried before it."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The result of compiling it."""
+        return self.chosen.outcome
 
 
 def print_text(rows: Sequence[Row]) -> None:
@@ -50,7 +51,7 @@ def print_text(rows: Sequence[Row]) -> None:
     from_cache = f" ({cached} from the cache)" if cached else ""
     failed = f"; {len(rows) - good} failed" if good < len(rows) else ""
     for row in rows:
-        if row.left and row.outcome.compiled:
+        if row.chosen.left and row.outcome.compiled:
             click.echo(f"{row.item.kernel.name}: {words_of_left(row)}")
     total = f"{counted(len(rows), 'kernel')} compiled"
     click.echo(f"{good} of {total} with a clean log{from_cache}{failed}. Nothing was run.")
@@ -58,8 +59,8 @@ def print_text(rows: Sequence[Row]) -> None:
 
 def words_of_left(row: Row) -> str:
     """Return the candidates tried before the chosen one, in a line."""
-    first = row.left[0]
-    others = f" and {counted(len(row.left) - 1, 'other')}" if len(row.left) > 1 else ""
+    first, *rest = row.chosen.left
+    others = f" and {counted(len(rest), 'other')}" if rest else ""
     return f"the first candidate was left ({first.why}){others}; fa4gen explain --compile shows all"
 
 
@@ -79,9 +80,9 @@ def row_data(row: Row) -> dict[str, Any]:
     if kernel is not None:
         data |= compile_data(kernel, dynamic_shared_bytes(row.item.kernel))
         data |= {"seconds": round(kernel.seconds, 3), "cached": kernel.cached}
-    left = [{"set": dict(one.candidate.changes), "why": one.why} for one in row.left]
+    left = [{"set": dict(one.candidate.changes), "why": one.why} for one in row.chosen.left]
     return data | {
-        "set": dict(row.keys),
+        "set": dict(row.chosen.candidate.changes),
         "left": left,
         "problems": [problem_data(problem) for problem in row.problems],
         "files": [shown_path(path) for path in row.files],
