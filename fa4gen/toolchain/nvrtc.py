@@ -1,15 +1,21 @@
-"""NVRTC: compiles with no GPU, no driver and no CUDA toolkit."""
+"""NVRTC: compiles with no GPU, no driver and no CUDA toolkit.
+
+It is called through NVIDIA's own binding, which imports neither CuPy nor NumPy.
+"""
 
 from __future__ import annotations
 
 import re
+import warnings
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import MissingCapabilityError, Problem
 from fa4gen.toolchain.failures import compile_error, unsupported_arch
 from fa4gen.toolchain.model import Built, Unit
-from fa4gen.toolchain.nvrtc_program import NvrtcError, NvrtcProgram, import_nvrtc, release
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
 _VERSION = re.compile(r"^// Cuda compilation tools, release \S+, V(\S+)", re.MULTILINE)
 FIRST_WITH_CACHE = (12, 9)
@@ -23,7 +29,7 @@ class Nvrtc:
     name = "nvrtc"
 
     def __init__(self) -> None:
-        self._nvrtc = import_nvrtc()
+        self._nvrtc = _import_nvrtc()
         self.release: tuple[int, int] = _release(self._nvrtc)
 
     @cached_property
@@ -70,8 +76,85 @@ class Nvrtc:
 
 
 def _release(nvrtc: Any) -> tuple[int, int]:
+    """Return major and minor version; MissingCapabilityError without the library."""
     try:
-        return release(nvrtc)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            major, minor = _values(nvrtc.nvrtcVersion())
     except Exception as error:  # of the binding's loader
         why = str(error).strip().splitlines() or [type(error).__name__]
         raise MissingCapabilityError(Problem(f"NVRTC is not found: {why[0]}", _REMEDY)) from error
+    return major, minor
+
+
+class NvrtcError(Exception):
+    """NVRTC refused a call; the message is the name of its status."""
+
+
+def _import_nvrtc() -> Any:
+    """Return the binding; MissingCapabilityError when it cannot be imported."""
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError as error:
+        raise MissingCapabilityError(
+            Problem(
+                f"cuda-bindings, which is needed to call NVRTC, cannot be imported: {error}",
+                "Install it with: pip install cuda-bindings  (or use --compiler nvcc).",
+            )
+        ) from error
+    return nvrtc
+
+
+class NvrtcProgram:
+    """One program; destroyed with the object. All methods raise NvrtcError."""
+
+    def __init__(self, nvrtc: Any, source: str, name: str, headers: Mapping[str, str]) -> None:
+        """Make a program of the text of the file ``name``; ``headers`` are texts by name."""
+        self._nvrtc = nvrtc
+        names = [header.encode() for header in headers]
+        texts = [text.encode() for text in headers.values()]
+        (self._handle,) = _values(
+            nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), len(names), texts, names)
+        )
+
+    def __del__(self) -> None:
+        if hasattr(self, "_handle"):
+            self._nvrtc.nvrtcDestroyProgram(self._handle)
+
+    def compile(self, options: Sequence[str]) -> None:
+        """Compile; the log says why where this raises."""
+        encoded = [option.encode() for option in options]
+        _values(self._nvrtc.nvrtcCompileProgram(self._handle, len(encoded), encoded))
+
+    @property
+    def log(self) -> str:
+        """The compiler's output."""
+        nvrtc = self._nvrtc
+        text = self._read(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+        return text.decode(errors="replace").replace("\0", "").strip("\n ")
+
+    @property
+    def ptx(self) -> str:
+        """The PTX."""
+        return (
+            self._read(self._nvrtc.nvrtcGetPTXSize, self._nvrtc.nvrtcGetPTX).decode().rstrip("\0")
+        )
+
+    @property
+    def cubin(self) -> bytes:
+        """The machine code, an ELF file."""
+        return self._read(self._nvrtc.nvrtcGetCUBINSize, self._nvrtc.nvrtcGetCUBIN)
+
+    def _read(self, size: Callable[[Any], Any], read: Callable[[Any, bytearray], Any]) -> bytes:
+        (length,) = _values(size(self._handle))
+        found = bytearray(length)
+        _values(read(self._handle, found))
+        return bytes(found)
+
+
+def _values(result: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values after the status of a call; NvrtcError."""
+    status, *values = result
+    if int(status):
+        raise NvrtcError(status.name)
+    return tuple(values)

@@ -7,7 +7,7 @@ import pytest
 from fa4gen.errors import CompileError
 from fa4gen.toolchain.cache import Cache, Entry
 from fa4gen.toolchain.model import Built, Unit
-from fa4gen.toolchain.nvrtc_program import NvrtcProgram
+from fa4gen.toolchain.nvrtc import NvrtcProgram
 from fa4gen.toolchain.survey import PROBES, survey_cache, survey_compiler, survey_packages
 
 if TYPE_CHECKING:
