@@ -74,7 +74,6 @@ class Design:
     """Whether there are any, in ``candidates.py``."""
     where: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
     """By key of ``DECIDING``, the values that ask for this design of a family's."""
-    deciding: str = "decide"
 
     def path(self, place: str) -> ImportPath:
         """Return a place in its folder: "module:attribute"."""
@@ -94,7 +93,7 @@ class Design:
     @property
     def planner(self) -> ImportPath:
         """A function from config to plan, which refuses nothing."""
-        return self.path(f"plan:{self.deciding}")
+        return self.path("plan:decide")
 
     @property
     def template(self) -> str:
@@ -239,7 +238,6 @@ DESIGNS = (
         plan_class="BlackwellGemmPlan",
         tiles=ImportPath("fa4gen.tune.tiles:BLACKWELL_GEMM"),
         tuned_keys=("num_out_stages", "BN", "cta_group", "num_epi_stages"),
-        deciding="plan_gemm_sm100",
     ),
 )
 """Every design, a family's after one another."""

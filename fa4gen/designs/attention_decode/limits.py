@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def exceeded_limits(plan: DecodeAttentionPlan) -> Iterator[Refusal]:
     """Yield each limit that the values exceed."""
-    yield from limits.shared_bytes(plan, (plan.ring.key,), (plan.ring.fewer(plan.config),))
+    yield from limits.shared_memory(plan, (plan.ring.key,), (plan.ring.fewer(plan.config),))
     yield from _registers(plan)
 
 

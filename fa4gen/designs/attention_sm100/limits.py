@@ -60,7 +60,7 @@ def _narrower_blocks(plan: FA4Memory) -> Iterator[Changes]:
 
 def _shared_memory(plan: FA4Memory) -> Iterator[Refusal]:
     ring = plan.rings[0]
-    yield from limits.shared_bytes(
+    yield from limits.shared_memory(
         plan,
         (ring.key, "BN", "BM", "depth"),
         (ring.fewer(plan.config), _narrower_blocks(plan), _smaller_tiles(plan)),

@@ -36,7 +36,7 @@ def _stages(plan: Depth512Memory) -> Iterator[Refusal]:
             remedies=(({key: n} for n in range(MAX_STAGES, 0, -1)),),
         )
         return
-    yield from limits.shared_bytes(plan, (key,), (plan.ring.fewer(plan.config),))
+    yield from limits.shared_memory(plan, (key,), (plan.ring.fewer(plan.config),))
 
 
 def _registers(plan: Depth512Memory) -> Iterator[Refusal]:

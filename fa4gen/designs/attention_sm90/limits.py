@@ -33,7 +33,7 @@ def exceeded_limits(plan: HopperMemory) -> Iterator[Refusal]:
 
 def _shared_memory(plan: HopperMemory) -> Iterator[Refusal]:
     ring, config = plan.rings[0], plan.config
-    yield from limits.shared_bytes(
+    yield from limits.shared_memory(
         plan,
         (ring.key, "BN", *TILE_KEYS),
         (ring.fewer(config), _narrower_blocks(plan), _fewer_warpgroups(plan)),

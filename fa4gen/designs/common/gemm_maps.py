@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.common.tensor_maps import SWIZZLES, tensor_map
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
-    from fa4gen.designs.common.gemm_values import GemmValues
     from fa4gen.designs.common.model import TensorMapPlan
 
 
 def gemm_tensor_maps(
-    values: GemmPlan | GemmValues[Any],
+    plan: GemmPlan,
     *,
     panel_bytes: tuple[int, int],
     a_lines: int | None = None,
@@ -31,43 +30,43 @@ def gemm_tensor_maps(
     box of a tile, where they are fewer; a C with both axes and the output then have a second map,
     unless a tile has that box alone. ``residual_rows``: of a C with one axis, if not ``out_rows``.
     """
-    config, size = values.config, values.element_bytes
+    config, size = plan.config, plan.element_bytes
     a_dims = ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch")
     b_dims = ("k", "n", "batch") if config.b_major == "k" else ("n", "k", "batch")
-    every = values.BM if config.a_major == "k" else values.BK
+    every = plan.BM if config.a_major == "k" else plan.BK
     maps = [
         tensor_map("a", a_dims, (panel_bytes[0] // size, a_lines or every, 1), size),
         tensor_map("b", b_dims, (panel_bytes[1] // size, b_lines, 1), size),
     ]
     last = last_columns or out_columns
-    several = out_columns < values.BN
+    several = out_columns < plan.BN
     outs = [("", out_columns if several else last)]
     outs += [("last", last)] if several and last < out_columns else []
-    if values.c.exists:
-        for part, columns in outs if values.c.is_matrix else [("", out_columns)]:
-            rows = out_rows if values.c.is_matrix else residual_rows or out_rows
-            box = (*values.c.extents(rows, columns)[::-1], 1)
-            maps.append(_panel("c", values, box, part, out_columns))
+    if plan.c.exists:
+        for part, columns in outs if plan.c.is_matrix else [("", out_columns)]:
+            rows = out_rows if plan.c.is_matrix else residual_rows or out_rows
+            box = (*plan.c.extents(rows, columns)[::-1], 1)
+            maps.append(_panel("c", plan, box, part, out_columns))
     for part, columns in outs:
-        maps.append(_panel("out", values, (columns, out_rows, 1), part, out_columns))
+        maps.append(_panel("out", plan, (columns, out_rows, 1), part, out_columns))
     return tuple(maps)
 
 
 def _panel(
     tensor: Literal["c", "out"],
-    values: GemmPlan | GemmValues[Any],
+    plan: GemmPlan,
     box: tuple[int, ...],
     part: str,
     columns: int,
 ) -> TensorMapPlan:
     """Return a map of panels with lines for ``columns`` columns, of which a box may have fewer."""
-    size, is_output = values.out_element_bytes, tensor == "out"
+    size, is_output = plan.out_element_bytes, tensor == "out"
     return tensor_map(
         tensor,
-        ("n", "m", "batch") if is_output else values.c.dims,
+        ("n", "m", "batch") if is_output else plan.c.dims,
         box,
         size,
-        swizzled=is_output or values.c.is_matrix,
+        swizzled=is_output or plan.c.is_matrix,
         span=SWIZZLES[columns * size],
         part=part,
     )

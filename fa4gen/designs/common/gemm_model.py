@@ -109,11 +109,6 @@ class GemmPlan(KernelPlan):
         """Return the bytes of contiguous elements of A or B."""
         return elements * self.element_bytes // self.elements_per_byte
 
-    @property
-    def operand_scales(self) -> tuple[OperandScales, ...]:
-        """See ``scales``."""
-        return self.scales
-
     def scales_of(self, operand: Operand) -> OperandScales | None:
         """Return the scales of A or B, None where they have none."""
         return next((row for row in self.scales if row.operand == operand), None)

@@ -40,28 +40,6 @@ def exceeded(fault: Refusal, needed: int, available: int) -> Iterator[Refusal]:
 
 
 def shared_memory(
-    needed: int,
-    available: int,
-    parts: Sequence[str],
-    keys: tuple[str, ...],
-    remedies: tuple[Iterable[Changes], ...],
-    last_resort: Iterable[Changes] = (),
-) -> Iterator[Refusal]:
-    """Yield a fault where the regions do not fit a CTA; ``parts``: the terms of the sum."""
-    yield from exceeded(
-        Refusal(
-            kind="shared memory",
-            message=f"shared memory: {' + '.join(parts)} = {needed} bytes, {available} available",
-            keys=keys,
-            remedies=remedies,
-            last_resort=last_resort,
-        ),
-        needed,
-        available,
-    )
-
-
-def shared_bytes(
     plan: KernelPlan,
     keys: tuple[str, ...],
     remedies: tuple[Iterable[Changes], ...],
@@ -76,14 +54,11 @@ def shared_bytes(
     small = [region.name for region in plan.shared if region not in large]
     rest = plan.dynamic_shared_bytes - sum(region.bytes for region in large)
     parts = [f"{f'{row.slots} * ' * (row.slots > 1)}{row.slot_bytes} ({row.name})" for row in large]
-    yield from shared_memory(
-        plan.dynamic_shared_bytes,
-        plan.hardware.shared_bytes,
-        [*parts, f"{rest} ({', '.join(small)}, alignment)"],
-        keys,
-        remedies,
-        last_resort,
-    )
+    parts.append(f"{rest} ({', '.join(small)}, alignment)")
+    needed, available = plan.dynamic_shared_bytes, plan.hardware.shared_bytes
+    message = f"shared memory: {' + '.join(parts)} = {needed} bytes, {available} available"
+    fault = Refusal("shared memory", message, keys, remedies, last_resort)
+    yield from exceeded(fault, needed, available)
 
 
 def back_to_auto(config: KernelConfig, keys: Sequence[str]) -> Iterator[Changes]:

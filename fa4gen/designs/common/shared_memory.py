@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.model import BARRIER_BYTES, SharedRegion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from fa4gen.designs.common.model import Barrier
-    from fa4gen.designs.common.values import DesignValues
 
-V = TypeVar("V", bound="DesignValues[Any]")
 
 SWIZZLE_ALIGNMENT = 1024
 BASE_ALIGNMENT = 16
@@ -56,28 +52,3 @@ def dynamic_shared_bytes(regions: Sequence[SharedRegion], *, aligns_base: bool =
     """Return the bytes that a launch requests: the regions, and the room to align their base."""
     room = SWIZZLE_ALIGNMENT if aligns_base else 0
     return align_up(regions[-1].end, BASE_ALIGNMENT) + room
-
-
-@lru_cache(maxsize=256)  # a plan asks several times with the same values
-def most_that_fit(
-    values: V, regions_of: Callable[[V], Sequence[SharedRegion]], key: str, limit: int
-) -> int:
-    """Return how many slots ``key`` may have, 0 to ``limit``, for all regions to fit a CTA.
-
-    More slots never take less; about as much each, so that few counts have to be laid out.
-    """
-
-    def bytes_left(slots: int) -> int:
-        regions = regions_of(replace(values, **{key: slots}))
-        return values.arch.shared_bytes - dynamic_shared_bytes(regions)
-
-    left = bytes_left(1)
-    if left < 0:
-        return 0
-    slot_bytes = max(1, left - bytes_left(2))
-    slots = min(limit, 1 + left // slot_bytes)
-    while slots < limit and bytes_left(slots + 1) >= 0:
-        slots += 1
-    while slots > 1 and bytes_left(slots) < 0:
-        slots -= 1
-    return slots

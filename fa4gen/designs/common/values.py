@@ -1,23 +1,18 @@
-"""Values that follow directly from a config with every ``auto`` decided, in several designs."""
+"""Sizes of types, and decisions that several designs make alike."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.common.float32 import as_float32_constant
-from fa4gen.designs.common.gemm_config import GemmKeys
-from fa4gen.designs.common.hardware import ARCHITECTURES, Architecture
-from fa4gen.designs.common.kernel_config import KernelConfig
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import AttentionKeys, BlackwellKeys
     from fa4gen.designs.common.choices import ChoiceLog
+    from fa4gen.designs.common.gemm_config import GemmKeys
 
 Scheduler = Literal["static", "dynamic"]
-C = TypeVar("C", bound=KernelConfig)
-G = TypeVar("G", bound=GemmKeys)
 
 ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp4_e2m1": 1, "fp32": 4}
 """Bytes of an element, or of those that share a byte."""
@@ -30,38 +25,6 @@ MMA_K_BYTES = 32
 E4M3_LARGEST_LOG2 = math.log2(448)
 MAX_KV_STAGES = 32
 """The most that a config of Blackwell may ask for."""
-
-
-@dataclass(frozen=True)
-class DesignValues(Generic[C]):
-    """A config with every ``auto`` decided."""
-
-    config: C
-
-    @property
-    def arch(self) -> Architecture:
-        """The limits of the architecture."""
-        return ARCHITECTURES[self.config.arch]
-
-    @property
-    def hardware(self) -> Architecture:
-        """The limits of the architecture."""
-        return ARCHITECTURES[self.config.arch]
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an element of the inputs, or of those that share a byte."""
-        return ELEMENT_BYTES[self.config.dtype]
-
-    @property
-    def elements_per_byte(self) -> int:
-        """Elements of the inputs that share a byte; 1 where none do."""
-        return SHARED_BYTE.get(self.config.dtype, 1)
-
-    @property
-    def mma_k(self) -> int:
-        """Elements along the reduced extent of one matrix instruction."""
-        return MMA_K_BYTES // self.element_bytes * self.elements_per_byte
 
 
 def take_keys(config: AttentionKeys, log: ChoiceLog) -> None:

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.common import limits
 from fa4gen.designs.common.refusal import Refusal
-from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
-from fa4gen.designs.gemm_sm100.memory import gemm_regions
-from fa4gen.designs.gemm_sm100.tensor_memory import columns_needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.common.refusal import Changes
     from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
-    from fa4gen.designs.gemm_sm100.values import Values
+    from fa4gen.designs.gemm_sm100.memory import BlackwellGemmMemory
 
 DECIDED_TOGETHER = (
     "num_stages",
@@ -30,17 +27,17 @@ DECIDED_TOGETHER = (
 """Keys that share out shared memory and tensor memory; each may be left to the plan."""
 
 
-def exceeded_limits(values: Values) -> Iterator[Refusal]:
-    """Yield each limit that the values exceed."""
-    yield from _tensor_memory(values)
-    yield from _shared_memory(values)
+def exceeded_limits(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
+    """Yield each limit that the plan exceeds."""
+    yield from _tensor_memory(plan)
+    yield from _shared_memory(plan)
 
 
-def _tensor_memory(values: Values) -> Iterator[Refusal]:
-    needed, available = columns_needed(values), values.arch.tensor_memory_columns
-    stages, stride = values.num_accum_stages, values.stage_stride_cols
-    shared = f", {values.overlap_columns} columns wider" * bool(values.overlap_columns)
-    slots, wide = values.num_scale_stages, values.scales.tensor_columns
+def _tensor_memory(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
+    needed, available = plan.columns_needed, plan.hardware.tensor_memory_columns
+    stages, stride = plan.num_accum_stages, plan.stage_stride_cols
+    shared = f", {plan.overlap_columns} columns wider" * bool(plan.overlap_columns)
+    slots, wide = plan.num_scale_stages, plan.block_scales.tensor_columns
     scales = f" and {slots} * {wide} columns of scales" if slots else ""
     fault = Refusal(
         kind="tensor memory",
@@ -49,46 +46,30 @@ def _tensor_memory(values: Values) -> Iterator[Refusal]:
         keys=("num_accum_stages", "stage_stride_cols", "BN"),
         remedies=(
             ({"num_accum_stages": n} for n in range(stages - 1, 0, -1)),
-            narrower(values),
-            [{"stage_stride_cols": "auto"}] if values.config.stage_stride_cols != "auto" else [],
+            narrower(plan),
+            [{"stage_stride_cols": "auto"}] if plan.config.stage_stride_cols != "auto" else [],
         ),
-        last_resort=back_to_auto(values.config),
+        last_resort=back_to_auto(plan.config),
     )
     yield from limits.exceeded(fault, needed, available)
 
 
-def _shared_memory(values: Values) -> Iterator[Refusal]:
-    needed = dynamic_shared_bytes(gemm_regions(values))
-    stages, out, residual = values.num_stages, values.num_out_stages, values.num_epi_stages
-    ring = stages * values.stage_bytes
-    of_scales = values.scales.a_bytes + values.scales.b_bytes
-    scales = f" + {of_scales}" * bool(of_scales)
-    slots = out * values.out_bytes + residual * values.residual_bytes
-    parts = [
-        f"{stages} * ({values.a_bytes} + {values.b_bytes}{scales}) for stages of A and B"
-        + " with scales" * bool(of_scales),
-        f"{out} * {values.out_bytes} for the output",
-    ]
-    if residual:
-        parts.append(f"{residual} * {values.residual_bytes} for the residual")
-    parts.append(f"{needed - ring - slots} for barriers and alignment")
+def _shared_memory(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     yield from limits.shared_memory(
-        needed,
-        values.arch.shared_bytes,
-        parts,
-        ("num_stages", "BK", "BN", "num_out_stages", "num_epi_stages"),
+        plan,
+        (plan.ring.key, "BK", "BN", "num_out_stages", "num_epi_stages"),
         (
-            ({"num_stages": n} for n in range(stages - 1, 0, -1)),
-            ({"BK": n} for n in (128, 64) if n < values.BK),
-            narrower(values),
+            plan.ring.fewer(plan.config),
+            ({"BK": n} for n in (128, 64) if n < plan.BK),
+            narrower(plan),
         ),
-        back_to_auto(values.config),
+        back_to_auto(plan.config),
     )
 
 
-def narrower(values: Values) -> Iterator[Changes]:
+def narrower(plan: BlackwellGemmMemory) -> Iterator[Changes]:
     """Yield narrower tiles."""
-    return ({"BN": n} for n in (192, 128, 64) if n < values.BN)
+    return ({"BN": n} for n in (192, 128, 64) if n < plan.BN)
 
 
 def back_to_auto(config: BlackwellGemmConfig) -> Iterator[Changes]:

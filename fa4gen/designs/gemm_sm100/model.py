@@ -5,67 +5,155 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.gemm_model import (
-    AccumulatorLayout,
-    GemmPlan,
-    accumulator_layout,
-    costly_calls,
-)
-from fa4gen.designs.gemm_sm100.scaling import block_scales
-from fa4gen.designs.gemm_sm100.values import panel_bytes
+from fa4gen.designs.common.gemm_maps import gemm_tensor_maps
+from fa4gen.designs.common.gemm_model import costly_calls
+from fa4gen.designs.common.gemm_parameters import gemm_parameters
+from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.tensor_maps import tensor_map
+from fa4gen.designs.gemm_sm100.memory import BlackwellGemmMemory
+from fa4gen.designs.gemm_sm100.scaling import ATOM_BYTES
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from fa4gen.designs.common.model import NamedBarriers, Parameter, TensorMapPlan
 
-    from fa4gen.designs.common.model import (
-        Barrier,
-        Parameter,
-        Role,
-        SharedRegion,
-        TensorMapPlan,
-        TensorMemoryRegion,
-    )
-    from fa4gen.designs.common.plan_fields import Tables
-    from fa4gen.designs.gemm_sm100.scaling import BlockScales
+EPILOGUE_WARPS = 4
+WORD_BYTES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlackwellGemmPlan(GemmPlan):
+class BlackwellGemmPlan(BlackwellGemmMemory):
     """A matrix product by tcgen05, accumulators in tensor memory (sm_100a, sm_103a)."""
 
     RECORDED = (
-        *GemmPlan.RECORDED, "num_accum_stages", "stage_stride_cols", "num_out_stages",
+        *BlackwellGemmMemory.RECORDED, "num_accum_stages", "stage_stride_cols", "num_out_stages",
         "tensor_memory", "tensor_memory_columns", "num_scale_stages",
         "elements_per_byte",
     )  # fmt: skip
 
-    tables: Tables
-    num_accum_stages: int
-    stage_stride_cols: int
-    """Columns of tensor memory from one accumulator to the next."""
-    num_out_stages: int
-    """Slots through which the output passes to global memory."""
-    overlap_columns: int
-    """Columns that an accumulator has in common with the next."""
-    num_scale_stages: int
-    """Slots of scales in tensor memory."""
-
-    @property
-    def block_scales(self) -> BlockScales:
-        """The scales of a block of k."""
-        form = self.scales[0].form if self.scales else None
-        return block_scales(form, self.dtype, mma_k=self.mma_k, block_k=self.BK, columns=self.BN)
+    named_barriers: NamedBarriers = (("epilogue_barrier", 1),)
 
     @property
     @override
-    def scaled_kind(self) -> str:
-        return self.block_scales.kind
+    def threads(self) -> int:
+        # Epilogue, scheduler, load, mma, residual: those that there are.
+        return 32 * (EPILOGUE_WARPS + (self.scheduler == "dynamic") + 2 + self.c.exists)
 
     @property
-    def accumulator_layout(self) -> AccumulatorLayout:
-        """The arrangement of a CTA's rows in tensor memory."""
-        return accumulator_layout(self.BM, self.cta_group)
+    def registers_per_thread(self) -> int:
+        """The registers that a thread may use: no role gives any to another."""
+        each = self.hardware.registers // self.threads // 8 * 8
+        return min(each, self.hardware.max_registers_per_thread)
+
+    @property
+    @override
+    def grid(self) -> str:
+        each = "two CTAs" if self.is_pair else "one CTA"
+        if self.scheduler == "dynamic":
+            return (
+                f"{each} a tile; those that run take over the tiles of those that have not started"
+            )
+        return f"{each} a tile, at most as many as multiprocessors"
+
+    @property
+    @override
+    def roles(self) -> tuple[Role, ...]:
+        leader = " for both CTAs" if self.is_pair else ""
+        scaled = bool(self.block_scales.kind)
+        rows = [
+            ("epilogue", EPILOGUE_WARPS, "reads the sums, adds the residual, stores the output"
+             if self.c.exists else "reads the sums, stores the output"),
+        ]  # fmt: skip
+        if self.scheduler == "dynamic":
+            rows.append(("scheduler", 1, f"asks the hardware for the next tile{leader}"))
+        rows += [
+            ("load", 1, f"issues the TMA loads of A and B{' and their scales' * scaled}"),
+            (
+                "mma",
+                1,
+                f"{'copies scales to tensor memory, ' * scaled}issues the products{leader}; "
+                "allocates tensor memory",
+            ),
+        ]
+        if self.c.exists:
+            rows.append(("residual", 1, "issues the TMA loads of C, ahead of the epilogue"))
+        roles = []
+        first = 0
+        for name, warps, work in rows:
+            roles.append(Role(name, first, warps, self.registers_per_thread, work))
+            first += warps
+        return tuple(roles)
+
+    @property
+    @override
+    def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
+        # A box of A, B, C and the output is a swizzled panel. In a pair a CTA brings its rows of A,
+        # and the part of B for half of the tile's columns.
+        operands = gemm_tensor_maps(
+            self,
+            panel_bytes=(self.a_panel_bytes, self.b_panel_bytes),
+            b_lines=self.b_columns if self.b_major == "k" else self.BK,
+            out_rows=self.BM,
+            out_columns=self.out_panel_columns,
+        )
+        return operands + self._scale_maps
+
+    @property
+    def _scale_maps(self) -> tuple[TensorMapPlan, ...]:
+        """The maps of the scales of A and B, by words of 4 bytes: a box has whole atoms."""
+        scales = self.block_scales
+        if not scales.kind:
+            return ()
+        box = (ATOM_BYTES // WORD_BYTES, scales.k_atoms)
+        # Each CTA of a pair brings one of two atoms into both.
+        b_atoms = 1 if self.is_pair else scales.b_atoms
+        return (
+            tensor_map(
+                "scale_a", ("word", "k_atoms", "m_atoms", "batch"), (*box, 1, 1), WORD_BYTES,
+                swizzled=False,
+            ),
+            tensor_map(
+                "scale_b", ("word", "k_atoms", "n_atoms", "batch"), (*box, b_atoms, 1), WORD_BYTES,
+                swizzled=False,
+            ),
+        )  # fmt: skip
+
+    @property
+    @override
+    def parameters(self) -> tuple[Parameter, ...]:
+        return gemm_parameters(self.config, of_blocks=self.scales)
+
+    @property
+    @override
+    def summary(self) -> tuple[str, ...]:
+        slots = f", {self.num_epi_stages} slots" if self.c.exists else ""
+        rows = self.cta_group * self.BM
+        lines = [
+            f"{self.dtype}, A {self.a_major}-major, B {self.b_major}-major, sums in float32; "
+            f"output {self.out_dtype}, {self.num_out_stages} slots",
+            f"tiles of {rows} x {self.BN}, {self.BK} along k a stage, {self.num_stages} stages; "
+            f"{self.num_accum_stages} accumulators",
+            f"{self.c.words}{slots}; {self.scheduler} scheduler",
+        ]
+        if self.activation is not None:
+            lines.append(f"activation {self.activation}")
+        if self.scales:
+            lines.append(self._scale_words)
+        if self.is_pair:
+            lines.append(
+                "a pair of CTAs multiplies together, each with its rows of A and half of B"
+            )
+        return tuple(lines)
+
+    @property
+    def _scale_words(self) -> str:
+        """The line of the summary on scales."""
+        scales = self.block_scales
+        kind = "powers of two" if scales.powers_of_two else "in e4m3"
+        return (
+            f"{self.config.scales}: a scale for {scales.columns} elements along k of each row of A "
+            f"and column of B, {kind}; {self.num_scale_stages} slots in tensor memory"
+        )
 
     @property
     def loads_in_parts(self) -> bool:
@@ -76,70 +164,3 @@ class BlackwellGemmPlan(GemmPlan):
         """
         wide = self.out_element_bytes == 2 and self.accumulator_layout != "quarters"
         return wide and costly_calls(self.activation or "") > 1 and not self.c.is_matrix
-
-    @property
-    def slot_panels(self) -> int:
-        """Panels of the output that the epilogue works on together: one of each half of lanes."""
-        return 2 if self.accumulator_layout == "halves" else 1
-
-    @property
-    @override
-    def out_panel_columns(self) -> int:
-        halves = self.accumulator_layout == "halves"
-        columns, size = self.BN // 2 if halves else self.BN, self.out_element_bytes
-        return panel_bytes(columns * size) // size
-
-    @property
-    @override
-    def named_barriers(self) -> tuple[tuple[str, int], ...]:
-        return self.tables.named_barriers
-
-    @property
-    @override
-    def summary(self) -> tuple[str, ...]:
-        return self.tables.summary
-
-    @property
-    @override
-    def roles(self) -> tuple[Role, ...]:
-        return self.tables.roles
-
-    @property
-    @override
-    def shared(self) -> tuple[SharedRegion, ...]:
-        return self.tables.regions
-
-    @property
-    @override
-    def barrier_rows(self) -> Sequence[Barrier]:
-        return self.tables.barriers
-
-    @property
-    @override
-    def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
-        return self.tables.tensor_maps
-
-    @property
-    @override
-    def tensor_memory(self) -> tuple[TensorMemoryRegion, ...]:
-        return self.tables.tensor_memory
-
-    @property
-    @override
-    def parameters(self) -> tuple[Parameter, ...]:
-        return self.tables.parameters
-
-    @property
-    @override
-    def threads(self) -> int:
-        return self.tables.threads
-
-    @property
-    @override
-    def grid(self) -> str:
-        return self.tables.grid
-
-    @property
-    @override
-    def cluster(self) -> int:
-        return self.tables.cluster or self.cta_group

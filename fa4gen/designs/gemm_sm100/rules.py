@@ -11,21 +11,21 @@ from fa4gen.designs.gemm_sm100.scaling import ATOM_ROWS, FORMS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fa4gen.designs.gemm_sm100.values import Values
+    from fa4gen.designs.gemm_sm100.memory import BlackwellGemmMemory
 
 
-def broken_rules(values: Values) -> Iterator[Refusal]:
+def broken_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
-    yield from _stride(values)
-    wrong_types = list(_types_of_scales(values))
+    yield from _stride(plan)
+    wrong_types = list(_types_of_scales(plan))
     yield from wrong_types
-    if values.scales.kind and not wrong_types:
-        yield from _tile_of_scales(values)
-        yield from _majors_of_scales(values)
+    if plan.block_scales.kind and not wrong_types:
+        yield from _tile_of_scales(plan)
+        yield from _majors_of_scales(plan)
 
 
-def _types_of_scales(values: Values) -> Iterator[Refusal]:
-    dtype, scales = values.config.dtype, values.config.scales
+def _types_of_scales(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
+    dtype, scales = plan.config.dtype, plan.config.scales
     fit = [name for name, form in FORMS.items() if dtype in form.dtypes]
     if scales is None and dtype in ("fp8_e5m2", "fp4_e2m1"):
         yield Refusal(
@@ -49,52 +49,56 @@ def _types_of_scales(values: Values) -> Iterator[Refusal]:
         )
 
 
-def _tile_of_scales(values: Values) -> Iterator[Refusal]:
-    if values.BM != ATOM_ROWS:
+def _tile_of_scales(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
+    if plan.BM != ATOM_ROWS:
         yield Refusal(
             kind="rows of scales",
-            message=f"BM: scales are for {ATOM_ROWS} rows at a time, and a tile has {values.BM}",
+            message=f"BM: scales are for {ATOM_ROWS} rows at a time, and a tile has {plan.BM}",
             keys=("BM", "scales"),
             remedies=([{"BM": ATOM_ROWS}, {"BM": "auto"}],),
         )
-    atom = values.scales.atom_k
-    if values.BK % atom:
+    atom = plan.block_scales.atom_k
+    if plan.BK % atom:
         yield Refusal(
             kind="scales of a stage",
-            message=f"BK: {values.config.scales} has {values.scales.columns} elements a scale, "
-            f"{atom} in four scales, which are read together; a stage has {values.BK}",
+            message=f"BK: {plan.config.scales} has {plan.block_scales.columns} elements a scale, "
+            f"{atom} in four scales, which are read together; a stage has {plan.BK}",
             keys=("BK", "scales"),
             remedies=(({"BK": n} for n in (128, 256) if n % atom == 0), [{"BK": "auto"}]),
-            last_resort=back_to_auto(values.config),
+            last_resort=back_to_auto(plan.config),
         )
 
 
-def _majors_of_scales(values: Values) -> Iterator[Refusal]:
+def _majors_of_scales(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     for key in ("a_major", "b_major"):
-        major = getattr(values.config, key)
-        if values.elements_per_byte > 1 and major != "k":
+        major = getattr(plan.config, key)
+        if plan.elements_per_byte > 1 and major != "k":
             yield Refusal(
                 kind=f"{key} of fp4",
-                message=f"{key}: elements of {values.config.dtype} share bytes along k, which has "
+                message=f"{key}: elements of {plan.config.dtype} share bytes along k, which has "
                 f"to be contiguous; {key} is {major}",
                 keys=(key, "dtype"),
                 remedies=([{key: "k"}],),
             )
 
 
-def _stride(values: Values) -> Iterator[Refusal]:
-    stride, needed = values.stage_stride_cols, values.accumulator_columns
-    if stride >= needed or values.may_overlap:
+def _stride(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
+    stride, needed = plan.stage_stride_cols, plan.accumulator_columns
+    if stride >= needed or plan.may_overlap:
         return
-    halves = " (in a pair, 64 rows take half of the columns)" if values.layout == "halves" else ""
+    halves = (
+        " (in a pair, 64 rows take half of the columns)"
+        if plan.accumulator_layout == "halves"
+        else ""
+    )
     yield Refusal(
         kind="stride of the accumulators",
-        message=f"stage_stride_cols: an accumulator of BN = {values.BN} takes {needed} columns of "
+        message=f"stage_stride_cols: an accumulator of BN = {plan.BN} takes {needed} columns of "
         f"tensor memory{halves}, the next one would begin after {stride}",
         keys=("stage_stride_cols", "BN"),
         remedies=(
             [{"stage_stride_cols": needed}, {"stage_stride_cols": "auto"}],
-            narrower(values),
+            narrower(plan),
         ),
-        last_resort=back_to_auto(values.config),
+        last_resort=back_to_auto(plan.config),
     )

@@ -24,7 +24,7 @@ def exceeded_limits(plan: HopperGemmMemory) -> Iterator[Refusal]:
     rows, columns = plan.warpgroup_rows, plan.sum_columns
     key, config = "BM" if plan.swap_operands else "BN", plan.config
     stages, epi = plan.ring, plan.epi_rings[0]
-    yield from limits.shared_bytes(
+    yield from limits.shared_memory(
         plan,
         (stages.key, epi.key, "BK", *TILE_KEYS),
         (stages.fewer(config), epi.fewer(config), _narrower(plan)),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import strategies as st
 
+from fa4gen.designs.build import build_plan
 from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
-from fa4gen.designs.gemm_sm100.plan import plan_gemm_sm100
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,4 +65,4 @@ def config_of() -> Callable[..., BlackwellGemmConfig]:
 @pytest.fixture(scope="session")
 def plan_of() -> Callable[..., BlackwellGemmPlan]:
     """plan_of(BN=64) is the plan of ``config_of(BN=64)``."""
-    return lambda **keys: plan_gemm_sm100(config_of_keys(**keys))
+    return lambda **keys: build_plan(config_of_keys(**keys))

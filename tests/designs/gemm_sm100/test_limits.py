@@ -10,9 +10,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.refusal import changed
 from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
-from fa4gen.designs.gemm_sm100.plan import find_faults, plan_gemm_sm100
+from fa4gen.designs.gemm_sm100.plan import find_faults
 from fa4gen.errors import ConfigError, Problem
 
 Strategy = st.SearchStrategy[BlackwellGemmConfig]
@@ -22,7 +23,7 @@ PAIR = re.compile(r"(\w+): (\w+)")
 
 def problems_of(config: BlackwellGemmConfig) -> tuple[Problem, ...]:
     try:
-        plan_gemm_sm100(config)
+        build_plan(config)
     except ConfigError as error:
         return error.problems
     return ()
@@ -61,23 +62,23 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
         (
             {"cta_group": 1, "num_stages": 5, "BN": 256},
             "num_stages",
-            "shared memory: 5 * (16384 + 32768) for stages of A and B + 2 * 16384 for the output "
-            "+ 1152 for barriers and alignment = 279680 bytes, 232448 available",
+            "shared memory: 5 * 16384 (a) + 5 * 32768 (b) + 2 * 16384 (output) + 1152 (barriers, "
+            "tensor_memory, alignment) = 279680 bytes, 232448 available",
             "Set num_stages: 4; or BN: 128.",
         ),
         (
             {"num_stages": 6, "BN": 256, "residual": "matrix"},
             "num_stages",
-            "shared memory: 6 * (16384 + 16384) for stages of A and B + 2 * 16384 for the output "
-            "+ 2 * 16384 for the residual + 1232 for barriers and alignment = 263376 bytes, "
+            "shared memory: 6 * 16384 (a) + 6 * 16384 (b) + 2 * 16384 (output) + 2 * 16384 "
+            "(residual) + 1232 (barriers, tensor_memory, alignment) = 263376 bytes, "
             "232448 available",
             "Set num_stages: 5; or BN: 128.",
         ),
         (
             {"num_stages": 2, "BK": 256, "BN": 256},
             "num_stages",
-            "shared memory: 2 * (65536 + 65536) for stages of A and B + 2 * 16384 for the output "
-            "+ 1104 for barriers and alignment = 296016 bytes, 232448 available",
+            "shared memory: 2 * 65536 (a) + 2 * 65536 (b) + 2 * 16384 (output) + 1104 (barriers, "
+            "tensor_memory, alignment) = 296016 bytes, 232448 available",
             "Set num_stages: 1; or BK: 128; or BN: 128.",
         ),
         (

@@ -11,17 +11,12 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.designs.common.shared_memory import dynamic_shared_bytes
+from fa4gen.designs.build import build_plan
+from fa4gen.designs.common.fitting import most_slots
 from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
-from fa4gen.designs.gemm_sm100.memory import (
-    MAX_STAGES,
-    gemm_regions,
-    most_stages,
-)
 from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
-from fa4gen.designs.gemm_sm100.plan import plan_gemm_sm100
+from fa4gen.designs.gemm_sm100.plan import MAX_STAGES, decide
 from fa4gen.designs.gemm_sm100.scaling import FORMS
-from fa4gen.designs.gemm_sm100.values import decide
 from fa4gen.errors import ConfigError
 from fa4gen.scales import form_of
 from fa4gen.strict.json_schema import model_schema
@@ -40,7 +35,7 @@ RINGS = {
 
 def planned(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
     try:
-        return plan_gemm_sm100(config)
+        return build_plan(config)
     except ConfigError:
         reject()
         raise
@@ -143,14 +138,14 @@ def test_forms_of_scales_are_those_of_quantising() -> None:
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_no_more_stages_than_the_most_fit(any_config: Strategy, data: st.DataObject) -> None:
-    values, _ = decide(data.draw(any_config), most_stages)
-    most = most_stages(values)
-    limit = values.arch.shared_bytes
+    plan = decide(data.draw(any_config))
+    most = most_slots(plan, "num_stages", MAX_STAGES)
+    limit = plan.hardware.shared_bytes
     for stages in range(1, MAX_STAGES + 1):
-        needed = dynamic_shared_bytes(gemm_regions(replace(values, num_stages=stages)))
+        needed = replace(plan, num_stages=stages).dynamic_shared_bytes
         assert (needed <= limit) == (stages <= most)
-    if values.config.num_stages == "auto":
-        assert values.num_stages == max(1, most)
+    if plan.config.num_stages == "auto":
+        assert plan.num_stages == max(1, most)
 
 
 def test_the_most_stages_of_the_schema_are_known_here() -> None:
