@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.common.decode_memory import (
     CHUNK,
     FLOAT_BYTES,
@@ -14,6 +13,7 @@ from fa4gen.designs.common.decode_memory import (
 )
 from fa4gen.designs.common.decode_model import WGMMA_ROWS
 from fa4gen.designs.common.latent import LatentPlan
+from fa4gen.designs.common.model import Barrier
 from fa4gen.designs.common.rings import freed, loaded, rows_of
 from fa4gen.designs.common.roles import WARPGROUP, WARPGROUP_WARPS
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
@@ -22,7 +22,7 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent.config import LatentConfig
-    from fa4gen.designs.common.model import Barrier, SharedRegion
+    from fa4gen.designs.common.model import SharedRegion
     from fa4gen.designs.common.rings import Ring
 
 PART_PANELS: Final = 2
@@ -143,7 +143,7 @@ class LatentMemory(LatentPlan):
     @property
     @override
     def barrier_rows(self) -> tuple[Barrier, ...]:
-        probabilities = barrier_row(
+        probabilities = Barrier(
             "probabilities_full",
             self.num_parts,
             WARPGROUP_WARPS,

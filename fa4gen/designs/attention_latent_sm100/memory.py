@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.common.decode_memory import CHUNK, PARKED_BYTES, combining_region
 from fa4gen.designs.common.latent import LatentPlan
-from fa4gen.designs.common.model import SharedRegion, TensorMemoryRegion
+from fa4gen.designs.common.model import Barrier, SharedRegion, TensorMemoryRegion
 from fa4gen.designs.common.rings import freed, loaded, rows_of
 from fa4gen.designs.common.roles import WARPGROUP, WARPGROUP_WARPS
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
@@ -17,7 +16,6 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent_sm100.config import LatentPairConfig
-    from fa4gen.designs.common.model import Barrier
     from fa4gen.designs.common.rings import Ring
 
 COMBINED_BYTES: Final = 32
@@ -121,13 +119,11 @@ class LatentPairMemory(LatentPlan):
         def from_consumers(name: str, meaning: str) -> Barrier:
             arrivals = self.cta_group * WARPGROUP_WARPS
             by = "every consumer warp of both CTAs"
-            return barrier_row(
-                name, 1, arrivals, "thread", by, "the MMA warp", meaning, cta="leader"
-            )
+            return Barrier(name, 1, arrivals, "thread", by, "the MMA warp", meaning, cta="leader")
 
         return (
             *rows_of(self.rings),
-            barrier_row(
+            Barrier(
                 "scores_full", len(BUFFERS), 1, "multicast_commit", "commit of Q.K",
                 "the consumers", "the scores of a block are in tensor memory",
             ),
@@ -136,7 +132,7 @@ class LatentPairMemory(LatentPlan):
                 "probabilities_full",
                 "P is stored, its scores have been loaded, and the output rescaled, or read",
             ),
-            barrier_row(
+            Barrier(
                 "output_full", 1, 1, "multicast_commit", "commit of P.V", "the consumers",
                 "P of a block has been read, and P.V added to the output",
             ),

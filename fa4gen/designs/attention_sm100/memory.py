@@ -11,17 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
-from fa4gen.designs.common.model import TensorMemoryRegion
+from fa4gen.designs.common.model import Barrier, TensorMemoryRegion
 from fa4gen.designs.common.rings import Ring, freed, loaded, rows_of
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
-    from fa4gen.designs.common.model import ArriveHow, Barrier, SharedRegion
-    from fa4gen.designs.common.rings import Ctas
+    from fa4gen.designs.common.model import ArriveHow, Ctas, SharedRegion
 
 TILE_ROWS = 128
 """Query rows of a query tile: lanes of tensor memory."""
@@ -233,7 +231,7 @@ class FA4Memory(BlackwellAttentionPlan):
     @property
     def _score_rows(self) -> tuple[Barrier, Barrier]:
         """S_prod and S_cons of the published kernels; a slot for each buffer of scores."""
-        full = barrier_row(
+        full = Barrier(
             "scores_full",
             SCORE_BUFFERS,
             1,
@@ -242,7 +240,7 @@ class FA4Memory(BlackwellAttentionPlan):
             "the softmax",
             "a block's scores are in tensor memory",
         )
-        probabilities = barrier_row(
+        probabilities = Barrier(
             "probabilities_full",
             SCORE_BUFFERS * self.num_pv_stages,
             TILE_ROWS * self.cta_group,
@@ -258,7 +256,7 @@ class FA4Memory(BlackwellAttentionPlan):
     def _output_rows(self) -> tuple[Barrier, Barrier]:
         """O_prod and O_cons of the published kernels."""
         waits = "; the MMA warp, before scores go where P was read"
-        full = barrier_row(
+        full = Barrier(
             "output_full",
             self.num_qo,
             1,
@@ -267,7 +265,7 @@ class FA4Memory(BlackwellAttentionPlan):
             "the correction" + waits * (not self.has_columns_for_probabilities),
             "a block's P.V has been added to the output",
         )
-        ready = barrier_row(
+        ready = Barrier(
             "output_ready",
             self.num_qo,
             TILE_ROWS * self.cta_group,
@@ -275,7 +273,7 @@ class FA4Memory(BlackwellAttentionPlan):
             f"every thread of the correction{self._both}",
             "the MMA warp",
             "the output has been rescaled, or read at the end of a tile",
-            first_wait=1,
+            first_wait_parity=1,
             cta=self._waited,
         )
         return full, ready
@@ -348,3 +346,9 @@ def panel_columns(depth: int, element_bytes: int) -> int:
     """Return the most columns, in a row of 128, 64 or 32 bytes, that tile ``depth``; 0 if none."""
     fitting = (row for row in (128, 64, 32) if depth * element_bytes % row == 0)
     return next(fitting, 0) // element_bytes
+
+
+def are_parts_of(block: int, parts: int) -> bool:
+    """Whether ``block`` keys can be divided into ``parts`` parts; two may differ in size."""
+    steps = block // KEY_STEP
+    return steps >= 2 if parts == 2 else steps % parts == 0

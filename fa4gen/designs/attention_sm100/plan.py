@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.blocks import (
+from fa4gen.designs.attention_sm100.candidates import (
     PREFERRED_BLOCKS,
-    are_parts_of,
     fma_share,
     preferred_blocks,
 )
 from fa4gen.designs.attention_sm100.limits import ROW_REGISTERS, exceeded_limits
-from fa4gen.designs.attention_sm100.memory import KEY_STEP, TILE_ROWS
+from fa4gen.designs.attention_sm100.memory import KEY_STEP, TILE_ROWS, are_parts_of
 from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.attention_sm100.rules import broken_rules
 from fa4gen.designs.common.attention_config import RoleRegisters

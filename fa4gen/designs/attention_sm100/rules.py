@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm100.blocks import are_parts_of
 from fa4gen.designs.attention_sm100.limits import back_to_auto
-from fa4gen.designs.attention_sm100.memory import KEY_STEP, panel_columns
+from fa4gen.designs.attention_sm100.memory import KEY_STEP, are_parts_of, panel_columns
 from fa4gen.designs.common.limits import range_of_fp8
 from fa4gen.designs.common.refusal import Changes, Refusal
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
-from fa4gen.designs.common.model import SharedRegion, TensorMemoryRegion
+from fa4gen.designs.common.model import Barrier, SharedRegion, TensorMemoryRegion
 from fa4gen.designs.common.rings import End, Ring
 from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
@@ -21,7 +20,6 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
-    from fa4gen.designs.common.model import Barrier
 
 BLOCKS = ("even", "odd")
 """The buffers of scores: blocks take turns."""
@@ -122,9 +120,9 @@ class Depth512Memory(BlackwellAttentionPlan):
     @property
     @override
     def barrier_rows(self) -> tuple[Barrier, ...]:
-        query_empty = barrier_row(
+        query_empty = Barrier(
             "query_empty", 1, 1, "thread", "the thread whose TMA store has read the space",
-            "the loader", "the queries' space may be overwritten", first_wait=1,
+            "the loader", "the queries' space may be overwritten", first_wait_parity=1,
         )  # fmt: skip
         return (
             *self._output_rows,
@@ -142,32 +140,32 @@ class Depth512Memory(BlackwellAttentionPlan):
     def _output_rows(self) -> tuple[Barrier, Barrier]:
         both = self.cta_group * WARPGROUP
         return (
-            barrier_row(
+            Barrier(
                 "po_lo", 1, 2 * both, "thread",
                 "every thread of softmax and correction in both CTAs", "the MMA warp",
                 "P is stored, and O_lo has been rescaled, or read", cta="leader",
             ),
-            barrier_row(
+            Barrier(
                 "po_hi", 1, both, "thread", "every thread of the correction in both CTAs",
                 "the MMA warp", "O_hi has been rescaled, or read", cta="leader",
             ),
         )  # fmt: skip
 
     def _scores_loaded(self, name: str) -> Barrier:
-        return barrier_row(
+        return Barrier(
             f"s_{name}_consumer", 1, self.cta_group * WARPGROUP, "thread",
             "every softmax thread in both CTAs", "the MMA warp",
-            f"the scores of an {name} block have been loaded", first_wait=1, cta="leader",
+            f"the scores of an {name} block have been loaded", first_wait_parity=1, cta="leader",
         )  # fmt: skip
 
     def _scores_there(self, name: str) -> Barrier:
-        return barrier_row(
+        return Barrier(
             f"s_{name}_producer", 1, 1, "multicast_commit", "commit of Q.K", "the softmax",
             f"the scores of an {name} block are in tensor memory",
         )  # fmt: skip
 
     def _product(self, half: str, waited_by: str) -> Barrier:
-        return barrier_row(
+        return Barrier(
             f"o_mma_{half}", 1, 1, "multicast_commit", f"commit of P.V_{half}", waited_by,
             f"a block's P.V_{half} has been added to O_{half}",
         )  # fmt: skip

@@ -13,8 +13,7 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
-    from fa4gen.designs.common.model import Barrier, SharedRegion
-    from fa4gen.designs.common.rings import Ctas
+    from fa4gen.designs.common.model import Barrier, Ctas, SharedRegion
 
 CHUNK_KEYS = 16
 """Keys of one wgmma of P.V."""

@@ -82,12 +82,10 @@ class HopperAttentionPlan(HopperMemory):
     def parameters(self) -> tuple[Parameter, ...]:
         staged = self.epilogue == "tma_store"
         return attention_parameters(
-            self.config,
+            self,
             out_map("output") if staged else out_pointer(f"output, {self.dtype}"),
-            scheduler=self.scheduler,
             has_strides=not staged,
             has_short_tiles=True,
-            tile_heads=self.tile_heads,
         )
 
     @property

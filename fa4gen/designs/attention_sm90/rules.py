@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def broken_rules(plan: HopperMemory) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
     config = plan.config
-    yield from turns_of_one(plan, ([{"ping_pong": False}], [{"BM": 2 * WARPGROUP_ROWS}]))
+    yield from turns_of_one(
+        plan, plan.ping_pong, ([{"ping_pong": False}], [{"BM": 2 * WARPGROUP_ROWS}])
+    )
     if plan.overlap_epilogue and plan.epilogue == "tma_store":
         yield Refusal(
             kind="query slot in use",

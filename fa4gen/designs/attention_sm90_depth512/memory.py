@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.designs.common.barriers import barrier_row
 from fa4gen.designs.common.hopper_model import HopperPlan
+from fa4gen.designs.common.model import Barrier
 from fa4gen.designs.common.rings import freed, loaded, tile_ring
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, WARPGROUP_WARPS
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
@@ -18,7 +18,7 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.config import HopperPairAttentionConfig
-    from fa4gen.designs.common.model import Barrier, SharedRegion
+    from fa4gen.designs.common.model import SharedRegion
     from fa4gen.designs.common.rings import Ring
 
 BUFFERS: Final = 2
@@ -131,7 +131,7 @@ class HopperPairMemory(HopperPlan):
         return BUFFERS * self.num_consumer_warpgroups
 
     def _from_peer(self, name: str, what: str, size: int) -> Barrier:
-        return barrier_row(
+        return Barrier(
             f"{name}_full",
             self._crossing,
             1,
@@ -147,7 +147,7 @@ class HopperPairMemory(HopperPlan):
     @override
     def barrier_rows(self) -> tuple[Barrier, ...]:
         return (
-            barrier_row(
+            Barrier(
                 "query_full",
                 QUERY_BARRIERS,
                 1,
@@ -160,7 +160,7 @@ class HopperPairMemory(HopperPlan):
             *self.ring.rows,
             self._from_peer("maximum", "row maxima of a block", self.row_message_bytes),
             self._from_peer("probability", "probabilities of a block", self.probability_bytes),
-            barrier_row(
+            Barrier(
                 "buffers_free",
                 self._crossing,
                 WARPGROUP_WARPS,

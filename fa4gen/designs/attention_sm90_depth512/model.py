@@ -58,7 +58,7 @@ class HopperPairAttentionPlan(HopperPairMemory):
     @override
     def parameters(self) -> tuple[Parameter, ...]:
         out = out_pointer(f"output, {self.dtype}")
-        rows = attention_parameters(self.config, out, scheduler=self.scheduler)
+        rows = attention_parameters(self, out)
         if not self.key_source.clipped:
             return rows
         steps = "to the next, in steps of the map's places"

@@ -205,6 +205,15 @@ class AttentionFacts(KernelPlan):
         return (max(self.num_kv_stages, 2) + 1) * self.BN
 
     @property
+    def types_line(self) -> str:
+        """The first line of the summary: types, depth and mask."""
+        output = "" if self.out_dtype == self.dtype else f" to {self.out_dtype}"
+        depth = f"depth {self.depth}"
+        if self.value_depth != self.depth:
+            depth += f", of values {self.value_depth}"
+        return f"{self.dtype}{output}, sums in float32; {depth}; mask {self.mask.words}"
+
+    @property
     def stages(self) -> str:
         """The slots of the rings in words, for the summary."""
         return counted(self.num_kv_stages, "stage")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fa4gen.designs.common.attention_config import AttentionKeys
+    from fa4gen.designs.common.attention_facts import AttentionFacts
     from fa4gen.key_sources import Table
 
 MAP_TYPE = "const __grid_constant__ TensorMap"
@@ -26,20 +27,17 @@ TILE_LIST = "tiles, from the launch before: their number, and 32 bytes each from
 
 
 def attention_parameters(
-    config: AttentionKeys,
+    plan: AttentionFacts,
     *out: Parameter,
-    scheduler: str,
-    has_descales: bool = False,
     has_strides: bool = True,
     has_short_tiles: bool = False,
-    tile_heads: int = 1,
 ) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; ``out``: those by which the output is written.
 
     ``has_strides``: the output's strides are parameters too. ``has_short_tiles``: tiles may leave
-    the last warpgroup out. ``tile_heads``: query heads whose rows share a tile.
+    the last warpgroup out.
     """
-    ragged = config.batching == "ragged"
+    config, ragged, tile_heads = plan.config, plan.is_ragged, plan.tile_heads
     axes = "rows of all sequences, heads, depth" if ragged else "batch, rows, heads, depth"
     rows = [
         Parameter("query_map", MAP_TYPE, f"query ({axes}), any strides"),
@@ -51,12 +49,9 @@ def attention_parameters(
         axes = "query heads, rows of all sequences" if ragged else "batch, query heads, query rows"
         meaning = f"log-sum-exp, ({axes})"
         rows.append(Parameter("lse", "float* __restrict__", meaning))
-    if has_descales:
+    if plan.has_descales:
         whose = "sequences" if ragged else "batch"
         rows += descale_parameters("query", "key", "value", whose=whose)
-    if config.sinks:
-        meaning = "logit of each query head's sink, one more term of the softmax's sum"
-        rows.append(Parameter("sinks", "const float* __restrict__", meaning))
     rows += declared_parameters(config)
     if config.lists_blocks:
         from fa4gen.masks.block_lists import BLOCK_LISTS  # of few kernels
@@ -65,7 +60,7 @@ def attention_parameters(
             Parameter(f"{GIVEN}{name}", TABLE_TYPE, meaning)
             for name, meaning in BLOCK_LISTS.items()
         ]
-    if scheduler == "dynamic":
+    if plan.scheduler == "dynamic":
         meaning = "two zeros; zero again after the launch"
         rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))
     if ragged:
@@ -83,10 +78,7 @@ def attention_parameters(
             Parameter(f"out_{name}_stride", "int64", f"of the output's {name}, in elements")
             for name in (("row", "head") if ragged else ("batch", "row", "head"))
         ]
-    if not config.resolved_score.FUNCTION:
-        rows.append(Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero"))
-    else:
-        rows.append(Parameter("softmax_scale", "float", "softmax scale, above zero"))
+    rows.append(scale_parameter(config))
     if ragged:
         return (*rows, Parameter("group_keys", "int32", GROUP_KEYS))
     if has_short_tiles:
@@ -117,11 +109,21 @@ def descale_parameters(*names: str, whose: str) -> Iterable[Parameter]:
 
 
 def declared_parameters(config: AttentionKeys) -> Iterable[Parameter]:
-    """Yield the addresses of the tensors that mask and score function read."""
+    """Yield the addresses of sinks, and of the tensors that mask and score function read."""
+    if config.sinks:
+        meaning = "logit of each query head's sink, one more term of the softmax's sum"
+        yield Parameter("sinks", "const float* __restrict__", meaning)
     for tensor in config.declared_tensors:
         c_type = "float" if tensor.dtype == "fp32" else "int32"
         meaning = f"{tensor.name}, ({tensor.axes})"
         yield Parameter(given(tensor), f"const {c_type}* __restrict__", meaning)
+
+
+def scale_parameter(config: AttentionKeys) -> Parameter:
+    """Return the softmax scale, in powers of two where no score function comes before."""
+    if config.resolved_score.FUNCTION:
+        return Parameter("softmax_scale", "float", "softmax scale, above zero")
+    return Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero")
 
 
 def key_parameters(config: AttentionKeys) -> Iterable[Parameter]:

@@ -143,21 +143,10 @@ class BlackwellAttentionPlan(AttentionPlan):
     @override
     def parameters(self) -> tuple[Parameter, ...]:
         return attention_parameters(
-            self.config,
+            self,
             out_map(f"output, {self.out_dtype}"),
             out_pointer("the same output, for rows that see no key"),
-            scheduler=self.scheduler,
-            has_descales=self.has_descales,
         )
-
-    @property
-    def types_line(self) -> str:
-        """The first line of the summary: types, depth and mask."""
-        output = "" if self.out_dtype == self.dtype else f" to {self.out_dtype}"
-        depth = f"depth {self.depth}"
-        if self.value_depth != self.depth:
-            depth += f", of values {self.value_depth}"
-        return f"{self.dtype}{output}, sums in float32; {depth}; mask {self.mask.words}"
 
     @property
     def scheduler_line(self) -> str:

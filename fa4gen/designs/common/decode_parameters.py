@@ -10,6 +10,7 @@ from fa4gen.designs.common.attention_parameters import (
     declared_parameters,
     descale_parameters,
     key_parameters,
+    scale_parameter,
 )
 from fa4gen.designs.common.model import Parameter
 
@@ -40,9 +41,6 @@ def decode_parameters(config: PackedKeys, *, has_splits: bool) -> tuple[Paramete
     if config.resolved_kv_dtype != config.dtype:
         whose = "pages" if config.resolved_kv_scale == "page" else "sequences"
         rows += descale_parameters("key", "value", whose=whose)
-    if config.sinks:
-        meaning = "logit of each query head's sink, one more term of the softmax's sum"
-        rows.append(Parameter("sinks", "const float* __restrict__", meaning))
     rows += declared_parameters(config)
     rows += key_parameters(config)
     meaning = "zeros, a counter of pieces for each CTA; zero again after the launch"
@@ -67,11 +65,7 @@ def decode_parameters(config: PackedKeys, *, has_splits: bool) -> tuple[Paramete
         for tensor, words in (("query", "query"), ("out", "output"))
         for name in ("batch", "row", "head")
     ]
-    if config.resolved_score.FUNCTION:
-        rows.append(Parameter("softmax_scale", "float", "softmax scale, above zero"))
-    else:
-        rows.append(Parameter("softmax_scale_log2", "float", "softmax scale * log2(e), above zero"))
-    return tuple(rows)
+    return (*rows, scale_parameter(config))
 
 
 def note_shares(config: PackedKeys, log: ChoiceLog, who: str = "CTA") -> None:

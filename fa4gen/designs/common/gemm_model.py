@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.kernel_model import KernelPlan
 from fa4gen.designs.common.values import PANEL_BYTES
@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_scales import Operand, OperandScales
     from fa4gen.epilogues import Residual
 
-AccumulatorLayout = Literal["rows", "quarters", "halves"]
-"""rows: a row in each of the 128 lanes. quarters: 64 rows, 16 in the first lanes of each quarter.
-halves: 64 rows twice, lanes 64 to 127 with the second half of the columns."""
-
 COSTLY = ("exp(", "tanh(", "sigmoid(", "silu(", "gelu(", "erf(", "log(", "sqrt(")
 """The calls of an activation that need registers of their own."""
 
@@ -26,13 +22,6 @@ COSTLY = ("exp(", "tanh(", "sigmoid(", "silu(", "gelu(", "erf(", "log(", "sqrt("
 def costly_calls(activation: str) -> int:
     """Count the calls in an activation that take registers of their own."""
     return sum(map(activation.count, COSTLY))
-
-
-def accumulator_layout(rows: int, cta_group: int) -> AccumulatorLayout:
-    """Return how ``rows`` of a CTA, 64 or 128, are arranged in tensor memory."""
-    if rows == 128:
-        return "rows"
-    return "halves" if cta_group == 2 else "quarters"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fa4gen.designs.common.barriers import lay_out_barriers
 from fa4gen.designs.common.hardware import ARCHITECTURES, Architecture
 from fa4gen.designs.common.model import LaunchGeometry
-from fa4gen.designs.common.shared_memory import dynamic_shared_bytes, lay_out
+from fa4gen.designs.common.shared_memory import (
+    dynamic_shared_bytes,
+    lay_out,
+    lay_out_barriers,
+)
 from fa4gen.designs.common.values import ELEMENT_BYTES, MMA_K_BYTES, SHARED_BYTE
 
 if TYPE_CHECKING:

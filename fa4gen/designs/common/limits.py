@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.candidates import given_keys
 from fa4gen.designs.common.refusal import Changes, Refusal
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
-    from fa4gen.designs.common.hardware import Architecture
-    from fa4gen.designs.common.kernel_config import KernelConfig, RegisterBudget
+    from fa4gen.designs.common.consumers import ConsumerPlan
+    from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.designs.common.kernel_model import KernelPlan
     from fa4gen.designs.common.model import SharedRegion
 
@@ -82,27 +82,9 @@ def in_every_way(*ways: Sequence[Changes]) -> Iterator[Changes]:
         yield {key: value for changes in several for key, value in changes.items()}
 
 
-class ConsumerValues(Protocol):
-    """Values of a design with one producer warpgroup and consumer warpgroups."""
-
-    @property
-    def hardware(self) -> Architecture:
-        """The limits of the architecture."""
-
-    @property
-    def num_consumer_warpgroups(self) -> int:
-        """Warpgroups that compute."""
-
-    @property
-    def registers(self) -> RegisterBudget:
-        """Registers per thread after setmaxnreg."""
-
-
-def register_split(
-    values: ConsumerValues, last_resort: Iterable[Changes] = ()
-) -> Iterator[Refusal]:
+def register_split(plan: ConsumerPlan, last_resort: Iterable[Changes] = ()) -> Iterator[Refusal]:
     """Yield a fault for a split that setmaxnreg never brings about: it would hang."""
-    arch, warpgroups, split = values.hardware, values.num_consumer_warpgroups, values.registers
+    arch, warpgroups, split = plan.hardware, plan.num_consumer_warpgroups, plan.registers
     nearest = nearest_split(arch, split, warpgroups)
     if nearest == split:
         return
@@ -130,7 +112,7 @@ def register_split(
 
 
 def consumer_registers(
-    values: ConsumerValues,
+    plan: ConsumerPlan,
     needed: int,
     holds: str,
     keys: tuple[str, ...],
@@ -138,15 +120,15 @@ def consumer_registers(
     last_resort: Iterable[Changes] = (),
 ) -> Iterator[Refusal]:
     """Yield a fault where what a consumer thread ``holds`` does not fit its registers."""
-    split = nearest_split(values.hardware, values.registers, values.num_consumer_warpgroups)
-    available = min(split.consumer, values.hardware.max_registers_per_thread)
+    split = nearest_split(plan.hardware, plan.registers, plan.num_consumer_warpgroups)
+    available = min(split.consumer, plan.hardware.max_registers_per_thread)
     message = f"registers: a consumer thread holds {holds} = {needed}, but has {available}"
     fault = Refusal("consumer registers", message, keys, remedies, last_resort)
     yield from exceeded(fault, needed, available)
 
 
 def wgmma_width(
-    values: ConsumerValues,
+    plan: ConsumerPlan,
     columns: int,
     what: str,
     kind: str,
@@ -157,9 +139,9 @@ def wgmma_width(
     register_a: bool = False,
 ) -> Iterator[Refusal]:
     """Yield a fault for a wgmma that ptxas does not compile for this number of threads."""
-    warpgroups = values.num_consumer_warpgroups
+    warpgroups = plan.num_consumer_warpgroups
     needed = wgmma_registers(columns, register_a=register_a)
-    entry = registers_at_entry(values.hardware, warpgroups)
+    entry = registers_at_entry(plan.hardware, warpgroups)
     message = (
         f"registers: {what} takes {columns} / 2 + {needed - columns // 2} = {needed}, but ptxas "
         f"compiles it for the {entry} that each of {WARPGROUP * (1 + warpgroups)} threads has at "
@@ -200,20 +182,13 @@ def role_registers(
     yield from exceeded(fault, needed, available)
 
 
-class TurnValues(ConsumerValues, Protocol):
-    """Values of a design whose consumer warpgroups may take turns."""
-
-    @property
-    def ping_pong(self) -> bool:
-        """Whether they do."""
-
-
 def turns_of_one(
-    values: TurnValues,
+    plan: ConsumerPlan,
+    ping_pong: bool,
     remedies: tuple[Iterable[Changes], ...],
     last_resort: Iterable[Changes] = (),
 ) -> Iterator[Refusal]:
-    """Yield a fault for a single warpgroup that is to take turns."""
+    """Yield a fault for a single warpgroup that is to take turns, as ``ping_pong`` says."""
     message = "ping_pong needs two consumer warpgroups or more to take turns, got 1"
-    if values.ping_pong and values.num_consumer_warpgroups == 1:
+    if ping_pong and plan.num_consumer_warpgroups == 1:
         yield Refusal("turns of one warpgroup", message, ("ping_pong",), remedies, last_resort)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 BARRIER_BYTES = 8
 
 ArriveHow = Literal["thread", "tma_bytes", "store_bytes", "mma_commit", "multicast_commit"]
+Ctas = Literal["own", "leader", "pair", "cluster"]
 ChoiceSource = Literal["config", "default", "auto", "derived"]
 Swizzle = Literal[0, 32, 64, 128]
 NamedBarriers = tuple[tuple[str, int], ...]
@@ -35,15 +36,15 @@ class Barrier:
     waited_by: str
     meaning: str
     """The meaning of a completed phase: "a block of K has landed in its slot"."""
-    first_wait_parity: Literal[0, 1]
+    first_wait_parity: Literal[0, 1] = 0
     """1 for barriers that start open (a slot that is free at first), else 0."""
-    transaction_bytes: int
+    transaction_bytes: int = 0
     """Bytes that TMA, or stores of the peer, add to each phase; 0 where there are none."""
-    cta: Literal["own", "leader", "pair", "cluster"]
+    cta: Ctas = "own"
     """The CTA with the barrier that counts: each CTA's own, the leader's, or own with arrivals from
     the pair."""
-    offset: int
-    """From the base of shared memory."""
+    offset: int = 0
+    """From the base of shared memory; 0 until the rows are laid out."""
 
     @property
     def constant(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.common.barriers import barrier_row
+from fa4gen.designs.common.model import Barrier
 from fa4gen.designs.common.shared_memory import SWIZZLE_ALIGNMENT, slots_of
 
 if TYPE_CHECKING:
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.attention_config import AttentionKeys
     from fa4gen.designs.common.kernel_config import KernelConfig
-    from fa4gen.designs.common.model import ArriveHow, Barrier, SharedRegion
+    from fa4gen.designs.common.model import ArriveHow, Ctas, SharedRegion
 
-Ctas = Literal["own", "leader", "pair", "cluster"]
 TILE_SLOTS = 2
 """Tiles on their way from the loader to the other roles."""
 TILE_ALIGNMENT = 16
@@ -107,7 +106,7 @@ class Ring:
         return self._row(self.full, "full", 0), self._row(self.empty, "empty", 1)
 
     def _row(self, end: End, word: str, first_wait: Literal[0, 1]) -> Barrier:
-        return barrier_row(
+        return Barrier(
             end.name or f"{self.name}_{word}",
             self.slots * end.parts,
             end.arrivals,
@@ -115,7 +114,7 @@ class Ring:
             end.arrived_by,
             end.waited_by,
             end.meaning,
-            first_wait=first_wait,
+            first_wait_parity=first_wait,
             transaction_bytes=end.bytes,
             cta=end.cta,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.model import BARRIER_BYTES, SharedRegion
@@ -45,6 +46,16 @@ def lay_out(regions: Sequence[SharedRegion]) -> tuple[SharedRegion, ...]:
         r = region
         laid_out.append(SharedRegion(r.name, offset, r.bytes, r.alignment, r.slots, r.holds))
         offset += region.bytes
+    return tuple(laid_out)
+
+
+def lay_out_barriers(rows: Sequence[Barrier], first_offset: int) -> tuple[Barrier, ...]:
+    """Give each row its offset in bytes, one row after the other from ``first_offset`` on."""
+    laid_out = []
+    offset = first_offset
+    for row in rows:
+        laid_out.append(replace(row, offset=offset))
+        offset += row.bytes
     return tuple(laid_out)
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.barriers import barrier_row
-from fa4gen.designs.common.model import SharedRegion, TensorMemoryRegion
+from fa4gen.designs.common.model import Barrier, SharedRegion, TensorMemoryRegion
 from fa4gen.designs.common.rings import TILE_SLOTS, End, Ring, freed, loaded, rows_of
 from fa4gen.designs.common.shared_memory import SWIZZLE_ALIGNMENT, barrier_region, slots_of
 from fa4gen.designs.common.values import PANEL_BYTES
@@ -19,8 +18,7 @@ from fa4gen.designs.gemm_sm100.tile import LANES, BlackwellGemmTile
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.model import ArriveHow, Barrier
-    from fa4gen.designs.common.rings import Ctas
+    from fa4gen.designs.common.model import ArriveHow, Ctas
 
 ORDER_SLOTS = 2
 """Tiles by which the loads of A and B may be ahead of those of the residual."""
@@ -181,7 +179,7 @@ class BlackwellGemmMemory(BlackwellGemmTile):
         if self.c.exists:
             rows += rows_of((self.residual_ring, self.order_ring))
         if self.scheduler == "dynamic":
-            wanted = barrier_row(
+            wanted = Barrier(
                 "tile_wanted",
                 1,
                 1,

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.common.gemm_model import GemmPlan, accumulator_layout
+from fa4gen.designs.common.gemm_model import GemmPlan
 from fa4gen.designs.common.shared_memory import align_up
 from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.designs.gemm_sm100.scaling import block_scales
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.gemm_model import AccumulatorLayout
     from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
     from fa4gen.designs.gemm_sm100.scaling import BlockScales
 
+AccumulatorLayout = Literal["rows", "quarters", "halves"]
+"""rows: a row in each of the 128 lanes. quarters: 64 rows, 16 in the first lanes of each quarter.
+halves: 64 rows twice, lanes 64 to 127 with the second half of the columns."""
 LANES = 128
 """Lanes of tensor memory, and threads of the epilogue."""
 
@@ -52,7 +54,9 @@ class BlackwellGemmTile(GemmPlan):
     @property
     def accumulator_layout(self) -> AccumulatorLayout:
         """The arrangement of a CTA's rows in tensor memory."""
-        return accumulator_layout(self.BM, self.cta_group)
+        if self.BM == LANES:
+            return "rows"
+        return "halves" if self.is_pair else "quarters"
 
     @property
     def accumulator_columns(self) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.barriers import barrier_row
+from fa4gen.designs.common.model import Barrier
 from fa4gen.designs.common.rings import End, Ring, freed, loaded, rows_of
 from fa4gen.designs.common.roles import WARPGROUP_WARPS
 from fa4gen.designs.common.shared_memory import barrier_region, lay_out, slots_of
@@ -14,8 +14,7 @@ from fa4gen.designs.gemm_sm90.tile import WGMMA_ROWS, HopperGemmTile
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.model import Barrier, SharedRegion
-    from fa4gen.designs.common.rings import Ctas
+    from fa4gen.designs.common.model import Ctas, SharedRegion
 
 RESIDUAL_ALIGNMENT = 128
 """Bytes, as TMA requires."""
@@ -145,7 +144,7 @@ class HopperGemmMemory(HopperGemmTile):
         if self.output_in_ring:
             of_all = {1: "", 2: " of both CTAs"}.get(self.cta_group, " of all CTAs")
             rows.append(
-                barrier_row(
+                Barrier(
                     "ring_free",
                     1,
                     self.num_consumer_warpgroups * self.cta_group,

@@ -10,7 +10,7 @@ from fa4gen.designs.common.gemm_maps import gemm_tensor_maps
 from fa4gen.designs.common.gemm_model import costly_calls
 from fa4gen.designs.common.gemm_parameters import gemm_parameters
 from fa4gen.designs.common.model import Role
-from fa4gen.designs.common.roles import WARPGROUP, consumer_roles
+from fa4gen.designs.common.roles import consumer_roles
 from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.designs.gemm_sm90.memory import HopperGemmMemory
 from fa4gen.designs.gemm_sm90.tile import DEFAULT_REGISTERS, STORED_ROWS, WGMMA_ROWS
@@ -45,21 +45,6 @@ class HopperGemmPlan(HopperGemmMemory):
     def short_ends(self) -> bool:
         """Whether clusters share from their first block on, and last stores wait for no other."""
         return self.config.short_ends
-
-    @property
-    def producer_registers(self) -> int:
-        """Registers per thread of the producer warpgroup, after setmaxnreg."""
-        return self.registers.producer
-
-    @property
-    def consumer_registers(self) -> int:
-        """Registers per thread of a consumer, after setmaxnreg."""
-        return self.registers.consumer
-
-    @property
-    @override
-    def threads(self) -> int:
-        return WARPGROUP * (1 + self.num_consumer_warpgroups)
 
     @property
     @override

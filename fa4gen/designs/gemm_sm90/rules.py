@@ -58,7 +58,7 @@ def last_resorts(plan: HopperGemmTile) -> list[Changes]:
 def _rows(plan: HopperGemmTile) -> Iterator[Refusal]:
     rows, warpgroups = plan.BM, plan.num_consumer_warpgroups
     fixes: tuple[list[Changes], ...] = [{"num_consumer_warpgroups": 2}], [{"ping_pong": False}]
-    yield from turns_of_one(plan, fixes, last_resorts(plan))
+    yield from turns_of_one(plan, plan.ping_pong, fixes, last_resorts(plan))
     if plan.ping_pong and rows not in WARPGROUP_ROWS:
         yield Refusal(
             kind="rows",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.designs.common.consumers import ConsumerPlan
 from fa4gen.designs.common.gemm_model import GemmPlan
 from fa4gen.designs.common.kernel_config import RegisterBudget
 from fa4gen.designs.common.roles import WARPGROUP
@@ -34,16 +35,14 @@ DEFAULT_REGISTERS = {
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
-class HopperGemmTile(GemmPlan):
+class HopperGemmTile(ConsumerPlan, GemmPlan):
     """The tile and its sizes."""
 
     config: HopperGemmConfig
     scheduler: str = "static"
     evict_first: Literal["none", "b", "both"]
     """Operands whose lines are the first to leave L2."""
-    num_consumer_warpgroups: int
     ping_pong: bool
-    registers: RegisterBudget
     multiply_ahead: bool = False
     """With scales: whether products have two sets of registers, one under way, one being added."""
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from fa4gen.designs.common.barriers import lay_out_barriers
 from fa4gen.designs.common.model import Barrier
+from fa4gen.designs.common.shared_memory import lay_out_barriers
 
 
 def row(name: str, slots: int) -> Barrier:
