@@ -38,8 +38,10 @@ def build_plan(config: KernelConfig, chosen: Mapping[str, object] | None = None)
 
 
 def _planned(config: KernelConfig) -> Plan:
-    refuse_faults(config)
-    plan: Plan = design_for(config).planner.load()(config)
+    design = design_for(config)
+    plan: Plan = design.planner.load()(config)
+    if design.find_faults(plan):
+        refuse_faults(config)
     return plan
 
 

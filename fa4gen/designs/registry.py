@@ -95,6 +95,11 @@ class Design:
         """A function from config to plan, which refuses nothing."""
         return self.path("plan:decide")
 
+    def find_faults(self, plan: KernelPlan) -> Sequence[Any]:
+        """Return what cannot work in the config of ``plan``, each a ``Refusal``."""
+        faults: Sequence[Any] = self.path("plan:find_faults").load()(plan)
+        return faults
+
     @property
     def template(self) -> str:
         """The root template of the kernel's source."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.designs.common.decode_memory import CHUNK, FLOAT_BYTES, combining_region
@@ -114,7 +115,7 @@ class DecodeMemory(SharedKeysPlan):
         padding = 0 if self.is_wide else EXCHANGE_PADDING
         return self.packed_rows * (self.exchange_columns + padding) * FLOAT_BYTES
 
-    @property
+    @cached_property
     def ring(self) -> Ring:
         """The blocks of keys and values, which take turns."""
         return self.block_ring(
@@ -135,7 +136,7 @@ class DecodeMemory(SharedKeysPlan):
             ),
         )
 
-    @property
+    @cached_property
     @override
     def barrier_rows(self) -> tuple[Barrier, ...]:
         return self.ring.rows

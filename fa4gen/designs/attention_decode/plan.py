@@ -66,6 +66,6 @@ def _rescale_threshold(config: DecodeConfig, log: ChoiceLog) -> float:
     return log.take("rescale_threshold", given, RESCALE_THRESHOLD, reason)
 
 
-def find_faults(config: DecodeConfig) -> list[Refusal]:
-    """Return everything in ``config`` that cannot work."""
-    return [*broken_rules(config), *exceeded_limits(decide(config))]
+def find_faults(plan: DecodeAttentionPlan) -> list[Refusal]:
+    """Return everything in the config of ``plan`` that cannot work."""
+    return [*broken_rules(plan.config), *exceeded_limits(plan)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.designs.common.decode_memory import (
@@ -89,7 +90,7 @@ class LatentMemory(LatentPlan):
     def exchange_columns(self) -> int:
         return self.BN * self.element_bytes // 4
 
-    @property
+    @cached_property
     def rings(self) -> tuple[Ring, ...]:
         """The columns of a block, which share its slot, by when they arrive and are free.
 
@@ -140,7 +141,7 @@ class LatentMemory(LatentPlan):
         )
         return (*halves, tail)
 
-    @property
+    @cached_property
     @override
     def barrier_rows(self) -> tuple[Barrier, ...]:
         probabilities = Barrier(

@@ -29,6 +29,6 @@ def decide(config: LatentConfig) -> LatentAttentionPlan:
     return LatentAttentionPlan(config=config, rescale_threshold=threshold, choices=log.rows)
 
 
-def find_faults(config: LatentConfig) -> list[Refusal]:
-    """Return everything in ``config`` that cannot work."""
-    return list(unsupported_features(config))
+def find_faults(plan: LatentAttentionPlan) -> list[Refusal]:
+    """Return everything in the config of ``plan`` that cannot work."""
+    return list(unsupported_features(plan.config))

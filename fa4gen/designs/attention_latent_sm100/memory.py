@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.designs.common.decode_memory import CHUNK, PARKED_BYTES, combining_region
@@ -95,7 +96,7 @@ class LatentPairMemory(LatentPlan):
             ),
         )
 
-    @property
+    @cached_property
     def rings(self) -> tuple[Ring, Ring]:
         """A CTA's keys, and its columns of the values."""
         columns = self.value_depth // self.cta_group
@@ -112,7 +113,7 @@ class LatentPairMemory(LatentPlan):
             ),
         )  # fmt: skip
 
-    @property
+    @cached_property
     @override
     def barrier_rows(self) -> tuple[Barrier, ...]:
         # What the leader's MMA warp waits for counts the warps, or bytes, of both CTAs.

@@ -31,12 +31,12 @@ def decide(config: LatentPairConfig) -> LatentPairPlan:
     return LatentPairPlan(config=config, rescale_threshold=threshold, choices=log.rows)
 
 
-def find_faults(config: LatentPairConfig) -> list[Refusal]:
-    """Return everything in ``config`` that cannot work."""
+def find_faults(plan: LatentPairPlan) -> list[Refusal]:
+    """Return everything in the config of ``plan`` that cannot work."""
     return [
-        *other_output(config, config.out_dtype),
-        *unsupported_features(config),
-        *_small_pages(config),
+        *other_output(plan.config, plan.config.out_dtype),
+        *unsupported_features(plan.config),
+        *_small_pages(plan.config),
     ]
 
 

@@ -146,7 +146,7 @@ class FA4Memory(BlackwellAttentionPlan):
     def _both(self) -> str:
         return " in both CTAs" if self.is_pair else ""
 
-    @property
+    @cached_property
     def query_ring(self) -> Ring:
         """The query tiles, and what stages their outputs."""
         parts, staged = self.num_qk_stages, self.output_staging == "query"
@@ -174,7 +174,7 @@ class FA4Memory(BlackwellAttentionPlan):
             ),
         )
 
-    @property
+    @cached_property
     def rings(self) -> tuple[Ring, ...]:
         """The blocks of keys and of values: two rings, or one."""
         share = " (this CTA's half)" if self.is_pair else ""
@@ -217,12 +217,12 @@ class FA4Memory(BlackwellAttentionPlan):
             ),
         )
 
-    @property
+    @cached_property
     def scale_ring(self) -> Ring:
         """C_prod and C_cons of the published kernels."""
         return self.scales("every softmax thread of the tile", self.num_qo)
 
-    @property
+    @cached_property
     def tile_ring(self) -> Ring:
         """The slots that tiles pass through; every warp but the loader's reads."""
         shared = self.is_pair and self.scheduler == "dynamic"
@@ -278,7 +278,7 @@ class FA4Memory(BlackwellAttentionPlan):
         )
         return full, ready
 
-    @property
+    @cached_property
     @override
     def barrier_rows(self) -> tuple[Barrier, ...]:
         return (

@@ -81,9 +81,8 @@ def decide(config: BlackwellAttentionConfig) -> FA4Config:
     return replace(draft, registers=registers, choices=log.rows)
 
 
-def find_faults(config: BlackwellAttentionConfig) -> list[Refusal]:
-    """Return everything in ``config`` that cannot work."""
-    plan = decide(config)
+def find_faults(plan: FA4Config) -> list[Refusal]:
+    """Return everything in the config of ``plan`` that cannot work."""
     return [*broken_rules(plan), *exceeded_limits(plan)]
 
 

@@ -8,6 +8,7 @@ the MMA warp waits for, counts both CTAs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
@@ -80,7 +81,7 @@ class Depth512Memory(BlackwellAttentionPlan):
         """Columns of a half of the output in one lane: half a row of it."""
         return self.value_depth // 4
 
-    @property
+    @cached_property
     def ring(self) -> Ring:
         """The parts of keys and values; the first time with the queries."""
         return self.block_ring(
@@ -107,17 +108,17 @@ class Depth512Memory(BlackwellAttentionPlan):
             ),
         )
 
-    @property
+    @cached_property
     def scale_ring(self) -> Ring:
         """The factors of rows, from the softmax to the correction."""
         return self.scales("every softmax thread", 1, names=("c_producer", "c_consumer"))
 
-    @property
+    @cached_property
     def tile_ring(self) -> Ring:
         """The slots that tiles pass through."""
         return self.tiles_to(4 + 4 + 1, shared=self.scheduler == "dynamic")
 
-    @property
+    @cached_property
     @override
     def barrier_rows(self) -> tuple[Barrier, ...]:
         query_empty = Barrier(

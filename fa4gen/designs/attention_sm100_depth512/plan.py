@@ -58,6 +58,6 @@ def decide(config: BlackwellPairAttentionConfig) -> Depth512Config:
     return replace(draft, choices=log.rows)
 
 
-def find_faults(config: BlackwellPairAttentionConfig) -> list[Refusal]:
-    """Return everything in ``config`` that cannot work."""
-    return list(faults(decide(config)))
+def find_faults(plan: Depth512Config) -> list[Refusal]:
+    """Return everything in the config of ``plan`` that cannot work."""
+    return list(faults(plan))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.hopper_model import HopperPlan
@@ -87,7 +88,7 @@ class HopperMemory(HopperPlan):
         """Panels of values and output side by side."""
         return self.value_depth // self.panel_columns
 
-    @property
+    @cached_property
     def query_ring(self) -> Ring:
         """The query rows of each consumer warpgroup, and what stages its output."""
         staged = self.epilogue == "tma_store"
@@ -113,7 +114,7 @@ class HopperMemory(HopperPlan):
             ),
         )
 
-    @property
+    @cached_property
     def rings(self) -> tuple[Ring, Ring]:
         """The blocks of keys, and those of values."""
         return (
@@ -145,7 +146,7 @@ class HopperMemory(HopperPlan):
             ),
         )
 
-    @property
+    @cached_property
     def tile_ring(self) -> Ring:
         """The slots that tiles pass through."""
         return tile_ring(
@@ -158,7 +159,7 @@ class HopperMemory(HopperPlan):
             holds="consumers: first row, head, batch, active warpgroups",
         )
 
-    @property
+    @cached_property
     @override
     def barrier_rows(self) -> tuple[Barrier, ...]:
         return rows_of((self.query_ring, *self.rings, self.tile_ring))

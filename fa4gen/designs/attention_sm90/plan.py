@@ -76,9 +76,8 @@ def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
     return replace(draft, choices=log.rows)
 
 
-def find_faults(config: HopperAttentionConfig) -> list[Refusal]:
-    """Return everything in ``config`` that cannot work."""
-    plan = decide(config)
+def find_faults(plan: HopperAttentionPlan) -> list[Refusal]:
+    """Return everything in the config of ``plan`` that cannot work."""
     return [*broken_rules(plan), *exceeded_limits(plan)]
 
 

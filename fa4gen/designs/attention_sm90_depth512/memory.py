@@ -7,6 +7,7 @@ which is a multiple of 1024 because the kernel asks for that alignment.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.designs.common.hopper_model import HopperPlan
@@ -89,7 +90,7 @@ class HopperPairMemory(HopperPlan):
         """Bytes of one float32 for each row of a warpgroup: maxima, or sums."""
         return WARPGROUP_ROWS * 4
 
-    @property
+    @cached_property
     def ring(self) -> Ring:
         """The panels of keys and chunks of values."""
         return self.block_ring(
@@ -111,7 +112,7 @@ class HopperPairMemory(HopperPlan):
             ),
         )
 
-    @property
+    @cached_property
     def tile_ring(self) -> Ring:
         """The slots that tiles pass through."""
         return tile_ring(
@@ -143,7 +144,7 @@ class HopperPairMemory(HopperPlan):
             cta="pair",
         )
 
-    @property
+    @cached_property
     @override
     def barrier_rows(self) -> tuple[Barrier, ...]:
         return (

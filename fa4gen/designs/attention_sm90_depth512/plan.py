@@ -43,6 +43,6 @@ def decide(config: HopperPairAttentionConfig) -> HopperPairAttentionPlan:
     )
 
 
-def find_faults(config: HopperPairAttentionConfig) -> list[Refusal]:
-    """Return everything in ``config`` that cannot work."""
-    return list(exceeded_limits(decide(config)))
+def find_faults(plan: HopperPairAttentionPlan) -> list[Refusal]:
+    """Return everything in the config of ``plan`` that cannot work."""
+    return list(exceeded_limits(plan))

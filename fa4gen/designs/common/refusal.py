@@ -50,8 +50,8 @@ def faults_of(config: KernelConfig) -> Sequence[Refusal]:
 
     Planners refuse by this function: a fix may make a config another design's.
     """
-    faults: Sequence[Refusal] = design_for(config).path("plan:find_faults").load()(config)
-    return faults
+    design = design_for(config)
+    return design.find_faults(design.planner.load()(config))
 
 
 def refuse_faults(

@@ -8,6 +8,7 @@ arrive on the rows of both.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.model import Barrier, SharedRegion, TensorMemoryRegion
@@ -46,7 +47,7 @@ class BlackwellGemmMemory(BlackwellGemmTile):
         """The CTAs with a barrier that the leader arrives on."""
         return "pair" if self.is_pair else "own"
 
-    @property
+    @cached_property
     def ring(self) -> Ring:
         """The blocks of A and B, which have a region each."""
         scaled = bool(self.scaled_kind)
@@ -71,7 +72,7 @@ class BlackwellGemmMemory(BlackwellGemmTile):
             ),
         )
 
-    @property
+    @cached_property
     def accumulator_ring(self) -> Ring:
         """The accumulators, from the MMA warp to the epilogue and back."""
         read = "the sums have been read, and may be overwritten"
@@ -97,7 +98,7 @@ class BlackwellGemmMemory(BlackwellGemmTile):
             ),
         )
 
-    @property
+    @cached_property
     def residual_ring(self) -> Ring:
         """The parts of C, ahead of the epilogue."""
         panels, alignment = self._panels, SWIZZLE_ALIGNMENT
@@ -125,7 +126,7 @@ class BlackwellGemmMemory(BlackwellGemmTile):
             ),
         )
 
-    @property
+    @cached_property
     def order_ring(self) -> Ring:
         """The tiles that the residual's loader follows the loader in."""
         return Ring(
@@ -143,7 +144,7 @@ class BlackwellGemmMemory(BlackwellGemmTile):
             ),
         )
 
-    @property
+    @cached_property
     def tile_ring(self) -> Ring:
         """The hardware's answers: in a pair that to the leader goes to both CTAs."""
         leader = "the leader's scheduler" if self.is_pair else "the scheduler"
@@ -172,7 +173,7 @@ class BlackwellGemmMemory(BlackwellGemmTile):
             ),
         )
 
-    @property
+    @cached_property
     @override
     def barrier_rows(self) -> list[Barrier]:
         rows = [*rows_of((self.ring, self.accumulator_ring))]

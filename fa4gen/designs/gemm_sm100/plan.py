@@ -58,9 +58,8 @@ def decide(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
     return replace(draft, num_scale_stages=_scale_stages(draft), choices=log.rows)
 
 
-def find_faults(config: BlackwellGemmConfig) -> list[Refusal]:
-    """Return everything in ``config`` that cannot work."""
-    plan = decide(config)
+def find_faults(plan: BlackwellGemmPlan) -> list[Refusal]:
+    """Return everything in the config of ``plan`` that cannot work."""
     return [*broken_rules(plan), *exceeded_limits(plan)]
 
 

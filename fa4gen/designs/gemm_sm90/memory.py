@@ -44,7 +44,7 @@ class HopperGemmMemory(HopperGemmTile):
             return "own"
         return "pair" if self.is_pair else "cluster"
 
-    @property
+    @cached_property
     def ring(self) -> Ring:
         """The blocks of A and B, which have a region each.
 
@@ -77,7 +77,7 @@ class HopperGemmMemory(HopperGemmTile):
             ),
         )
 
-    @property
+    @cached_property
     def epi_rings(self) -> tuple[Ring, ...]:
         """The panels of each consumer, ready for its output, then written."""
         return tuple(self._epi_ring(i) for i in range(self.num_consumer_warpgroups))
@@ -110,7 +110,7 @@ class HopperGemmMemory(HopperGemmTile):
             ),
         )
 
-    @property
+    @cached_property
     def sums_ring(self) -> Ring:
         """The sums that a consumer gets from its like in the peer, where two CTAs divide k."""
         return Ring(
@@ -135,7 +135,7 @@ class HopperGemmMemory(HopperGemmTile):
             ),
         )
 
-    @property
+    @cached_property
     @override
     def barrier_rows(self) -> list[Barrier]:
         rows = [*rows_of((self.ring, *self.epi_rings))]

@@ -64,9 +64,8 @@ def decide(config: HopperGemmConfig) -> HopperGemmPlan:
     return replace(draft, num_stages=_stages(draft, log), choices=log.rows)
 
 
-def find_faults(config: HopperGemmConfig) -> list[Refusal]:
-    """Return everything in ``config`` that cannot work."""
-    plan = decide(config)
+def find_faults(plan: HopperGemmPlan) -> list[Refusal]:
+    """Return everything in the config of ``plan`` that cannot work."""
     return [*broken_rules(plan), *exceeded_limits(plan)]
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from fa4gen.designs.attention_sm100.config import BlackwellAttentionConfig
 from fa4gen.designs.attention_sm100.limits import DECIDED_TOGETHER, back_to_auto
-from fa4gen.designs.attention_sm100.plan import find_faults
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.common.refusal import changed
+from fa4gen.designs.common.refusal import changed, faults_of
 from fa4gen.errors import ConfigError, Problem
 
 Strategy = st.SearchStrategy[BlackwellAttentionConfig]
@@ -49,7 +48,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
     problems = problems_of(config)
     if not problems:
         reject()
-    faults = find_faults(config)
+    faults = faults_of(config)
     kinds = {fault.kind for fault in faults}
     assert len(kinds) == len(faults) == len(problems)
     for problem, fault in zip(problems, faults, strict=True):
@@ -57,7 +56,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
         assert problem.key in config.model_fields_set
         for offer in offers(problem):
             assert offer
-            after = find_faults(changed(config, offer))
+            after = faults_of(changed(config, offer))
             assert {left.kind for left in after} <= kinds - {fault.kind}, offer
 
 
@@ -82,7 +81,7 @@ def test_what_is_left_to_the_plan_always_works(
 ) -> None:
     for cta_group in (1, 2):
         config = config_of(depth=depth, value_depth=value_depth, dtype=dtype, cta_group=cta_group)
-        kinds = [fault.kind for fault in find_faults(config)]
+        kinds = [fault.kind for fault in faults_of(config)]
         unsplittable = (dtype, value_depth, cta_group) == ("fp8_e4m3", 96, 2)
         assert kinds == (["half of the values"] if unsplittable else [])
 
@@ -218,4 +217,4 @@ def test_several_keys_change_only_where_one_is_not_enough(config_of: ConfigOf) -
     tensor_memory = next(p for p in problems_of(config) if p.message.startswith("tensor memory"))
     [offer] = offers(tensor_memory)
     assert len(offer) > 1
-    assert not {fault.kind for fault in find_faults(changed(config, offer))} & {"tensor memory"}
+    assert not {fault.kind for fault in faults_of(changed(config, offer))} & {"tensor memory"}

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
-from fa4gen.designs.attention_sm100_depth512.plan import find_faults
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.common.refusal import changed
+from fa4gen.designs.common.refusal import changed, faults_of
 from fa4gen.errors import ConfigError, Problem
 
 Strategy = st.SearchStrategy[BlackwellPairAttentionConfig]
@@ -49,7 +48,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
     problems = problems_of(config)
     if not problems:
         reject()
-    faults = find_faults(config)
+    faults = faults_of(config)
     kinds = {fault.kind for fault in faults}
     assert len(kinds) == len(faults) == len(problems)
     for problem, fault in zip(problems, faults, strict=True):
@@ -57,7 +56,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
         assert problem.key in config.model_fields_set
         for offer in offers(problem):
             assert offer
-            after = find_faults(changed(config, offer))
+            after = faults_of(changed(config, offer))
             assert {left.kind for left in after} <= kinds - {fault.kind}, offer
 
 
@@ -77,7 +76,7 @@ def test_who_follows_the_first_offers_ends_with_a_plan(
 @settings(max_examples=50)
 @given(st.data())
 def test_what_is_left_to_the_plan_always_works(free_config: Strategy, data: st.DataObject) -> None:
-    assert find_faults(data.draw(free_config)) == []
+    assert faults_of(data.draw(free_config)) == []
 
 
 def test_a_single_cta_is_refused_by_default(config_of: ConfigOf) -> None:

@@ -11,9 +11,8 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
-from fa4gen.designs.attention_sm90.plan import find_faults
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.common.refusal import changed
+from fa4gen.designs.common.refusal import changed, faults_of
 from fa4gen.errors import ConfigError, Problem
 
 Strategy = st.SearchStrategy[HopperAttentionConfig]
@@ -42,7 +41,7 @@ def offers(problem: Problem) -> list[dict[str, object]]:
 def check_offers(config: HopperAttentionConfig) -> bool:
     """Every offer removes its problem and brings no other; whether there are problems."""
     problems = problems_of(config)
-    faults = find_faults(config)
+    faults = faults_of(config)
     kinds = {fault.kind for fault in faults}
     assert len(kinds) == len(faults) == len(problems)
     for problem, fault in zip(problems, faults, strict=True):
@@ -51,7 +50,7 @@ def check_offers(config: HopperAttentionConfig) -> bool:
         assert problem.key in config.model_fields_set
         for offer in offers(problem):
             assert offer
-            after = find_faults(changed(config, offer))
+            after = faults_of(changed(config, offer))
             assert {left.kind for left in after} <= kinds - {fault.kind}, offer
     return bool(problems)
 

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.common.refusal import changed
+from fa4gen.designs.common.refusal import changed, faults_of
 from fa4gen.designs.gemm_sm100.config import BlackwellGemmConfig
-from fa4gen.designs.gemm_sm100.plan import find_faults
 from fa4gen.errors import ConfigError, Problem
 
 Strategy = st.SearchStrategy[BlackwellGemmConfig]
@@ -44,7 +43,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
 ) -> None:
     config = data.draw(any_config)
     problems = problems_of(config)
-    faults = find_faults(config)
+    faults = faults_of(config)
     kinds = {fault.kind for fault in faults}
     assert len(kinds) == len(faults) == len(problems)
     for problem, fault in zip(problems, faults, strict=True):
@@ -52,7 +51,7 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
         assert problem.key in BlackwellGemmConfig.model_fields
         for offer in offers(problem):
             assert offer, problem
-            after = find_faults(changed(config, offer))
+            after = faults_of(changed(config, offer))
             assert {left.kind for left in after} <= kinds - {fault.kind}, offer
 
 
