@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from fa4gen.config.find import find_configs
@@ -48,6 +49,19 @@ def write_gpu_folder(folder: Path) -> Path:
         (folder / path).write_text(text, encoding="utf-8")
     build_library(folder, folder / f"lib{PREFIX}.so")
     return folder
+
+
+def bits(array: Any) -> np.ndarray:
+    """The bytes of an array of CuPy or a host's: of types that a framework may not have."""
+    host = array.get() if hasattr(array, "get") else np.asarray(array)
+    return np.ascontiguousarray(host).view(np.uint8)
+
+
+def same(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Assert that arrays have the shapes and bits of the others."""
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_array_equal(bits(one), bits(other))
 
 
 def import_once(path: Path) -> ModuleType:

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 import fa4gen
-from tests.vendoring.adapters.gpu_folder import BIAS, CAUSAL, DECODE, MAJORS, RESIDUAL, load_jax
+from tests.vendoring.adapters.gpu_folder import (
+    BIAS,
+    CAUSAL,
+    DECODE,
+    MAJORS,
+    RESIDUAL,
+    load_jax,
+    same,
+)
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 
@@ -39,17 +47,6 @@ def to_cupy(array):
     import cupy
 
     return cupy.asarray(np.asarray(array))
-
-
-def bits(array):
-    host = array.get() if hasattr(array, "get") else np.asarray(array)
-    return np.ascontiguousarray(host).view(np.uint8)
-
-
-def same(got, expected):
-    for one, other in zip(got, expected, strict=True):
-        assert one.shape == other.shape
-        np.testing.assert_array_equal(bits(one), bits(other))
 
 
 def test_a_batch_with_the_other_majors(jax, vend, random) -> None:

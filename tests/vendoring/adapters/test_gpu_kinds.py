@@ -22,6 +22,7 @@ from tests.vendoring.adapters.gpu_folder import (
     SCALED,
     SCALED_PAGES,
     SMALL,
+    bits,
     import_once,
     load_jax,
     load_torch_cpp,
@@ -116,11 +117,6 @@ CASES: dict[str, Callable[[], Problem]] = {
         page_table=TABLE,
     ),
 }
-
-
-def bits(array: np.ndarray) -> np.ndarray:
-    """The bytes of an array: of types that a framework may not have."""
-    return np.ascontiguousarray(array).view(np.uint8)
 
 
 def as_it_lies(make: Callable[[np.ndarray], Any], array: np.ndarray) -> Any:
@@ -226,21 +222,41 @@ def call(request: pytest.FixtureRequest, gpu_folder: Path) -> Call:
     return made
 
 
+def problem_of(name: str) -> Problem:
+    problem = CASES[name]()
+    if name == LISTED:
+        on_gpu = map(to_cupy, problem.inputs[:2])
+        lists = fa4gen.load(name).list_blocks(*on_gpu, document=to_cupy(DOCUMENT))
+        problem.arrays.update({key: array.get() for key, array in lists.items()})
+    return problem
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_bits_of_the_runtime(call: Call, name: str) -> None:
-    problem = CASES[name]()
-    kernel = fa4gen.load(name)
+    problem = problem_of(name)
     given = {key: to_cupy(array) for key, array in problem.arrays.items()}
-    on_gpu = tuple(map(to_cupy, problem.inputs))
-    if name == LISTED:
-        lists = kernel.list_blocks(*on_gpu[:2], document=given["document"])
-        given.update(lists)
-        more = {key: array.get() for key, array in lists.items()}
-        problem = problem._replace(arrays={**problem.arrays, **more})
-    made = kernel(*on_gpu, **given, **problem.options)
+    made = fa4gen.load(name)(*map(to_cupy, problem.inputs), **given, **problem.options)
     expected = [one.get() for one in (made if isinstance(made, tuple) else (made,))]
     for _ in range(CALLS):
         found = call(name, problem, expected)
         assert len(found) == len(expected)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one.ravel(), bits(other).ravel())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_captured_launch_makes_the_same_bits(gpu_folder: Path, name: str) -> None:
+    """A thousand replays: each leaves the workspace as the next one needs it."""
+    torch = torch_with_cuda()
+    function = getattr(import_once(gpu_folder / "adapters/torch/vend_torch.py"), name)
+    problem = problem_of(name)
+    inputs = [to_torch(one) for one in problem.inputs]
+    given = {key: to_torch(array) for key, array in problem.arrays.items()} | problem.options
+    expected = from_torch(function(*inputs, **given))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        made = function(*inputs, **given)
+    for _ in range(1000):
+        graph.replay()
+    for one, other in zip(from_torch(made), expected, strict=True):
+        np.testing.assert_array_equal(one, other)

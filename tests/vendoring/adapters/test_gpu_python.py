@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fa4gen
-from tests.vendoring.adapters.gpu_folder import CAUSAL, RESIDUAL, import_once
+from tests.vendoring.adapters.gpu_folder import CAUSAL, RESIDUAL, bits, import_once, same
 
 pytestmark = pytest.mark.gpu
 
@@ -54,17 +54,6 @@ def random(*shape, seed=0, dtype=BF16):
     import cupy
 
     return cupy.asarray(np.random.default_rng(seed).standard_normal(shape).astype(dtype))
-
-
-def bits(array):
-    host = array.get() if hasattr(array, "get") else np.asarray(array)
-    return np.ascontiguousarray(host).view(np.uint8)
-
-
-def same(got, expected):
-    for one, other in zip(got, expected, strict=True):
-        assert one.shape == other.shape
-        np.testing.assert_array_equal(bits(one), bits(other))
 
 
 def attention_inputs(rows=1000, keys=1200, depth=128):

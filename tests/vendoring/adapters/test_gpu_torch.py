@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from types import SimpleNamespace
 
@@ -13,6 +12,7 @@ from tests.vendoring.adapters.gpu_folder import (
     RESIDUAL,
     import_once,
     load_torch_cpp,
+    load_tvm_ffi,
     torch_with_cuda,
 )
 
@@ -55,16 +55,45 @@ class Functions:
         self.vend.gemm_bf16_residual_sm90(a, b, c, out=out)
 
 
+class Outputs:
+    """The functions of TVM-FFI, which only write outputs, in the form of operators."""
+
+    def __init__(self, torch, vend) -> None:
+        self.torch, self.vend = torch, vend
+
+    def d128_causal_bf16(self, query, key, value, scale=None):
+        rows, heads = query.shape[1:3]
+        lse = self.torch.empty(len(query), heads, rows, device="cuda")
+        out = self.torch.empty_like(query)
+        self.vend.d128_causal_bf16(query, key, value, out, lse, scale)
+        return out, lse
+
+    def d128_causal_bf16_out(self, query, key, value, out, lse) -> None:
+        self.vend.d128_causal_bf16(query, key, value, out, lse, None)
+
+    def gemm_bf16_residual_sm90(self, a, b, c, alpha=1.0, beta=1.0):
+        columns = b.shape[-1]
+        wide = self.torch.empty(*a.shape[:-1], -(-columns // 8) * 8, dtype=c.dtype, device="cuda")
+        out = wide[..., :columns]
+        self.vend.gemm_bf16_residual_sm90(a, b, c, out, alpha, beta)
+        return out
+
+    def gemm_bf16_residual_sm90_out(self, a, b, c, out) -> None:
+        self.vend.gemm_bf16_residual_sm90(a, b, c, out, 1.0, 1.0)
+
+
 @pytest.fixture(params=["python", "cpp"])
 def operators(request, torch, vend):
     return torch.ops.vend if request.param == "python" else request.getfixturevalue("cpp")
 
 
-@pytest.fixture(params=["python", "cpp", "functions"])
+@pytest.fixture(params=["python", "cpp", "functions", "outputs"])
 def calls(request, torch, vend, gpu_folder):
-    """The operators, and the functions of the adapter for Python in their form."""
+    """The operators, and functions of other adapters in their form."""
     if request.param == "functions":
         return Functions(import_once(gpu_folder / "adapters/python/vend.py"))
+    if request.param == "outputs":
+        return Outputs(torch, load_tvm_ffi(gpu_folder))
     return torch.ops.vend if request.param == "python" else request.getfixturevalue("cpp")
 
 
@@ -267,18 +296,8 @@ def test_refusals(torch, calls, data) -> None:
         calls.d128_causal_bf16(query, key, wide)
 
 
-@pytest.mark.skipif("VEND_TIMES" not in os.environ, reason="prints figures; set VEND_TIMES")
-def test_host_time(torch, operators, data, capsys) -> None:
-    import time
-
-    arguments = data.product
-    out = torch.empty_like(arguments[2])
-    for _ in range(100):
-        operators.gemm_bf16_residual_sm90_out(*arguments, out)
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(1000):
-        operators.gemm_bf16_residual_sm90_out(*arguments, out)
-    took = (time.perf_counter() - start) * 1000
-    with capsys.disabled():
-        print(f"\n{operators.name}: {took:.1f} us a call")
+def test_offsets_of_another_batch_are_refused(torch, cpp, data) -> None:
+    query, key = data.attention[0][0], data.attention[1][0]
+    offsets = torch.zeros(3, dtype=torch.int32, device="cuda")
+    with pytest.raises(RuntimeError, match=r"^key_offsets: expected"):
+        cpp.d128_ragged_causal_bf16(query, key, key, offsets, offsets[:2])

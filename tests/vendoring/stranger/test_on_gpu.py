@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.vendoring.stranger.conftest import vendor
-from tests.vendoring.stranger.tools import C99, STRESS, Objects, call, need
+from tests.vendoring.stranger.tools import C99, Objects, call, need
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,15 +32,10 @@ SHIPPED = (
 
 
 @pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Objects:
+def selftest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     there = tmp_path_factory.mktemp("on-gpu")
     folder = vendor(there / "acme", "acme", *SHIPPED)
-    return Objects(folder, there / "objects", need("cc"), (*C99, "-O2", f"-I{folder}"))
-
-
-@pytest.fixture(scope="module")
-def selftest(objects: Objects) -> Path:
-    return objects.selftest()
+    return Objects(folder, there / "objects", need("cc"), (*C99, "-O2")).selftest()
 
 
 def test_all_cases(selftest: Path) -> None:
@@ -48,14 +43,6 @@ def test_all_cases(selftest: Path) -> None:
     for name in SHIPPED:
         assert re.findall(rf"^acme_{name}: passed on .*$", said, re.MULTILINE)
     assert f"passed: {len(SHIPPED)} of {len(SHIPPED)} kernels were run" in said
-
-
-def test_the_graph_and_the_threads(objects: Objects) -> None:
-    program = objects.link("stress", objects.compile_all(STRESS))
-    said = call(program, "1000", "8", cwd=program.parent)
-    assert said.splitlines() == [
-        f"acme_{name}: passed: 1000 graph replays, 8 threads" for name in SHIPPED
-    ]
 
 
 def test_memcheck_is_clean(selftest: Path) -> None:

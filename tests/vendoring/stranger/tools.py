@@ -6,18 +6,17 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wconversion")
 LIBRARIES = ("-ldl", "-lm", "-lpthread")
 C99 = ("-std=c99",)
-STRESS = Path(__file__).parent / "stress.c"
 CXX17 = ("-x", "c++", "-std=c++17")
 
 

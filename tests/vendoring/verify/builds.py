@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 SEED = 11
 PREFIX = "acme"
 FLAGS = ("-std=c99", "-O0", "-fPIC", "-w")
-STRESS = Path(__file__).parents[1] / "stranger" / "stress.c"
 
 
 class ChangesFile(Protocol):
@@ -98,16 +97,8 @@ class Builds:
             program = self.scratch / "selftest.c"
             program.write_text(edit.of(text))
             edit = None
-        return self._program(program, edit)
-
-    def stress(self, launches: int) -> Path:
-        """Build the program that launches from a graph and, so often each, from threads."""
-        return self._program(STRESS, None, f"-DLAUNCHES_A_THREAD={launches}")
-
-    def _program(self, program: Path, edit: ChangesFile | None, *options: str) -> Path:
-        target = self.scratch / f"{program.stem}{next(self._numbers)}"
-        flags = ["-O0", f"-I{self.folder}", "-pthread", *options]
-        compile_c(find_c_compiler(), flags, [program, *self._built(edit), Path("-lm")], target)
+        target = self.scratch / f"selftest{next(self._numbers)}"
+        compile_c(find_c_compiler(), ["-O0"], [program, *self._built(edit), Path("-lm")], target)
         return target
 
     def _built(self, edit: ChangesFile | None) -> list[Path]:

@@ -95,15 +95,6 @@ def test_it_finds_the_numbers_right(
     assert entries == {plan.entry_point for plan in plans} | listed
 
 
-def test_graphs_and_threads(builds: Builds, run: Run) -> None:
-    program = builds.stress(launches=8)  # each kind twice
-    done, _ = run(builds, "sm_90a", program, "3", "2")
-    assert done.stdout.splitlines() == [
-        f"acme_{name}: passed: 3 graph replays, 2 threads"
-        for name in ("softmax", "heads", "product")
-    ]
-
-
 MISTAKES = (
     ("softmax", Edit(LAUNCHER, "(float)(scale * LOG2_E)", "(float)(scale * 1.5)"), "of a row"),
     (
