@@ -10,16 +10,10 @@ the figures name.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-from fa4gen.tune.model.attention import AttentionProblem, AttentionTile, predict_attention
-
-if str(Path(__file__).parent) not in sys.path:
-    sys.path.append(str(Path(__file__).parent))
-
 from measured import document
 from model_fit import RESULTS, Measured, Model, report
+
+from fa4gen.tune.model.attention import AttentionProblem, AttentionTile, predict_attention
 
 FIGURES = RESULTS / "attention_fit_h200.jsonl"
 TUNED = tuple(

@@ -10,10 +10,8 @@ The products of layers that `fa4gen tune` measured are judged, never fitted. No 
 from __future__ import annotations
 
 import math
-import sys
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +20,7 @@ from fa4gen.tune.model.gemm import GemmTile, predict_gemm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-if str(Path(__file__).parent) not in sys.path:
-    sys.path.append(str(Path(__file__).parent))
+    from pathlib import Path
 
 from measured import document
 from model_fit import RESULTS, Measured, Model, report

@@ -9,7 +9,6 @@ import argparse
 import json
 import math
 import random
-import sys
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fa4gen.tune.model.prediction import Prediction
-
-if str(Path(__file__).parent) not in sys.path:
-    sys.path.append(str(Path(__file__).parent))
 
 from measured import rows
 

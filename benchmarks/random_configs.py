@@ -36,19 +36,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-ROOT = Path(__file__).resolve().parent.parent
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-from fa4gen.config.load import config_schema, load_mapping  # noqa: E402
-from fa4gen.designs.build import build_plan  # noqa: E402
-from fa4gen.designs.registry import DESIGNS, Design, design_for  # noqa: E402
-from fa4gen.errors import ConfigError  # noqa: E402
-from fa4gen.render.environment import open_templates  # noqa: E402
-from fa4gen.render.render import render  # noqa: E402
-from fa4gen.toolchain.cache import Cache  # noqa: E402
-from fa4gen.toolchain.choose import choose_many  # noqa: E402
-from fa4gen.toolchain.compile import find_compiler  # noqa: E402
+from fa4gen.config.load import config_schema, load_mapping
+from fa4gen.designs.build import build_plan
+from fa4gen.designs.registry import DESIGNS, Design, design_for
+from fa4gen.errors import ConfigError
+from fa4gen.render.environment import open_templates
+from fa4gen.render.render import render
+from fa4gen.toolchain.cache import Cache
+from fa4gen.toolchain.choose import choose_many
+from fa4gen.toolchain.compile import find_compiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

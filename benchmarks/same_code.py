@@ -34,18 +34,16 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cubin import Cubin
+
+from fa4gen.toolchain.cache import Cache
+from fa4gen.toolchain.compile import compile_kernel, find_compiler
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FORMAT = 2
 """Of saved files. In the first one, constants that no code uses counted."""
-ROOT = Path(__file__).resolve().parent.parent
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
-
-from benchmarks.cubin import Cubin  # noqa: E402
-from fa4gen.toolchain.cache import Cache  # noqa: E402
-from fa4gen.toolchain.compile import compile_kernel, find_compiler  # noqa: E402
 
 
 @dataclass(frozen=True)

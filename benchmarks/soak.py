@@ -120,7 +120,7 @@ def half_written(path: Path) -> str:
             case ".cu" | ".h" | ".cuh" | ".ptx" | ".c" | ".hpp" | ".lock" if raw[-1:] != b"\n":
                 return "does not end with a line"
             case ".cubin":
-                from benchmarks.cubin import Cubin
+                from cubin import Cubin
 
                 Cubin(raw).functions  # noqa: B018 - it reads them
     except Exception as error:

@@ -218,7 +218,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         "random attention, tiles of several heads",
         lambda: tune_parts.random_attention_table(ROOT, tune_parts.RANDOM_ATTENTION_TILE_HEADS),
     ),
-    ("docs/how-it-works/cost-model.md", "agreement", lambda: model_parts.agreement_table(ROOT)),
+    ("docs/how-it-works/cost-model.md", "agreement", model_parts.agreement_table),
     ("docs/measurements/h100.md", "sets of an H100", lambda: tune_parts.h100_table(ROOT)),
     ("docs/measurements/bug-classes.md", "classes", bug_classes_table),
     ("docs/reference/c-interface.md", "interface", vendoring_parts.interface_section),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 import shutil
-import sys
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import bench_parts
 import click
+import measured
+import name_parts
 import pytest
+import readme_parts
+import update
 import yaml
 
 from fa4gen import errors
@@ -60,14 +63,6 @@ def command_lines() -> list[Any]:
                 found.update(dict.fromkeys(re.findall(r"- run: (.*)", block)))
         found.update(dict.fromkeys(re.findall(r"`(fa4gen \w+ [^`\n]+)`", BLOCK.sub("", text))))
     return [line for line in found if line.startswith("fa4gen ")]
-
-
-sys.path.append(str(ROOT / "docs"))  # as when docs/update.py is run
-update: Any = importlib.import_module("update")
-bench_parts: Any = importlib.import_module("bench_parts")
-measured: Any = importlib.import_module("measured")
-name_parts: Any = importlib.import_module("name_parts")
-readme_parts: Any = importlib.import_module("readme_parts")
 
 
 def parse(line: str) -> None:
@@ -280,7 +275,8 @@ def test_links_of_parts_are_relative_to_their_page() -> None:
 
 
 def test_the_site_has_no_links_to_files_that_it_lacks() -> None:
-    site_links: Any = importlib.import_module("site_links")
+    import site_links
+
     page = SimpleNamespace(file=SimpleNamespace(src_uri="guide/page.md"))
     text = "[a](../reference/b.md#c) [d](../../README.md) [e](https://f.org) [g](h.md)"
     shown = site_links.on_page_markdown(text, page=page)

@@ -9,9 +9,9 @@ from functools import cache, lru_cache
 from glob import escape
 from typing import TYPE_CHECKING, Any, Literal
 
+from cubin import Cubin
 from same_code import code_hash, neutral_ptx
 
-from benchmarks.cubin import Cubin
 from fa4gen.errors import Fa4genError
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.verify.emulator import EmulatorBackend

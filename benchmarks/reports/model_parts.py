@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import fit_gemm_model as fit
 from tables import table
 
 from fa4gen.tune.model.agreement import compare
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
+
+    from model_fit import Measured
 
 HEADER = (
     "kernels that the model may choose",
@@ -29,28 +30,23 @@ WORDS = {
 }
 
 
-def agreement_table(root: Path) -> str:
+def agreement_table() -> str:
     """Return a row for each kind of records, one for all, and those of what no fit has seen."""
-    benchmarks = str(root / "benchmarks")
-    if benchmarks not in sys.path:
-        sys.path.append(benchmarks)
-    fit: Any = importlib.import_module("fit_gemm_model")
     records = fit.read_records()
     rows = [
-        _row(fit, words, [one for one in records if one.kind == kind])
-        for kind, words in WORDS.items()
+        _row(words, [one for one in records if one.kind == kind]) for kind, words in WORDS.items()
     ]
-    rows.append(_row(fit, "**all of these**", records))
+    rows.append(_row("**all of these**", records))
     for path, words in (
         (fit.TUNED, "42 products of layers that were tuned, not in the fit"),
         (fit.TUNED_RESIDUAL, "the same with a residual, not in the fit"),
         (fit.UNSEEN, "17 products, 12 of them random, measured after the fit"),
     ):
-        rows.append(_row(fit, words, fit.read_tuned(path)))
+        rows.append(_row(words, fit.read_tuned(path)))
     return table(HEADER, rows)
 
 
-def _row(fit: Any, words: str, records: Any) -> tuple[str, ...]:
+def _row(words: str, records: Sequence[Measured]) -> tuple[str, ...]:
     found = compare(fit.MODEL.figures(fit.suited(records)))
     return (
         words,

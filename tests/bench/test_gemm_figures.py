@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-from typing import Any
+import bench_parts
+import measured
 
 from fa4gen.bench.report import results_data
 from fa4gen.bench.run import BenchOptions
 from tests.bench.test_gemm_report import make_result, make_size
-
-for folder in ("benchmarks", "benchmarks/reports"):  # as when docs/update.py is run
-    sys.path.append(str(Path(__file__).parents[2] / folder))
-bench_parts: Any = importlib.import_module("bench_parts")
-measured: Any = importlib.import_module("measured")
 
 
 def test_figures_come_from_the_results_of_bench(tmp_path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+import measured
 import pytest
 
 from fa4gen.bench.plot import check_plot, draw_plot, picture_of
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RESULTS = BENCHMARKS / "results"
-sys.path.append(str(BENCHMARKS))
-measured: Any = importlib.import_module("measured")
 SVG = "{http://www.w3.org/2000/svg}"
 
 

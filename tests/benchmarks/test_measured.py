@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
+import measured
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-sys.path.append(str(BENCHMARKS))
-measured: Any = importlib.import_module("measured")
 RESULTS = sorted((BENCHMARKS / "results").glob("*.jsonl"))
 BENCH = {
     "date": "2026-11-21T08:00:00+00:00",

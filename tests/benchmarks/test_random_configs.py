@@ -1,49 +1,37 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import sys
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import random_configs
 
 from fa4gen.config.load import config_schema
 from fa4gen.designs.registry import DESIGNS
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.toolchain.cache import Cache
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "random_configs.py"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SAMPLE = 27
 
 
 @pytest.fixture(scope="module")
-def random_configs() -> Any:
-    spec = importlib.util.spec_from_file_location("random_configs", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["random_configs"] = module  # where its dataclasses look for their module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def sample(random_configs: Any) -> list[dict[str, Any]]:
+def sample() -> list[dict[str, Any]]:
     return [random_configs.draw_numbered(7, number) for number in range(SAMPLE)]
 
 
-def test_accepted_configs_render(random_configs: Any, sample: list[dict[str, Any]]) -> None:
+def test_accepted_configs_render(sample: list[dict[str, Any]]) -> None:
     records = list(random_configs.records(iter(sample), compiled=False))
     assert [r for r in records if r.verdict != "rendered"] == []
     assert {r.design for r in records} == {design.name for design in DESIGNS}
 
 
-def test_they_compile_clean(
-    random_configs: Any, sample: list[dict[str, Any]], tmp_path: Path
-) -> None:
+def test_they_compile_clean(sample: list[dict[str, Any]], tmp_path: Path) -> None:
     cheap = next(keys for keys in sample if keys["kernel"] == "gemm")
     [record] = random_configs.records(iter([cheap]), cache=Cache(tmp_path))
     assert record.verdict == "clean", record.findings
@@ -55,7 +43,7 @@ def test_they_compile_clean(
     ("remedy", "verdict"), [("Set BN: 64.", "refused"), ("Keep fewer values alive.", "stuck")]
 )
 def test_a_refusal_has_to_offer_something(
-    random_configs: Any, sample: list[dict[str, Any]], remedy: str, verdict: str
+    sample: list[dict[str, Any]], remedy: str, verdict: str
 ) -> None:
     def refuse(loaded: Any) -> Any:
         problem = Problem("12 bytes are spilled", remedy)
@@ -69,7 +57,7 @@ def test_a_refusal_has_to_offer_something(
     assert record.verdict == verdict
 
 
-def test_every_key_is_drawn(random_configs: Any) -> None:
+def test_every_key_is_drawn() -> None:
     for name, schema in config_schema()["$defs"].items():
         for key, node in schema["properties"].items():
             if key != "name":
@@ -79,21 +67,17 @@ def test_every_key_is_drawn(random_configs: Any) -> None:
                 assert "const" in node or len(drawn) > 1, (name, key)
 
 
-def test_a_key_whose_values_cannot_be_drawn_is_not_left_out(random_configs: Any) -> None:
+def test_a_key_whose_values_cannot_be_drawn_is_not_left_out() -> None:
     with pytest.raises(ValueError, match="colour: how to draw"):
         random_configs.draw_value({"type": "string"}, random.Random(0), "colour")
 
 
-def test_a_config_follows_from_its_number(
-    random_configs: Any, sample: list[dict[str, Any]]
-) -> None:
+def test_a_config_follows_from_its_number(sample: list[dict[str, Any]]) -> None:
     assert random_configs.draw_numbered(7, 11) == sample[11]
     assert len({json.dumps({**keys, "name": ""}) for keys in sample}) > SAMPLE * 0.8
 
 
-def test_crashes_are_found(
-    random_configs: Any, sample: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_crashes_are_found(sample: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(config: object) -> None:
         raise KeyError(config)
 
@@ -106,7 +90,6 @@ def test_crashes_are_found(
 
 
 def test_what_is_refused_is_counted(
-    random_configs: Any,
     sample: list[dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -126,6 +109,6 @@ def test_what_is_refused_is_counted(
 
 
 @pytest.mark.parametrize("design", [design.name for design in DESIGNS])
-def test_every_design_is_drawn(random_configs: Any, design: str) -> None:
+def test_every_design_is_drawn(design: str) -> None:
     for number in range(2):
         assert random_configs.draw_numbered(5204, number, design)["name"] == f"random_5204_{number}"

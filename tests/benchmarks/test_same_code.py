@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import same_code
 
 from fa4gen.toolchain.cache import Cache
 
@@ -50,18 +50,7 @@ $L__BB4_2:
 """
 
 
-@pytest.fixture(scope="module")
-def same_code() -> Any:
-    spec = importlib.util.spec_from_file_location("same_code", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["same_code"] = module  # where its dataclasses look for their module
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_names_lines_and_order_of_functions_do_not_count(same_code: Any) -> None:
+def test_names_lines_and_order_of_functions_do_not_count() -> None:
     assert same_code.neutral_ptx(PTX) == same_code.neutral_ptx(RENAMED)
 
 
@@ -72,13 +61,13 @@ def test_names_lines_and_order_of_functions_do_not_count(same_code: Any) -> None
      ("st.shared", "st.global"), ("[%r3 + 0]", "[%r3 + 4]"),
      ("{1, 2}", "{1, 3}")],
 )  # fmt: skip
-def test_instructions_count(same_code: Any, old: str, new: str) -> None:
+def test_instructions_count(old: str, new: str) -> None:
     assert old in PTX
     assert same_code.neutral_ptx(PTX.replace(old, new)) != same_code.neutral_ptx(PTX)
 
 
 def test_verdicts_and_the_exit_status(
-    same_code: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     def saved(name: str, kernels: dict[str, tuple[str, str]]) -> str:
         found = {
@@ -104,7 +93,7 @@ def test_verdicts_and_the_exit_status(
     assert run(before, missing) == (1, "removed: 2, same code: 1")
 
 
-def test_files_of_another_format_are_refused(same_code: Any, tmp_path: Path) -> None:
+def test_files_of_another_format_are_refused(tmp_path: Path) -> None:
     (tmp_path / "old").write_text(json.dumps({"sm_90a/x": {"code": "1"}}))
     with pytest.raises(SystemExit, match="saved by another version of this script"):
         same_code.fingerprints(tmp_path / "old", "*", None)
@@ -134,7 +123,7 @@ READS = ("] = ", "] = k::table + ")
     ],
 )
 def test_constants_count_where_a_kernel_reads_them(
-    same_code: Any, tmp_path: Path, both: tuple[str, str], old: str, new: str, same: bool
+    tmp_path: Path, both: tuple[str, str], old: str, new: str, same: bool
 ) -> None:
     found = []
     for name, text in (("a", KERNEL), ("b", KERNEL.replace(old, new))):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import re
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import random_configs as drawing
 import yaml
 
 from fa4gen.config.load import config_schema, load_mapping
@@ -21,14 +19,6 @@ from fa4gen.errors import ConfigError
 if TYPE_CHECKING:
     from fa4gen.designs.common.kernel_config import KernelConfig
     from fa4gen.errors import Problem
-
-SCRIPT = Path(__file__).parents[2] / "benchmarks/random_configs.py"
-_SPEC = importlib.util.spec_from_file_location("random_configs", SCRIPT)
-assert _SPEC
-assert _SPEC.loader
-drawing = importlib.util.module_from_spec(_SPEC)
-sys.modules["random_configs"] = drawing
-_SPEC.loader.exec_module(drawing)
 
 PAIR = re.compile(r"(\w+): (\{[^}]*\}|[^\s,;]+)")
 DECODE = {"kernel": "attention", "dtype": "bf16", "depth": 128, "pack_heads": True}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+import fit_attention_model as fit
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -34,19 +32,7 @@ from fa4gen.tune.model.attention import (
 from fa4gen.tune.model.chips import H200
 from fa4gen.tune.search.record import TuneRecord, read_record
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "fit_attention_model.py"
 ATTENTION = family_called("attention")
-
-
-@pytest.fixture(scope="module")
-def fit() -> Any:
-    spec = importlib.util.spec_from_file_location("fit_attention_model", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fit_attention_model"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def plan_of(**keys: Any) -> Any:
@@ -54,7 +40,7 @@ def plan_of(**keys: Any) -> Any:
     return build_plan(config_from_data(given, "k"))
 
 
-def test_agrees_with_measurements(fit: Any) -> None:
+def test_agrees_with_measurements() -> None:
     found = compare(fit.MODEL.figures(fit.read_records(), H200))
     assert found.figures > 150
     assert found.order >= 0.95, found
@@ -63,7 +49,7 @@ def test_agrees_with_measurements(fit: Any) -> None:
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_first_choices_of_what_was_tuned(fit: Any, number: int) -> None:
+def test_first_choices_of_what_was_tuned(number: int) -> None:
     """The likeliest kernels were timed: pairs in a causal mask were predicted 1.4 times as fast."""
     found = compare(fit.MODEL.figures(fit.MODEL.tuned(fit.TUNED[number]), H200))
     assert found.figures > 100
@@ -80,7 +66,7 @@ def test_a_pair_waits_where_its_tiles_see_other_keys() -> None:
     ).us  # fmt: skip
 
 
-def test_disagrees_where_blocks_cost_alike(fit: Any) -> None:
+def test_disagrees_where_blocks_cost_alike() -> None:
     """The comparison can fail: without the softmax and the latency of loads."""
     costs = replace(H200.attention, softmax=0.0, late=0.0, loaded=0.0)
     assert (
@@ -265,7 +251,7 @@ def test_choices_beside_what_was_tuned() -> None:
     Without the cost of a block whose loads nothing hides it chooses, at depth 192 and 256, tiles
     with a ring of one stage, which took half as long again in an earlier run.
     """
-    lines = (SCRIPT.parent / "results" / "tuned_attention_h200.jsonl").read_text().splitlines()
+    lines = fit.TUNED[0].read_text().splitlines()
     records = [read_record(json.dumps(json.loads(line)["details"])) for line in lines]
     candidates = {
         name: find_candidates(load_config(find_configs([name])[0]))

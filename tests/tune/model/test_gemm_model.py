@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+import fit_gemm_model as fit
 import pytest
 
 from fa4gen.bench.gemm_workload import GemmWorkload
@@ -17,25 +15,13 @@ from fa4gen.tune.model.agreement import compare
 from fa4gen.tune.model.chips import CHIPS, H200, chip_for
 from fa4gen.tune.model.gemm import GemmTile, predict_gemm
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "fit_gemm_model.py"
 TILE = GemmTile(128, 256, 64, 3)
 ORDERS = {"drawn": (0.93, 0.86), "fp8": (0.93, 0.90)}
 """The shares of pairs in order for kernels of which most were the likeliest."""
 
 
-@pytest.fixture(scope="module")
-def fit() -> Any:
-    spec = importlib.util.spec_from_file_location("fit_gemm_model", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fit_gemm_model"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("kind", ["earlier runs", "no residual", "residual", "drawn", "fp8"])
-def test_agrees_with_measurements(fit: Any, kind: str) -> None:
+def test_agrees_with_measurements(kind: str) -> None:
     """All kinds of kernels, drawn shapes and fp8 the one with the most: ping_pong, fours, swapped.
 
     Of drawn shapes and of fp8 most kernels were the likeliest: the fewer their differences.
@@ -49,7 +35,7 @@ def test_agrees_with_measurements(fit: Any, kind: str) -> None:
     assert min(found.choices) >= worst, found
 
 
-def test_the_order_of_all_kernels(fit: Any) -> None:
+def test_the_order_of_all_kernels() -> None:
     records = fit.suited(fit.read_records())
     kinds = {
         (tile.swap_operands, tile.ping_pong, tile.cta_group, tile.element_bytes)
@@ -64,7 +50,7 @@ def test_the_order_of_all_kernels(fit: Any) -> None:
 @pytest.mark.parametrize(
     ("file", "order"), [("TUNED", 0.93), ("TUNED_RESIDUAL", 0.93), ("UNSEEN", 0.92)]
 )
-def test_agrees_with_what_was_measured_later(fit: Any, file: str, order: float) -> None:
+def test_agrees_with_what_was_measured_later(file: str, order: float) -> None:
     """The kernels of other runs, which were the likeliest, are not in the fit."""
     records = fit.suited(fit.read_tuned(getattr(fit, file)))
     found = compare(fit.MODEL.figures(records, H200))
@@ -74,20 +60,20 @@ def test_agrees_with_what_was_measured_later(fit: Any, file: str, order: float) 
     assert min(found.choices) >= 0.90, found
 
 
-def test_what_something_else_delayed_is_left_out(fit: Any) -> None:
+def test_what_something_else_delayed_is_left_out() -> None:
     """35.6 us in one round, where the same tile with other hints took 15.4."""
     (record,) = (one for one in fit.read_tuned(fit.RANDOM) if one.word == "484x3456x1392")
     tiles = [tile for tile in record.tiles if (tile.BM, tile.BN) == (128, 112)]
     assert [tile.evict_first for tile in tiles if not tile.ping_pong] == [False]
 
 
-def test_disagrees_where_waves_are_not_counted(fit: Any) -> None:
+def test_disagrees_where_waves_are_not_counted() -> None:
     """The comparison can fail: with a chip of so many multiprocessors there is one wave."""
     figures = fit.MODEL.figures(fit.read_records(), replace(H200, multiprocessors=1 << 20))
     assert compare(figures).order < 0.9
 
 
-def test_what_is_not_chosen_is_what_is_predicted_worst(fit: Any) -> None:
+def test_what_is_not_chosen_is_what_is_predicted_worst() -> None:
     records = fit.read_records()
     every, chosen = (compare(fit.MODEL.figures(r, H200)) for r in (records, fit.suited(records)))
     assert min(every.choices) < 0.8 < 0.86 < min(chosen.choices)
@@ -97,7 +83,7 @@ def test_what_is_not_chosen_is_what_is_predicted_worst(fit: Any) -> None:
     assert min(best) > 0.96  # what it costs not to choose them
 
 
-def test_a_fit_lowers_the_error(fit: Any) -> None:
+def test_a_fit_lowers_the_error() -> None:
     records = fit.read_records()[:8]
     begin = replace(H200.gemm, l2=40.0, memory=2.0)
     found = fit.MODEL.fit(begin, records, rounds=4)
