@@ -89,6 +89,11 @@ class ExpressionScore(Score):
         """The addend where the function only adds to the score; else None."""
         return _added(self.tree)
 
+    @property
+    @override
+    def only_adds(self) -> bool:
+        return self.added is not None
+
     @cached_property
     def kernel_tree(self) -> Node:
         """The kernel's function of the product q.k, here called ``score``, by FACTOR."""

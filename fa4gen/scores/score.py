@@ -81,6 +81,11 @@ class Score:
         return 0
 
     @property
+    def only_adds(self) -> bool:
+        """Whether results grow as logits do: nothing is computed, or only added."""
+        return not self.FUNCTION
+
+    @property
     def words(self) -> str:
         """The function in words, for summaries; empty for none."""
         return ""

@@ -139,7 +139,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     m, n = plan.tile_queries, plan.BN
     ring = plan.keys_past_ring
     several = 3 if plan.lists_blocks else 1  # lists may hide all blocks of one tile
-    peaks = "peaks" if plan.score.FUNCTION else "high_peaks"  # a function may cap logits
+    peaks = "peaks" if plan.score.FUNCTION else "high_peaks"
     cases = [
         Case("size/1", 1, 2, 2, 1, 1),
         Case("size/64", 1, 1, 1, 64, 64),
@@ -174,6 +174,8 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         ),
         Case("tiles/square", 1, 1, 1, 2 * m + 33, 2 * m + 33),
     ]
+    if plan.score.only_adds and plan.score.FUNCTION:  # others may cap logits
+        cases.append(Case("data/high_peaks", 1, 1, 1, m, 2 * n, data="high_peaks"))
     if plan.has_descales:
         cases.append(_without_descales(plan))
     word, span = plan.mask.WORD, plan.mask.span
@@ -310,7 +312,7 @@ def _data(plan: AttentionPlan) -> Iterable[Case]:
     left_out = {"normal", "far_apart"}  # the second is for keys that CTAs share
     if plan.score.IS_EXPRESSION:
         left_out |= {"huge", "tiny"}  # their scales exceed the limit of a launcher with a score
-    if plan.score.FUNCTION:  # it may cap logits
+    if not plan.score.only_adds:
         left_out.add("high_peaks")
     for index, kind in enumerate(KINDS):
         if kind not in left_out:
