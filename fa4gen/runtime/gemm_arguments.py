@@ -223,6 +223,7 @@ def _check_axes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
                     name,
                     f"{len(view.shape)} axes {view.shape}",
                     f"axes ({without}), or ({with_batch})",
+                    ARRANGED if axes[-1] == "byte" else "",
                 )
             )
     return problems
