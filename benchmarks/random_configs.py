@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.config.load import config_schema, load_mapping
 from fa4gen.designs.build import build_plan
+from fa4gen.designs.common.refusal import faults_of
 from fa4gen.designs.registry import DESIGNS, Design, design_for
 from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fa4gen.config.load import LoadedConfig
-    from fa4gen.designs.common.kernel_config import KernelConfig
-    from fa4gen.designs.common.refusal import Refusal
     from fa4gen.toolchain.choose import Chosen
 
 Keys = dict[str, Any]
@@ -208,7 +207,7 @@ def fitting(design: Design, keys: Keys) -> bool:
         config = load_mapping(keys, keys["name"]).config
         if design_for(config) is not design:
             return False
-        if faults_of(design)(config):  # without suggested fixes, whose search takes a while
+        if faults_of(config):  # without suggested fixes, whose search takes a while
             return False
         build_plan(config)
     except ConfigError:
@@ -216,13 +215,6 @@ def fitting(design: Design, keys: Keys) -> bool:
     except Exception as error:
         raise PlanCrashError(keys) from error
     return True
-
-
-def faults_of(design: Design) -> Callable[[KernelConfig], Sequence[Refusal]]:
-    """Return the function that finds what in a config of ``design`` cannot work."""
-    module = sys.modules[design.planner.load().__module__]
-    find_faults: Callable[[KernelConfig], Sequence[Refusal]] = module.find_faults
-    return find_faults
 
 
 def draw_config(
