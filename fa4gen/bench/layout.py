@@ -66,8 +66,8 @@ def lay_out(plan: AttentionPlan, workload: Workload, seed: int = 0) -> Layout:
         raise _refusal(plan, workload, "numbers of query rows, which needs batching: ragged")
     key_leading: Shape = (workload.batch, workload.most_keys)
     if plan.is_paged:
-        size = plan.page_size or 1
-        pages = [-(-rows // size) for rows in keys]
+        size = plan.key_source.page_rows
+        pages = [plan.key_source.pages(rows) for rows in keys]
         order = np.random.default_rng(seed).permutation(sum(pages)).astype(np.int32)
         table = np.zeros((workload.batch, max(pages)), np.int32)
         begins = _offsets(tuple(pages))

@@ -51,6 +51,19 @@ class KeySource:
         """The arrays that have to be read on the device."""
         return ()
 
+    @property
+    def page_rows(self) -> int:
+        """Rows of a page; 1 where every row has a place of its own."""
+        return 1
+
+    def pages(self, rows: Any) -> Any:
+        """Return the pages that ``rows`` rows take: a number, or a NumPy array of numbers."""
+        return -(-rows // self.page_rows)
+
+    def box_rows(self, rows: int) -> int:
+        """Return the rows of a box that are in one place, where a box may have ``rows``."""
+        return rows
+
     def begin(self, sequence: str) -> str:
         """Return CUDA for where the rows of ``sequence`` begin: a row, or its batch."""
         raise NotImplementedError

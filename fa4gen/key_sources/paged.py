@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +21,15 @@ class Paged(KeySource):
 
     name: ClassVar[str] = "paged"
     CLIPPED: ClassVar[bool] = True
+
+    @property
+    @override
+    def page_rows(self) -> int:
+        return self.page_size
+
+    @override
+    def box_rows(self, rows: int) -> int:
+        return math.gcd(rows, self.page_size)
 
     @property
     @override

@@ -190,8 +190,8 @@ def check_arguments(plan: AttentionPlan, arguments: Arguments) -> CheckedArgumen
     if plan.is_ragged:
         batch = tables["query_offsets"].shape[0] - 1
     _, key_rows, key_heads, _ = views["key"].shape
-    if plan.page_size is not None:
-        key_rows = tables["page_table"].shape[1] * plan.page_size
+    if plan.is_paged:
+        key_rows = tables["page_table"].shape[1] * plan.key_source.page_rows
     return CheckedArguments(
         query=views["query"],
         key=views["key"],

@@ -43,8 +43,8 @@ def check_tables(
             if name == "key_lengths" and most is not None and sequences and sequences > most:
                 remedy = "split the batch"
                 yield wrong(name, f"{sequences} sequences", f"at most {most}", remedy)
-            if name == "page_table" and len(view.shape) == 2 and plan.page_size is not None:
-                most_pages = most_keys // plan.page_size
+            if name == "page_table" and len(view.shape) == 2 and plan.is_paged:
+                most_pages = most_keys // plan.key_source.page_rows
                 if view.shape[1] > most_pages:
                     got = f"{view.shape[1]} pages of a sequence"
                     yield wrong(name, got, f"at most {most_pages}")

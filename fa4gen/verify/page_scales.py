@@ -28,7 +28,7 @@ def page_scale_cases(plan: AttentionPlan) -> Iterator[Case]:
     """Yield scales 2^20 apart, pages that sequences share, and scales of one tensor alone."""
     if not plan.has_page_scales:
         return
-    n, page = plan.BN, plan.page_size or 1
+    n, page = plan.BN, plan.key_source.page_rows
     lengths = ((2, 2 * n + 5), (2, page - 1), (2, n + page + 1))
 
     def case(name: str, **more: Any) -> Case:
@@ -74,7 +74,7 @@ def with_page_scales(
 def _pages_of_keys(plan: AttentionPlan, case: Case, tables: Mapping[str, Any]) -> Any:
     """Return the page of every key, sequence after sequence."""
     places = [
-        plan.key_source.rows(number, 0, tables) // (plan.page_size or 1)
+        plan.key_source.rows(number, 0, tables) // plan.key_source.page_rows
         for number in range(len(case.sequences))
     ]
     return np.concatenate([np.zeros(0, np.int64), *places])

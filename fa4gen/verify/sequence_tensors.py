@@ -52,14 +52,15 @@ def draw_tables(
     keys = np.array([pair[1] for pair in lengths], np.int64)
     if plan.key_lengths:
         tables["key_lengths"] = keys
-    if plan.page_size is not None:
-        counts = -(-keys // plan.page_size)
+    if plan.is_paged:
+        counts = plan.key_source.pages(keys)
         pages = rng.permutation(int(counts.sum()) + SPARE_PAGES)
         table = np.full((len(keys), int(counts.max(initial=0)) + 1), POISON_BITS["int32"])
         used = np.arange(table.shape[1]) < counts[:, None]
         table[used] = pages[: int(counts.sum())]
-        for row, whole in zip(table, keys // plan.page_size, strict=True):
-            same = min(whole, keys[0] // plan.page_size) if shared_pages else 0
+        whole = keys // plan.key_source.page_rows
+        for row, pages_of_row in zip(table, whole, strict=True):
+            same = min(pages_of_row, whole[0]) if shared_pages else 0
             row[:same] = table[0, :same]
         tables["page_table"] = table
     return {name: table.astype(np.int32) for name, table in tables.items()}
@@ -74,9 +75,9 @@ def in_place(
     """
     if not plan.key_source.clipped or plan.keys == "ragged":
         return rows
-    if plan.page_size is not None:
-        used = sum(-(-keys // plan.page_size) for _, keys in case.sequences)
-        shape = (used + SPARE_PAGES, plan.page_size)
+    if plan.is_paged:
+        used = sum(plan.key_source.pages(keys) for _, keys in case.sequences)
+        shape = (used + SPARE_PAGES, plan.key_source.page_rows)
     else:
         shape = (len(case.sequences), max(case.key_rows, 1))
     whole = np.full((shape[0] * shape[1], *rows.shape[2:]), np.nan, np.float32)

@@ -17,7 +17,7 @@ def small_sequences(plan: AttentionPlan) -> Mapping[str, Lengths]:
     if not plan.has_tile_lengths:
         return {}
     m, n = plan.BM, plan.BN
-    page = plan.page_size or 64
+    page = plan.key_source.page_rows if plan.is_paged else 64
     return {
         "none_and_one": batch_of(plan, (0, 0), (1, 1), (0, 5), (3, 0), (1, n + 1), (0, 0)),
         "edges": batch_of(plan, (m, n), (m + 1, n + 1), (m - 1, n - 1), (64, 2 * n), (65, 1)),

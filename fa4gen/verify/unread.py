@@ -130,13 +130,15 @@ def without_pages(
 
     ``pages``: of the cache.
     """
-    if plan.page_size is None:
+    if not plan.is_paged:
         return dict(tables)
     table = tables["page_table"].copy()
     outside = np.array([*NO_PAGES, pages], np.int64).astype(np.int32)
     for sequence, _, rows, keys in _sequences(plan, lengths):
         seen = np.flatnonzero(seen_keys(plan, inputs, sequence, rows, keys).any(axis=0))
-        evicted = np.setdiff1d(np.arange(-(-keys // plan.page_size)), seen // plan.page_size)
+        evicted = np.setdiff1d(
+            np.arange(plan.key_source.pages(keys)), seen // plan.key_source.page_rows
+        )
         kinds = np.roll(outside, sequence)[::-1]  # those just before a page that is seen differ
         table[sequence, evicted[::-1]] = np.resize(kinds, len(evicted))
     return {**tables, "page_table": table}

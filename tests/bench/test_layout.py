@@ -12,17 +12,18 @@ from fa4gen.bench.workload import make_workload
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
+from fa4gen.key_sources import Keys, key_source_of
 
 UNEVEN = Batch("uneven", (3, 1), (5, 40))
 
 
-def plan(batching: str = "dense", keys: str = "dense", **facts: Any) -> Any:
+def plan(batching: str = "dense", keys: Keys = "dense", **facts: Any) -> Any:
     return SimpleNamespace(
         name="probe",
         is_ragged=batching == "ragged",
         is_paged=keys == "paged",
         keys=keys,
-        page_size=facts.get("page_size"),
+        key_source=key_source_of(keys, has_lengths=False, page_size=facts.get("page_size")),
         key_lengths=keys == "paged" or facts.get("key_lengths", False),
     )
 

@@ -60,7 +60,7 @@ class DecodeAttentionPlan(DecodeMemory):
     @override
     def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
         # K and V: a box is a unit, or of clipped rows a panel of what is in one place.
-        rows = self.config.rows_of_box(self.unit_keys)
+        rows = self.key_source.box_rows(self.unit_keys)
         boxes: dict[Tensor, tuple[int, int]] = {
             "key": (rows, self.num_panels),
             "value": (rows, self.num_panels),
@@ -125,7 +125,7 @@ class DecodeAttentionPlan(DecodeMemory):
     @property
     def part_pages(self) -> int:
         """Pages of the keys of a block that a warp takes; 1 where keys are in none."""
-        return 1 if self.page_size is None else max(1, self.part_keys // self.page_size)
+        return max(1, self.part_keys // self.key_source.page_rows) if self.is_paged else 1
 
     @property
     def has_two_chains(self) -> bool:

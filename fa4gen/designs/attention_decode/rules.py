@@ -74,7 +74,7 @@ def _scales(config: DecodeConfig) -> Iterator[Refusal]:
             keys=("kv_scale", "kv_dtype"),
             remedies=([{"kv_dtype": "fp8_e4m3"}], [{"kv_scale": "auto"}]),
         )
-    elif config.kv_scale == "page" and config.page_size is None:
+    elif config.kv_scale == "page" and config.resolved_keys != "paged":
         yield Refusal(
             kind="scales of pages",
             message="kv_scale: page is for keys: paged, but keys are "

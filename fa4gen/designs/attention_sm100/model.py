@@ -63,16 +63,16 @@ class FA4Config(FA4Memory):
         # A box is what one TMA copy brings: a part of a query tile, of a block of keys, a block of
         # values, an output. In a pair a CTA brings half of the keys of K, and half of the columns
         # of V. Of clipped tensors a box is a panel of that; of pages, the rows that one page has.
-        config, clipped = self.config, clipped_tensors(self.config)
+        clipped = clipped_tensors(self.config)
         parts = self.num_panels // self.num_qk_stages
         value_panels = self.value_depth // self.value_panel_columns // self.cta_group
         out_columns = self.out_panel_columns
         inputs: dict[Tensor, tuple[int, int]] = {
             "query": (TILE_ROWS, parts),
-            "key": (config.rows_of_box(self.BN // self.cta_group), parts),
+            "key": (self.key_source.box_rows(self.BN // self.cta_group), parts),
         }
         values: dict[Tensor, tuple[int, int]] = {
-            "value": (config.rows_of_box(self.BN), value_panels)
+            "value": (self.key_source.box_rows(self.BN), value_panels)
         }
         out: dict[Tensor, tuple[int, int]] = {"out": (TILE_ROWS, self.value_depth // out_columns)}
         size = self.element_bytes

@@ -50,7 +50,7 @@ class Depth512Config(Depth512Memory):
     @override
     def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
         # A box is what one TMA copy brings: a part of Q, of K, of V, half of O.
-        panels, rows = self.BK0 // self.panel_columns, self.config.rows_of_box(self.BK1)
+        panels, rows = self.BK0 // self.panel_columns, self.key_source.box_rows(self.BK1)
         inputs: dict[Tensor, tuple[int, int]] = {
             "query": (self.BM, panels),
             "key": (rows, panels),

@@ -61,7 +61,7 @@ class HopperAttentionPlan(HopperMemory):
     def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
         # Q: 64 rows; K and V: a block, of which each CTA of a pair brings half of the rows, a
         # panel at a time; O if stored by TMA.
-        rows = self.config.rows_of_box(self.BN // self.cta_group)
+        rows = self.key_source.box_rows(self.BN // self.cta_group)
         boxes: dict[Tensor, tuple[int, int]] = {
             "query": (WARPGROUP_ROWS, self.num_panels),
             "key": (rows, 1 if self.is_pair else self.num_panels),

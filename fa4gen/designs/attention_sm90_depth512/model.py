@@ -47,7 +47,7 @@ class HopperPairAttentionPlan(HopperPairMemory):
         # the columns.
         boxes: dict[Tensor, tuple[int, int]] = {
             "query": (self.BM, 1),
-            "key": (self.config.rows_of_box(self.own_keys), 1),
+            "key": (self.key_source.box_rows(self.own_keys), 1),
             "value": (CHUNK_KEYS, self.own_columns // self.panel_columns),
         }
         clipped = clipped_tensors(self.config)

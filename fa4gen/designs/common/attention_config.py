@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fa4gen.designs.common.declared import TensorValue, all_tensors
@@ -120,10 +119,6 @@ class AttentionKeys(KernelConfig):
         return key_source_of(
             self.resolved_keys, has_lengths=self.key_lengths, page_size=self.page_size
         )
-
-    def rows_of_box(self, rows: int) -> int:
-        """Return the rows of a box of keys that are in one place: of ``rows``, and of one page."""
-        return rows if self.page_size is None else math.gcd(rows, self.page_size)
 
     @property
     def has_tile_lengths(self) -> bool:

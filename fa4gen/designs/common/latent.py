@@ -49,7 +49,7 @@ class LatentPlan(SharedKeysPlan):
     @override
     def tensor_maps(self) -> tuple[TensorMapPlan, ...]:
         # K, which has V: a box is a panel of the rows that are in one place.
-        rows = self.config.rows_of_box(self.key_rows)
+        rows = self.key_source.box_rows(self.key_rows)
         boxes = operand_maps(
             {"key": (rows, 1)}, self.panel_columns, self.element_bytes, clipped_tensors(self.config)
         )
