@@ -7,11 +7,7 @@ KERNEL empty_tile(const int* keys, const u32* in, u32* out, int tiles) {
   __shared__ __align__(128) u32 stage[32];
   __shared__ u64 barriers[2];
   const u32 base = SHARED(stage), full = SHARED(barriers), empty = full + 8;
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(full, 1);
-    BARRIER_INIT(empty, 32);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIERS_BEGIN(full, 1, empty, 32);
   __syncthreads();
   if (threadIdx.x == 0) {
     for (int tile = 0; tile < tiles; ++tile) {
@@ -40,11 +36,7 @@ KERNEL empty_tile(const int* keys, const u32* in, u32* out, int tiles) {
 KERNEL leader_arrives(u32* out, int steps) {
   __shared__ u64 barriers[2];
   const u32 full = SHARED(barriers), empty = full + 8;
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(full, 1);
-    BARRIER_INIT(empty, 1);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIERS_BEGIN(full, 1, empty, 1);
   __syncthreads();
   if (WARP == 4) {
     for (int n = 0; n < steps; ++n) {
@@ -68,11 +60,7 @@ KERNEL leader_releases(const u32* in, u32* out, int steps) {
   __shared__ __align__(128) u32 stage[128];
   __shared__ u64 barriers[2];
   const u32 base = SHARED(stage), full = SHARED(barriers), empty = full + 8;
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(full, 1);
-    BARRIER_INIT(empty, 1);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIERS_BEGIN(full, 1, empty, 1);
   __syncthreads();
   if (WARP == 4) {
     if (LANE == 0) {
@@ -101,10 +89,7 @@ KERNEL leader_releases(const u32* in, u32* out, int steps) {
 KERNEL unguarded_wait(const u32* in, u32* out, int beta) {
   __shared__ u64 barrier;
   const u32 order = SHARED(&barrier);
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(order, 1);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIER_BEGIN(order, 1);
   __syncthreads();
   if (WARP == 0) {
     if (LANE == 0 && beta != 0) ARRIVE(order);
@@ -164,10 +149,7 @@ KERNEL wrong_bytes(const u32* in, u32* out, int steps) {
   __shared__ __align__(128) u32 stage[64];
   __shared__ u64 barrier;
   const u32 base = SHARED(stage), full = SHARED(&barrier);
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(full, 1);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIER_BEGIN(full, 1);
   __syncthreads();
   u32 sum = 0, x;
   for (int n = 0; n < steps; ++n) {

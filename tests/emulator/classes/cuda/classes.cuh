@@ -11,6 +11,10 @@
 #define WARP (threadIdx.x / 32)
 
 // ---- barriers
+#define BARRIER_BEGIN(barrier, count) \
+  if (threadIdx.x == 0) { BARRIER_INIT(barrier, count); FENCE_BARRIER_INIT(); }
+#define BARRIERS_BEGIN(barrier, count, other, others) \
+  if (threadIdx.x == 0) { BARRIER_INIT(barrier, count); BARRIER_INIT(other, others); FENCE_BARRIER_INIT(); }
 #define NAMED_ARRIVE(id, threads) asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(threads) : "memory")
 #define BARRIER_INVALIDATE(barrier) asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(barrier) : "memory")
 #define ARRIVE_AT_CTA_SCOPE(barrier, rank) \

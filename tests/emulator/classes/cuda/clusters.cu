@@ -11,10 +11,7 @@ PAIR cta_scope(const u32* in, u32* out) {
   const u32 base = SHARED(tile) + 4 * LANE, ready = SHARED(&barrier);
   u32 rank, x;
   CLUSTER_RANK(rank);
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(ready, 32);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIER_BEGIN(ready, 32);
   CLUSTER_SYNC();
   STORE_SHARED(base, in[32 * rank + LANE]);
   FIXED(ARRIVE_AT(ready, rank ^ 1);)
@@ -32,10 +29,7 @@ PAIR acquire_at_cta_scope(const u32* in, u32* out) {
   const u32 base = SHARED(tile) + 4 * LANE, ready = SHARED(&barrier);
   u32 rank, x;
   CLUSTER_RANK(rank);
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(ready, 32);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIER_BEGIN(ready, 32);
   CLUSTER_SYNC();
   STORE_SHARED(base, in[32 * rank + LANE]);
   ARRIVE_AT(ready, rank ^ 1);
@@ -53,10 +47,7 @@ PAIR mask_outside(const u32* in, u32* out) {
   const u32 base = SHARED(tile), full = SHARED(&barrier);
   u32 rank, x;
   CLUSTER_RANK(rank);
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(full, 1);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIER_BEGIN(full, 1);
   CLUSTER_SYNC();
   if (threadIdx.x == 0) {
     EXPECT(full, 128);
@@ -112,10 +103,7 @@ PAIR exit_under_peer(const u32* in, u32* out) {
   const u32 place = SHARED(mailbox) + 4 * LANE, full = SHARED(&barrier);
   u32 rank, x;
   CLUSTER_RANK(rank);
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(full, 32);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIER_BEGIN(full, 32);
   CLUSTER_SYNC();
   if (rank == 1) {
     STORE_SHARED_AT(place, 0, in[LANE]);

@@ -100,11 +100,7 @@ KERNEL ldmatrix_released(const u32* in, u32* out, int steps) {
   __shared__ __align__(128) u32 stage[32];
   __shared__ u64 barriers[2];
   const u32 base = SHARED(stage), full = SHARED(barriers), empty = full + 8;
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(full, 1);
-    BARRIER_INIT(empty, 32);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIERS_BEGIN(full, 1, empty, 32);
   __syncthreads();
   if (WARP == 1) {
     for (int n = 0; n < steps && LANE == 0; ++n) {

@@ -26,11 +26,7 @@ KERNEL response_released(u32* out) {
   __shared__ __align__(16) u32 words[4];
   __shared__ u64 barriers[2];
   const u32 response = SHARED(words), answered = SHARED(barriers), read = answered + 8;
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(answered, 1);
-    BARRIER_INIT(read, 32);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIERS_BEGIN(answered, 1, read, 32);
   __syncthreads();
   u32 tile = blockIdx.x, cancelled = 1;
   if (WARP == 1) {

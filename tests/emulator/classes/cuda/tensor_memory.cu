@@ -82,11 +82,7 @@ KERNEL released_before_load(float* out, int steps) {
   const u32 a = SHARED(operands), done = SHARED(barriers), free = done + 8;
   for (u32 at = 4 * threadIdx.x; at < kABytes + kBBytes; at += 640) STORE_SHARED(a + at, kOnes);
   FENCE_PROXY_ASYNC();
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(done, 1);
-    BARRIER_INIT(free, 128);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIERS_BEGIN(done, 1, free, 128);
   TMEM_BEGIN(columns, 32);
   if (threadIdx.x == 128) {
     for (int n = 0; n < steps; ++n) {
@@ -123,11 +119,7 @@ KERNEL empty_accumulator(const int* keys, float* out, int tiles) {
   const u32 a = SHARED(operands), done = SHARED(barriers), free = done + 8;
   for (u32 at = 4 * threadIdx.x; at < kABytes + kBBytes; at += 640) STORE_SHARED(a + at, kOnes);
   FENCE_PROXY_ASYNC();
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(done, 1);
-    BARRIER_INIT(free, 128);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIERS_BEGIN(done, 1, free, 128);
   TMEM_BEGIN(columns, 32);
   if (threadIdx.x == 128) {
     for (int tile = 0; tile < tiles; ++tile) {
@@ -204,10 +196,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) commit_outside(u32* out) {
   const u32 empty = SHARED(&barrier);
   u32 rank;
   CLUSTER_RANK(rank);
-  if (threadIdx.x == 0) {
-    BARRIER_INIT(empty, 2);
-    FENCE_BARRIER_INIT();
-  }
+  BARRIER_BEGIN(empty, 2);
   CLUSTER_SYNC();
   FIXED(if (threadIdx.x == 0) COMMIT_MULTICAST(empty, 0b11);)
   BROKEN(if (threadIdx.x == 0) COMMIT_MULTICAST(empty, 0b111);)
