@@ -33,6 +33,7 @@ def plan_of(**keys: object):
         ({"residual": "matrix"}, (1, 7, 8), "", None),
         ({"residual": "row"}, (16, 8, 8), "", None),
         ({"residual": "column"}, (7, 8, 8), "", None),
+        ({"arch": "sm_100a", "dtype": "fp8_e4m3", "scales": "mxfp8"}, (16, 64, 128), "", None),
     ],
     ids=str,
 )
