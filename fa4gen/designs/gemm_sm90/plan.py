@@ -170,8 +170,8 @@ def _multiply_ahead(draft: HopperGemmPlan, log: ChoiceLog) -> bool:
         return config.multiply_ahead is True
     fits = draft.accumulators + 2 * draft.products < draft.registers.consumer
     reason = "sums and two sets of products are fewer than a thread's registers"
-    one_block = draft.warpgroup_rows == WGMMA_ROWS
-    return log.take("multiply_ahead", config.multiply_ahead, fits and one_block, reason)
+    single = draft.warpgroup_rows == WGMMA_ROWS and draft.BK == SCALED_K
+    return log.take("multiply_ahead", config.multiply_ahead, fits and single, reason)
 
 
 def _stages(draft: HopperGemmPlan, log: ChoiceLog) -> int:

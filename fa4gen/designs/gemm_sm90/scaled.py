@@ -40,6 +40,11 @@ def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
             f"and two sets of products are for {WGMMA_ROWS}"
         )
         yield fault("ahead", message, "multiply_ahead", [{"multiply_ahead": "auto"}])
+    if plan.multiply_ahead and plan.BK != SCALED_K:
+        message = (
+            f"multiply_ahead: true, but a stage brings {plan.BK} of k, and products are of 128"
+        )
+        yield fault("ahead of a stage", message, "multiply_ahead", [{"multiply_ahead": "auto"}])
     if config.scales.b == "128x128" and not config.swap_operands:
         first = SCALED_K - math.gcd(plan.BN, SCALED_K)
         if first + plan.BN > 2 * SCALED_K:
