@@ -65,8 +65,8 @@ class HopperGemmPlan(HopperGemmMemory):
     @override
     def named_barriers(self) -> NamedBarriers:
         if self.output_in_ring:  # the rules refuse both at once
-            return (("ring_barrier", 1), *((("turn_barrier", 2),) if self.issues_in_turn else ()))
-        return (("turn_barrier", 1),) if self.ping_pong or self.issues_in_turn else ()
+            return (("ring_barrier", 1),)
+        return (("turn_barrier", 1),) if self.ping_pong else ()
 
     @property
     @override

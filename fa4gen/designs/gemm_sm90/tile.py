@@ -47,12 +47,6 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
     """With scales: whether products have two sets of registers, one under way, one being added."""
 
     @property
-    def issues_in_turn(self) -> bool:
-        """Whether warpgroups issue products one after another, so that one adds meanwhile."""
-        several = self.num_consumer_warpgroups > 1 and not self.ping_pong
-        return bool(self.scales) and several and not self.multiply_ahead
-
-    @property
     def swap_operands(self) -> bool:
         """Whether the rows of the sums are columns of the output, and their columns its rows."""
         return self.config.swap_operands
