@@ -46,7 +46,7 @@ def key_table() -> str:
 
     For each kernel family first the keys that are the same for every design, then those of each.
     """
-    from fa4gen.config.editor_schema import editor_schema
+    from fa4gen.config.json_schema import editor_schema
     from fa4gen.designs.registry import FAMILIES, MODELS
 
     schema = editor_schema()

@@ -13,6 +13,6 @@ def command() -> None:
     `# yaml-language-server: $schema=PATH/schema.json`.
     """
     from fa4gen.cli.output import print_json
-    from fa4gen.config.editor_schema import editor_schema
+    from fa4gen.config.json_schema import editor_schema
 
     print_json(editor_schema())

@@ -49,7 +49,7 @@ class Recorder:
         from fa4gen.cli.generated import records_of
         from fa4gen.config.selection import output_folder
         from fa4gen.render.batch import render_configs
-        from fa4gen.render.record_proof import require_current
+        from fa4gen.render.recorded_proof import require_current
 
         folder = output_folder(out)
         records = records_of(folder)
@@ -61,8 +61,7 @@ class Recorder:
         """Write ``verdicts``' proofs into the manifests; a kernel that failed loses its proof."""
         from fa4gen.cli.output import note
         from fa4gen.config.paths import shown_path
-        from fa4gen.render.record_proof import record_proof
-        from fa4gen.render.recorded_proof import RecordedProof
+        from fa4gen.render.recorded_proof import RecordedProof, record_proof
 
         date = datetime.now(UTC).date().isoformat()
         for verdict in verdicts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.render.manifest import read_manifest, sha256
+from fa4gen.render.manifest import read_manifest, sha256, with_proof_on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,8 +77,6 @@ def kernel_verdicts(rendered: RenderedKernel, out_dir: Path) -> list[FileVerdict
         path = folder / name
         data = read_bytes(path)
         if name == manifest_name and data not in (None, text.encode()):
-            from fa4gen.render.recorded_proof import with_proof_on_disk
-
             text = with_proof_on_disk(text, data)
         verdict: Verdict
         if data is None:

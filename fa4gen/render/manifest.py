@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 SEAL = "manifest_sha256"
 PROOF = "proof"
+VERIFIED = "verified"
 CHOICE = "choice"
 """See ``choice``: of the plan's first candidate, of which no compiler said anything, as it is."""
 RENDERED = "rendered"
@@ -181,3 +182,19 @@ def json_data(value: Any) -> Any:
 def canonical_sha256(data: Any) -> str:
     """Return the hash of JSON data in compact form with sorted keys."""
     return sha256(json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False))
+
+
+def with_proof_on_disk(rendered: str, on_disk: bytes | None) -> str:
+    """Return the rendered manifest with the proof that the one on disk has for the same files."""
+    found = intact_manifest(on_disk)
+    if found is None or VERIFIED not in found:
+        return rendered
+    data = parse_json(rendered.encode())
+    if data["files"] != found.get("files"):
+        return rendered
+    return with_proof_values(data, found.get(PROOF), found[VERIFIED])
+
+
+def with_proof_values(manifest: Mapping[str, Any], proof: object, verified: object) -> str:
+    """Return the text of ``manifest`` with these two values."""
+    return manifest_json(sealed({**manifest, PROOF: proof, VERIFIED: verified}))

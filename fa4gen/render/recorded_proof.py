@@ -8,16 +8,22 @@ to it ``verified``: date, seed and cases. Both stay as long as the kernel's file
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fa4gen.config.paths import shown_path
+from fa4gen.errors import NotCurrentError, Problem
 from fa4gen.json_text import parse_json
 from fa4gen.proof_words import EMULATED, PARTLY, RAN
-from fa4gen.render.manifest import PROOF, RENDERED, intact_manifest, manifest_json, sealed
+from fa4gen.render.check import kernel_verdicts
+from fa4gen.render.manifest import PROOF, RENDERED, with_proof_values
+from fa4gen.render.write import write_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
+    from pathlib import Path
 
-VERIFIED = "verified"
+    from fa4gen.render.render import RenderedKernel
+
 _WEAKEST_FIRST = (RENDERED, "compiled", PARTLY, EMULATED, RAN)
 
 
@@ -33,28 +39,42 @@ class RecordedProof:
     cases: int
 
 
+def record_proof(kernel: RenderedKernel, out_dir: Path, proof: RecordedProof | None) -> None:
+    """Write ``proof`` into the manifest of ``kernel``; None, of one that failed, takes it away.
+
+    Raises NotCurrentError where the files in ``out_dir`` are not the verified ones.
+    """
+    require_current([kernel], out_dir)
+    name = f"{kernel.name}.json"
+    path = out_dir / kernel.folder / name
+    text = kernel.files[name]
+    write_text(path, with_proof(path.read_text("utf-8"), proof) if proof else text)
+
+
+def require_current(kernels: Sequence[RenderedKernel], out_dir: Path) -> None:
+    """Raise NotCurrentError for kernels with files that differ from what their configs render."""
+    problems = []
+    for kernel in kernels:
+        wrong = [one for one in kernel_verdicts(kernel, out_dir) if one.verdict != "current"]
+        if wrong:
+            problems.append(
+                Problem(
+                    f"no proof of {kernel.name} can be recorded: this file is {wrong[0].verdict}",
+                    f"Render it first: fa4gen render CONFIG -o {shown_path(out_dir)}",
+                    file=shown_path(wrong[0].path),
+                )
+            )
+    if problems:
+        raise NotCurrentError(*problems)
+
+
 def with_proof(manifest: str, proof: RecordedProof) -> str:
     """Return the text of a manifest with ``proof``; one that is there and is stronger stays."""
     data = parse_json(manifest.encode())
     if _strength(proof.proof) < _strength(data[PROOF]):
         return manifest
     how = asdict(proof)
-    return _with_values(data, how.pop(PROOF), how)
-
-
-def with_proof_on_disk(rendered: str, on_disk: bytes | None) -> str:
-    """Return the rendered manifest with the proof that the one on disk has for the same files."""
-    found = intact_manifest(on_disk)
-    if found is None or VERIFIED not in found:
-        return rendered
-    data = parse_json(rendered.encode())
-    if data["files"] != found.get("files"):
-        return rendered
-    return _with_values(data, found.get(PROOF), found[VERIFIED])
-
-
-def _with_values(manifest: Mapping[str, Any], proof: object, verified: object) -> str:
-    return manifest_json(sealed({**manifest, PROOF: proof, VERIFIED: verified}))
+    return with_proof_values(data, how.pop(PROOF), how)
 
 
 def _strength(proof: str) -> int:

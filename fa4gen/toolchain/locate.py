@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fa4gen.errors import Problem
-    from fa4gen.toolchain.diagnostics import Diagnostic
+    from fa4gen.toolchain.failures import Diagnostic
     from fa4gen.toolchain.model import Built, Compiler, Finding
 
 _LOCAL = re.compile(r"\s*(?:@!?%\w+\s+)?(ld|st)\.local\b")

@@ -16,19 +16,14 @@ TEMPLATES = ["--templates", "mine"]
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(mine: Path) -> Path:
     """Two configs in kernels/, rendered into generated/ by small templates in mine/."""
-    for name in ("attention_sm90/kernel.cu.j2", "device/rings/barriers.h.j2"):
-        path = tmp_path / "mine" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("// {{ plan.name }}\n")
-    (tmp_path / "kernels").mkdir()
+    (mine / "kernels").mkdir()
     for name in ("one", "two"):
-        (tmp_path / f"kernels/{name}.yaml").write_text(CONFIG)
-    (tmp_path / "fa4gen.toml").write_text('configs = ["kernels"]\n')
-    monkeypatch.chdir(tmp_path)
+        (mine / f"kernels/{name}.yaml").write_text(CONFIG)
+    (mine / "fa4gen.toml").write_text('configs = ["kernels"]\n')
     assert main(["render", *TEMPLATES]) == 0
-    return tmp_path
+    return mine
 
 
 def check(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, dict]:

@@ -33,26 +33,20 @@ pytestmark = pytest.mark.compile
 
 
 @pytest.fixture(autouse=True)
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(mine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A user's folder: kernels/one.yaml, small templates in mine/, a cache of its own."""
     try:
         find_compiler("nvrtc")
     except MissingCapabilityError as error:
         pytest.skip(error.problems[0].message)
-    templates = {
-        "attention_sm90/kernel.cu.j2": KERNEL,
-        "device/rings/barriers.h.j2": "constexpr int kDepth = {{ plan.depth }};\n",
-    }
-    for name, text in templates.items():
-        path = tmp_path / "mine" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    set_body(tmp_path, GOOD)
-    (tmp_path / "kernels").mkdir()
-    (tmp_path / "kernels/one.yaml").write_text(CONFIG)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path
+    (mine / "mine/attention_sm90/kernel.cu.j2").write_text(KERNEL)
+    depth = "constexpr int kDepth = {{ plan.depth }};\n"
+    (mine / "mine/device/rings/barriers.h.j2").write_text(depth)
+    set_body(mine, GOOD)
+    (mine / "kernels").mkdir()
+    (mine / "kernels/one.yaml").write_text(CONFIG)
+    monkeypatch.setenv("FA4GEN_CACHE_DIR", str(mine / "cache"))
+    return mine
 
 
 def set_body(work: Path, text: str) -> None:

@@ -133,13 +133,6 @@ def test_a_hostile_option_is_refused(capsys) -> None:
     assert "--seeds" in refused(capsys, "--seeds", "1000000000")
 
 
-def test_limits_of_the_launch_file(capsys) -> None:
-    Path("launch.yaml").write_text(LAUNCH + "max_memory: 1MiB\n")
-    assert "above its limit of 1 MiB" in refused(capsys)
-    Path("launch.yaml").write_text(LAUNCH + "grid: 6\nmax_steps: 5\n")
-    assert "the limit is 5 steps" in refused(capsys)
-
-
 def test_a_large_grid_takes_no_memory_and_shows_its_progress() -> None:
     """A list of its CTAs would take gigabytes before the first one runs."""
     Path("launch.yaml").write_text(LAUNCH.replace("zeros", "ones") + "grid: 100000000\n")

@@ -16,20 +16,15 @@ HASHES = Path("generated/hashes.json")
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(mine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of the kernels one and two that has been rendered."""
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    monkeypatch.chdir(tmp_path)
-    for name in ("attention_sm90/kernel.cu.j2", "device/rings/barriers.h.j2"):
-        path = tmp_path / "mine" / name
-        path.parent.mkdir(parents=True)
-        path.write_text("// {{ plan.name }}\n")
+    monkeypatch.setattr(Path, "home", lambda: mine)
     Path("kernels").mkdir()
     for name in ("one", "two"):
         Path(f"kernels/{name}.yaml").write_text(CONFIG)
     Path("fa4gen.toml").write_text(PROJECT)
     assert render() == 0
-    return tmp_path
+    return mine
 
 
 def render(*args: str) -> int:

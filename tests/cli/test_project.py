@@ -25,15 +25,10 @@ COMMANDS = [
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def work(mine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's folder, with small templates in mine/."""
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    for name in ("attention_sm90/kernel.cu.j2", "device/rings/barriers.h.j2"):
-        path = tmp_path / "mine" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("// {{ plan.name }}\n")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    monkeypatch.setattr(Path, "home", lambda: mine)
+    return mine
 
 
 def write(*paths: str, config: str = CONFIG) -> None:

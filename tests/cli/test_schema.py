@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4gen.cli.main import main
-from fa4gen.config.editor_schema import editor_schema, models
 from fa4gen.config.find import shipped_configs
+from fa4gen.config.json_schema import editor_schema, models
 from fa4gen.config.load import config_from_data, load_config
 from fa4gen.designs.registry import MODELS
 from fa4gen.errors import ConfigError

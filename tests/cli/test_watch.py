@@ -50,12 +50,7 @@ class Watching:
 
 
 @pytest.fixture
-def watching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watching]:
-    for name in ("attention_sm90/kernel.cu.j2", "device/rings/barriers.h.j2"):
-        path = tmp_path / "mine" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("// {{ plan.name }}\n")
-    monkeypatch.chdir(tmp_path)
+def watching(mine: Path) -> Iterator[Watching]:
     Path("kernels").mkdir()
     Path("base.yaml").write_text(BASE)
     Path("kernels/one.yaml").write_text("extends: ../base.yaml\n")

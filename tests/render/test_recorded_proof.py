@@ -9,8 +9,7 @@ import pytest
 
 from fa4gen.errors import NotCurrentError
 from fa4gen.render.check import kernel_verdicts
-from fa4gen.render.record_proof import record_proof
-from fa4gen.render.recorded_proof import RecordedProof
+from fa4gen.render.recorded_proof import RecordedProof, record_proof
 from tests.render.written import write_kernel
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from fa4gen.toolchain.diagnostics import Diagnostic, read_errors
-from fa4gen.toolchain.failures import compile_error
+from fa4gen.toolchain.failures import Diagnostic, compile_error, read_errors
 from fa4gen.toolchain.model import Unit
 
 UNIT = Unit("k", "", {}, "sm_90a")
