@@ -15,15 +15,15 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from measured import document
+from model_fit import RESULTS, Measured, Model, report
+
 from fa4gen.bench.gemm_workload import GemmWorkload
 from fa4gen.tune.model.gemm import GemmTile, predict_gemm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-from measured import document
-from model_fit import RESULTS, Measured, Model, report
 
 FIGURES = RESULTS / "products_fit_h200.jsonl"
 SHAPES = RESULTS / "product_shapes_h200.jsonl"

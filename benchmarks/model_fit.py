@@ -17,6 +17,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from measured import rows
 
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import config_from_data, load_config
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fa4gen.tune.model.prediction import Prediction
-
-from measured import rows
 
 RESULTS = Path(__file__).with_name("results")
 ABSOLUTE = 0.4

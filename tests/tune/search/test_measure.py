@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fa4gen.runtime.timing import Timing
 from fa4gen.tune.search.decide import hopeful, judge
 from fa4gen.tune.search.measure import after_all, measure
+from fa4gen.tune.search.timer import time_runs
 from tests.tune.search.fakes import FakeRounds
 
 if TYPE_CHECKING:
@@ -146,3 +148,12 @@ def test_nothing_to_measure() -> None:
 )
 def test_when_it_is_clear(times: dict[str, list[float]], clear: bool) -> None:
     assert judge(times).clear is clear
+
+
+def test_times_of_the_gpu_are_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def time_in_turn(runs: dict[str, object], *_: object, rounds: int) -> dict[str, object]:
+        assert rounds == 1
+        return {name: (Timing((0.002,)),) for name in runs}
+
+    monkeypatch.setattr("fa4gen.runtime.timing.time_in_turn", time_in_turn)
+    assert time_runs({"a": print, "b": print, "c": print}, ["c", "a"], 0) == {"c": 2.0, "a": 2.0}
