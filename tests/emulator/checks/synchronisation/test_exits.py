@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import SCHEDULES
-from tests.emulator.instructions.copy.copies import WAIT, copy_kernel, expect, first
+from tests.emulator.instructions.copy import copies
+from tests.emulator.instructions.copy.copies import WAIT, expect, first
 from tests.emulator.instructions.tcgen05 import kernels as tensor_memory
 from tests.emulator.instructions.tcgen05.products import COMMIT, SYNC, by_thread_0
 from tests.emulator.instructions.wgmma import test_wgmma as wgmma
-from tests.emulator.kernel import kernel, run
+from tests.emulator.kernel import SYNC as MEET
+from tests.emulator.kernel import launch, reported
 
 SEEDS = range(4)
 
@@ -39,7 +41,7 @@ DONE:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_leaving_while_a_store_reads(wait, expected, seed):
     out = np.zeros(32, np.uint32)
-    report = run(kernel(STORE.replace("WAIT", wait), shared=128), out, seed=seed)
+    report = launch(STORE.replace("WAIT", wait), out, shared=128, seed=seed)
     found = [f"{finding.severity.value}: {finding.kind}" for finding in report.findings]
     assert found == expected
     assert (out == np.arange(32)).all()
@@ -63,7 +65,7 @@ DONE:
 ])  # fmt: skip
 def test_leaving_while_a_load_writes(store):
     """An error, whether or not there is a store, too, that nobody waits for."""
-    report = run(kernel(LOAD.replace("STORE", store), shared=256), np.zeros(32, np.uint32))
+    report = launch(LOAD.replace("STORE", store), np.zeros(32, np.uint32), shared=256)
     severities = {one.severity.value for one in report.findings if one.kind == "early-exit"}
     assert severities == ({"error", "isa"} if store else {"error"})
 
@@ -97,7 +99,7 @@ COMMITTED = "cp.async.bulk.commit_group;"
 def test_stores_and_reductions_of_bulk_groups(operation, wait, waited):
     body = first("fence.proxy.async.shared::cta;" + operation + wait)
     out = np.zeros(128, np.uint8)
-    report = run(copy_kernel(body, ("u64",)), out, checks=["early-exit"])
+    report = copies.launch(body, out, checks=["early-exit"])
     assert says(report) == ([] if waited else [("isa", GROUPS)])
 
 
@@ -106,7 +108,7 @@ def test_stores_and_reductions_of_bulk_groups(operation, wait, waited):
 ])  # fmt: skip
 def test_copies_of_threads(wait, waited):
     body = "@%p8 cp.async.ca.shared.global [tile], [%d0], 16;" + wait
-    report = run(copy_kernel(body, ("u64",)), np.zeros(16, np.uint8))
+    report = copies.launch(body, np.zeros(16, np.uint8))
     asked = "its threads have to wait for it, by cp.async.wait_all or .wait_group"
     assert says(report) == ([] if waited else [("error", asked)])
 
@@ -161,7 +163,7 @@ def test_commits_to_mbarriers_of_the_own_cta(order, waited, missing, schedule):
 def test_an_arrival_that_follows_the_copies_of_a_thread(waited):
     """It is one even where no copy is under way."""
     body = "@%p8 cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];" + (WAIT if waited else "")
-    report = run(copy_kernel(body, ("u64",)), np.zeros(16, np.uint8))
+    report = copies.launch(body, np.zeros(16, np.uint8))
     assert says(report) == ([] if waited else [("isa", SIGNAL)])
     assert waited or " signals mbarrier bar" in str(report)
 
@@ -175,7 +177,7 @@ PEERS = """
     mapa.shared::cluster.u32 %r24, %r24, 1;
     and.pred %p10, %p7, %p8;
     mov.u16 %h1, 2;
-    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    MEET
     @%p10 EXPECT
     @%p7 bra ISSUED;
     @!%p8 bra ISSUED;
@@ -185,8 +187,8 @@ ISSUED:
     @!%p7 bra OVER;
     WAIT
 OVER:
-    MEET
-"""
+    LAST
+""".replace("MEET", MEET)
 DONE = ".mbarrier::complete_tx::bytes"
 READS_OWN = [
     f"cp.async.bulk.shared::cluster.shared::cta{DONE} [%r23+1024], [%r20], 16, [%r24];",
@@ -204,11 +206,9 @@ WRITES_ONLY = [
 @pytest.mark.parametrize(("waits", "meets"), [(False, False), (True, False), (True, True)])
 def test_operations_on_the_shared_memory_of_a_peer(operation, waits, meets):
     """The peer has to wait, and has to tell the CTA whose shared memory is read."""
-    meet = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if meets else ""
     body = PEERS.replace("EXPECT", expect(16)).replace("OPERATION", operation)
-    body = body.replace("WAIT", WAIT if waits else "").replace("MEET", meet)
-    text = copy_kernel(body, ("u64",), directives=".reqnctapercluster 2, 1, 1 .explicitcluster")
-    report = run(text, np.zeros(16, np.uint8), grid=2, checks=["early-exit"])
+    body = body.replace("WAIT", WAIT if waits else "").replace("LAST", MEET if meets else "")
+    report = copies.launch(body, np.zeros(16, np.uint8), ctas=2, checks=["early-exit"])
     good = waits and (meets or operation in WRITES_ONLY)
     assert says(report) == ([] if good else [("error", SIGNAL)])
 
@@ -235,6 +235,5 @@ DONE:
 ])  # fmt: skip
 @pytest.mark.parametrize("seed", SEEDS)
 def test_uses_of_a_named_barrier_do_not_mix(first, meet, expected, seed):
-    text = kernel(BARRIERS.replace("FIRST", first).replace("MEET", meet))
-    report = run(text, np.zeros(1, np.uint32), block=64, seed=seed)
-    assert [finding.kind for finding in report.findings] == expected
+    body = BARRIERS.replace("FIRST", first).replace("MEET", meet)
+    assert reported(body, block=64, seed=seed) == expected

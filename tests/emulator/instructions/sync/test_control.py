@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.emulator import Limits, Verdict
+from fa4gen.emulator import Limits, Report, Verdict
 from fa4gen.emulator.instructions.sync.control import default_registers
 from fa4gen.emulator.ptx.parser import parse_module
-from tests.emulator.kernel import clean, kernel, kinds, launch, run
+from tests.emulator.kernel import clean, kernel, kinds, launch
 
 ROLES = """
     mov.u32 %r21, %tid.x;
@@ -20,28 +20,34 @@ DONE:
 """
 
 
+DEC = "setmaxnreg.dec.sync.aligned.u32 24;"
+
+
+def roles(loader: str, registers: int = 240, threads: int = 384) -> Report:
+    """The loader does this; the other warpgroups ask for so many registers."""
+    body = ROLES.replace("DEC", loader).replace("240", str(registers))
+    return launch(body, directives=f".maxntid {threads}", block=threads)
+
+
 def test_registers_that_one_warpgroup_gives_up_go_to_the_others() -> None:
-    body = ROLES.replace("DEC", "setmaxnreg.dec.sync.aligned.u32 24;")
-    clean(body, directives=".maxntid 384", block=384)
+    assert roles(DEC).verdict is Verdict.CLEAN
 
 
 def test_registers_that_nobody_gives_up_are_waited_for_in_vain() -> None:
-    report = launch(ROLES.replace("DEC", ""), directives=".maxntid 384", block=384)
+    report = roles("")
     assert set(kinds(report)) == {"deadlock"}
     assert "more registers than the CTA has free" in report.findings[0].message
 
 
 def test_setmaxnreg_by_three_warps_of_four_is_told() -> None:
     """The fourth warp keeps its registers, which the others wait for in vain here."""
-    body = ROLES.replace(
-        "DEC", "setp.lt.u32 %p2, %r21, 96; @%p2 setmaxnreg.dec.sync.aligned.u32 24;"
-    )
-    report = launch(body, directives=".maxntid 384", block=384)
+    some = f"setp.lt.u32 %p2, %r21, 96; @%p2 {DEC}"
+    report = roles(some)
     assert "deadlock" in kinds(report)
     assert "warp 3 did not execute setmaxnreg.dec 24" in str(report)
-    report = launch(body.replace("240", "208"), directives=".maxntid 384", block=384)
-    assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
-    assert "not executed by warp 3 of the warpgroup" in report.findings[0].message
+    (finding,) = roles(some, 208).findings
+    assert (finding.kind, finding.severity.value) == ("partial-warp", "isa")
+    assert "not executed by warp 3 of the warpgroup" in finding.message
 
 
 SPLIT = """
@@ -58,13 +64,11 @@ FIRST:
 def test_setmaxnreg_in_a_copy_for_each_role_is_for_review(count: int) -> None:
     """The warps of the loaders execute setmaxnreg at two places, and each has its own count."""
     copies = SPLIT.replace("u32 24;\n    bra", f"u32 {count};\n    bra")
-    ptx = kernel(ROLES.replace("DEC", copies), params=(), directives=".maxntid 384")
-    report = run(ptx.replace("240", "200"), block=384)
-    assert kinds(report) == ["partial-warp"]
-    assert report.verdict is Verdict.REVIEW
-    assert ("at different places" in report.findings[0].message) == (count == 24)
+    (finding,) = roles(copies, 200).findings
+    assert (finding.kind, finding.severity.value) == ("partial-warp", "review")
+    assert ("at different places" in finding.message) == (count == 24)
     # 256 * (240 - 168) registers are what 128 threads give up that go down to 24
-    assert ("deadlock" in kinds(run(ptx, block=384))) == (count > 24)
+    assert ("deadlock" in kinds(roles(copies))) == (count > 24)
 
 
 def test_a_second_setmaxnreg_of_some_warps_does_not_block() -> None:
@@ -76,17 +80,15 @@ def test_a_second_setmaxnreg_of_some_warps_does_not_block() -> None:
     setmaxnreg.dec.sync.aligned.u32 40;
     """
     assert 256 * (224 - 168) == 128 * (168 - 72) + 64 * (72 - 40)
-    ptx = kernel(ROLES.replace("DEC", again), params=(), directives=".maxntid 384")
-    report = run(ptx.replace("240", "224"), block=384)
-    assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
-    assert "warp 2, warp 3 of the warpgroup" in report.findings[0].message
+    (finding,) = roles(again, 224).findings
+    assert (finding.kind, finding.severity.value) == ("partial-warp", "isa")
+    assert "warp 2, warp 3 of the warpgroup" in finding.message
 
 
 def test_setmaxnreg_in_a_warpgroup_that_is_not_whole() -> None:
-    body = "setmaxnreg.dec.sync.aligned.u32 24;"
-    report = launch(body, directives=".maxntid 160", block=160)
-    assert [(one.kind, one.severity.value) for one in report.findings] == [("partial-warp", "isa")]
-    assert "warp 5, warp 6, warp 7" in report.findings[0].message
+    (finding,) = launch(DEC, directives=".maxntid 160", block=160).findings
+    assert (finding.kind, finding.severity.value) == ("partial-warp", "isa")
+    assert "warp 5, warp 6, warp 7" in finding.message
 
 
 @pytest.mark.parametrize(("threads", "directives", "largest", "expected"), [
@@ -116,8 +118,7 @@ def test_registers_that_a_kernel_begins_with(
 
 
 def test_setmaxnreg_to_what_the_kernel_begins_with() -> None:
-    body = ROLES.replace("DEC", "setmaxnreg.dec.sync.aligned.u32 24;")
-    clean(body, directives=".maxntid 256", block=256)
+    assert not roles(DEC, threads=256).findings
 
 
 @pytest.mark.parametrize(("body", "directives", "message"), [
