@@ -12,8 +12,7 @@ from fa4gen.designs.attention_decode.rules import broken_rules
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.decode_parameters import note_shares
 from fa4gen.designs.common.fitting import most_stages, with_stages
-from fa4gen.designs.common.float32 import as_float32_constant
-from fa4gen.designs.common.values import take_keys
+from fa4gen.designs.common.values import as_float32_constant, take_keys
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_decode.config import DecodeConfig

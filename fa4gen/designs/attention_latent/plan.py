@@ -9,9 +9,8 @@ from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.decode_model import WGMMA_ROWS
 from fa4gen.designs.common.decode_parameters import note_shares
 from fa4gen.designs.common.decode_rules import unsupported_features
-from fa4gen.designs.common.float32 import as_float32_constant
 from fa4gen.designs.common.latent import BLOCK_KEYS
-from fa4gen.designs.common.values import take_keys
+from fa4gen.designs.common.values import as_float32_constant, take_keys
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_latent.config import LatentConfig

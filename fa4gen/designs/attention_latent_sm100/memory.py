@@ -34,6 +34,8 @@ class LatentPairMemory(LatentPlan):
 
     config: LatentPairConfig
     cta_group: int = 2
+    ctas_per_tile: int = 2
+    """Both CTAs, with half of the rows each."""
     packed_rows: int = PAIR_ROWS
     num_parts: int = 1
     part_words: str = "pair"

@@ -63,11 +63,6 @@ class LatentPairPlan(LatentPairMemory):
         )
 
     @property
-    @override
-    def ctas_per_tile(self) -> int:
-        return self.cta_group  # with half of the rows each
-
-    @property
     def out_panel_columns(self) -> int:
         """The columns of a panel of the output, which goes straight to memory without one."""
         return self.panel_columns

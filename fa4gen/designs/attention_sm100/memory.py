@@ -36,6 +36,7 @@ class FA4Memory(BlackwellAttentionPlan):
     """Sizes, barriers and regions."""
 
     config: BlackwellAttentionConfig
+    part_rows: int = TILE_ROWS
     num_qo: int = 2
     """Query tiles of 128 rows that a CTA works on at once: 2, or 1 with two score buffers."""
     kv_ring: KvRing

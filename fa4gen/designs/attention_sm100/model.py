@@ -102,11 +102,6 @@ class FA4Config(FA4Memory):
         )
 
     @property
-    @override
-    def part_rows(self) -> int:
-        return TILE_ROWS
-
-    @property
     def score_stages(self) -> int:
         """Buffers of scores of a query tile."""
         return SCORE_BUFFERS // self.num_qo

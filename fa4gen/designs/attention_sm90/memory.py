@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.hopper_model import HopperPlan
-from fa4gen.designs.common.rings import Ring, freed, loaded, rows_of, tile_ring
+from fa4gen.designs.common.rings import Ring, freed, loaded, rows_of
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, WARPGROUP_WARPS
 from fa4gen.designs.common.shared_memory import barrier_region
 from fa4gen.overriding import override
@@ -149,15 +149,9 @@ class HopperMemory(HopperPlan):
     @cached_property
     def tile_ring(self) -> Ring:
         """The slots that tiles pass through."""
-        return tile_ring(
-            self.config,
-            self.num_consumer_warps,
-            shared=self.is_pair and self.scheduler == "dynamic",
-            readers="every consumer",
-            reader_warps="every consumer warp",
-            both="of both CTAs",
-            holds="consumers: first row, head, batch, active warpgroups",
-        )
+        shared = self.is_pair and self.scheduler == "dynamic"
+        known = "first row, head, batch, active warpgroups"
+        return self.tiles_to_consumers(known, shared=shared)
 
     @cached_property
     @override

@@ -18,10 +18,9 @@ from fa4gen.designs.attention_sm90.rules import broken_rules
 from fa4gen.designs.attention_sm90.tuning import LARGER_LOADERS, Tuning, tuning_of
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_stages, with_stages
-from fa4gen.designs.common.float32 import as_float32_constant
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, default_registers
-from fa4gen.designs.common.values import take_keys
+from fa4gen.designs.common.values import as_float32_constant, take_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable

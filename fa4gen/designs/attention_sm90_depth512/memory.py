@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from fa4gen.designs.common.hopper_model import HopperPlan
 from fa4gen.designs.common.model import Barrier
-from fa4gen.designs.common.rings import freed, loaded, tile_ring
+from fa4gen.designs.common.rings import freed, loaded
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, WARPGROUP_WARPS
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
 from fa4gen.overriding import override
@@ -36,6 +36,7 @@ class HopperPairMemory(HopperPlan):
 
     config: HopperPairAttentionConfig
     cta_group: int = 2
+    ctas_per_tile: int = 2
     num_consumer_warpgroups: int = 2
     BN: int = 128
     num_kv_stages: int = 8
@@ -44,11 +45,6 @@ class HopperPairMemory(HopperPlan):
     aligns_base: bool = False
     """There is no room: the declaration asks for the alignment."""
     panel_columns: int = 64
-
-    @property
-    @override
-    def ctas_per_tile(self) -> int:
-        return self.cta_group
 
     @property
     @override
@@ -115,14 +111,9 @@ class HopperPairMemory(HopperPlan):
     @cached_property
     def tile_ring(self) -> Ring:
         """The slots that tiles pass through."""
-        return tile_ring(
-            self.config,
-            self.num_consumer_warps,
+        return self.tiles_to_consumers(
+            "first row, head, batch",
             shared=self.scheduler == "dynamic",
-            readers="every consumer",
-            reader_warps="every consumer warp",
-            both="of both CTAs",
-            holds="consumers: first row, head, batch",
             loader="the loader; in the peer, then the bytes from the leader's loader",
         )
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.designs.attention_sm90_depth512.limits import exceeded_limits
 from fa4gen.designs.attention_sm90_depth512.model import HopperPairAttentionPlan
 from fa4gen.designs.common.choices import ChoiceLog
-from fa4gen.designs.common.float32 import as_float32_constant
 from fa4gen.designs.common.kernel_config import RegisterBudget
-from fa4gen.designs.common.values import take_keys
+from fa4gen.designs.common.values import as_float32_constant, take_keys
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90_depth512.config import HopperPairAttentionConfig

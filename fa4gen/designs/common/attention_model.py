@@ -29,6 +29,23 @@ FLOOR_FUNCTIONS = (FLOOR_DIVIDE, FLOOR_REMAINDER)
 class AttentionPlan(AttentionFacts):
     """The plan of an attention kernel: everything that launcher, verify and reports read."""
 
+    values_in_keys: bool = False
+    """Whether the values are the first ``value_depth`` columns of the keys, read once."""
+    splits_keys: bool = False
+    """Whether CTAs share the keys of a tile, whose rows are those of all heads of a key head."""
+    most_ctas: int = 0
+    """The most CTAs of a launch that share keys."""
+    most_sequences: int | None = None
+    """The most sequences of a call whose key lengths are read on the device; None: any."""
+    ctas_per_tile: int = 1
+    """CTAs that work on the same query rows: 1, also where a pair shares no more than keys."""
+    num_qo: int = 1
+    """Query tiles that a CTA works on at once, each with rows and scores of its own."""
+    exp2_fma_share: float = 0.0
+    """Share of the exponentials that a polynomial computes, on the FMA pipe, not ex2."""
+    part_rows: int = 64
+    """Rows of a tile that have a range and a bit of their own in lists of blocks."""
+
     @property
     @override
     def grid(self) -> str:
@@ -145,11 +162,6 @@ class AttentionPlan(AttentionFacts):
         return self.scheduler == "dynamic" and (self.mask.IN_ORDER or self.lists_blocks)
 
     @property
-    def part_rows(self) -> int:
-        """Rows of a tile that have a range and a bit of their own in lists of blocks."""
-        return 64
-
-    @property
     def list_number(self) -> str:
         """C++ for the number of a tile's batch and head among those that have lists of blocks."""
         from fa4gen.masks.block_lists import list_axes
@@ -168,19 +180,6 @@ class AttentionPlan(AttentionFacts):
     def group_keys(self) -> int:
         """Keys of a head that stay in L2 with their values, where tiles come from a list."""
         return GROUP_L2_BYTES // ((self.depth + self.value_depth) * self.kv_element_bytes)
-
-    @property
-    def values_in_keys(self) -> bool:
-        """Whether the values are the first ``value_depth`` columns of the keys, read once."""
-        return False
-
-    @property
-    def splits_keys(self) -> bool:
-        """Whether CTAs share the keys of a tile, whose rows are those of all heads of a key head.
-
-        Their partial results are in a workspace.
-        """
-        return False
 
     def workspace_bytes(self, multiprocessors: int, line: int = 0) -> int:
         """Return the bytes of a launch's partial results; 0 for kernels without.
@@ -211,29 +210,9 @@ class AttentionPlan(AttentionFacts):
         return 0
 
     @property
-    def most_ctas(self) -> int:
-        """The most CTAs of a launch that share keys."""
-        return 0
-
-    @property
-    def most_sequences(self) -> int | None:
-        """The most sequences of a call whose key lengths are read on the device; None: any."""
-        return None
-
-    @property
-    def ctas_per_tile(self) -> int:
-        """CTAs that work on the same query rows: 1, also where a pair shares no more than keys."""
-        return 1
-
-    @property
     def operation(self) -> str:
         """The kernel's function, in a line."""
         return "attention forward, O = softmax(scale * Q . K^T) . V"
-
-    @property
-    def num_qo(self) -> int:
-        """Query tiles that a CTA works on at once, each with rows and scores of its own."""
-        return 1
 
     @property
     def ties_rows(self) -> bool:
@@ -244,11 +223,6 @@ class AttentionPlan(AttentionFacts):
     def probability_shift(self) -> int:
         """Probabilities are scaled by 2 to this power before they are rounded."""
         return 0
-
-    @property
-    def exp2_fma_share(self) -> float:
-        """Share of the exponentials that a polynomial computes, on the FMA pipe, not ex2."""
-        return 0.0
 
     @property
     def votes_on_rescaling(self) -> bool:

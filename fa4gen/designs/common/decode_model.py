@@ -71,6 +71,8 @@ class SharedKeysPlan(AttentionPlan):
     most_sequences: int = MOST_SEQUENCES
     """The most sequences of a call with lengths that are read on the device."""
     most_ctas: int = MOST_CTAS
+    partials_per_cta: int = PARTIALS_PER_CTA
+    """The partial results of a CTA, for templates."""
 
     @property
     @override
@@ -235,11 +237,6 @@ class SharedKeysPlan(AttentionPlan):
             f"than {MOST_SHARING * joined} CTAs share a tile, too many to emulate"
         )
         return (Unreachable("join_partials", "if (part < count)", reason, (of - joined, of)),)
-
-    @property
-    def partials_per_cta(self) -> int:
-        """The partial results of a CTA, for templates."""
-        return PARTIALS_PER_CTA
 
     @property
     def line_step(self) -> int:

@@ -38,6 +38,8 @@ class GemmPlan(KernelPlan):
     )  # fmt: skip
 
     config: GemmKeys
+    keeps_addresses: bool = True
+    """The epilogue has registers left."""
     BM: int
     """Rows of a CTA's tile of the output."""
     BN: int
@@ -134,11 +136,6 @@ class GemmPlan(KernelPlan):
         sums = f"alpha * {scaled}" + " + beta * C" * self.c.exists
         output = f"activation({sums})" if self.activation else sums
         return f"matrix product, D = {output}{self.c.operation}"
-
-    @property
-    def keeps_addresses(self) -> bool:
-        """The epilogue has registers left."""
-        return True
 
     @property
     def output_rings(self) -> tuple[str, ...]:

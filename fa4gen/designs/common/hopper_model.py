@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.attention_model import AttentionPlan
 from fa4gen.designs.common.consumers import ConsumerPlan
 from fa4gen.designs.common.model import Role
+from fa4gen.designs.common.rings import tile_ring
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, WARPGROUP_WARPS
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import HopperPrefillKeys
+    from fa4gen.designs.common.rings import Ring
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
@@ -25,6 +27,21 @@ class HopperPlan(ConsumerPlan, AttentionPlan):
     @override
     def BM(self) -> int:  # noqa: N802
         return WARPGROUP_ROWS * self.num_consumer_warpgroups
+
+    def tiles_to_consumers(
+        self, known: str, *, shared: bool, loader: str = "the leader's loader"
+    ) -> Ring:
+        """Return the slots that tiles pass through; ``known``: what consumers get of each."""
+        return tile_ring(
+            self.config,
+            self.num_consumer_warps,
+            shared=shared,
+            readers="every consumer",
+            reader_warps="every consumer warp",
+            both="of both CTAs",
+            holds=f"consumers: {known}",
+            loader=loader,
+        )
 
     @property
     def loader_role(self) -> Role:

@@ -57,6 +57,14 @@ class KernelPlan:
     cta_group: int
     scheduler: str
     """"static" or "dynamic"."""
+    ring_is_loaders: bool = False
+    """Whether the loader alone has a ring: consumers wait for halves by their barriers."""
+    aligns_base: bool = True
+    """Whether the kernel rounds the base of shared memory up, for which it asks for room."""
+    barriers_by_warp: bool = False
+    """Whether a warp initialises the barriers, a lane each; else one thread does."""
+    keeps_addresses: bool = False
+    """Whether roles have registers to keep what the end of the kernel needs."""
 
     @property
     def recorded(self) -> Iterator[tuple[str, Any]]:
@@ -265,11 +273,6 @@ class KernelPlan:
         return False
 
     @property
-    def ring_is_loaders(self) -> bool:
-        """Whether the loader alone has a ring: consumers wait for halves by their barriers."""
-        return False
-
-    @property
     def has_tile_lengths(self) -> bool:
         """Whether rows or keys differ from tile to tile: a tile then brings its lengths along."""
         return False
@@ -283,21 +286,6 @@ class KernelPlan:
     def scaled_kind(self) -> str:
         """The kind of tcgen05.mma that reads block scales; "" where none does."""
         return ""
-
-    @property
-    def aligns_base(self) -> bool:
-        """Whether the kernel rounds the base of shared memory up, for which it asks for room."""
-        return True
-
-    @property
-    def barriers_by_warp(self) -> bool:
-        """Whether a warp initialises the barriers, a lane each; else one thread does."""
-        return False
-
-    @property
-    def keeps_addresses(self) -> bool:
-        """Whether roles have registers to keep what the end of the kernel needs."""
-        return False
 
     @property
     def tensor_memory(self) -> tuple[TensorMemoryRegion, ...]:

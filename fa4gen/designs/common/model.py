@@ -7,7 +7,7 @@ reports read these objects and compute nothing again. Offsets and sizes are in b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 BARRIER_BYTES = 8
 
@@ -17,8 +17,6 @@ ChoiceSource = Literal["config", "default", "auto", "derived"]
 Swizzle = Literal[0, 32, 64, 128]
 NamedBarriers = tuple[tuple[str, int], ...]
 """Constants of the hardware's named barriers: name and first id; 0 is __syncthreads."""
-Fields = dict[str, Any]
-"""Values of some fields of a plan, by name."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.common.float32 import as_float32_constant
-
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import AttentionKeys, BlackwellKeys
     from fa4gen.designs.common.choices import ChoiceLog
@@ -25,6 +23,13 @@ MMA_K_BYTES = 32
 E4M3_LARGEST_LOG2 = math.log2(448)
 MAX_KV_STAGES = 32
 """The most that a config of Blackwell may ask for."""
+SMALLEST_FLOAT32 = 2.0**-126
+"""The smallest normal number."""
+
+
+def as_float32_constant(number: float) -> float:
+    """Return 0 for a positive ``number`` too small for the constant of the kernel that holds it."""
+    return number if number >= SMALLEST_FLOAT32 else 0.0
 
 
 def take_keys(config: AttentionKeys, log: ChoiceLog) -> None:
