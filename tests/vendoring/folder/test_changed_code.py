@@ -9,7 +9,6 @@ import click
 import pytest
 
 from fa4gen.cli import vendor_verify
-from fa4gen.cli.main import main
 from fa4gen.vendoring.changed_code import changed_code
 from fa4gen.vendoring.lock import read_lock
 
@@ -67,9 +66,7 @@ def test_changed_code_is_neither_compiled_nor_run(
 ) -> None:
     assert changed_code(vendored.folder, read_lock(vendored.folder)) == {}
     change(vendored.folder)
-    vendored.capsys.readouterr()
-    assert main(["vendor", "verify", "attn"]) == 3
-    said = vendored.capsys.readouterr().err
+    said = vendored.refused("verify", "attn", status=3)
     assert said.count("verify compiles and runs C code here") == 1
     assert f"not as fa4gen.lock has it: {CHANGES[change]}\n" in said
     assert "--run-changed agrees to run it" in said
@@ -85,8 +82,8 @@ def test_other_files_are_not_compiled(vendored: Vendored) -> None:
 def test_long_lists_are_cut(vendored: Vendored) -> None:
     for number in range(20):
         (vendored.folder / f"src/more{number:02}.c").write_text(RUNS)
-    assert main(["vendor", "verify", "attn"]) == 3
-    assert "src/more07.c (not fa4gen's), and 12 files more\n" in vendored.capsys.readouterr().err
+    said = vendored.refused("verify", "attn", status=3)
+    assert "src/more07.c (not fa4gen's), and 12 files more\n" in said
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -99,8 +96,7 @@ def test_a_terminal_is_asked(answer: bool, vendored, monkeypatch) -> None:
     for stream in (sys.stdin, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr(click, "confirm", lambda *_, **__: answer)
-    status = main(["vendor", "verify", "attn"])
-    said = vendored.capsys.readouterr().err
+    status, _, said = vendored.run("verify", "attn")
     assert "src/launcher.c (changed)" in said
     assert built == ([vendored.folder] if answer else [])
     assert status == (0 if answer else 3)
@@ -110,7 +106,6 @@ def test_a_terminal_is_asked(answer: bool, vendored, monkeypatch) -> None:
 def test_agreement_is_an_option(vendored: Vendored, monkeypatch) -> None:
     appended(vendored.folder)
     monkeypatch.setattr(vendor_verify.VerifyCall, "_one", lambda *_: ([], []))
-    assert main(["vendor", "verify", "attn", "--run-changed"]) == 0
-    assert vendored.capsys.readouterr().err.startswith(
-        "attn: its C code is compiled and run here\n"
-    )
+    ran = vendored.run("verify", "attn", "--run-changed")
+    assert ran.status == 0
+    assert ran.err.startswith("attn: its C code is compiled and run here\n")

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from fa4gen.cli.main import main
 from fa4gen.resources import data_root
 from tests.vendoring.folder.conftest import CONFIG, Vendored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.compile
 
@@ -30,66 +33,66 @@ def test_a_folder_as_written_is_current_and_check_writes_nothing(vendored: Vendo
     assert vendored.files() == before
 
 
-def spoil(vendored: Vendored, how: str) -> str:
-    """Do ``how`` to the folder; return the path that is not current then."""
-    folder = vendored.folder
-    if how == "edited":
-        vendored.edit("include/acme.h", "#define ACME_H_", "#define ACME_H_ 1")
-        return "include/acme.h"
-    if how == "missing":
-        (folder / "src/launcher.c").unlink()
-        return "src/launcher.c"
-    if how == "foreign":
-        (folder / "src/mine.c").write_text("mine")
-        return "src/mine.c"
-    if how == "foreign folder":
-        (folder / "build/a/b").mkdir(parents=True)
-        (folder / "build/a/b/x.o").write_text("x")
-        (folder / "build/y.o").write_text("y")
-        (folder / "empty").mkdir()
-        return "build"
-    if how == "edited line ends":
-        place = folder / "src/launcher.c"
-        place.write_bytes(place.read_bytes().replace(b"\n", b"\r\n"))
-        return "src/launcher.c"
-    if how == "edited image":
-        place = folder / f"cubins/acme_{CONFIG}.c"
-        place.write_text(place.read_text().replace("127,69,", "127,70,", 1))
-        return f"cubins/acme_{CONFIG}.c"
-    if how == "edited to a link":
-        place = folder / "src/launcher.c"
-        place.rename("outside.c")
-        place.symlink_to(Path("outside.c").absolute())
-        return "src/launcher.c"
-    raise AssertionError(how)
+def edited(place: Path) -> None:
+    place.write_text(place.read_text().replace("#define ACME_H_", "#define ACME_H_ 1"))
+
+
+def edited_line_ends(place: Path) -> None:
+    place.write_bytes(place.read_bytes().replace(b"\n", b"\r\n"))
+
+
+def edited_image(place: Path) -> None:
+    place.write_text(place.read_text().replace("127,69,", "127,70,", 1))
+
+
+def edited_to_a_link(place: Path) -> None:
+    place.rename("outside.c")
+    place.symlink_to(Path("outside.c").absolute())
+
+
+def foreign(place: Path) -> None:
+    place.write_text("mine")
+
+
+def foreign_folder(place: Path) -> None:
+    (place / "a/b").mkdir(parents=True)
+    (place / "a/b/x.o").write_text("x")
+    (place / "y.o").write_text("y")
+    (place.parent / "empty").mkdir()
+
+
+HEADER, CUBIN = "include/acme.h", f"cubins/acme_{CONFIG}.c"
 
 
 @pytest.mark.parametrize(
-    "how",
+    ("spoil", "path"),
     [
-        "edited",
-        "missing",
-        "foreign",
-        "foreign folder",
-        "edited line ends",
-        "edited image",
-        "edited to a link",
+        (edited, HEADER),
+        (edited_line_ends, "src/launcher.c"),
+        (edited_image, CUBIN),
+        (edited_to_a_link, "src/launcher.c"),
+        (Path.unlink, "src/launcher.c"),
+        (foreign, "src/mine.c"),
+        (foreign_folder, "build"),
     ],
 )
-def test_what_is_not_current_is_named_alone(vendored: Vendored, how: str) -> None:
-    path = f"attn/{spoil(vendored, how)}"
+def test_what_is_not_current_is_named_alone(
+    vendored: Vendored, spoil: Callable[[Path], object], path: str
+) -> None:
+    spoil(vendored.folder / path)
     status, folder = check(vendored)
     assert (status, folder["current"]) == (3, False)
-    assert wrong(folder) == {path: how.split()[0]}
+    verdict = "missing" if spoil is Path.unlink else spoil.__name__.split("_")[0]
+    assert wrong(folder) == {f"attn/{path}": verdict}
     assert folder["fix"]
 
 
 def test_the_diff_of_an_edit_shows_it_and_no_more(vendored: Vendored) -> None:
-    spoil(vendored, "edited")
-    image = f"attn/{spoil(vendored, 'edited image')}"  # what it was is not known any more
+    edited(vendored.folder / HEADER)
+    edited_image(vendored.folder / CUBIN)
     _, folder = check(vendored, "--diff")
     diffs = {f["path"]: f["diff"] for f in folder["files"] if f["verdict"] != "current"}
-    assert diffs[image] == ""
+    assert diffs[f"attn/{CUBIN}"] == ""  # what it was is not known any more
     changed = [x for x in diffs["attn/include/acme.h"].splitlines() if x[:1] in "+-"]
     assert changed[2:] == ["-#define ACME_H_ 1", "+#define ACME_H_"]
 
@@ -129,15 +132,15 @@ def test_stale_files_and_kernels_are_named(vendored: Vendored) -> None:
 
 def test_another_version_says_so(vendored: Vendored, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fa4gen.vendoring.check.__version__", "9.9.9")
-    assert main(["vendor", "check", "attn"]) == 0
-    assert "attn: written by fa4gen 0.1.0" in vendored.capsys.readouterr().out
+    ran = vendored.run("check", "attn")
+    assert ran.status == 0
+    assert "attn: written by fa4gen 0.1.0" in ran.out
 
 
 def test_github_annotations_name_file_and_line(vendored: Vendored) -> None:
     (vendored.folder / "src/launcher.c").write_text("mine\n")
-    vendored.capsys.readouterr()
-    assert main(["vendor", "check", "attn", "--format", "github"]) == 3
-    (line,) = [x for x in vendored.capsys.readouterr().err.splitlines() if x.startswith("::")]
+    error = vendored.refused("check", "attn", "--format", "github", status=3)
+    (line,) = [x for x in error.splitlines() if x.startswith("::")]
     assert line.startswith("::error file=attn/src/launcher.c,line=1,col=1::edited: ")
 
 
@@ -145,5 +148,5 @@ def test_a_proof_does_not_count_for_other_files(vendored: Vendored) -> None:
     assert check(vendored)[1]["kernels"][0]["proofs_count"] is True
     (vendored.folder / "LICENSE").write_text("mine")  # decides nothing of a run
     assert check(vendored)[1]["kernels"][0]["proofs_count"] is True
-    spoil(vendored, "edited")
+    edited(vendored.folder / HEADER)
     assert check(vendored)[1]["kernels"][0]["proofs_count"] is False

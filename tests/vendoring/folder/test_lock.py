@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fa4gen.cli.main import main
 from fa4gen.vendoring.lock import check_relative, lock_text, parse_lock, proof_sha256, read_lock
 from tests.vendoring.folder.conftest import CONFIG, OTHER, Vendored
 
@@ -97,41 +96,30 @@ def test_a_lock_that_cannot_be_used_is_refused(
     spoil, expected = DAMAGES[damage]
     path = vendored.folder / "fa4gen.lock"
     path.write_bytes(spoil(path.read_bytes()))
-    before = vendored.files()
-    arguments = [action, "attn"]
-    if action == "write":
-        arguments = ["add", OTHER, "--into", "attn", "--prefix", "acme"]
-    vendored.capsys.readouterr()
-    assert main(["vendor", *arguments]) == 2
-    error = vendored.capsys.readouterr().err
+    add = ("add", OTHER, "--into", "attn", "--prefix", "acme")
+    error = vendored.refused(*(add if action == "write" else (action, "attn")))
     assert expected in error
     assert error.count("attn/fa4gen.lock: fa4gen.lock ") == 1
-    assert vendored.files() == before
 
 
 def test_force_vendors_over_a_damaged_lock(vendored: Vendored) -> None:
     right = vendored.files()
     (vendored.folder / "fa4gen.lock").write_bytes(b"{")
     (vendored.folder / "src/launcher.c").write_text("mine")
-    assert main(["vendor", "add", CONFIG, "--into", "attn", "--prefix", "acme", "--force"]) == 0
+    assert vendored.run("add", CONFIG, "--into", "attn", "--prefix", "acme", "--force").status == 0
     assert vendored.files() == right
 
 
 @pytest.mark.parametrize("action", ["check", "update", "recompile"])
-@pytest.mark.parametrize("what", ["nothing", "a file", "an empty folder"])
-def test_actions_need_a_folder_of_ours(vendored: Vendored, action: str, what: str) -> None:
-    place = vendored.folder.parent / "other"
-    if what == "a file":
-        place.write_text("")
-    elif what == "an empty folder":
-        place.mkdir()
-    assert main(["vendor", action, "other"]) == 2
-    message = {
-        "nothing": "other: there is no such folder",
-        "a file": "other: is not a folder",
-        "an empty folder": "other: no vendored folder: it has no fa4gen.lock",
-    }[what]
-    assert message in vendored.capsys.readouterr().err
+def test_actions_need_a_folder_of_ours(vendored: Vendored, action: str) -> None:
+    (vendored.folder.parent / "file").write_text("")
+    (vendored.folder.parent / "empty").mkdir()
+    for name, words in {
+        "nothing": "there is no such folder",
+        "file": "is not a folder",
+        "empty": "no vendored folder: it has no fa4gen.lock",
+    }.items():
+        assert f"{name}: {words}" in vendored.refused(action, name)
 
 
 @pytest.mark.parametrize(
@@ -168,8 +156,7 @@ def test_a_config_that_is_not_valid_today_is_named(vendored: Vendored) -> None:
 
     path = vendored.folder / "fa4gen.lock"
     path.write_bytes(rewritten(older)(path.read_bytes()))
-    assert main(["vendor", "update", "attn"]) == 2
-    error = vendored.capsys.readouterr().err
+    error = vendored.refused("update", "attn")
     assert f"attention/sm_90a/{CONFIG} (in fa4gen.lock):" in error
     assert "unknown key old_key" in error
     assert "fa4gen vendor add CONFIG --into DIR" in error

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fa4gen.cli.main import main
 from fa4gen.config.find import find_configs
 from fa4gen.config.project import read_project
 from fa4gen.vendoring.kernels import load_configs, render_kernels
@@ -34,63 +33,54 @@ def project(vendored: Vendored, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def vendor(*arguments: str) -> int:
-    return main(["vendor", *arguments])
-
-
-def test_no_arguments_are_needed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_arguments_are_needed(project: Path, vendored: Vendored) -> None:
     before = files_in(project / "attn")
-    assert vendor("update") == 0
+    assert vendored.run("update").status == 0
     assert files_in(project / "attn") == before
     lock = json.loads((project / "third_party/gemm/fa4gen.lock").read_text())
     assert [kernel["symbol"] for kernel in lock["kernels"]] == [f"other_{OTHER}"]
-    assert vendor("check") == 0
-    assert vendor("update") == 0
+    assert vendored.run("check").status == 0
+    assert vendored.run("update").status == 0
     everything = files_in(project)
-    capsys.readouterr()
-    assert vendor("check", "--format", "json") == 0
-    folders = json.loads(capsys.readouterr().out)["folders"]
+    folders = json.loads(vendored.run("check", "--format", "json").out)["folders"]
     assert [Path(f["folder"]).name for f in folders] == ["attn", "gemm"]
     assert files_in(project) == everything
-    status = vendor("verify", "--seed", "3", "--cases", "no_such_case")
-    assert status == 2  # both folders were found, and the pattern names no case of theirs
+    # both folders are found, and the pattern names no case of theirs
+    vendored.refused("verify", "--seed", "3", "--cases", "no_such_case")
 
 
-def test_check_says_what_is_not_there_yet(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert vendor("check") == 3
-    error = capsys.readouterr().err
+def test_check_says_what_is_not_there_yet(project: Path, vendored: Vendored) -> None:
+    status, _, error = vendored.run("check")
+    assert status == 3
     assert "third_party/gemm: the project names this folder, and it is not there yet" in error
-    assert vendor("update") == 0  # writes it
-    assert vendor("check") == 0
+    assert vendored.run("update").status == 0  # writes it
+    assert vendored.run("check").status == 0
 
 
-def test_a_folder_is_chosen_by_its_name(project: Path) -> None:
-    assert vendor("update", "../third_party/gemm") == 0
+def test_a_folder_is_chosen_by_its_name(project: Path, vendored: Vendored) -> None:
+    assert vendored.run("update", "../third_party/gemm").status == 0
     assert (project / "third_party/gemm/fa4gen.lock").exists()
-    assert vendor("update", "../elsewhere") == 2
+    assert vendored.run("update", "../elsewhere").status == 2
 
 
 def test_what_the_file_names_no_more_stays_until_it_is_removed(
-    project: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, vendored: Vendored
 ) -> None:
-    assert vendor("add", OTHER, "--into", "../attn", "--adapter", "python") == 0
-    capsys.readouterr()
-    assert vendor("check", "../attn") == 3
-    out = capsys.readouterr().out
+    assert vendored.run("add", OTHER, "--into", "../attn", "--adapter", "python").status == 0
+    status, out, _ = vendored.run("check", "../attn")
+    assert status == 3
     assert f"{OTHER} is there and not asked for" in out
     assert f"fa4gen vendor update ../attn --remove {OTHER} --remove python" in out
-    assert vendor("update", "../attn") == 0
+    assert vendored.run("update", "../attn").status == 0
     assert (project / f"attn/kernels/acme_{OTHER}.cu").exists()
-    assert vendor("update", "../attn", "--remove", OTHER, "--remove", "python") == 0
+    assert vendored.run("update", "../attn", "--remove", OTHER, "--remove", "python").status == 0
     assert not (project / f"attn/kernels/acme_{OTHER}.cu").exists()
     assert not (project / "attn/adapters").exists()
-    assert vendor("check", "../attn") == 0
+    assert vendored.run("check", "../attn").status == 0
 
 
 def test_what_the_file_asks_for_is_checked_and_brought_about(
-    project: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, vendored: Vendored
 ) -> None:
     path = project / "fa4gen.toml"
     (project / "kernels").mkdir()
@@ -99,63 +89,55 @@ def test_what_the_file_asks_for_is_checked_and_brought_about(
         '[[vendor]]\ninto = "attn"\nprefix = "acme"\n'
         f'configs = ["kernels/*.yaml", "{CONFIG}"]\nadapters = ["python"]\n'
     )
-    capsys.readouterr()
-    assert vendor("check", "../attn", "--format", "json") == 3
-    (folder,) = json.loads(capsys.readouterr().out)["folders"]
+    status, out, _ = vendored.run("check", "../attn", "--format", "json")
+    assert status == 3
+    (folder,) = json.loads(out)["folders"]
     assert folder["request"] == [
         "the adapter python is asked for and not there",
         "my_kernel is asked for and not there",
     ]
-    assert vendor("update", "../attn") == 0
+    assert vendored.run("update", "../attn").status == 0
     lock = json.loads((project / "attn/fa4gen.lock").read_text())
     assert [kernel["name"] for kernel in lock["kernels"]] == ["my_kernel", CONFIG]
     assert lock["kernels"][0]["source"] == "my_kernel.yaml"
-    assert vendor("check") == 0
+    assert vendored.run("check").status == 0
     (project / "kernels/my_kernel.yaml").write_text(MINE.replace("bf16", "fp16"))
-    assert vendor("check") == 3
-    assert "the config of my_kernel changed" in capsys.readouterr().out
+    assert "the config of my_kernel changed" in vendored.run("check").out
 
 
-def test_what_the_project_allows_is_no_finding(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_project_allows_is_no_finding(project: Path, vendored: Vendored) -> None:
     (project / "attn/mine/deep").mkdir(parents=True)
     (project / "attn/mine/deep/more.c").write_text("mine")
     (project / "attn/README.md").write_text("mine")
-    assert vendor("check", "../attn") == 0
-    assert "2 allowed" in capsys.readouterr().out
+    status, out, _ = vendored.run("check", "../attn")
+    assert status == 0
+    assert "2 allowed" in out
     (project / "attn/mine/other.txt").write_text("mine")
-    assert vendor("check", "../attn") == 3
-    assert "foreign  ../attn/mine " in capsys.readouterr().out
+    status, out, _ = vendored.run("check", "../attn")
+    assert status == 3
+    assert "foreign  ../attn/mine " in out
 
 
 def test_a_config_that_is_not_there_names_folder_and_file(
-    project: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, vendored: Vendored
 ) -> None:
     path = project / "fa4gen.toml"
     path.write_text(path.read_text().replace(f'"{OTHER}"', '"nowhere.yaml"'))
-    assert vendor("update") == 2
-    error = capsys.readouterr().err
+    error = vendored.refused("update")
     assert "no such file" in error
     assert "third_party/gemm" in error
     assert "fa4gen.toml" in error
 
 
-@pytest.mark.parametrize("arguments", [["check"], ["update"], ["verify"], ["recompile"]])
+@pytest.mark.parametrize("action", ["check", "update", "verify", "recompile"])
 def test_without_a_project_it_says_what_is_missing(
-    arguments: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    action: str, vendored: Vendored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    monkeypatch.chdir(tmp_path)
-    assert vendor(*arguments) == 2
-    error = capsys.readouterr().err
+    error = vendored.refused(action)
     assert "no folder is given, and there is no fa4gen.toml or [tool.fa4gen] here or above" in error
     (tmp_path / "fa4gen.toml").write_text("")
-    assert vendor(*arguments) == 2
-    assert "fa4gen.toml: the project vendors nothing" in capsys.readouterr().err
+    assert "fa4gen.toml: the project vendors nothing" in vendored.refused(action)
 
 
 @pytest.mark.parametrize(

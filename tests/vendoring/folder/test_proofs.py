@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fa4gen.cli.main import main
 from fa4gen.errors import NotCurrentError
 from fa4gen.vendoring.lock import Proof, read_lock
 from fa4gen.vendoring.proofs import Outcome, hashes_on_disk, record_proofs
@@ -42,9 +41,9 @@ def test_a_proof_is_recorded_with_all_that_it_takes_to_repeat_it(vendored: Vendo
     assert emulated.date is not None
     assert emulated.date <= today
     assert len({proof.files_sha256 for proof in (compiled, emulated, ran)}) == 1
-    vendored.capsys.readouterr()
-    assert main(["vendor", "check", "attn"]) == 0
-    assert f"{SYMBOL}: ran on NVIDIA H200: 13 cases, seed 8, 20" in vendored.capsys.readouterr().out
+    ran = vendored.run("check", "attn")
+    assert ran.status == 0
+    assert f"{SYMBOL}: ran on NVIDIA H200: 13 cases, seed 8, 20" in ran.out
 
 
 def test_a_later_proof_of_a_level_takes_the_place_of_the_earlier(vendored: Vendored) -> None:
@@ -78,12 +77,12 @@ def test_nothing_is_recorded_of_files_that_changed_meanwhile(vendored: Vendored)
 
 def test_update_keeps_the_proofs_of_kernels_that_come_out_the_same(vendored: Vendored) -> None:
     record(vendored, "emulated")
-    assert main(["vendor", "update", "attn"]) == 0
+    assert vendored.run("update", "attn").status == 0
     assert levels(vendored) == ["compiled", "emulated"]
     # An adapter decides nothing of a run; the launcher does.
-    assert main(["vendor", "add", "--adapter", "python", "--into", "attn"]) == 0
+    assert vendored.run("add", "--adapter", "python", "--into", "attn").status == 0
     assert levels(vendored) == ["compiled", "emulated"]
-    assert main(["vendor", "add", OTHER, "--into", "attn"]) == 0
+    assert vendored.run("add", OTHER, "--into", "attn").status == 0
     assert levels(vendored) == ["compiled"]
 
 
@@ -93,26 +92,25 @@ def test_a_proof_of_edited_files_counts_for_them(vendored: Vendored) -> None:
     record(vendored, "emulated")
     before = proofs(vendored)
     assert before[0].files_sha256 != before[1].files_sha256
-    assert main(["vendor", "update", "attn"]) == 0
+    assert vendored.run("update", "attn").status == 0
     assert before[1] in proofs(vendored)
 
 
 @pytest.mark.emulate
 def test_verify_builds_and_runs_the_folder(vendored: Vendored) -> None:
-    vendored.capsys.readouterr()
-    arguments = ["vendor", "verify", "attn", "--seed", "5", "-j", "1", "--format", "json"]
-    assert main([*arguments, "--cases", "size/64"]) == 0
-    captured = vendored.capsys.readouterr()
-    (kernel,) = json.loads(captured.out)["kernels"]
+    words = ("verify", "attn", "--seed", "5", "-j", "1", "--format", "json", "--cases")
+    ran = vendored.run(*words, "size/64")
+    assert ran.status == 0
+    (kernel,) = json.loads(ran.out)["kernels"]
     assert (kernel["name"], kernel["proof"], kernel["passed"]) == (SYMBOL, "emulated", True)
-    assert "nothing is recorded" in captured.err
-    assert captured.err.startswith("attn: its C code is compiled and run here\n")
+    assert "nothing is recorded" in ran.err
+    assert ran.err.startswith("attn: its C code is compiled and run here\n")
     assert levels(vendored) == ["compiled"]
-    assert main([*arguments, "--cases", "no_such_case"]) == 2
-    assert "no_such_case" in vendored.capsys.readouterr().err
+    assert "no_such_case" in vendored.refused(*words, "no_such_case")
     # What is in the folder is what is run: a user's mistake in the launcher shows.
     record(vendored, "emulated")
     vendored.edit("src/launcher.c", "define LOG2_E 1.44", "define LOG2_E 1.54")
-    assert main([*arguments, "--cases", "size/64", "--run-changed"]) == 1
+    ran = vendored.run(*words, "size/64", "--run-changed")
+    assert ran.status == 1
     again = "To reproduce it: fa4gen vendor verify attn --run-changed --seed 5 --cases size/64"
-    assert again in vendored.capsys.readouterr().err
+    assert again in ran.err

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fa4gen.cli.main import main
 from fa4gen.vendoring.lock import read_lock
 from tests.vendoring.folder.conftest import CONFIG, Vendored
 
@@ -17,10 +16,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.compile
 SOURCE, CUBIN = f"kernels/acme_{CONFIG}.cu", f"cubins/acme_{CONFIG}.c"
-
-
-def vendor(*arguments: str) -> int:
-    return main(["vendor", *arguments])
 
 
 def code_of(folder: Path) -> bytes:
@@ -38,25 +33,24 @@ def edit(vendored: Vendored) -> None:
 
 def test_nothing_is_compiled_where_nothing_was_edited(vendored: Vendored) -> None:
     before = vendored.files()
-    assert vendor("recompile", "attn") == 0
+    assert vendored.run("recompile", "attn").status == 0
     assert vendored.files() == before
 
 
 def test_an_edited_kernel_has_its_own_machine_code(vendored: Vendored) -> None:
     before = vendored.files()
     edit(vendored)
-    vendored.capsys.readouterr()
-    assert vendor("check", "attn") == 3
-    out = vendored.capsys.readouterr().out
+    status, out, _ = vendored.run("check", "attn")
+    assert status == 3
     (line,) = [line for line in out.splitlines() if line.startswith("stale")]
     assert line.split(maxsplit=2)[1:] == [
         f"attn/{CUBIN}",
         f"compiled from another acme_{CONFIG}.cu",
     ]
     assert "fa4gen vendor recompile attn" in out
-    assert vendor("recompile", "attn", "--dry-run") == 0
+    assert vendored.run("recompile", "attn", "--dry-run").status == 0
     assert vendored.files()[CUBIN] == before[CUBIN]
-    assert vendor("recompile", "attn") == 0
+    assert vendored.run("recompile", "attn").status == 0
     files = vendored.files()
     changed = {path for path in files if files[path] != before[path]}
     assert changed == {SOURCE, CUBIN, "fa4gen.lock"}
@@ -64,32 +58,28 @@ def test_an_edited_kernel_has_its_own_machine_code(vendored: Vendored) -> None:
     (kernel,) = read_lock(vendored.folder).kernels
     assert kernel.image.sha256 == hashlib.sha256(code_of(vendored.folder)).hexdigest()
     assert kernel.image.sha256.encode() not in before[CUBIN]
-    vendored.capsys.readouterr()
-    assert vendor("check", "attn") == 3  # the kernel is edited, and nothing else
-    out = vendored.capsys.readouterr().out
-    assert "current, 1 edited\n" in out
+    status, out, _ = vendored.run("check", "attn")
+    assert status == 3
+    assert "current, 1 edited\n" in out  # the kernel, and nothing else
     # An update in which fa4gen has nothing new keeps both.
-    assert vendor("update", "attn") == 0
+    assert vendored.run("update", "attn").status == 0
     assert vendored.files() == files
 
 
 def test_a_source_that_does_not_compile_changes_nothing(vendored: Vendored) -> None:
     place = vendored.folder / SOURCE
     place.write_text(place.read_text() + "not CUDA\n")
-    before = vendored.files()
-    assert vendor("recompile", "attn") == 1
-    assert "nothing was written" in vendored.capsys.readouterr().err
-    assert vendored.files() == before
+    assert "nothing was written" in vendored.refused("recompile", "attn", status=1)
 
 
 def test_machine_code_that_is_missing_is_compiled(vendored: Vendored) -> None:
     before = vendored.files()
     (vendored.folder / CUBIN).unlink()
-    assert vendor("recompile", "attn") == 0
+    assert vendored.run("recompile", "attn").status == 0
     assert vendored.files() == before
 
 
 def test_a_source_that_is_missing_is_named(vendored: Vendored) -> None:
     (vendored.folder / SOURCE).unlink()
-    assert vendor("recompile", "attn") == 3
-    assert f"attn/{SOURCE}: the file is missing" in vendored.capsys.readouterr().err
+    error = vendored.refused("recompile", "attn", status=3)
+    assert f"attn/{SOURCE}: the file is missing" in error
