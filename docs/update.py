@@ -32,6 +32,7 @@ import bench_parts  # noqa: E402
 import model_parts  # noqa: E402
 import name_parts  # noqa: E402
 import readme_parts  # noqa: E402
+import scaled_parts  # noqa: E402
 import tune_parts  # noqa: E402
 import vendoring_parts  # noqa: E402
 from tables import table  # noqa: E402
@@ -198,6 +199,11 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/measurements/benchmarks.md", "depth 512", lambda: bench_parts.depth512(ROOT)),
     ("docs/measurements/benchmarks.md", "ffpa", lambda: bench_parts.ffpa(ROOT)),
     ("docs/measurements/benchmarks.md", "gemm", lambda: bench_parts.gemm(ROOT)),
+    (
+        "docs/measurements/scaled-products.md",
+        "scaled products",
+        lambda: scaled_parts.products(ROOT),
+    ),
     (
         "docs/measurements/tuned-products.md",
         "tuned products",
