@@ -79,7 +79,7 @@ class GemmWorkload:
 
     def bytes_moved(self, plan: GemmPlan) -> int:
         """Count the bytes of A, B, C and D, each once."""
-        factors = plan.element_bytes * self.k * (self.m + self.n)
+        factors = plan.element_bytes * self.k * (self.m + self.n) // plan.elements_per_byte
         residual = residual_of(plan.residual)
         of_c = residual.elements(self.m, self.n) * (self.batch if residual.is_matrix else 1)
         outputs = self.batch * self.n * self.m + of_c

@@ -99,7 +99,7 @@ class GemmFamily(Family):
     @override
     def array_bytes(self, plan: GemmPlan, problem: GemmWorkload) -> int:
         p = problem
-        inputs = plan.element_bytes * p.k * (p.m + p.n)
+        inputs = plan.element_bytes * p.k * (p.m + p.n) // plan.elements_per_byte
         return p.batch * (inputs + plan.out_element_bytes * p.m * p.n * (1 + plan.c.is_matrix))
 
     @override

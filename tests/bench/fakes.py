@@ -136,6 +136,7 @@ def make_plan(**changes: Any) -> SimpleNamespace:
         "dtype": "fp16",
         "out_dtype": "fp16",
         "element_bytes": 2,
+        "elements_per_byte": 1,
         "out_element_bytes": 2,
         "a_major": "k",
         "b_major": "k",

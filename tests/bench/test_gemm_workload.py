@@ -13,7 +13,7 @@ from fa4gen.bench.gemm_workload import (
 )
 from fa4gen.errors import ConfigError
 
-BF16 = SimpleNamespace(element_bytes=2, out_element_bytes=2, residual="none")
+BF16 = SimpleNamespace(element_bytes=2, elements_per_byte=1, out_element_bytes=2, residual="none")
 
 
 def test_sizes_are_cubes_or_triples() -> None:
@@ -40,9 +40,11 @@ def test_a_batch_is_so_many_of_them() -> None:
     (size,) = parse_sizes("6x10x20x30")
     assert size == GemmWorkload(10, 20, 30, batch=6)
     assert size.flop == 6 * 12000
-    matrix = SimpleNamespace(element_bytes=1, out_element_bytes=4, residual="matrix")
+    matrix = SimpleNamespace(
+        element_bytes=1, elements_per_byte=1, out_element_bytes=4, residual="matrix"
+    )
     assert size.bytes_moved(matrix) == 6 * (300 + 600 + 4 * 400)
-    row = SimpleNamespace(element_bytes=1, out_element_bytes=4, residual="row")
+    row = SimpleNamespace(element_bytes=1, elements_per_byte=1, out_element_bytes=4, residual="row")
     assert size.bytes_moved(row) == 6 * (300 + 600 + 4 * 200) + 4 * 20, "one row for all"
 
 
@@ -56,11 +58,15 @@ def test_flop_and_bytes() -> None:
     size = GemmWorkload(10, 20, 30)
     assert size.flop == 12000
     assert size.bytes_moved(BF16) == 2 * (300 + 600 + 200)
-    matrix = SimpleNamespace(element_bytes=1, out_element_bytes=4, residual="matrix")
+    matrix = SimpleNamespace(
+        element_bytes=1, elements_per_byte=1, out_element_bytes=4, residual="matrix"
+    )
     assert size.bytes_moved(matrix) == 300 + 600 + 4 * 400
-    row = SimpleNamespace(element_bytes=1, out_element_bytes=4, residual="row")
+    row = SimpleNamespace(element_bytes=1, elements_per_byte=1, out_element_bytes=4, residual="row")
     assert size.bytes_moved(row) == 300 + 600 + 4 * 220
-    column = SimpleNamespace(element_bytes=1, out_element_bytes=4, residual="column")
+    column = SimpleNamespace(
+        element_bytes=1, elements_per_byte=1, out_element_bytes=4, residual="column"
+    )
     assert size.bytes_moved(column) == 300 + 600 + 4 * 210
 
 
@@ -97,3 +103,14 @@ def test_problems_in_words() -> None:
     assert problem_words(facts | other) == words
     assert problem_words(facts | {"residual": "none"}) == "bf16, no residual"
     assert problem_words(facts | {"residual": "column"}) == "bf16, bias along m"
+
+
+def test_elements_of_four_bits_are_half_a_byte() -> None:
+    packed = SimpleNamespace(
+        element_bytes=1, elements_per_byte=2, out_element_bytes=2, residual="none"
+    )
+    whole = SimpleNamespace(
+        element_bytes=1, elements_per_byte=1, out_element_bytes=2, residual="none"
+    )
+    problem = GemmWorkload(64, 128, 256)
+    assert problem.bytes_moved(whole) - problem.bytes_moved(packed) == 256 * (64 + 128) // 2

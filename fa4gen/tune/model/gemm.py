@@ -52,7 +52,8 @@ class GemmTile:
     cta_group: int = 1
     split_k: int = 1
     swap_operands: bool = False
-    element_bytes: int = 2
+    element_bytes: float = 2
+    """Of A and B; a half where two elements share a byte."""
     out_bytes: int = 2
     reads_c: bool = False
     """Whether C is a matrix."""
@@ -85,7 +86,7 @@ class GemmTile:
             cta_group=plan.cta_group,
             split_k=plan.ctas_per_tile,
             swap_operands=swaps,
-            element_bytes=plan.element_bytes,
+            element_bytes=plan.element_bytes / plan.elements_per_byte,
             out_bytes=plan.out_element_bytes,
             reads_c=plan.c.is_matrix,
             evict_first=getattr(plan, "evict_first", "none") != "none",
@@ -164,7 +165,7 @@ def predict_gemm(tile: GemmTile, problem: GemmWorkload, chip: Chip) -> Predictio
     ctas = tiles * tile.split_k
     resident = chip.resident(tile.cluster)
     waves = _up(ctas, resident)
-    block = BLOCK_BYTES // tile.element_bytes
+    block = int(BLOCK_BYTES / tile.element_bytes)
     blocks = _up(_up(k, block), tile.split_k)
     steps = waves * blocks
     filled = ctas / max(1, waves * resident)
@@ -207,7 +208,7 @@ def predict_gemm(tile: GemmTile, problem: GemmWorkload, chip: Chip) -> Predictio
 def _multiply_us(tile: GemmTile, steps: int, filled: float, chip: Chip) -> float:
     """Return the time of the tensor cores of one multiprocessor, for ``steps`` blocks along k."""
     costs = chip.gemm
-    is_fp8 = tile.element_bytes == 1
+    is_fp8 = tile.element_bytes <= 1
     wgmma_rows, columns = (tile.BN, tile.BM) if tile.swap_operands else (tile.BM, tile.BN)
     products = wgmma_rows * columns / chip.products
     # every 64 rows read all columns: a wgmma of few columns waits for shared memory
