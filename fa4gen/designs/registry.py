@@ -55,6 +55,9 @@ class Family:
     """An object: tune's ``Family``."""
 
 
+ONE_TILE = ImportPath("fa4gen.tune.tiles:ONE_TILE")
+
+
 @dataclass(frozen=True)
 class Design:
     """One kernel design."""
@@ -66,7 +69,7 @@ class Design:
     """By architectures, the model of its configs, a KernelConfig in ``config.py``."""
     plan_class: str
     """The class of the plan, in ``model.py``."""
-    tiles: ImportPath
+    tiles: ImportPath = ONE_TILE
     """An object: what tune tries of it (tune's ``Tiles``)."""
     tuned_keys: tuple[str, ...] = ()
     """The keys that candidates give values."""
@@ -178,7 +181,6 @@ DESIGNS = (
         family=ATTENTION,
         config_classes={BLACKWELL: "BlackwellAttentionConfig"},
         plan_class="FA4Config",
-        tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         tuned_keys=("BN", "exp2_fma_share", "registers", "BM"),
         where={"depth": PREFILL_DEPTHS, "pack_heads": (False,)},
     ),
@@ -196,7 +198,6 @@ DESIGNS = (
         family=ATTENTION,
         config_classes={BLACKWELL: "BlackwellPairAttentionConfig"},
         plan_class="Depth512Config",
-        tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         tuned_keys=("registers", "exp2_fma_share"),
         where={"depth": (PAIR_DEPTH,), "pack_heads": (False,)},
     ),
@@ -205,7 +206,6 @@ DESIGNS = (
         family=ATTENTION,
         config_classes={HOPPER: "LatentConfig"},
         plan_class="LatentAttentionPlan",
-        tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         has_candidates=False,
         where={"depth": (LATENT_DEPTH,), "pack_heads": (True,)},
     ),
@@ -214,7 +214,6 @@ DESIGNS = (
         family=ATTENTION,
         config_classes={BLACKWELL: "LatentPairConfig"},
         plan_class="LatentPairPlan",
-        tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         has_candidates=False,
         where={"depth": (LATENT_DEPTH,), "pack_heads": (True,)},
     ),
@@ -223,7 +222,6 @@ DESIGNS = (
         family=ATTENTION,
         config_classes={HOPPER: "HopperDecodeConfig", BLACKWELL: "BlackwellDecodeConfig"},
         plan_class="DecodeAttentionPlan",
-        tiles=ImportPath("fa4gen.tune.tiles:ONE_TILE"),
         tuned_keys=("packed_rows",),
         has_candidates=False,
         where={"depth": (*PREFILL_DEPTHS, PAIR_DEPTH), "pack_heads": (True,)},

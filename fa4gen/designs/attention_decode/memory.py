@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.designs.common.decode_memory import CHUNK, FLOAT_BYTES, combining_region
-from fa4gen.designs.common.decode_model import WARP, WGMMA_ROWS, SharedKeysPlan
+from fa4gen.designs.common.decode_model import CHUNK, FLOAT_BYTES, WARP, WGMMA_ROWS, SharedKeysPlan
 from fa4gen.designs.common.rings import freed, loaded
 from fa4gen.designs.common.roles import REGISTER_STEP
 from fa4gen.designs.common.shared_memory import barrier_region, slots_of
@@ -160,7 +159,7 @@ class DecodeMemory(SharedKeysPlan):
             holds = f"Maximum and sum of each row, of each {self.part_words}'s keys"
             size = 2 * FLOAT_BYTES * rows
             regions.append(slots_of("statistics", self.num_parts, size, holds, alignment=CHUNK))
-        regions += [combining_region(self.split_blocks), barrier_region(self.barrier_rows)]
+        regions += [self.combining_region, barrier_region(self.barrier_rows)]
         if self.has_tile_lengths:
             holds = "Blocks of a tile of each sequence before this one, and of all"
             regions.append(slots_of("line", 1, self.line_bytes, holds, alignment=CHUNK))

@@ -10,7 +10,7 @@ from fa4gen.counts import counted
 from fa4gen.designs.attention_decode.memory import DecodeMemory
 from fa4gen.designs.common.decode_parameters import PROMOTION
 from fa4gen.designs.common.model import Role
-from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.designs.common.tensor_maps import operand_maps
 from fa4gen.designs.common.unreachable import Unreachable
 from fa4gen.overriding import override
 
@@ -65,7 +65,7 @@ class DecodeAttentionPlan(DecodeMemory):
             "key": (rows, self.num_panels),
             "value": (rows, self.num_panels),
         }
-        clipped = clipped_tensors(self.config)
+        clipped = self.clipped_tensors
         maps = operand_maps(boxes, self.panel_columns, self.kv_element_bytes, clipped)
         row_bytes = self.depth * self.kv_element_bytes
         promotion: Literal[64, 128] = PROMOTION if row_bytes >= PROMOTION else NARROW_PROMOTION

@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.designs.common.decode_memory import (
-    CHUNK,
-    FLOAT_BYTES,
-    PARKED_BYTES,
-    combining_region,
-)
-from fa4gen.designs.common.decode_model import WGMMA_ROWS
+from fa4gen.designs.common.decode_model import CHUNK, FLOAT_BYTES, PARKED_BYTES, WGMMA_ROWS
 from fa4gen.designs.common.latent import LatentPlan
 from fa4gen.designs.common.model import Barrier
 from fa4gen.designs.common.rings import freed, loaded, rows_of
@@ -181,7 +175,7 @@ class LatentMemory(LatentPlan):
             slots_of("exchange", 1, rows * self.BN * self.element_bytes, exchange),
             slots_of("maxima", self.num_parts, row_bytes, maxima, alignment=CHUNK),
             slots_of("statistics", self.num_parts, row_bytes, sums, alignment=CHUNK),
-            combining_region(self.split_blocks),
+            self.combining_region,
             slots_of("parked", warps, PARKED_BYTES, parked, alignment=CHUNK),
             barrier_region(self.barrier_rows),
         )

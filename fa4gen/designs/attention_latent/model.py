@@ -8,7 +8,6 @@ from fa4gen.counts import counted
 from fa4gen.designs.attention_latent.memory import LatentMemory
 from fa4gen.designs.common.model import NamedBarriers, Role
 from fa4gen.designs.common.roles import WARPGROUP_WARPS
-from fa4gen.designs.common.tensor_maps import clipped_tensors
 from fa4gen.overriding import override
 
 
@@ -40,7 +39,7 @@ class LatentAttentionPlan(LatentMemory):
             "each warpgroup Q.K and softmax of every other block, and P.V of all blocks for "
             f"{self.value_depth // 2} columns"
         )
-        loads = f"one {'warp' if clipped_tensors(self.config) else 'thread'} issues all TMA loads"
+        loads = f"one {'warp' if self.clipped_tensors else 'thread'} issues all TMA loads"
         return (
             Role("consume", 0, warps, self.consumer_registers, work),
             Role("load", warps, WARPGROUP_WARPS, self.producer_registers, loads),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.designs.common.decode_memory import CHUNK, PARKED_BYTES, combining_region
+from fa4gen.designs.common.decode_model import CHUNK, PARKED_BYTES
 from fa4gen.designs.common.latent import LatentPlan
 from fa4gen.designs.common.model import Barrier, SharedRegion, TensorMemoryRegion
 from fa4gen.designs.common.rings import freed, loaded, rows_of
@@ -161,7 +161,7 @@ class LatentPairMemory(LatentPlan):
             slots_of("query", 1, rows * self.depth * size, query),
             slots_of("probabilities", 1, rows * self.BN * size, block),
             slots_of("exchange", 2, WARPGROUP * COMBINED_BYTES, exchange, alignment=CHUNK),
-            combining_region(self.split_blocks),
+            self.combining_region,
             slots_of("parked", self.num_consumer_warps, PARKED_BYTES, parked, alignment=CHUNK),
             SharedRegion("tensor_memory", 0, 4, 4, 1, "Address of the allocated tensor memory"),
             barrier_region(self.barrier_rows),

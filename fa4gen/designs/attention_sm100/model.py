@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100.memory import SCORE_BUFFERS, TILE_ROWS, FA4Memory
 from fa4gen.designs.common.model import Role
-from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.designs.common.tensor_maps import operand_maps
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class FA4Config(FA4Memory):
         # A box is what one TMA copy brings: a part of a query tile, of a block of keys, a block of
         # values, an output. In a pair a CTA brings half of the keys of K, and half of the columns
         # of V. Of clipped tensors a box is a panel of that; of pages, the rows that one page has.
-        clipped = clipped_tensors(self.config)
+        clipped = self.clipped_tensors
         parts = self.num_panels // self.num_qk_stages
         value_panels = self.value_depth // self.value_panel_columns // self.cta_group
         out_columns = self.out_panel_columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm100_depth512.memory import Depth512Memory
 from fa4gen.designs.common.model import Role
-from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.designs.common.tensor_maps import operand_maps
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Depth512Config(Depth512Memory):
         }
         out_columns = self.out_panel_columns
         out: dict[Tensor, tuple[int, int]] = {"out": (self.BM, self.half_columns // out_columns)}
-        clipped = clipped_tensors(self.config)
+        clipped = self.clipped_tensors
         return (
             *operand_maps(inputs, self.panel_columns, self.element_bytes, clipped),
             *operand_maps(out, out_columns, self.out_element_bytes, clipped),

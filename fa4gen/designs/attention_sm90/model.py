@@ -9,7 +9,7 @@ from fa4gen.counts import counted
 from fa4gen.designs.attention_sm90.memory import HopperMemory
 from fa4gen.designs.common.attention_parameters import attention_parameters, out_map, out_pointer
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, consumer_roles
-from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.designs.common.tensor_maps import operand_maps
 from fa4gen.designs.common.unreachable import Unreachable
 from fa4gen.overriding import override
 
@@ -73,7 +73,7 @@ class HopperAttentionPlan(HopperMemory):
             boxes,
             self.panel_columns,
             self.element_bytes,
-            clipped_tensors(self.config),
+            self.clipped_tensors,
             tile_heads=self.tile_heads,
         )
 

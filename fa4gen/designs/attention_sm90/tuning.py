@@ -43,8 +43,7 @@ DENSE = {
     256: Tuning(2, 80, 4, False, FITS_SHARED),
 }
 CAUSAL = {
-    64: Tuning(3, 128, 2, False, FITS_REGISTERS),
-    96: Tuning(3, 128, 2, False, FITS_REGISTERS, narrows_first=True),
+    **DENSE,
     128: Tuning(3, 96, 3, False, FITS_REGISTERS),
     192: Tuning(2, 112, 4, True, FITS_SHARED),
     256: Tuning(2, 80, 3, True, FITS_SHARED),

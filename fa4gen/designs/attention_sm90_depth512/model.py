@@ -9,7 +9,7 @@ from fa4gen.designs.attention_sm90_depth512.memory import CHUNK_KEYS, HopperPair
 from fa4gen.designs.common.attention_parameters import attention_parameters, out_pointer
 from fa4gen.designs.common.model import Parameter
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, consumer_roles
-from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.designs.common.tensor_maps import operand_maps
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class HopperPairAttentionPlan(HopperPairMemory):
             "key": (self.key_source.box_rows(self.own_keys), 1),
             "value": (CHUNK_KEYS, self.own_columns // self.panel_columns),
         }
-        clipped = clipped_tensors(self.config)
+        clipped = self.clipped_tensors
         several: tuple[Tensor, ...] = ("value",)
         return operand_maps(boxes, self.panel_columns, self.element_bytes, clipped, several=several)
 

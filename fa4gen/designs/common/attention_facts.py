@@ -14,6 +14,7 @@ from fa4gen.overriding import override
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import AttentionKeys
     from fa4gen.designs.common.rings import End
+    from fa4gen.designs.common.tensor_maps import Tensor as Operand
     from fa4gen.expressions.tensors import Tensor
     from fa4gen.key_sources import Batching, Keys, KeySource
     from fa4gen.masks.mask import Mask
@@ -203,6 +204,13 @@ class AttentionFacts(KernelPlan):
     def keys_past_ring(self) -> int:
         """Keys of one block more than fit the ring, or than two: a slot is used again."""
         return (max(self.num_kv_stages, 2) + 1) * self.BN
+
+    @property
+    def clipped_tensors(self) -> tuple[Operand, ...]:
+        """The tensors whose maps end where a sequence does."""
+        queries: tuple[Operand, ...] = ("query", "out") if self.query_source.clipped else ()
+        keys: tuple[Operand, ...] = ("key", "value") if self.key_source.clipped else ()
+        return queries + keys
 
     @property
     def types_line(self) -> str:

@@ -12,15 +12,15 @@ from fa4gen.designs.common.decode_joins import (
     most_joined_by_neighbours,
     pieces_to_join,
 )
-from fa4gen.designs.common.decode_memory import FLOAT_BYTES
 from fa4gen.designs.common.decode_parameters import PARTIALS_PER_CTA, decode_parameters
 from fa4gen.designs.common.score_text import Names
+from fa4gen.designs.common.shared_memory import slots_of
 from fa4gen.designs.common.unreachable import Unreachable
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_config import PackedKeys
-    from fa4gen.designs.common.model import Parameter
+    from fa4gen.designs.common.model import Parameter, SharedRegion
 
 EXTENTS = {
     "batch": "problem.batch",
@@ -32,6 +32,11 @@ EXTENTS = {
 """The extents of a declared tensor as C++, in such a kernel."""
 PARTIAL_PADDING = 4
 """Floats after each row of a partial result: its maximum, its sum, and two that are not used."""
+FLOAT_BYTES = 4
+SLICE_BYTES = 32
+PARKED_BYTES = 32
+CHUNK = 16
+"""Bytes: what vector accesses are aligned to."""
 TICKETS_PER_CTA = 1
 """Counts the pieces of the tile that its share ends in."""
 WARP = 32
@@ -135,6 +140,16 @@ class SharedKeysPlan(AttentionPlan):
             f"split keys: even shares, in units of {self.unit_keys} keys, combined by all CTAs of "
             "a tile, a slice each; a cooperative launch"
         )
+
+    @property
+    def combining_region(self) -> SharedRegion:
+        """The region for combining in a CTA."""
+        if self.split_blocks:
+            holds = "Whether this CTA combines the splits of a tile"
+            return slots_of("combines", 1, FLOAT_BYTES, holds, alignment=CHUNK)
+        ends = "the tile that it begins in, and of the one that it ends in"
+        holds = f"What this CTA combines of {ends}"
+        return slots_of("slices", 1, 2 * SLICE_BYTES, holds, alignment=CHUNK)
 
     @property
     def line_bytes(self) -> int:

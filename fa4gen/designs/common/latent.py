@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from fa4gen.designs.common.decode_model import SharedKeysPlan
 from fa4gen.designs.common.decode_parameters import PROMOTION
-from fa4gen.designs.common.tensor_maps import clipped_tensors, operand_maps
+from fa4gen.designs.common.tensor_maps import operand_maps
 from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.overriding import override
 
@@ -51,7 +51,7 @@ class LatentPlan(SharedKeysPlan):
         # K, which has V: a box is a panel of the rows that are in one place.
         rows = self.key_source.box_rows(self.key_rows)
         boxes = operand_maps(
-            {"key": (rows, 1)}, self.panel_columns, self.element_bytes, clipped_tensors(self.config)
+            {"key": (rows, 1)}, self.panel_columns, self.element_bytes, self.clipped_tensors
         )
         return tuple(replace(row, l2_promotion=PROMOTION) for row in boxes)
 

@@ -20,7 +20,6 @@ from fa4gen.designs.common.model import Swizzle, TensorMapPlan
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from fa4gen.designs.common.attention_config import AttentionKeys
 
 Tensor = Literal["query", "key", "value", "out"]
 SWIZZLES: dict[int, Swizzle] = {128: 128, 64: 64, 32: 32}
@@ -89,10 +88,3 @@ def operand_maps(
             dims, extents = DIMS, (rows, panels, 1, 1)
         maps.append(tensor_map(tensor, dims, (panel_columns, *extents), element_bytes))
     return tuple(maps)
-
-
-def clipped_tensors(config: AttentionKeys) -> tuple[Tensor, ...]:
-    """Return the tensors whose maps end where a sequence does."""
-    queries: tuple[Tensor, ...] = ("query", "out") if config.query_source.clipped else ()
-    keys: tuple[Tensor, ...] = ("key", "value") if config.key_source.clipped else ()
-    return queries + keys
