@@ -53,7 +53,7 @@ class GemmTile:
     split_k: int = 1
     swap_operands: bool = False
     element_bytes: float = 2
-    """Of A and B; a half where two elements share a byte."""
+    """Bytes of an element of A and B; a half where two share a byte."""
     out_bytes: int = 2
     reads_c: bool = False
     """Whether C is a matrix."""
