@@ -258,7 +258,7 @@ def _dtype(plan: GemmPlan, name: str) -> str:
     scales = scales_of(plan, name)
     if scales is not None:
         return scales.dtype
-    return {"a": plan.dtype, "b": plan.b_dtype}.get(name, plan.out_dtype)
+    return plan.dtype if name in ("a", "b") else plan.out_dtype
 
 
 def _element_bytes(plan: GemmPlan, name: str) -> int:
@@ -274,9 +274,7 @@ def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     for name, view in views.items():
         dtype = _dtype(plan, name)
         if view.dtype not in (GEMM_DTYPES[dtype], BITS_ACCEPTED.get(dtype)):
-            word = {"a": "dtype", "b": "dtype" if dtype == plan.dtype else "b_dtype"}.get(
-                name, "out_dtype"
-            )
+            word = {"a": "dtype", "b": "dtype"}.get(name, "out_dtype")
             if name.startswith("scale"):
                 word = "dtype of scales"
             also = f", or its bits as {BITS_ACCEPTED[dtype]}" if dtype in BITS_ACCEPTED else ""

@@ -29,6 +29,12 @@ APART = 30
 """Exponents of the scales of neighbouring blocks, of either sign, of data that are apart."""
 APART_IN_RANGE = 4
 """Exponents of such data where the output has few of them, or an activation."""
+LOWEST_BYTE = -127
+"""The lowest exponent of ue8m0, a subnormal number of float32."""
+HIGH_BYTE = 118
+"""The highest exponent of which float32 holds every product with an element."""
+COUNTED_SCALES = (767, 3)
+"""The largest whole scales of one operand and of the other: 10 bits, and 12 in their product."""
 NAN_SHARE = 0.02
 
 
@@ -36,21 +42,27 @@ def draw_scales(
     case: GemmCase, plan: GemmPlan, rng: np.random.Generator
 ) -> tuple[NDArray[np.float32], ...]:
     """Draw the scales of A and B; none for a plan without them."""
-    return tuple(_draw(row, case, plan, rng) for row in plan.scales)
+    largest = rng.permutation(COUNTED_SCALES)
+    return tuple(
+        _draw(row, case, plan, rng, int(most))
+        for row, most in zip(plan.scales, largest, strict=False)
+    )
 
 
 def _draw(
-    scales: OperandScales, case: GemmCase, plan: GemmPlan, rng: np.random.Generator
+    scales: OperandScales, case: GemmCase, plan: GemmPlan, rng: np.random.Generator, largest: int
 ) -> NDArray[np.float32]:
     extents = scales.extents(case.m, case.n, case.k)
     batch = 1 if case.batch is None or scales.operand in case.shared else case.batch
     shape = (batch, *(extents[axis] for axis in scales.block_axes[1:]))
     narrow = plan.out_dtype == "fp16" or plan.activation is not None or scales.dtype == "ue4m3"
-    apart = APART_IN_RANGE if narrow else APART
+    if case.data == COUNTING and scales.dtype == "fp32" and not narrow:
+        return rng.integers(1, largest, shape, endpoint=True).astype(np.float32)
     if case.data == COUNTING:  # sums stay whole, and small enough to be exact
-        powers = rng.integers(0, 3, shape).astype(np.float64)
+        steps = 2 if plan.activation is not None else 3  # its arguments stay where it is not flat
+        powers = rng.integers(0, steps, shape).astype(np.float64)
     elif case.data == "blocks_apart":
-        powers = rng.choice((-float(apart), float(apart)), shape)
+        powers = rng.choice(_ends_apart(scales, APART_IN_RANGE if narrow else APART), shape)
     else:
         powers = rng.uniform(-SPREAD, SPREAD, shape)
     exponents = np.round(powers) if scales.dtype == "ue8m0" else powers
@@ -60,6 +72,18 @@ def _draw(
     if case.data == "nan_scales":
         drawn[rng.random(shape) < NAN_SHARE] = np.nan
     return drawn
+
+
+def _ends_apart(scales: OperandScales, apart: int) -> tuple[float, float]:
+    """Return the two exponents of scales that are ``apart`` from their middle.
+
+    Those in a byte are low for A, from the lowest that there is, and high for B.
+    """
+    if scales.dtype != "ue8m0":
+        return float(-apart), float(apart)
+    if scales.operand == "a":
+        return float(LOWEST_BYTE), float(LOWEST_BYTE + 2 * apart)
+    return float(HIGH_BYTE - 2 * apart), float(HIGH_BYTE)
 
 
 def beside(scales: OperandScales, values: Any, extent: int, xp: Any) -> Any:
