@@ -24,7 +24,7 @@ def refusals(plan: GemmPlan, problem: GemmWorkload) -> tuple[str, ...]:
 
     Scales of blocks are left out: they have an order of their own.
     """
-    m, n, k = problem.m, problem.n, problem.k
+    m, n, k = problem.m, problem.n, math.ceil(problem.k / plan.elements_per_byte)
     lead = (problem.batch,) if problem.batch > 1 else ()
     of_c = (*(lead if plan.c.is_matrix else ()), *plan.c.extents(m, n))
     given = GemmArguments(
@@ -47,8 +47,9 @@ def padded_problem(plan: GemmPlan, problem: GemmWorkload) -> GemmWorkload:
     unit = ALIGNMENT // min(plan.element_bytes, plan.out_element_bytes)
     contiguous = {"k" if plan.a_major == "k" else "m", "k" if plan.b_major == "k" else "n", "n"}
     extents = {"m": problem.m, "n": problem.n, "k": problem.k}
+    units = {"m": unit, "n": unit, "k": unit * plan.elements_per_byte}
     rounded = {
-        name: math.ceil(extent / unit) * unit if name in contiguous else extent
+        name: math.ceil(extent / units[name]) * units[name] if name in contiguous else extent
         for name, extent in extents.items()
     }
     return GemmWorkload(rounded["m"], rounded["n"], rounded["k"], problem.batch)

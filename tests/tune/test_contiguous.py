@@ -34,6 +34,12 @@ def plan_of(**keys: object):
         ({"residual": "row"}, (16, 8, 8), "", None),
         ({"residual": "column"}, (7, 8, 8), "", None),
         ({"arch": "sm_100a", "dtype": "fp8_e4m3", "scales": "mxfp8"}, (16, 64, 128), "", None),
+        (
+            {"arch": "sm_100a", "dtype": "fp4_e2m1", "scales": "nvfp4"},
+            (16, 64, 48),
+            "a",
+            (16, 64, 64),
+        ),
     ],
     ids=str,
 )
