@@ -48,6 +48,7 @@ class GemmFamily(Family):
             "output_in_ring",
             "num_consumer_warpgroups",
             "ping_pong",
+            "multiply_ahead",
             "registers",
             "num_accum_stages",
             "stage_stride_cols",

@@ -118,6 +118,9 @@ class HopperGemmTiles:
         Where rows begin inside a sector of L2, reading fewer bytes from it decides: larger tiles of
         pairs, whose slots of the output become a stage of the ring, and four CTAs that share.
         """
+        if config.get("scales"):
+            yield from _scaled()
+            return
         panel = 16 if config.get("b_major", "k") == "k" else 64
         for rows in (64, 128, 192, 256):
             for columns in range(NARROWEST, WIDEST + 1, panel):
@@ -163,6 +166,23 @@ class HopperGemmTiles:
         for slots in (2, 1):
             yield {"num_epi_stages": slots}
         yield dict(SHORT_ENDS)
+
+
+def _scaled() -> Iterator[Changes]:
+    """Yield tiles whose products of a block are scaled and added: they need registers for both.
+
+    Weights leave L2 first, and k is divided, for few rows.
+    """
+    for rows in (64, 128, 192, 256):
+        for columns in (32, 64, 96, 128, 160, 192):
+            tile: Changes = {"BM": rows, "BN": columns}
+            yield tile
+            if rows > 64:
+                yield {**tile, "cta_group": 2}
+                yield {**tile, "cta_group": 2, **ACROSS}
+            if rows <= 128 and columns <= 128:
+                yield {**tile, **EVICTING}
+                yield {**tile, **EVICTING, "split_k": 2}
 
 
 def _side_by_side(block: int) -> Iterator[Changes]:

@@ -11,6 +11,14 @@ from fa4gen.errors import ConfigError, Problem
 class GemmCosts:
     """Constants of matrix products; ``benchmarks/fit_gemm_model.py`` fits them."""
 
+    scaled_block: float = 1.08
+    """The factor of products whose sums are added by warpgroups, with one scale for all columns."""
+    scaled_blocks: float = 1.28
+    """The factor with scales of two blocks of columns."""
+    scaled_lines: float = 1.4
+    """The factor with a scale for each column."""
+    scaled_in_turn: float = 1.1
+    """The factor, in addition, where a warpgroup does not multiply while it adds."""
     launch: float = 6.723
     """us that every launch takes."""
     memory: float = 3.314

@@ -36,6 +36,8 @@ block needs the rest of the line; not seen with exchanged operands."""
 MOST_DIVIDED = 66
 """The most tiles with k divided between two CTAs, where operands are exchanged for more than 64
 rows."""
+SCALED_FEW_ROWS = 128
+"""With scales of blocks: rows up to which weights are read once."""
 FEWEST_SLOTS = 0.3
 MOST_READS = 3
 """The most times that weights are read from memory, however many row tiles there are."""
@@ -72,6 +74,11 @@ class GemmTile:
     """Slots of a warpgroup for panels of the output."""
     output_in_ring: bool = False
     """Whether these are in the ring of A and B, which is filled again once a tile is stored."""
+    scales: Literal["none", "block", "blocks", "lines"] = "none"
+    """Scales of columns, where products of 128 of k are scaled and added: one for all of them, one
+    for each of two blocks, or one for each column."""
+    multiply_ahead: bool = False
+    """Whether a warpgroup multiplies on while it adds."""
 
     @classmethod
     def of(cls, plan: GemmPlan) -> GemmTile:
@@ -96,6 +103,8 @@ class GemmTile:
             grid_rows=getattr(plan, "cluster_rows", 0) if shares_both else 0,
             output_slots=max(1, getattr(plan, "num_epi_stages", 1)),
             output_in_ring=bool(getattr(plan, "output_in_ring", False)),
+            scales=_column_scales(plan, swaps),
+            multiply_ahead=bool(getattr(plan, "multiply_ahead", False)),
         )
 
     @property
@@ -134,6 +143,8 @@ class GemmTile:
         with 16 rows on an H200 (1.0 to 1.2 on an H100), with 32 rows 1.03: at most half of a tile's
         rows are empty, or it has 16 or 32.
         """
+        if self.scales != "none":
+            return self._suits_scales(problem)
         if self.swap_operands:
             if problem.m > HALF_ROWS:
                 if self.split_k > 1:
@@ -147,6 +158,17 @@ class GemmTile:
         if self.cta_group == 2 and self.BM <= HALF_ROWS:
             return False
         return problem.m > HALF_ROWS or not self.evict_first
+
+    def _suits_scales(self, problem: GemmWorkload) -> bool:
+        """Whether to choose a tile with scales of blocks: as ``suits``.
+
+        Measured: exchanged operands, whose columns have a scale each, were 25 % and more behind. A
+        divided k and weights that leave L2 first are for few rows.
+        """
+        few = problem.m <= SCALED_FEW_ROWS
+        fits = self.BM <= HALF_ROWS or problem.m > HALF_ROWS
+        for_few = self.split_k > 1 or self.evict_first
+        return not self.swap_operands and fits and (few or not for_few) and self._is_filled(problem)
 
     def _is_filled(self, problem: GemmWorkload) -> bool:
         """Whether a cluster has tiles for more than one row and more than one column of CTAs."""
@@ -180,7 +202,7 @@ def predict_gemm(tile: GemmTile, problem: GemmWorkload, chip: Chip) -> Predictio
     moved, memory = _memory_us(tile, problem, filled, costs)
     slots = max(tile.num_stages - costs.held, FEWEST_SLOTS)
     latency /= slots * tile.BK / block
-    overlapped = _mean((multiply, l2, memory, latency), p)
+    overlapped = _mean((multiply, l2, memory, latency), p) * _scaled_share(tile, costs)
     exchange = costs.pair if tile.is_shared else 0.0
     if tile.grid_rows:
         exchange = costs.grid
@@ -203,6 +225,32 @@ def predict_gemm(tile: GemmTile, problem: GemmWorkload, chip: Chip) -> Predictio
         l2_bytes=int(blocks * ctas * requested),
         memory_bytes=int(moved),
     )
+
+
+def _column_scales(plan: GemmPlan, swaps: bool) -> Literal["none", "block", "blocks", "lines"]:
+    """Return the scales that a lane needs of a product's columns; Blackwell's cores apply them."""
+    of_columns = plan.scales_of("a" if swaps else "b")
+    if of_columns is None or of_columns.in_atoms:
+        return "none"
+    if of_columns.rows == 1:
+        return "lines"
+    return "blocks" if of_columns.rows % plan.BN else "block"
+
+
+def _scaled_share(tile: GemmTile, costs: GemmCosts) -> float:
+    """Return how many times as long products take that are scaled and added by warpgroups.
+
+    Three warpgroups hide that: two multiply meanwhile.
+    """
+    if tile.scales == "none" or tile.warpgroups > 2:
+        return 1.0
+    share = {
+        "block": costs.scaled_block,
+        "blocks": costs.scaled_blocks,
+        "lines": costs.scaled_lines,
+    }[tile.scales]
+    rows = tile.BM // tile.warpgroups
+    return share if tile.multiply_ahead or rows > HALF_ROWS else share * costs.scaled_in_turn
 
 
 def _multiply_us(tile: GemmTile, steps: int, filled: float, chip: Chip) -> float:
