@@ -41,3 +41,9 @@ def test_refusals() -> None:
         arrange(np.zeros((4, 4), np.float32))
     with pytest.raises(ArgumentError, match=r"expected \(\.\.\., 2, 1, 32, 4, 4\) for 200 rows"):
         restore(arrange(np.zeros((100, 4), np.uint8)), 200, 4)
+
+
+def test_no_blocks_of_k_are_no_atoms() -> None:
+    arranged = arrange(np.zeros((5, 0), np.uint8))
+    assert arranged.shape == (1, 0, 32, 4, 4)
+    assert restore(arranged, 5, 0).shape == (5, 0)
