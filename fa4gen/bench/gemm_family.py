@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.bench import gemm_workload
 from fa4gen.bench.family import SMALL_ROWS, Family
+from fa4gen.errors import ConfigError, Problem
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
@@ -54,6 +55,15 @@ class GemmFamily(Family):
     ) -> Work:
         from fa4gen.bench.gemm_work import GemmWork
 
+        if plan.scales:
+            raise ConfigError(
+                Problem(
+                    f"{plan.name}: bench passes no scales of blocks yet",
+                    "`python benchmarks/scaled_products.py` times such kernels on Hopper; `fa4gen "
+                    "tune --no-measure` lets the cost model choose.",
+                    key="scales",
+                )
+            )
         return GemmWork(plan, size, numbers)
 
     @override

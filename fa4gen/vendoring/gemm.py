@@ -33,8 +33,9 @@ class GemmFamily:
         if plan.scales:
             raise ConfigError(
                 Problem(
-                    "scales: the C launcher passes no scales of blocks yet",
-                    remedy="call the kernel by fa4gen.load",
+                    "scales: vendored folders take no scales of blocks yet",
+                    "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` "
+                    "with a launcher of your own.",
                     key="scales",
                 )
             )

@@ -308,3 +308,16 @@ def test_a_tile_that_does_not_compile_is_not_picked_again(
 
 def some(*candidates: Any) -> KernelSet:
     return KernelSet(candidates, chip="NVIDIA H200")
+
+
+def test_kernels_with_scales_are_among_themselves(built: list[str]) -> None:
+    """Every tile that may be picked takes the scales of the call."""
+    found = fa4gen.load("gemm_fp8_scaled_sm90", shapes="auto")
+    for rows in (8, 4096):
+        arrays = Shaped(rows, 7168), Shaped(7168, 2112)
+        found(*arrays, scale_a="of a", scale_b="of b")
+    assert len(built) == 2
+    assert all(
+        candidate.loaded.config.scales.data() == {"a": "1x128", "b": "128x128", "dtype": "fp32"}
+        for candidate in find_candidates(load_config(find_configs(["gemm_fp8_scaled_sm90"])[0]))
+    )
