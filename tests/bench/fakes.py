@@ -141,6 +141,7 @@ def make_plan(**changes: Any) -> SimpleNamespace:
         "a_major": "k",
         "b_major": "k",
         "residual": "none",
+        "scales": (),
         "activation": None,
         "BM": 128,
         "BN": 256,
