@@ -67,6 +67,8 @@ class GemmKernel(Kernel[GemmArguments]):
         n) for 1x128 or (blocks of k, blocks of n) for 128x128, in the axes' order of ``a`` and
         ``b``, with numbers of blocks rounded up, and a batch where they have one.
         ``fa4gen.scales.quantize`` makes both; of a weight (n, k), ``scale_b`` is ``scales.T``.
+        Those of mxfp8, mxfp4 and nvfp4 are what ``fa4gen.scales.arrange`` returns for (m, blocks of
+        k) and (n, blocks of k); elements of fp4 are uint8, two along k, (m, k / 2) and (k / 2, n).
 
         Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
         given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
