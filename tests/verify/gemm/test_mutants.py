@@ -15,6 +15,12 @@ from fa4gen.verify.report import error_cell, problems, verdict_data
 from fa4gen.verify.run import VerifyOptions, verify_kernel
 
 COMPILED: Any = SimpleNamespace(cubin=b"", ptx="", resources=Resources(168, 0, 0, 0, 0, 0))
+FLOAT32 = {"out_dtype": "fp32"}
+MATRIX = {"residual": "matrix"}
+ROW = {"residual": "row"}
+FP8 = {"dtype": "fp8_e4m3"}
+BLACKWELL = {"arch": "sm_100a", "cta_group": 1}
+RELU = {"residual": "matrix", "activation": "max(x, 0)"}
 RIGHT = [
     {"residual": "matrix"},
     {"residual": "row", "out_dtype": "fp32", "a_major": "m", "b_major": "n"},
@@ -48,32 +54,69 @@ def test_a_right_kernel_passes(make_plan, numpy_backend, keys) -> None:
     assert verdict.passed, messages(verdict)
 
 
-# mutant: the case that must find it, and the expected failure
-MUTANTS = {
-    "one_element": ("size/128", "numbers"),
-    "lost_block": ("size/128", "numbers"),
-    "no_alpha": ("factor/negative", "numbers"),
-    "no_beta": ("factor/negative", "numbers"),
-    "swapped_rows": ("residual/positions_77x1000", "numbers"),
-    "swapped_columns": ("residual/positions_77x1000", "numbers"),
-    "nan_of_c": ("factor/beta_0_nan", "numbers"),
-    "reads_a_and_b": ("factor/alpha_0", "numbers"),
-    "first_b": ("batch/5", "numbers"),
-    "unwritten": ("size/64", "unwritten"),
-    "overrun": ("size/8", "guard"),
-    "underrun": ("size/8", "guard"),
-    "input": ("size/8", "inputs"),
-    "race": ("size/8", "repeat"),
-}
+# How tensor cores add, as far as it was measured, on data that strains it.
+SUMS = [
+    ({**FLOAT32, "dtype": "fp16"}, "fine_sum", "data/positive_odd"),
+    ({**FLOAT32, **BLACKWELL}, "fine_sum", "data/cancelling_odd"),
+    ({**FLOAT32, **FP8}, "coarse_sum", "data/cancelling_odd"),
+    ({**MATRIX, **FP8}, "coarse_sum", "data/tiny_odd"),
+]
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_mutant_is_reported(make_plan, numpy_backend, mutant: str) -> None:
-    case, check = MUTANTS[mutant]
-    plan = make_plan(residual="matrix")
-    assert verify(plan, numpy_backend(), case).passed
-    verdict = verify(plan, numpy_backend(mutant), case)
-    assert check in {failure.check for case in verdict.cases for failure in case.failures}
+@pytest.mark.parametrize(("keys", "sums", "cases"), SUMS)
+def test_the_sums_of_tensor_cores_pass(make_plan, numpy_backend, keys, sums, cases) -> None:
+    verdict = verify(make_plan(**keys), numpy_backend(sums), cases)
+    assert verdict.cases
+    assert verdict.passed, messages(verdict)
+
+
+# mutant, config, cases of which each must show it by itself, the expected failure
+MUTANTS = [
+    ("one_element", MATRIX, "size/128", "numbers"),
+    ("lost_block", MATRIX, "size/128", "numbers"),
+    ("no_alpha", MATRIX, "factor/negative", "numbers"),
+    ("no_beta", MATRIX, "factor/negative", "numbers"),
+    ("swapped_rows", MATRIX, "residual/positions_77x1000", "numbers"),
+    ("swapped_columns", MATRIX, "residual/positions_77x1000", "numbers"),
+    ("nan_of_c", MATRIX, "factor/beta_0_nan", "numbers"),
+    ("reads_a_and_b", MATRIX, "factor/alpha_0", "numbers"),
+    ("first_b", MATRIX, "batch/5", "numbers"),
+    ("unwritten", MATRIX, "size/64", "unwritten"),
+    ("overrun", MATRIX, "size/8", "guard"),
+    ("underrun", MATRIX, "size/8", "guard"),
+    ("input", MATRIX, "size/8", "inputs"),
+    ("race", MATRIX, "size/8", "repeat"),
+    ("coarse_sum", FLOAT32, "size/64", "numbers"),
+    ("coarse_sum", {**FLOAT32, "dtype": "fp16", "cta_group": 2}, "size/128", "numbers"),
+    ("coarse_sum", {**FLOAT32, **FP8, **BLACKWELL}, "size/64", "numbers"),
+    ("stale_block", MATRIX, "odd/129x257x65", "numbers"),
+    ("stale_block", {**FP8, "cta_group": 2}, "size/256", "numbers"),
+    ("last_tile", {}, "odd/129x257x65", "unwritten"),
+    ("last_tile", {**BLACKWELL, "cta_group": 2}, "batch/5", "unwritten"),
+    ("last_column", {}, "size/64", "unwritten"),
+    ("last_column", MATRIX, "residual/positions_77x1000", "unwritten"),
+    ("c_of_the_tile_before", MATRIX, "residual/positions_77x1000", "numbers"),
+    ("c_of_the_tile_before", {**MATRIX, **FLOAT32}, "residual/positions_batch", "numbers"),
+    ("c_of_the_tile_before", ROW, "residual/positions_77x1000", "numbers"),
+    ("panels_swapped", {**MATRIX, "BN": 128}, "residual/positions_*x128", "numbers"),
+    ("panels_swapped", {**ROW, **FLOAT32}, "residual/positions_*x64", "numbers"),
+    ("alpha_for_beta", MATRIX, "factor/negative", "numbers"),
+    ("alpha_for_beta", ROW, "factor/alpha_0", "numbers"),
+    ("activation_before_c", RELU, "size/64", "numbers"),
+    ("cut_off", {}, "size/64", "numbers"),
+    ("cut_off", MATRIX, "factor/negative", "numbers"),
+    ("rounded_twice", FLOAT32, "size/64", "numbers"),
+]
+
+
+@pytest.mark.parametrize(("mutant", "keys", "cases", "check"), MUTANTS)
+def test_a_mutant_is_reported(make_plan, numpy_backend, mutant, keys, cases, check) -> None:
+    plan = make_plan(**keys)
+    right = verify(plan, numpy_backend(), cases)
+    assert right.cases
+    assert right.passed, messages(right)
+    verdict = verify(plan, numpy_backend(mutant), cases)
+    assert all(check in {one.check for one in case.failures} for case in verdict.cases)
 
 
 COUNTED = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,7 @@ from fa4gen.verify.gemm.tolerance import (
 )
 from fa4gen.verify.inputs import make_rng
 from fa4gen.verify.rounding import round_to
+from tests.verify.gemm.conftest import tensor_core_sum
 
 HOW = {"bf16": Accumulation(16, 25), "fp8_e4m3": Accumulation(32, 13)}
 
@@ -33,21 +36,6 @@ def draw(dtype: str, m: int = 20, n: int = 24, k: int = 200, seed: int = 1):
     )
 
 
-def tensor_core_sum(how: Accumulation, a, b):
-    """Add as an H200 was seen to: align to the largest addend, cut, cut the sum to float32."""
-    total = np.zeros((len(a), b.shape[1]))
-    for start in range(0, a.shape[1], how.products_per_step):
-        step = slice(start, start + how.products_per_step)
-        addends = a[:, step].astype(np.float64)[:, :, None] * b[step][None]
-        addends = np.concatenate([addends, total[:, None]], axis=1)
-        _, exponents = np.frexp(np.abs(addends).max(axis=1, keepdims=True))
-        unit = np.exp2(exponents - 1.0 - how.alignment_bits)
-        exact = (np.trunc(addends / unit) * unit).sum(axis=1)
-        unit = np.exp2(np.frexp(exact)[1] - 24.0)
-        total = np.trunc(exact / unit) * unit
-    return total
-
-
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("dtype", HOW)
 def test_tensor_cores_stay_inside_and_use_some_of_it(dtype, positive) -> None:
@@ -56,13 +44,13 @@ def test_tensor_cores_stay_inside_and_use_some_of_it(dtype, positive) -> None:
         a, b = np.abs(a), np.abs(b)
     exact, error = sum_products(HOW[dtype], a, b)
     assert np.allclose(exact, a.astype(np.float64) @ b, rtol=1e-13)
-    shares = np.abs(tensor_core_sum(HOW[dtype], a, b) - exact) / error
+    shares = np.abs(tensor_core_sum(*astuple(HOW[dtype]), a, b) - exact) / error
     assert 0.05 < shares.max() <= 1
 
 
 def test_coarse_sums_exceed_the_bound_of_fine_ones() -> None:
     a, b = draw("fp8_e4m3")
-    coarse = tensor_core_sum(HOW["fp8_e4m3"], a, b)
+    coarse = tensor_core_sum(*astuple(HOW["fp8_e4m3"]), a, b)
     exact, error = sum_products(Accumulation(32, 25), a, b)
     assert (np.abs(coarse - exact) > error).mean() > 0.9
 
