@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.designs.build import build_plan
-from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import (
     Arguments,
@@ -19,47 +17,25 @@ from fa4gen.runtime.arguments import (
     check_layout,
 )
 from fa4gen.runtime.tensor_view import TensorView
-
-GAP = 1 << 32
-
-
-def make_plan(**keys):
-    config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(validated({**config, "depth": 128, **keys}))
-
+from tests.runtime.views import GAP, array, changed, make_plan, refused
 
 PLAN = make_plan()
 PLAN_WITHOUT_LSE = make_plan(lse=False)
 
 
-def contiguous(shape, pointer, *, dtype="bfloat16", device=0, element_bytes=2):
-    strides = []
-    step = element_bytes
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return TensorView(pointer, shape, tuple(reversed(strides)), dtype, device)
-
-
 def make_arguments(batch=2, rows=100, keys=70, heads=8, key_heads=2, depth=128, **changes):
     """Good arguments; each keyword after the sizes replaces fields of one argument."""
-    query = contiguous((batch, rows, heads, depth), 1 * GAP)
-    key = contiguous((batch, keys, key_heads, depth), 2 * GAP)
-    value = contiguous((batch, keys, key_heads, depth), 3 * GAP)
-    out = contiguous((batch, rows, heads, depth), 4 * GAP)
-    lse = contiguous((batch, heads, rows), 5 * GAP, dtype="float32", element_bytes=4)
+    query = array((batch, rows, heads, depth), 1)
+    key = array((batch, keys, key_heads, depth), 2)
+    value = array((batch, keys, key_heads, depth), 3)
+    out = array((batch, rows, heads, depth), 4)
+    lse = array((batch, heads, rows), 5, "float32")
     arguments = Arguments(query, key, value, out, lse, 0.1, "bshd")
-    for name, change in changes.items():
-        old = getattr(arguments, name)
-        new = old._replace(**change) if isinstance(change, dict) else change
-        arguments = arguments._replace(**{name: new})
-    return arguments
+    return changed(arguments, changes)
 
 
 def refusal(arguments, plan=PLAN):
-    with pytest.raises(ArgumentError) as caught:
-        check_arguments(plan, arguments)
-    return [str(problem).splitlines()[0] for problem in caught.value.problems]
+    return refused(check_arguments, plan, arguments)
 
 
 def test_good_arguments_pass():
@@ -144,7 +120,7 @@ def test_depth_and_heads():
 
 def test_messages_show_shapes_in_the_callers_order():
     views = [
-        contiguous((2, heads, rows, 128), GAP * i)
+        array((2, heads, rows, 128), i)
         for i, (heads, rows) in enumerate([(8, 100), (2, 70), (2, 71), (8, 100)], start=1)
     ]
     lse = make_arguments().lse
@@ -169,8 +145,8 @@ def test_a_kernel_without_lse_takes_none():
 PLAN_WITH_SINKS = make_plan(sinks=True)
 
 
-def sinks_at(pointer=6 * GAP, **change):
-    return contiguous((8,), pointer, dtype="float32", element_bytes=4)._replace(**change)
+def sinks_at(**change):
+    return array((8,), 6, "float32")._replace(**change)
 
 
 def test_a_kernel_with_sinks_takes_one_for_each_query_head():
@@ -301,7 +277,7 @@ def test_any_transposed_padded_memory_order_passes(order, batch, rows, heads, pa
     assert checked.out.strides == memory["strides"]
 
 
-def test_heads_that_share_a_tile_are_of_one_key_head(make_plan):
+def test_heads_that_share_a_tile_are_of_one_key_head():
     plan = make_plan(tile_heads=4)
     assert check_arguments(plan, make_arguments()).size.heads_per_key_head == 4
     assert refusal(make_arguments(key_heads=4), plan) == [

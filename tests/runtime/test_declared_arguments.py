@@ -13,8 +13,8 @@ from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import scalar_values
 from fa4gen.runtime.schedule import plan_schedule
 from fa4gen.runtime.tensor_view import TensorView
+from tests.runtime.views import GAP, array
 
-GAP = 1 << 32
 CONFIG: dict[str, Any] = {
     "kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128,
     "score": "score - slope[head] * (query - key)",
@@ -33,25 +33,15 @@ def plan_of(**keys: Any) -> Any:
 PLAN = plan_of()
 
 
-def array(
-    shape: tuple[int, ...], at: int, dtype: str = "bfloat16", size: int = 2, device: int = 0
-) -> TensorView:
-    strides = []
-    for extent in reversed(shape):
-        strides.append(size)
-        size *= extent
-    return TensorView(at * GAP, shape, tuple(reversed(strides)), dtype, device)
-
-
-SLOPE = array((8,), 6, "float32", 4)
-DOCUMENT = array((2, 70), 7, "int32", 4)
+SLOPE = array((8,), 6, "float32")
+DOCUMENT = array((2, 70), 7, "int32")
 
 
 def arguments(scale: float = 0.125, **tensors: TensorView | None) -> Arguments:
     given = {"slope": SLOPE, "document": DOCUMENT, **tensors}
     return Arguments(
         array((2, 100, 8, 128), 1), array((2, 70, 2, 128), 2), array((2, 70, 2, 128), 3),
-        array((2, 100, 8, 128), 4), array((2, 8, 100), 5, "float32", 4), scale, "bshd",
+        array((2, 100, 8, 128), 4), array((2, 8, 100), 5, "float32"), scale, "bshd",
         tensors=tuple((name, view) for name, view in given.items() if view is not None),
     )  # fmt: skip
 
@@ -74,12 +64,12 @@ def test_addresses_are_those_given() -> None:
         ({"slope": None}, "slope: expected float32 (query heads) = (8,), got nothing"),
         ({"document": None}, "document: expected int32 (batch, keys) = (2, 70), got nothing"),
         (
-            {"slope": array((4,), 6, "float32", 4)},
+            {"slope": array((4,), 6, "float32")},
             "slope: expected (query heads) = (8,), got shape",
         ),
-        ({"slope": array((8,), 6, "float64", 8)}, "slope: expected float32, got float64"),
-        ({"document": array((2, 70), 7, "int64", 8)}, "document: expected int32, got int64"),
-        ({"document": array((2, 100), 7, "int32", 4)}, "(batch, keys) = (2, 70), got shape"),
+        ({"slope": array((8,), 6, "float64")}, "slope: expected float32, got float64"),
+        ({"document": array((2, 70), 7, "int64")}, "document: expected int32, got int64"),
+        ({"document": array((2, 100), 7, "int32")}, "(batch, keys) = (2, 70), got shape"),
         ({"document": DOCUMENT._replace(strides=(560, 8))}, "a contiguous array"),
         ({"slope": SLOPE._replace(device=1)}, "slope: expected the query's device, 0"),
         ({"slope": SLOPE._replace(device=-1)}, "slope: expected memory of a CUDA device"),
@@ -109,10 +99,10 @@ def test_a_scale_that_a_score_function_cannot_be_divided_by_is_refused(scale) ->
 
 
 def tree(rows: int) -> Arguments:
-    bits = array((2, rows), 6, "int32", 4)
+    bits = array((2, rows), 6, "int32")
     return Arguments(
         array((2, rows, 8, 128), 1), array((2, 70, 2, 128), 2), array((2, 70, 2, 128), 3),
-        array((2, rows, 8, 128), 4), array((2, 8, rows), 5, "float32", 4), 0.125, "bshd",
+        array((2, rows, 8, 128), 4), array((2, 8, rows), 5, "float32"), 0.125, "bshd",
         tensors=(("ancestors", bits),),
     )  # fmt: skip
 
@@ -130,9 +120,9 @@ def test_a_tree_of_more_tokens_than_a_number_has_bits_is_refused(keys) -> None:
 
 LISTED = plan_of(score=None, parameters={"document": CONFIG["parameters"]["document"]},
                  blocks="listed", BM=128)  # fmt: skip
-RANGES = array((2, 1, 1, 6, 2), 8, "int32", 4)
-ENTRIES = array((3,), 9, "int32", 4)
-ROW_KEYS = array((2, 1, 100, 2), 10, "int32", 4)
+RANGES = array((2, 1, 1, 6, 2), 8, "int32")
+ENTRIES = array((3,), 9, "int32")
+ROW_KEYS = array((2, 1, 100, 2), 10, "int32")
 
 
 def listed(**changed: TensorView | None) -> Arguments:
@@ -157,13 +147,13 @@ def test_lists_of_blocks_are_passed_to_the_kernel() -> None:
                                  "tiles, 6, 2) = (2, 1, 1, 6, 2), got nothing"),
         ({"block_entries": None}, "block_entries: expected int32 (entries), got nothing"),
         ({"block_ranges": None}, "make the lists of this call by the kernel's list_blocks"),
-        ({"block_ranges": array((2, 1, 2, 6, 2), 8, "int32", 4)}, "= (2, 1, 1, 6, 2), got shape"),
+        ({"block_ranges": array((2, 1, 2, 6, 2), 8, "int32")}, "= (2, 1, 1, 6, 2), got shape"),
         ({"block_ranges": RANGES._replace(dtype="int64")}, "block_ranges: expected int32"),
         ({"block_entries": ENTRIES._replace(dtype="float32")}, "block_entries: expected int32"),
-        ({"block_entries": array((3, 1), 9, "int32", 4)}, "block_entries: expected (entries)"),
+        ({"block_entries": array((3, 1), 9, "int32")}, "block_entries: expected (entries)"),
         ({"block_ranges": RANGES._replace(pointer=8 * GAP + 8)}, "a multiple of 16"),
         ({"row_keys": None}, "row_keys: expected int32 (batch or 1, query heads or 1, query rows"),
-        ({"row_keys": array((1,), 10, "int32", 4)}, "rows, 2) = (2, 1, 100, 2), got shape"),
+        ({"row_keys": array((1,), 10, "int32")}, "rows, 2) = (2, 1, 100, 2), got shape"),
         ({"row_keys": ROW_KEYS._replace(pointer=10 * GAP + 4)}, "a multiple of 8"),
         ({"block_entries": ENTRIES._replace(device=1)}, "block_entries: expected the query's"),
         ({"document": None}, "document: expected int32 (batch, keys)"),
@@ -189,25 +179,25 @@ RAGGED = plan_of(
 
 
 def of_sequences(slope: TensorView, sequences: int = 5) -> Arguments:
-    offsets = [array((sequences + 1,), at, "int32", 4) for at in (6, 7)]
+    offsets = [array((sequences + 1,), at, "int32") for at in (6, 7)]
     return Arguments(
         array((100, 8, 128), 1), array((70, 2, 128), 2), array((70, 2, 128), 3),
-        array((100, 8, 128), 4), array((8, 100), 5, "float32", 4), 0.125, "bshd",
+        array((100, 8, 128), 4), array((8, 100), 5, "float32"), 0.125, "bshd",
         query_offsets=offsets[0], key_offsets=offsets[1], tensors=(("slope", slope),),
     )  # fmt: skip
 
 
 def test_the_batch_of_a_ragged_call_is_its_sequences() -> None:
     """The kernel reads slope[sequence, head]: (1, 8) of them would be read past its end."""
-    checked = check_arguments(RAGGED, of_sequences(array((5, 8), 8, "float32", 4)))
+    checked = check_arguments(RAGGED, of_sequences(array((5, 8), 8, "float32")))
     assert scalar_values(checked, plan_schedule(RAGGED, checked.size, 132))["batch"] == 5
     with pytest.raises(ArgumentError) as refused:
-        check_arguments(RAGGED, of_sequences(array((1, 8), 8, "float32", 4)))
+        check_arguments(RAGGED, of_sequences(array((1, 8), 8, "float32")))
     assert "(batch, query heads) = (5, 8), got shape" in str(refused.value)
 
 
 def test_offsets_of_no_known_length_are_refused_alone() -> None:
-    arguments = of_sequences(array((5, 8), 8, "float32", 4))
+    arguments = of_sequences(array((5, 8), 8, "float32"))
     wrong = arguments._replace(query_offsets=TensorView(6 * GAP, (), (), "int32", 0))
     with pytest.raises(ArgumentError) as refused:
         check_arguments(RAGGED, wrong)

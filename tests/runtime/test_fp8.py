@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 import sys
 from types import SimpleNamespace
@@ -16,15 +15,9 @@ from fa4gen.runtime.attention import AttentionKernel, scalar_values
 from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.runtime.tensor_map import describe
-from fa4gen.runtime.tensor_view import TensorView
+from tests.runtime.views import GAP, array, changed, refused
 
-GAP = 1 << 32
 FP8 = "float8_e4m3fn"
-
-
-def contiguous(shape, place, dtype, element_bytes):
-    strides = tuple(element_bytes * math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-    return TensorView(place * GAP, shape, strides, dtype, 0)
 
 
 @pytest.fixture
@@ -35,26 +28,16 @@ def plan(make_plan):
 def make_arguments(*, dtype=FP8, **changes):
     """Good arguments; each keyword replaces fields of one argument."""
     arguments = Arguments(
-        contiguous((2, 100, 8, 192), 1, dtype, 1),
-        contiguous((2, 70, 4, 192), 2, dtype, 1),
-        contiguous((2, 70, 4, 128), 3, dtype, 1),
-        contiguous((2, 100, 8, 128), 4, "float16", 2),
-        contiguous((2, 8, 100), 5, "float32", 4),
+        array((2, 100, 8, 192), 1, dtype),
+        array((2, 70, 4, 192), 2, dtype),
+        array((2, 70, 4, 128), 3, dtype),
+        array((2, 100, 8, 128), 4, "float16"),
+        array((2, 8, 100), 5, "float32"),
         0.1,
         "bshd",
-        *(contiguous((2, 4), 6 + i, "float32", 4) for i in range(3)),
+        *(array((2, 4), 6 + i, "float32") for i in range(3)),
     )
-    for name, change in changes.items():
-        old = getattr(arguments, name)
-        new = old._replace(**change) if isinstance(change, dict) else change
-        arguments = arguments._replace(**{name: new})
-    return arguments
-
-
-def refusal(plan, arguments):
-    with pytest.raises(ArgumentError) as caught:
-        check_arguments(plan, arguments)
-    return [str(problem).splitlines()[0] for problem in caught.value.problems]
+    return changed(arguments, changes)
 
 
 @pytest.mark.parametrize("dtype", [FP8, "uint8"])
@@ -88,14 +71,14 @@ def test_fp8_comes_as_such_or_as_bits(plan, dtype):
     ],
 )  # fmt: skip
 def test_each_wrong_argument_is_named(plan, change, message):
-    assert refusal(plan, make_arguments(**change)) == [message]
+    assert refused(check_arguments, plan, make_arguments(**change)) == [message]
 
 
 def test_the_end_of_a_wide_output_counts_for_overlap(plan):
     """The output's elements are wider than the inputs': its last bytes count."""
     end = 4 * GAP + 2 * 100 * 8 * 128 * 2
     check_arguments(plan, make_arguments(query={"pointer": end}))
-    assert refusal(plan, make_arguments(query={"pointer": end - 16})) == [
+    assert refused(check_arguments, plan, make_arguments(query={"pointer": end - 16})) == [
         "out: expected memory of its own, got memory that overlaps the query's"
     ]
 
@@ -103,13 +86,13 @@ def test_the_end_of_a_wide_output_counts_for_overlap(plan):
 @pytest.mark.parametrize("name", DESCALES)
 def test_kernels_of_16_bits_take_no_scales(make_plan, name):
     def tensor(place):
-        return contiguous((1, 5, 2, 128), place, "bfloat16", 2)
+        return array((1, 5, 2, 128), place, "bfloat16")
 
-    lse = contiguous((1, 2, 5), 5, "float32", 4)
+    lse = array((1, 2, 5), 5, "float32")
     arguments = Arguments(tensor(1), tensor(2), tensor(3), tensor(4), lse, 0.1, "bshd")
     check_arguments(make_plan(), arguments)
-    scale = contiguous((1, 2), 6, "float32", 4)
-    assert refusal(make_plan(), arguments._replace(**{name: scale})) == [
+    scale = array((1, 2), 6, "float32")
+    assert refused(check_arguments, make_plan(), arguments._replace(**{name: scale})) == [
         f"{name}: expected no {name}, got an array"
     ]
 

@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.config.load import config_from_data
-from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime import arrays
 from fa4gen.runtime import tensor_map as encoder
@@ -23,17 +21,10 @@ from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.tensor_map import describe_axes
 from fa4gen.runtime.tensor_view import TensorView
-
-GAP = 1 << 32
-
-
-def plan_of(**keys):
-    data = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(config_from_data({**data, **keys}, "probe"))
-
+from tests.runtime.views import GAP, gemm_plan
 
 PLANS = [
-    plan_of(arch=arch, residual=residual, a_major=a_major, b_major=b_major, out_dtype=out_dtype)
+    gemm_plan(arch=arch, residual=residual, a_major=a_major, b_major=b_major, out_dtype=out_dtype)
     for arch in ("sm_90a", "sm_100a")
     for residual in ("none", "row", "column", "matrix")
     for a_major, b_major, out_dtype in (("k", "k", "bf16"), ("m", "n", "fp32"))
@@ -169,7 +160,7 @@ def test_without_k_the_maps_are_of_single_elements(plan):
 
 @pytest.mark.parametrize("call", ["__call__", "prepare"])
 def test_arrays_of_the_cpu_are_refused(call):
-    kernel = GemmKernel(plan_of(dtype="fp16", residual="row"), b"never loaded")
+    kernel = GemmKernel(gemm_plan(dtype="fp16", residual="row"), b"never loaded")
     a, b, c = np.zeros((5, 8), np.float16), np.zeros((8, 16), np.float16), np.zeros(16, np.float16)
     with pytest.raises(ArgumentError) as caught:
         getattr(kernel, call)(a, b, c)
@@ -180,7 +171,7 @@ def test_arrays_of_the_cpu_are_refused(call):
 
 @pytest.mark.parametrize("factor", ["alpha", "beta"])
 def test_factors_are_looked_at_first(factor):
-    kernel = GemmKernel(plan_of(dtype="fp16"), b"never loaded")
+    kernel = GemmKernel(gemm_plan(dtype="fp16"), b"never loaded")
     with pytest.raises(ArgumentError, match=rf"^{factor}: "):
         kernel(np.zeros((5, 8)), np.zeros((8, 16)), **{factor: float("nan")})
 
@@ -189,7 +180,7 @@ def test_factors_are_looked_at_first(factor):
 @pytest.mark.parametrize("columns", [1, 8, 13, 72])
 def test_rows_of_a_new_output_are_a_multiple_of_16_bytes(monkeypatch, out_dtype, multiple, columns):
     monkeypatch.setattr(arrays, "empty", lambda _, shape, dtype: np.empty(shape, np.float32))
-    kernel = GemmKernel(plan_of(out_dtype=out_dtype), b"never loaded")
+    kernel = GemmKernel(gemm_plan(out_dtype=out_dtype), b"never loaded")
     out = kernel._new_out(None, (3, 5, columns))
     assert out.shape == (3, 5, columns)
     padded = -(-columns // multiple) * multiple
@@ -197,4 +188,4 @@ def test_rows_of_a_new_output_are_a_multiple_of_16_bytes(monkeypatch, out_dtype,
 
 
 def test_a_kernel_says_what_it_is():
-    assert repr(GemmKernel(plan_of(), b"")) == "GemmKernel('probe', arch='sm_90a')"
+    assert repr(GemmKernel(gemm_plan(), b"")) == "GemmKernel('probe', arch='sm_90a')"

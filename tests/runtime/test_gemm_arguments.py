@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.config.load import config_from_data
-from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.gemm_arguments import (
     GemmArguments,
@@ -21,34 +19,13 @@ from fa4gen.runtime.gemm_arguments import (
 )
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.tensor_view import TensorView
+from tests.runtime.views import GAP, array, changed, gemm_plan, refused
 
-GAP = 1 << 32
-ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float8_e4m3fn": 1, "uint8": 1, "float32": 4}
-
-
-def plan_of(**keys):
-    data = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16", "residual": "matrix"}
-    return build_plan(config_from_data({**data, **keys}, "probe"))
-
-
-PLAN = plan_of()
-WITHOUT = plan_of(residual="none")
-ROW = plan_of(residual="row")
-MN_MAJOR = plan_of(a_major="m", b_major="n")
-FP8 = plan_of(dtype="fp8_e4m3", out_dtype="fp32")
-
-
-def contiguous(shape, pointer, dtype="bfloat16", *, swapped=False):
-    """The view of an array; ``swapped``: the last axis but one is contiguous."""
-    order = list(range(len(shape)))
-    if swapped:
-        order[-2:] = reversed(order[-2:])
-    strides = [0] * len(shape)
-    step = ELEMENT_BYTES[dtype]
-    for axis in reversed(order):
-        strides[axis] = step
-        step *= shape[axis]
-    return TensorView(pointer, tuple(shape), tuple(strides), dtype, 0)
+PLAN = gemm_plan(residual="matrix")
+WITHOUT = gemm_plan(residual="none")
+ROW = gemm_plan(residual="row")
+MN_MAJOR = gemm_plan(residual="matrix", a_major="m", b_major="n")
+FP8 = gemm_plan(residual="matrix", dtype="fp8_e4m3", out_dtype="fp32")
 
 
 def make_arguments(plan=PLAN, m=40, n=72, k=64, batch=(), **changes):
@@ -57,24 +34,18 @@ def make_arguments(plan=PLAN, m=40, n=72, k=64, batch=(), **changes):
     out_dtype = {"bf16": "bfloat16", "fp32": "float32"}[plan.out_dtype]
     c_shape = (*batch, *plan.c.extents(m, n)) if plan.c.exists else None
     arguments = GemmArguments(
-        contiguous((*batch, m, k), GAP, dtype, swapped=plan.a_major == "m"),
-        contiguous((*batch, k, n), 2 * GAP, dtype, swapped=plan.b_major == "k"),
-        None if c_shape is None else contiguous(c_shape, 3 * GAP, out_dtype),
-        contiguous((*batch, m, n), 4 * GAP, out_dtype),
+        array((*batch, m, k), 1, dtype, swapped=plan.a_major == "m"),
+        array((*batch, k, n), 2, dtype, swapped=plan.b_major == "k"),
+        None if c_shape is None else array(c_shape, 3, out_dtype),
+        array((*batch, m, n), 4, out_dtype),
         1.0,
         0.5,
     )
-    for name, change in changes.items():
-        old = getattr(arguments, name)
-        new = old._replace(**change) if isinstance(change, dict) else change
-        arguments = arguments._replace(**{name: new})
-    return arguments
+    return changed(arguments, changes)
 
 
 def refusal(arguments, plan=PLAN):
-    with pytest.raises(ArgumentError) as caught:
-        check_gemm_arguments(plan, arguments)
-    return [problem.message for problem in caught.value.problems]
+    return refused(check_gemm_arguments, plan, arguments)
 
 
 @pytest.mark.parametrize("plan", [PLAN, WITHOUT, ROW, MN_MAJOR, FP8])
@@ -101,9 +72,7 @@ def test_bits_of_fp8_are_called_by_their_type():
 
 @pytest.mark.parametrize(("plan", "c"), [(PLAN, (40, 72)), (ROW, (72,))])
 def test_b_and_c_may_be_shared_by_the_whole_batch(plan, c):
-    arguments = make_arguments(
-        plan, batch=(3,), b=contiguous((64, 72), 2 * GAP, swapped=True), c=contiguous(c, 3 * GAP)
-    )
+    arguments = make_arguments(plan, batch=(3,), b=array((64, 72), 2, swapped=True), c=array(c, 3))
     checked = check_gemm_arguments(plan, arguments)
     assert checked.b.strides == (0, 2, 128)
     assert checked.c is not None
@@ -114,16 +83,16 @@ def test_b_and_c_may_be_shared_by_the_whole_batch(plan, c):
 @pytest.mark.parametrize(
     ("plan", "changes", "messages"),
     [
-        (WITHOUT, {"c": contiguous((40, 72), 3 * GAP)}, ["c: expected no c, got an array"]),
+        (WITHOUT, {"c": array((40, 72), 3)}, ["c: expected no c, got an array"]),
         (PLAN, {"c": None}, ["c: expected an array of the output's shape (residual: matrix), got nothing"]),
         (ROW, {"c": None}, ["c: expected an array of n elements (residual: row), got nothing"]),
-        (PLAN, {"a": contiguous((64,), GAP)}, ["a: expected axes (m, k), or (batch, m, k), got 1 axes (64,)"]),
-        (ROW, {"c": contiguous((1, 1, 72), 3 * GAP)}, ["c: expected axes (n,), or (batch, n), got 3 axes (1, 1, 72)"]),
-        (PLAN, {"b": contiguous((2, 64, 72), 2 * GAP)}, ["b: expected no batch, since A has none, got a batch, (2, 64, 72)"]),
-        (PLAN, {"out": contiguous((2, 40, 72), 4 * GAP)}, ["out: expected a batch exactly where A has one, got (2, 40, 72)"]),
-        (PLAN, {"b": contiguous((56, 72), 2 * GAP, swapped=True)}, ["b: expected (batch, k, n) = (1, 64, 72), got (1, 56, 72)"]),
-        (PLAN, {"out": contiguous((40, 64), 4 * GAP)}, ["out: expected (batch, m, n) = (1, 40, 72), got (1, 40, 64)"]),
-        (ROW, {"c": contiguous((40,), 3 * GAP)}, ["c: expected (batch, n) = (1, 72), got (1, 40)"]),
+        (PLAN, {"a": array((64,), 1)}, ["a: expected axes (m, k), or (batch, m, k), got 1 axes (64,)"]),
+        (ROW, {"c": array((1, 1, 72), 3)}, ["c: expected axes (n,), or (batch, n), got 3 axes (1, 1, 72)"]),
+        (PLAN, {"b": array((2, 64, 72), 2)}, ["b: expected no batch, since A has none, got a batch, (2, 64, 72)"]),
+        (PLAN, {"out": array((2, 40, 72), 4)}, ["out: expected a batch exactly where A has one, got (2, 40, 72)"]),
+        (PLAN, {"b": array((56, 72), 2, swapped=True)}, ["b: expected (batch, k, n) = (1, 64, 72), got (1, 56, 72)"]),
+        (PLAN, {"out": array((40, 64), 4)}, ["out: expected (batch, m, n) = (1, 40, 72), got (1, 40, 64)"]),
+        (ROW, {"c": array((40,), 3)}, ["c: expected (batch, n) = (1, 72), got (1, 40)"]),
         (PLAN, {"a": {"dtype": "float16"}}, ["a: expected bfloat16 (the config says dtype: bf16), got float16"]),
         (PLAN, {"c": {"dtype": "float32"}}, ["c: expected bfloat16 (the config says out_dtype: bf16), got float32"]),
         (FP8, {"b": {"dtype": "int8"}}, ["b: expected float8_e4m3fn, or its bits as uint8 (the config says dtype: fp8_e4m3), got int8"]),
@@ -166,13 +135,13 @@ def test_the_output_may_take_the_place_of_c_and_nothing_else():
 
 
 def test_c_in_place_counts_only_in_the_same_order_of_the_batch():
-    out = contiguous((2, 40, 72), 4 * GAP)
+    out = array((2, 40, 72), 4)
     backwards = out._replace(strides=(0, *out.strides[1:]))
     assert refusal(make_arguments(batch=(2,), c=backwards))[0].endswith("overlaps c's")
 
 
 def test_strides_that_nothing_steps_over_do_not_part_c_from_the_output():
-    out = contiguous((1, 1, 72), 4 * GAP)
+    out = array((1, 1, 72), 4)
     strides = (1600, 320, 2)
     arguments = make_arguments(m=1, batch=(1,), c=out._replace(strides=strides))
     assert check_gemm_arguments(PLAN, arguments).out == out
@@ -247,7 +216,7 @@ def test_what_float32_holds_is_a_factor(value):
 
 
 def test_the_output_of_what_has_no_product_is_not_made():
-    a, b = contiguous((3, 40, 64), GAP), contiguous((64, 72), 2 * GAP)
+    a, b = array((3, 40, 64), 1), array((64, 72), 2)
     assert out_shape(a, b) == (3, 40, 72)
     assert out_shape(a._replace(shape=(64,)), b) is None
     assert out_shape(a._replace(device=-1), b) is None

@@ -6,25 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.config.load import config_from_data
-from fa4gen.designs.build import build_plan
 from fa4gen.runtime.gemm_schedule import GROUP_ROWS, GemmSize, plan_gemm_schedule
-
-
-def plan_of(**keys):
-    data = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(config_from_data({**data, **keys}, "probe"))
-
+from tests.runtime.views import gemm_plan
 
 PLANS = [
-    plan_of(cta_group=1, BM=128, BN=128),
-    plan_of(cta_group=2, BM=128, BN=256),
-    plan_of(cta_group=4, BM=64, BN=96),
-    plan_of(split_k=2, BM=128, BN=80),
-    plan_of(swap_operands=True, cta_group=2, BM=144, BN=64),
-    plan_of(arch="sm_100a", cta_group=2, BM=128, BN=256),
-    plan_of(arch="sm_100a", cta_group=1, BM=64, BN=64, scheduler="dynamic"),
-    plan_of(arch="sm_100a", cta_group=2, scheduler="dynamic"),
+    gemm_plan(cta_group=1, BM=128, BN=128),
+    gemm_plan(cta_group=2, BM=128, BN=256),
+    gemm_plan(cta_group=4, BM=64, BN=96),
+    gemm_plan(split_k=2, BM=128, BN=80),
+    gemm_plan(swap_operands=True, cta_group=2, BM=144, BN=64),
+    gemm_plan(arch="sm_100a", cta_group=2, BM=128, BN=256),
+    gemm_plan(arch="sm_100a", cta_group=1, BM=64, BN=64, scheduler="dynamic"),
+    gemm_plan(arch="sm_100a", cta_group=2, scheduler="dynamic"),
 ]
 
 
@@ -72,7 +65,7 @@ def test_the_grid_is_whole_clusters_none_of_them_idle(plan, size, multiprocessor
 
 def test_clusters_of_four_are_as_many_as_run_at_once() -> None:
     """30 on the 132 multiprocessors of an H200; those that came later would double the time."""
-    plan = plan_of(cta_group=4, BM=64, BN=96)
+    plan = gemm_plan(cta_group=4, BM=64, BN=96)
     assert plan_gemm_schedule(plan, GemmSize(1, 10_000, 10_000, 64), 132).grid == 120
 
 

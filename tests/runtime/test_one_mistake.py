@@ -6,67 +6,49 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fa4gen.config.load import load_mapping
-from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.tensor_view import TensorView
+from tests.runtime.views import GAP, array, make_plan
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
 
-GAP = 1 << 32
-SIZES = {"int32": 4, "float32": 4, "int64": 8, "float64": 8, "bfloat16": 2, "uint8": 1}
-BASE = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128, "sinks": True}
 PLANS = {
-    "ragged": build_plan(load_mapping({**BASE, "batching": "ragged"}, "probe").config),
-    "paged": build_plan(
-        load_mapping(
-            {**BASE, "keys": "paged", "page_size": 16, "pack_heads": True, "kv_dtype": "fp8_e4m3"},
-            "probe",
-        ).config
+    "ragged": make_plan(sinks=True, batching="ragged"),
+    "paged": make_plan(
+        sinks=True, keys="paged", page_size=16, pack_heads=True, kv_dtype="fp8_e4m3"
     ),
-    "declared": build_plan(
-        load_mapping({**BASE, "score": "alibi", "mask": "documents"}, "probe").config
-    ),
+    "declared": make_plan(sinks=True, score="alibi", mask="documents"),
 }
-
-
-def array(at: int, shape: tuple[int, ...], dtype: str = "bfloat16") -> TensorView:
-    """A contiguous view."""
-    strides, size = [], SIZES[dtype]
-    for extent in reversed(shape):
-        strides.append(size)
-        size *= extent
-    return TensorView(at * GAP, shape, tuple(reversed(strides)), dtype, 0)
 
 
 def as_dtype(view: TensorView, dtype: str) -> TensorView:
     """The view of an array of another type."""
-    return array(view.pointer // GAP, view.shape, dtype)
+    return array(view.shape, view.pointer // GAP, dtype)
 
 
 def good(kind: str) -> Arguments:
     """Arguments without a mistake."""
-    sinks = array(9, (8,), "float32")
+    sinks = array((8,), 9, "float32")
     if kind == "ragged":
         return Arguments(
-            array(1, (100, 8, 128)), array(2, (70, 2, 128)), array(3, (70, 2, 128)),
-            array(4, (100, 8, 128)), array(5, (8, 100), "float32"), 0.1, "bshd",
-            sinks=sinks, query_offsets=array(6, (6,), "int32"), key_offsets=array(7, (6,), "int32"),
+            array((100, 8, 128), 1), array((70, 2, 128), 2), array((70, 2, 128), 3),
+            array((100, 8, 128), 4), array((8, 100), 5, "float32"), 0.1, "bshd",
+            sinks=sinks, query_offsets=array((6,), 6, "int32"), key_offsets=array((6,), 7, "int32"),
         )  # fmt: skip
-    operands = array(1, (5, 1, 8, 128)), array(4, (5, 1, 8, 128)), array(5, (5, 8, 1), "float32")
+    operands = array((5, 1, 8, 128), 1), array((5, 1, 8, 128), 4), array((5, 8, 1), 5, "float32")
     query, out, lse = operands
     if kind == "paged":
-        cache = (array(2, (9, 16, 2, 128), "uint8"), array(3, (9, 16, 2, 128), "uint8"))
+        cache = (array((9, 16, 2, 128), 2, "uint8"), array((9, 16, 2, 128), 3, "uint8"))
         return Arguments(
             query, *cache, out, lse, 0.1, "bshd", sinks=sinks,
-            key_descale=array(10, (5, 2), "float32"), value_descale=array(11, (5, 2), "float32"),
-            key_lengths=array(12, (5,), "int32"), page_table=array(13, (5, 3), "int32"),
-            workspace=array(14, (1 << 24,), "int32"),
+            key_descale=array((5, 2), 10, "float32"), value_descale=array((5, 2), 11, "float32"),
+            key_lengths=array((5,), 12, "int32"), page_table=array((5, 3), 13, "int32"),
+            workspace=array((1 << 24,), 14, "int32"),
         )  # fmt: skip
-    keys = (array(2, (5, 70, 2, 128)), array(3, (5, 70, 2, 128)))
-    tensors = (("document", array(15, (5, 70), "int32")), ("slope", array(16, (8,), "float32")))
+    keys = (array((5, 70, 2, 128), 2), array((5, 70, 2, 128), 3))
+    tensors = (("document", array((5, 70), 15, "int32")), ("slope", array((8,), 16, "float32")))
     return Arguments(query, *keys, out, lse, 0.1, "bshd", sinks=sinks, tensors=tensors)
 
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.tensor_maps import END_ROW
-from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import AttentionKernel, scalar_values
@@ -18,24 +16,9 @@ from fa4gen.runtime.schedule import plan_schedule
 from fa4gen.runtime.tensor_map import describe, place_steps
 from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.runtime.tile_list import ENTRY_BYTES
+from tests.runtime.views import GAP, array, changed, make_plan
 
-GAP = 1 << 32
-
-
-def plan_of(**keys: Any) -> Any:
-    config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(validated({**config, "depth": 128, "batching": "ragged", **keys}))
-
-
-PLAN = plan_of()
-
-
-def array(shape: tuple[int, ...], at: int, dtype: str = "bfloat16", size: int = 2) -> TensorView:
-    strides = []
-    for extent in reversed(shape):
-        strides.append(size)
-        size *= extent
-    return TensorView(at * GAP, shape, tuple(reversed(strides)), dtype, 0)
+PLAN = make_plan(batching="ragged")
 
 
 def arguments(**changes: Any) -> Arguments:
@@ -45,17 +28,13 @@ def arguments(**changes: Any) -> Arguments:
         array((70, 2, 128), 2),
         array((70, 2, 128), 3),
         array((100, 8, 128), 4),
-        array((8, 100), 5, "float32", 4),
+        array((8, 100), 5, "float32"),
         0.1,
         "bshd",
-        query_offsets=array((6,), 6, "int32", 4),
-        key_offsets=array((6,), 7, "int32", 4),
+        query_offsets=array((6,), 6, "int32"),
+        key_offsets=array((6,), 7, "int32"),
     )
-    for name, change in changes.items():
-        old = getattr(good, name)
-        new = old._replace(**change) if isinstance(change, dict) else change
-        good = good._replace(**{name: new})
-    return good
+    return changed(good, changes)
 
 
 def test_good_arguments_become_those_of_both_launches() -> None:
@@ -98,8 +77,8 @@ def test_the_list_has_room_for_every_tile() -> None:
         ({"query_offsets": {"shape": (0,)}, "key_offsets": {"shape": (0,)}}, r"query_offsets: expected sequences \+ 1 of them"),
         ({"query_offsets": {"device": -1}}, "query_offsets: expected memory of a CUDA device"),
         ({"key_offsets": {"device": 1}}, "key_offsets: expected the query's device, 0, got device 1"),
-        ({"key_lengths": array((5,), 9, "int32", 4)}, "key_lengths: expected no key_lengths, got an array"),
-        ({"lse": array((1, 8, 100), 5, "float32", 4)}, r"lse: expected \(query heads, rows of all sequences\) = \(8, 100\)"),
+        ({"key_lengths": array((5,), 9, "int32")}, "key_lengths: expected no key_lengths, got an array"),
+        ({"lse": array((1, 8, 100), 5, "float32")}, r"lse: expected \(query heads, rows of all sequences\) = \(8, 100\)"),
         ({"out": array((101, 8, 128), 4)}, r"out: expected the query's shape, \(100, 8, 128\), got \(101, 8, 128\)"),
         ({"query": {"strides": (1 << 34, 256, 2)}}, "query: expected a stride along rows that is a multiple of 16 bytes, from 0 to 17179869168"),
         ({"out": {"pointer": 6 * GAP}}, "out: expected memory of its own, got memory that overlaps the query_offsets's"),
@@ -112,12 +91,11 @@ def test_wrong_arguments_are_refused(changes: dict[str, Any], says: str) -> None
 
 @pytest.mark.parametrize("offsets", ["of 5 sequences", "none"])
 def test_scales_are_of_each_sequence_and_key_head(offsets: str) -> None:
-    keys = {"kernel": "attention", "name": "probe", "arch": "sm_100a", "dtype": "fp8_e4m3"}
-    plan = build_plan(validated({**keys, "depth": 128, "batching": "ragged"}))
-    scale = array((5, 2), 9, "float32", 4)
+    plan = make_plan(arch="sm_100a", dtype="fp8_e4m3", batching="ragged")
+    scale = array((5, 2), 9, "float32")
     fp8: dict[str, Any] = {}
     for i, (name, rows, heads) in enumerate((("query", 100, 8), ("key", 70, 2), ("value", 70, 2))):
-        fp8[name] = array((rows, heads, 128), 1 + i, "uint8", 1)
+        fp8[name] = array((rows, heads, 128), 1 + i, "uint8")
     if offsets == "none":
         fp8["query_offsets"] = None  # how many sequences there are is not known: no shape is wrong
         with pytest.raises(ArgumentError, match="query_offsets: expected int32") as error:
@@ -131,8 +109,8 @@ def test_scales_are_of_each_sequence_and_key_head(offsets: str) -> None:
         check_arguments(plan, arguments(**fp8, key_descale=wrong))
 
 
-PAGED = plan_of(keys="paged", page_size=16)
-LENGTHS = plan_of(batching="dense", key_lengths=True)
+PAGED = make_plan(batching="ragged", keys="paged", page_size=16)
+LENGTHS = make_plan(key_lengths=True)
 
 
 def paged(**changes: Any) -> Arguments:
@@ -140,13 +118,10 @@ def paged(**changes: Any) -> Arguments:
         key=array((9, 16, 2, 128), 2),
         value=array((9, 16, 2, 128), 3),
         key_offsets=None,
-        key_lengths=array((5,), 8, "int32", 4),
+        key_lengths=array((5,), 8, "int32"),
         page_table=TensorView(9 * GAP, (5, 3), (64, 4), "int32", 0),
     )
-    for name, change in changes.items():
-        new = getattr(good, name)._replace(**change) if isinstance(change, dict) else change
-        good = good._replace(**{name: new})
-    return good
+    return changed(good, changes)
 
 
 def test_paged_arguments_become_those_of_both_launches() -> None:
@@ -168,8 +143,8 @@ def test_paged_arguments_become_those_of_both_launches() -> None:
 def test_lengths_of_dense_keys() -> None:
     given = Arguments(
         array((2, 100, 8, 128), 1), array((2, 70, 2, 128), 2), array((2, 70, 2, 128), 3),
-        array((2, 100, 8, 128), 4), array((2, 8, 100), 5, "float32", 4), 0.1, "bshd",
-        key_lengths=array((2,), 6, "int32", 4),
+        array((2, 100, 8, 128), 4), array((2, 8, 100), 5, "float32"), 0.1, "bshd",
+        key_lengths=array((2,), 6, "int32"),
     )  # fmt: skip
     checked = check_arguments(LENGTHS, given)
     assert (checked.size.batch, checked.size.query_rows, checked.size.key_rows) == (2, 100, 70)
@@ -188,7 +163,7 @@ def test_lengths_of_dense_keys() -> None:
         ({"page_table": {"shape": (4, 3)}}, r"page_table: expected sequences = 5, got shape \(4, 3\)"),
         ({"page_table": {"strides": (4, 20)}}, "page_table: expected a contiguous array"),
         ({"page_table": {"strides": (62, 4)}}, "page_table: expected a multiple of 4 bytes from one sequence to the next"),
-        ({"key_offsets": array((6,), 7, "int32", 4)}, "key_offsets: expected no key_offsets"),
+        ({"key_offsets": array((6,), 7, "int32")}, "key_offsets: expected no key_offsets"),
     ],
 )  # fmt: skip
 def test_wrong_pages_are_refused(changes: dict[str, Any], says: str) -> None:
@@ -197,11 +172,11 @@ def test_wrong_pages_are_refused(changes: dict[str, Any], says: str) -> None:
 
 
 def test_offsets_are_refused_by_kernels_of_dense_batches() -> None:
-    dense = plan_of(batching="dense")
+    dense = make_plan()
     given = Arguments(
         array((2, 100, 8, 128), 1), array((2, 70, 2, 128), 2), array((2, 70, 2, 128), 3),
-        array((2, 100, 8, 128), 4), array((2, 8, 100), 5, "float32", 4), 0.1, "bshd",
-        query_offsets=array((3,), 6, "int32", 4),
+        array((2, 100, 8, 128), 4), array((2, 8, 100), 5, "float32"), 0.1, "bshd",
+        query_offsets=array((3,), 6, "int32"),
     )  # fmt: skip
     with pytest.raises(ArgumentError, match="query_offsets: expected no query_offsets"):
         check_arguments(dense, given)
@@ -231,7 +206,7 @@ def test_a_clipped_map_of_no_rows_is_legal() -> None:
     assert all(0 < stride < 2**40 and stride % 16 == 0 for stride in spec.strides)
 
 
-PAIR = {"depth": 512, "cta_group": 2}
+PAIR = {"batching": "ragged", "depth": 512, "cta_group": 2}
 
 
 @pytest.mark.parametrize("steps", [(8192, 1024), (8192 + 32, 1024), (1024, 40960), (4096, 0)])
@@ -241,7 +216,7 @@ def test_a_clipped_map_of_panels_addresses_the_rows_of_a_sequence(
 ) -> None:
     row, head = steps
     view = TensorView(GAP, (1, 10, 4 if head else 1, 512), (0, row, head, 2), "bfloat16", 0)
-    spec = describe(plan_of(**PAIR).tensor_map("value"), view)
+    spec = describe(make_plan(**PAIR).tensor_map("value"), view)
     row_steps, head_steps = place_steps(view)
     strides = (2, *spec.strides)
     for number in range(view.shape[2]):
@@ -258,7 +233,7 @@ def test_a_clipped_map_of_panels_addresses_the_rows_of_a_sequence(
 @pytest.mark.parametrize("shape", [(1, 0, 2, 512), (1, 1, 1, 512), (1, 1, 2, 512)])
 def test_a_clipped_map_of_panels_is_legal_for_few_rows(shape: tuple[int, ...]) -> None:
     view = TensorView(0, shape, (0, 2048, 1024, 2), "bfloat16", 0)
-    spec = describe(plan_of(**PAIR).tensor_map("value"), view, fallback_pointer=GAP)
+    spec = describe(make_plan(**PAIR).tensor_map("value"), view, fallback_pointer=GAP)
     assert all(0 < stride < 2**40 and stride % 16 == 0 for stride in spec.strides)
     assert all(0 < extent <= 2**32 for extent in spec.dims)
 
@@ -268,8 +243,8 @@ def test_values_of_more_places_than_a_coordinate_counts_are_refused() -> None:
     view = array((rows, 2, 512), 3)._replace(strides=(1024 * 33 + 16, 1024 * 16, 2))
     tensors = {
         "query": array((100, 8, 512), 1), "key": array((rows, 2, 512), 2), "value": view,
-        "out": array((100, 8, 512), 9), "lse": array((8, 100), 500, "float32", 4),
+        "out": array((100, 8, 512), 9), "lse": array((8, 100), 500, "float32"),
     }  # fmt: skip
     with pytest.raises(ArgumentError, match="common divisor") as raised:
-        check_arguments(plan_of(**PAIR), arguments(**tensors))
+        check_arguments(make_plan(**PAIR), arguments(**tensors))
     assert [problem.key for problem in raised.value.problems] == ["value"]

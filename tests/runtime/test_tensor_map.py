@@ -8,21 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.designs.build import build_plan
-from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError, MissingCapabilityError
 from fa4gen.runtime.device import device_count, load_cupy, load_driver
 from fa4gen.runtime.tensor_map import describe, encode
 from fa4gen.runtime.tensor_view import TensorView
-
-
-def plan_of(**keys):
-    config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(validated({**config, "depth": 128, **keys}))
-
+from tests.runtime.views import make_plan
 
 PLANS = [
-    plan_of(depth=depth, cta_group=cta_group, num_kv_stages=1, **epilogue)
+    make_plan(depth=depth, cta_group=cta_group, num_kv_stages=1, **epilogue)
     for depth in (64, 96, 128, 192, 256)
     for cta_group in (1, 2)
     for epilogue in ({}, {"epilogue": "tma_store", "overlap_epilogue": False})
@@ -75,12 +68,12 @@ def test_a_map_keeps_to_the_limits_of_the_hardware(chosen, order, sizes):
 
 def test_strides_of_single_elements_are_replaced_by_legal_ones():
     view = TensorView(1 << 20, (1, 1, 1, 128), (7, 0, -5, 2), "bfloat16", 0)
-    assert describe(plan_of().tensor_maps[0], view).strides == (128, 128, 128, 128)
+    assert describe(make_plan().tensor_maps[0], view).strides == (128, 128, 128, 128)
 
 
 @pytest.mark.parametrize("shape", [(2, 0, 3), (0, 4, 3), (2, 4, 0)])
 def test_a_tensor_without_elements_gets_a_map_of_one_row(shape):
-    plan = plan_of()
+    plan = make_plan()
     key_map = plan.tensor_maps[1]
     view = TensorView(0, (*shape, 128), (9, 9, 9, 9), "bfloat16", 0)
     spec = describe(key_map, view, fallback_pointer=4096)
@@ -109,7 +102,7 @@ def test_the_driver_accepts_every_map(driver, plan, tensor_map):
 
 
 def test_the_driver_accepts_maps_of_single_elements_and_of_none(driver):
-    query_map = plan_of().tensor_maps[0]
+    query_map = make_plan().tensor_maps[0]
     for shape in ((1, 1, 1), (2, 0, 3)):
         view = TensorView(1 << 20, (*shape, 128), (7, 0, -5, 2), "bfloat16", 0)
         assert len(encode(describe(query_map, view, fallback_pointer=1 << 20))) == 128
@@ -118,4 +111,4 @@ def test_the_driver_accepts_maps_of_single_elements_and_of_none(driver):
 def test_a_refused_map_names_the_tensor(driver):
     view = view_of((2, 1, 0), (2, 10, 3), 128, pointer=(1 << 20) + 8)
     with pytest.raises(ArgumentError, match="query: the driver refuses a tensor map"):
-        encode(describe(plan_of().tensor_maps[0], view))
+        encode(describe(make_plan().tensor_maps[0], view))

@@ -11,8 +11,8 @@ from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import scalar_values
 from fa4gen.runtime.refusal import refuse
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
-from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.runtime.workspace import check_workspace_size, workspace_values
+from tests.runtime.views import GAP, array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,24 +21,14 @@ if TYPE_CHECKING:
 
     MakePlan = Callable[..., AttentionPlan]
 
-GAP = 1 << 32
-
-
-def array(shape: tuple[int, ...], at: int, dtype: str = "bfloat16", size: int = 2) -> TensorView:
-    strides = []
-    for extent in reversed(shape):
-        strides.append(size)
-        size *= extent
-    return TensorView(at * GAP, shape, tuple(reversed(strides)), dtype, 0)
-
 
 def arguments(**workspace: Any) -> Arguments:
     """A step of 3 sequences, 8 heads on 2 key heads; a workspace with these fields."""
     keys = (3, 1000, 2, 128)
     return Arguments(
         array((3, 2, 8, 128), 1), array(keys, 2), array(keys, 3), array((3, 2, 8, 128), 4),
-        array((3, 8, 2), 5, "float32", 4), 0.1, "bshd",
-        workspace=array((1 << 22,), 6, "uint8", 1)._replace(**workspace),
+        array((3, 8, 2), 5, "float32"), 0.1, "bshd",
+        workspace=array((1 << 22,), 6, "uint8")._replace(**workspace),
     )  # fmt: skip
 
 
@@ -86,7 +76,7 @@ def test_splits_of_a_fixed_number_of_keys_are_places_of_the_line(make_plan: Make
     schedule = plan_schedule(plan, ProblemSize(2, 8, 4, 1, 2049), 132)
     assert schedule.num_tiles == 2 * 2 * 3
     size = plan.workspace_bytes(132, schedule.num_tiles)
-    short = array((size - 1,), 6, "uint8", 1)
+    short = array((size - 1,), 6, "uint8")
     with pytest.raises(ArgumentError, match=f"expected {size} bytes or more, got {size - 1}"):
         refuse(check_workspace_size(plan, short, 132, schedule.num_tiles))
 
@@ -115,7 +105,7 @@ def test_wrong_workspaces_are_refused(
 
 def test_a_small_workspace_is_refused(make_plan: MakePlan) -> None:
     plan = make_plan(pack_heads=True)
-    enough = array((plan.workspace_bytes(132) // 4,), 6, "float32", 4)
+    enough = array((plan.workspace_bytes(132) // 4,), 6, "float32")
     refuse(check_workspace_size(plan, enough, 132, 0))
     refuse(check_workspace_size(plan, None, 132, 0))
     short = enough._replace(shape=(enough.shape[0] - 1,))
@@ -131,10 +121,8 @@ def test_other_kernels_take_none(make_plan: MakePlan) -> None:
 def test_more_sequences_than_have_a_place_are_refused(make_plan: MakePlan) -> None:
     plan = make_plan(pack_heads=True, key_lengths=True)
     good = arguments()
-    given = good._replace(key_lengths=array((3,), 7, "int32", 4))
+    given = good._replace(key_lengths=array((3,), 7, "int32"))
     assert check_arguments(plan, given).size.batch == 3
     many = [view._replace(shape=(5000, *view.shape[1:])) for view in good[:5]]  # type: ignore[union-attr]
     with pytest.raises(ArgumentError, match="expected at most 4096, got 5000 sequences"):
-        check_arguments(
-            plan, Arguments(*many, 0.1, "bshd", key_lengths=array((5000,), 7, "int32", 4))
-        )  # type: ignore[arg-type]
+        check_arguments(plan, Arguments(*many, 0.1, "bshd", key_lengths=array((5000,), 7, "int32")))  # type: ignore[arg-type]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from fa4gen.emulator import SCHEDULES, TensorMap
+from fa4gen.errors import ConfigError
 from fa4gen.scales import arrange, form_of
 from fa4gen.scales.narrow import ELEMENTS, decode, unpack_pairs
 from fa4gen.scales.quantize import scale_values
@@ -18,7 +20,7 @@ from fa4gen.verify.emulator import plan_names
 from tests.kernels.source_mutation import Found, Kernel, kernel_in, matches, program_of, ptx_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fa4gen.emulator import Program, Report
 
@@ -85,6 +87,44 @@ def gemm_kernel(keys: dict[str, Any]) -> Kernel:
     """Return the kernel of a Blackwell config with only ``keys``."""
     config = {"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", **keys}
     return kernel_in(json.dumps(config))
+
+
+def check(keys: dict[str, Any], problem: Problem, seed: int = 0) -> None:
+    """Assert that a kernel is clean and right."""
+    outcome = emulate(gemm_kernel(keys), problem, seed)
+    assert outcome.failure == "", f"{keys}, {problem}, seed {seed}"
+
+
+def some_problem(random: Random) -> Problem:
+    """Draw a problem of any size."""
+    beta = random.choice((0.0, 1.0, 0.5))
+    return Problem(
+        m=random.randint(1, 700),
+        n=random.randint(1, 600),
+        k=random.choice((0, 1, 8, random.randint(1, 100), random.randint(1, 900))),
+        batch=random.choice((1, 1, 2, 3)),
+        alpha=random.choice((1.0, -0.5, 0.0)),
+        beta=beta,
+        group_rows=random.choice((1, 2, 8)),
+        multiprocessors=random.choice((2, 4, 6)),
+        nan_in_c=beta == 0,
+    )
+
+
+def check_drawn(
+    some_keys: Callable[[Random], dict[str, Any]], number: int, seeds: Sequence[int]
+) -> bool:
+    """Check a kernel drawn by ``number`` on a problem for each seed; False where there is none."""
+    random = Random(number)
+    keys = some_keys(random)
+    try:
+        gemm_kernel(keys)
+    except ConfigError:
+        return False
+    with noting(f"drawn by check_drawn({some_keys.__module__}.{some_keys.__name__}, {number})"):
+        for seed in seeds:
+            check(keys, some_problem(random), seed)
+    return True
 
 
 class _Tensor:

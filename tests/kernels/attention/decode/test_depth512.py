@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from fa4gen.verify.cases import Case
-from tests.kernels.attention.decode.test_mutants import failures
+from tests.kernels.attention.launches import ShownMutant, failures
 from tests.kernels.source_mutation import Change, kernel_of
-
-if TYPE_CHECKING:
-    from tests.kernels.source_mutation import Kernel
 
 KEYS: dict[str, Any] = {"arch": "sm_90a", "depth": 512, "mask": "causal", "pack_heads": True}
 PAGES: dict[str, Any] = {"keys": "paged", "page_size": 16}
@@ -33,11 +29,8 @@ MUTANTS = {
     "rows of the first warp": (Change(r"part \* kWarpRows \+ i;", "i;"), SPLIT),
     "query of a tile before": (Change(r"tensors\.query \+ __shfl_sync\(0xffffffffu, place_of_own, i\)", "tensors.query"), TILES),
 }  # fmt: skip
-
-
-@cache
-def original(paged: bool = False) -> Kernel:
-    return kernel_of({**KEYS, **(PAGES if paged else {})})
+SHOWN = {name: ShownMutant(KEYS, change, case) for name, (change, case) in MUTANTS.items()}
+QUICK = ()
 
 
 @pytest.mark.emulate
@@ -50,18 +43,4 @@ def original(paged: bool = False) -> Kernel:
     ],
 )
 def test_two_launches_on_a_workspace_are_right(case: Case, paged: bool) -> None:
-    assert failures(original(paged), case) == []
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel = original()
-    assert MUTANTS[name][0].apply(kernel.code) != kernel.code
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", MUTANTS)
-def test_mutants_are_reported(name: str) -> None:
-    kernel = original()
-    change, case = MUTANTS[name]
-    assert failures(kernel.with_code(change.apply(kernel.code)), case)
+    assert failures(kernel_of({**KEYS, **(PAGES if paged else {})}), case) == []

@@ -12,10 +12,8 @@ import pytest
 
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
-from fa4gen.verify.emulator import EmulatedKernel
-from fa4gen.verify.memory import out_bits
-from tests.kernels.attention.decode.test_mutants import failures
-from tests.kernels.source_mutation import Change, kernel_of, program_of, ptx_of
+from tests.kernels.attention.launches import ShownMutant, failures, output_of
+from tests.kernels.source_mutation import Change, kernel_of
 
 if TYPE_CHECKING:
     from tests.kernels.source_mutation import Kernel
@@ -72,35 +70,10 @@ MUTANTS = {
 }  # fmt: skip
 QUICK = ("scales of another head", "scale of the keys for values", "wrong half of a word")
 
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    code = original().code
-    assert MUTANTS[name].apply(code) != code
-
-
-def check_it_is_reported(name: str, arch: str = "sm_90a") -> None:
-    kernel = original(arch=arch)
-    assert failures(kernel.with_code(MUTANTS[name].apply(kernel.code)), SCALED)
-
-
-@pytest.mark.emulate
-@pytest.mark.compile
-@pytest.mark.parametrize("name", QUICK)
-def test_the_mutant_is_reported(name: str) -> None:
-    check_it_is_reported(name)
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
-@pytest.mark.parametrize("name", MUTANTS)
-def test_every_mutant_is_reported(name: str, arch: str) -> None:
-    check_it_is_reported(name, arch)
-
-
-def output_of(problem: Any, kernel: Kernel) -> np.ndarray[Any, Any]:
-    run = EmulatedKernel(kernel.plan, program_of(ptx_of(kernel))).run(problem.memory)
-    return out_bits(problem.memory, run)
+SHOWN = {
+    name: ShownMutant({**KEYS, "depth": 64, "dtype": "bf16"}, change, SCALED)
+    for name, change in MUTANTS.items()
+}
 
 
 @pytest.mark.emulate

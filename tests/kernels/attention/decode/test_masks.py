@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fa4gen.verify.cases import Case
-from tests.kernels.attention.decode.test_mutants import KEYS, failures
+from tests.kernels.attention.decode.test_launches import KEYS
+from tests.kernels.attention.launches import failures
 from tests.kernels.source_mutation import kernel_of
 
 CASE = Case("test/masks", 1, 4, 2, 3, 129)

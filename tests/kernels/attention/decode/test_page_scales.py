@@ -3,21 +3,15 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
-from fa4gen.verify.emulator import EmulatedKernel
-from fa4gen.verify.memory import out_bits
-from tests.kernels.attention.decode.test_mutants import failures
-from tests.kernels.source_mutation import Change, kernel_of, program_of, ptx_of
-
-if TYPE_CHECKING:
-    from tests.kernels.source_mutation import Kernel
+from tests.kernels.attention.launches import ShownMutant, failures, output_of
+from tests.kernels.source_mutation import Change, kernel_of
 
 KEYS: dict[str, Any] = {
     "depth": 192,
@@ -31,11 +25,6 @@ LENGTHS = ((2, 300), (2, 145))
 # A CTA has several blocks of a tile, and a warp's keys of a block two pages of 16.
 PAGES = Case("test/pages", 2, 4, 2, 2, 300, lengths=LENGTHS, multiprocessors=2)
 FAR = Case("test/far", 2, 4, 2, 2, 300, lengths=LENGTHS, multiprocessors=2, far_scales=True)
-
-
-@cache
-def original(arch: str = "sm_90a") -> Kernel:
-    return kernel_of({**KEYS, "arch": arch, "page_size": 16})
 
 
 @pytest.mark.emulate
@@ -77,37 +66,16 @@ MUTANTS = {
 }  # fmt: skip
 QUICK = ("scales of another page", "scale of the keys for values", "scales of the block before")
 
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    code = original().code
-    assert MUTANTS[name][1].apply(code) != code
-
-
-def check_it_is_reported(name: str, arch: str = "sm_90a") -> None:
-    case, change = MUTANTS[name]
-    kernel = original(arch=arch)
-    assert failures(kernel.with_code(change.apply(kernel.code)), case)
-
-
-@pytest.mark.emulate
-@pytest.mark.compile
-@pytest.mark.parametrize("name", QUICK)
-def test_the_mutant_is_reported(name: str) -> None:
-    check_it_is_reported(name)
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
-@pytest.mark.parametrize("name", MUTANTS)
-def test_every_mutant_is_reported(name: str, arch: str) -> None:
-    check_it_is_reported(name, arch)
+SHOWN = {
+    name: ShownMutant({**KEYS, "arch": "sm_90a", "page_size": 16}, change, case)
+    for name, (case, change) in MUTANTS.items()
+}
 
 
 @pytest.mark.emulate
 def test_scales_of_pages_that_are_no_sequences_do_not_count() -> None:
     """Scales of page 0, too, do not stand for entries past the end of a sequence."""
-    kernel = original()
+    kernel = kernel_of({**KEYS, "arch": "sm_90a", "page_size": 16})
     family = AttentionFamily(kernel.plan)
     for seed in range(200):
         problem = family.draw(PAGES, seed)
@@ -126,8 +94,3 @@ def test_scales_of_pages_that_are_no_sequences_do_not_count() -> None:
     drawn[0] = np.nan
     wrong = output_of(problem, kernel.with_code(change.apply(kernel.code)))
     assert (wrong != before).any()
-
-
-def output_of(problem: Any, kernel: Kernel) -> np.ndarray[Any, Any]:
-    run = EmulatedKernel(kernel.plan, program_of(ptx_of(kernel))).run(problem.memory)
-    return out_bits(problem.memory, run)

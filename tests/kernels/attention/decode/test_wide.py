@@ -6,20 +6,23 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
-from fa4gen.emulator import SCHEDULES
-from fa4gen.emulator.instructions.wgmma.products import Product
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
 from fa4gen.verify.emulator import EmulatedKernel
-from tests.kernels.attention.decode.test_mutants import KeptWorkspace, failures
+from tests.kernels.attention.launches import (
+    KeptWorkspace,
+    ShownMutant,
+    assert_same_bits,
+    failures,
+)
 from tests.kernels.source_mutation import Change, kernel_of
 
 if TYPE_CHECKING:
     from tests.kernels.source_mutation import Kernel
 
+pytestmark = pytest.mark.usefixtures("each_product_alone")
 KEYS: dict[str, Any] = {"arch": "sm_90a", "mask": "causal", "pack_heads": True, "packed_rows": 64}
 # Five units of keys for three CTAs; 30 of the 64 rows are there.
 SPLIT = Case("test/split", 1, 20, 2, 3, 300)
@@ -51,13 +54,11 @@ MUTANTS = {
     "weight of the other warpgroup": (Change(r"(?<=theirs\[i\] = exp2_approx\()other\[0\]", "row_max[i]"), SPLIT),
     "slot released while it is read": (Change(r"wgmma_wait<0>\(\);\n *pin\(scores\);\n *release\(\);", "release();\n    wgmma_wait<0>();\n    pin(scores);"), RING),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def each_product_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the schedule the emulator decides which products of a chain it sums together, and so their
-    rounding. Alone they give the same bits in every run, as on hardware."""
-    monkeypatch.setattr(Product, "joins", lambda self, chain: False)
+SHOWN = {
+    name: ShownMutant({**KEYS, "depth": 64}, change, case)
+    for name, (change, case) in MUTANTS.items()
+}
+QUICK = ()
 
 
 @cache
@@ -99,22 +100,4 @@ def test_no_lane_misses_the_phase_of_a_block_that_is_skipped(
 )
 def test_no_schedule_changes_a_bit(depth: int) -> None:
     kernel = original(depth, "dense")
-    problem = AttentionFamily(kernel.plan).draw(SPLIT, 7)
-    emulated = EmulatedKernel(kernel.plan, KeptWorkspace(kernel))  # type: ignore[arg-type]
-    first, *others = (emulated.run(problem.memory) for _ in SCHEDULES)
-    for other in others:
-        assert all(np.array_equal(first[name], other[name]) for name in first)
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel = original(64, "dense")
-    assert MUTANTS[name][0].apply(kernel.code) != kernel.code
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", MUTANTS)
-def test_mutants_are_reported(name: str) -> None:
-    kernel = original(64, "dense")
-    change, case = MUTANTS[name]
-    assert failures(kernel.with_code(change.apply(kernel.code)), case)
+    assert_same_bits(kernel, SPLIT)

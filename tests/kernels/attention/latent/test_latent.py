@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fa4gen.emulator import SCHEDULES
-from fa4gen.emulator.instructions.wgmma.products import Product
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
 from fa4gen.verify.emulator import EmulatedKernel
-from tests.kernels.attention.decode.test_mutants import KeptWorkspace, failures
+from tests.kernels.attention.launches import (
+    KeptWorkspace,
+    ShownMutant,
+    assert_same_bits,
+    failures,
+)
 from tests.kernels.source_mutation import Change, kernel_of
 
 if TYPE_CHECKING:
     from tests.kernels.source_mutation import Kernel
 
+pytestmark = pytest.mark.usefixtures("each_product_alone")
 KEYS: dict[str, Any] = {
     "arch": "sm_90a", "depth": 576, "value_depth": 512, "mask": "causal", "pack_heads": True
 }  # fmt: skip
@@ -89,13 +93,6 @@ LINE_MUTANTS = {
 QUICK = ("probabilities written while they are read", "sum of one part")
 
 
-@pytest.fixture(autouse=True)
-def each_product_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the schedule the emulator decides which products of a chain it sums together, and so their
-    rounding. Alone they give the same bits in every run, as on hardware."""
-    monkeypatch.setattr(Product, "joins", lambda self, chain: False)
-
-
 @cache
 def original(source: str) -> Kernel:
     return kernel_of({**KEYS, **SOURCES[source]})
@@ -133,38 +130,16 @@ def test_splits_of_a_fixed_number_of_keys_are_right(case: Case) -> None:
 @pytest.mark.seeds
 def test_no_schedule_changes_a_bit() -> None:
     kernel = original("dense")
-    problem = AttentionFamily(kernel.plan).draw(SPLIT, 7)
-    emulated = EmulatedKernel(kernel.plan, KeptWorkspace(kernel))  # type: ignore[arg-type]
-    first, *others = (emulated.run(problem.memory) for _ in SCHEDULES)
-    for other in others:
-        assert all(np.array_equal(first[name], other[name]) for name in first)
+    assert_same_bits(kernel, SPLIT)
 
 
-@pytest.mark.parametrize("name", [*MUTANTS, *LINE_MUTANTS])
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    if name in LINE_MUTANTS:
-        kernel, change = original("pages"), LINE_MUTANTS[name]
-    else:
-        kernel, change = original("dense"), MUTANTS[name][0]
-    assert change.apply(kernel.code) != kernel.code
-
-
-def check_it_is_reported(name: str) -> None:
-    if name in LINE_MUTANTS:
-        kernel, change, case = original("pages"), LINE_MUTANTS[name], LENGTHS
-    else:
-        kernel, (change, case) = original("dense"), MUTANTS[name]
-    assert failures(kernel.with_code(change.apply(kernel.code)), case)
-
-
-@pytest.mark.emulate
-@pytest.mark.compile
-@pytest.mark.parametrize("name", QUICK)
-def test_the_mutant_is_reported(name: str) -> None:
-    check_it_is_reported(name)
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", sorted({*MUTANTS, *LINE_MUTANTS} - {*QUICK}))
-def test_every_mutant_is_reported(name: str) -> None:
-    check_it_is_reported(name)
+SHOWN = {
+    **{
+        name: ShownMutant({**KEYS, **SOURCES["dense"]}, change, case)
+        for name, (change, case) in MUTANTS.items()
+    },
+    **{
+        name: ShownMutant({**KEYS, **SOURCES["pages"]}, change, LENGTHS)
+        for name, change in LINE_MUTANTS.items()
+    },
+}

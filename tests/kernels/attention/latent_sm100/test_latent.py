@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fa4gen.emulator import SCHEDULES
-from fa4gen.emulator.instructions.tcgen05.product import Product
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
 from fa4gen.verify.emulator import EmulatedKernel, FindingsError
-from tests.kernels.attention.decode.test_mutants import KeptWorkspace, failures
+from tests.kernels.attention.launches import (
+    KeptWorkspace,
+    ShownMutant,
+    assert_same_bits,
+    failures,
+)
 from tests.kernels.source_mutation import Change, kernel_of
 
 if TYPE_CHECKING:
     from tests.kernels.source_mutation import Kernel
 
+pytestmark = pytest.mark.usefixtures("each_product_alone")
 KEYS: dict[str, Any] = {
     "arch": "sm_100a", "depth": 576, "value_depth": 512, "mask": "causal", "pack_heads": True,
     "cta_group": 2,
@@ -94,13 +98,6 @@ SPLIT_MUTANTS = {
 QUICK = ("handed over without a release", "sum of half a row")
 
 
-@pytest.fixture(autouse=True)
-def each_product_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the schedule the emulator decides which products of a chain it sums together, and so their
-    rounding. Alone they give the same bits in every run."""
-    monkeypatch.setattr(Product, "joins", lambda self, later: False)
-
-
 @cache
 def original(source: str) -> Kernel:
     return kernel_of({**KEYS, **SOURCES[source]})
@@ -157,43 +154,20 @@ def test_splits_of_a_fixed_number_of_keys_are_right(source: str, case: Case) -> 
 @pytest.mark.seeds
 def test_no_schedule_changes_a_bit() -> None:
     kernel = original("dense")
-    problem = AttentionFamily(kernel.plan).draw(SPLIT, 7)
-    emulated = EmulatedKernel(kernel.plan, KeptWorkspace(kernel))  # type: ignore[arg-type]
-    first, *others = (emulated.run(problem.memory) for _ in SCHEDULES)
-    for other in others:
-        assert all(np.array_equal(first[name], other[name]) for name in first)
+    assert_same_bits(kernel, SPLIT)
 
 
-def changed(name: str) -> tuple[Kernel, Change, Case]:
-    """The kernel of a mutant, its change, and the case that shows it."""
-    if name in LINE_MUTANTS:
-        return original("pages"), LINE_MUTANTS[name], LENGTHS
-    if name in SPLIT_MUTANTS:
-        return original("splits"), SPLIT_MUTANTS[name], SPLIT
-    change, case = MUTANTS[name]
-    return original("dense"), change, case
-
-
-@pytest.mark.parametrize("name", [*MUTANTS, *LINE_MUTANTS, *SPLIT_MUTANTS])
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel, change, _ = changed(name)
-    assert change.apply(kernel.code) != kernel.code
-
-
-def check_it_is_reported(name: str) -> None:
-    kernel, change, case = changed(name)
-    found = wrong_splits if name in SPLIT_MUTANTS else failures
-    assert found(kernel.with_code(change.apply(kernel.code)), case)
-
-
-@pytest.mark.emulate
-@pytest.mark.compile
-@pytest.mark.parametrize("name", QUICK)
-def test_the_mutant_is_reported(name: str) -> None:
-    check_it_is_reported(name)
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", sorted({*MUTANTS, *LINE_MUTANTS, *SPLIT_MUTANTS} - {*QUICK}))
-def test_every_mutant_is_reported(name: str) -> None:
-    check_it_is_reported(name)
+SHOWN = {
+    **{
+        name: ShownMutant({**KEYS, **SOURCES["dense"]}, change, case)
+        for name, (change, case) in MUTANTS.items()
+    },
+    **{
+        name: ShownMutant({**KEYS, **SOURCES["pages"]}, change, LENGTHS)
+        for name, change in LINE_MUTANTS.items()
+    },
+    **{
+        name: ShownMutant({**KEYS, **SOURCES["splits"]}, change, SPLIT, wrong_splits)
+        for name, change in SPLIT_MUTANTS.items()
+    },
+}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.kernels.attention.launches import ShownMutant
 from tests.kernels.attention.sequences import INFINITY, NAN, assert_isolated, failures
 from tests.kernels.source_mutation import Change, kernel_of
 
@@ -129,35 +130,11 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
     "pages of values as of keys": (PAIR, Change(r"value_rows\.page = value_rows\.look_up\(blocks\.end - 1\)", "value_rows.page = key_rows.page")),
     "the peer has no lengths": (PAIR, Change(r"(?s)store_shared_cluster\(map_to_cta\(slot, 1\) \+ 16.*?;", "")),
 }  # fmt: skip
-ALWAYS = (
+QUICK = (
     "tail not clipped",
     "softmax takes lengths too early",
     "row of another sequence",
     "the peer has no lengths",
 )
 """Made in every run; all of them with --many-seeds."""
-
-
-def check_mutant(name: str) -> None:
-    keys, change = MUTANTS[name]
-    kernel = kernel_of(keys)
-    assert failures(kernel.with_code(change.apply(kernel.code)), LENGTHS)
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    keys, change = MUTANTS[name]
-    kernel = kernel_of(keys)
-    assert change.apply(kernel.code) != kernel.code
-
-
-@pytest.mark.emulate
-@pytest.mark.parametrize("name", ALWAYS)
-def test_mutants_are_reported(name: str) -> None:
-    check_mutant(name)
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", [name for name in MUTANTS if name not in ALWAYS])
-def test_further_mutants_are_reported(name: str) -> None:
-    check_mutant(name)
+SHOWN = {name: ShownMutant(keys, change, LENGTHS) for name, (keys, change) in MUTANTS.items()}

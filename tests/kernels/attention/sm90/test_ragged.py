@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fa4gen.emulator import Verdict
+from tests.kernels.attention.launches import ShownMutant
 from tests.kernels.attention.sequences import INFINITY, NAN, assert_isolated, failures
 from tests.kernels.source_mutation import Change, Kernel, kernel_of, program_of, ptx_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 KEYS: dict[str, Any] = {"arch": "sm_90a", "depth": 64, "batching": "ragged", "mask": "causal"}
 LENGTHS = ((3, 40), (70, 150), (1, 0), (200, 200), (0, 9))
@@ -110,7 +108,7 @@ PAGE_MUTANTS = {
 }  # fmt: skip
 
 
-ALWAYS = (
+QUICK = (
     "offset off by one",
     "tail not clipped",
     "lengths of the first tile",
@@ -119,24 +117,10 @@ ALWAYS = (
     "bytes expected late",
 )
 """Made in every run; all of them with --many-seeds."""
-
-
-def always_some(names: Iterable[str], always: tuple[str, ...]) -> list[Any]:
-    return [n if n in always else pytest.param(n, marks=pytest.mark.seeds) for n in names]
-
-
-@pytest.mark.emulate
-@pytest.mark.parametrize("name", always_some(PAGE_MUTANTS, ALWAYS))
-def test_mutants_of_pages_are_reported(name: str) -> None:
-    kernel = kernel_of(PAGED)
-    assert failures(kernel.with_code(PAGE_MUTANTS[name].apply(kernel.code)), SMALL)
-
-
-@pytest.mark.parametrize("keys", [KEYS, PAGED], ids=["ragged", "pages"])
-def test_mutants_fit_the_source(keys: dict[str, Any]) -> None:
-    kernel = kernel_of(keys)
-    for change in (PAGE_MUTANTS if keys is PAGED else MUTANTS).values():
-        assert change.apply(kernel.code) != kernel.code
+SHOWN = {
+    **{name: ShownMutant(KEYS, change, SMALL) for name, change in MUTANTS.items()},
+    **{name: ShownMutant(PAGED, change, SMALL) for name, change in PAGE_MUTANTS.items()},
+}
 
 
 @pytest.mark.compile
@@ -172,18 +156,13 @@ SOME = (
 
 
 @pytest.mark.emulate
-@pytest.mark.parametrize("name", always_some(COMBINED, SOME))
+@pytest.mark.parametrize(
+    "name", [n if n in SOME else pytest.param(n, marks=pytest.mark.seeds) for n in COMBINED]
+)
 def test_what_combines_with_sequences_of_different_lengths(name: str) -> None:
     keys = COMBINED[name]
     lengths = SMALL if keys.get("batching") == "ragged" else ((9, 20), (9, 0), (9, 150), (9, 33))
     assert failures(kernel_of({"arch": "sm_90a", "depth": 64, **keys}), lengths) == []
-
-
-@pytest.mark.emulate
-@pytest.mark.parametrize("name", always_some(MUTANTS, ALWAYS))
-def test_mutants_are_reported(name: str) -> None:
-    kernel = kernel_of(KEYS)
-    assert failures(kernel.with_code(MUTANTS[name].apply(kernel.code)), SMALL)
 
 
 @pytest.mark.compile

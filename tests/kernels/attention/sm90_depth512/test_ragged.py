@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.kernels.attention.launches import ShownMutant
 from tests.kernels.attention.sequences import NAN, assert_isolated, failures
 from tests.kernels.source_mutation import Change, kernel_of
 
@@ -107,23 +108,9 @@ MUTANTS: dict[str, tuple[dict[str, Any], Change]] = {
                       "if (threadIdx.x == 31) ring.expect(kRingBytes);"),
     ),
 }  # fmt: skip
-ALWAYS = ("values of a row later", "page of the first chunk")
+QUICK = ("values of a row later", "page of the first chunk")
 """Made in every run, on few sequences, which show them; all of them with --many-seeds."""
-
-
-@pytest.mark.emulate
-@pytest.mark.parametrize(
-    "name", [n if n in ALWAYS else pytest.param(n, marks=pytest.mark.seeds) for n in MUTANTS]
-)
-def test_mutants_are_reported(name: str) -> None:
-    keys, change = MUTANTS[name]
-    kernel = kernel_of(keys)
-    lengths = FEW if name in ALWAYS else HARD
-    assert failures(kernel.with_code(change.apply(kernel.code)), lengths)
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_fits_the_source(name: str) -> None:
-    keys, change = MUTANTS[name]
-    kernel = kernel_of(keys)
-    assert change.apply(kernel.code) != kernel.code
+SHOWN = {
+    name: ShownMutant(keys, change, FEW if name in QUICK else HARD)
+    for name, (keys, change) in MUTANTS.items()
+}

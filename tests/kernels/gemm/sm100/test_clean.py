@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fa4gen.emulator import SCHEDULES
-from fa4gen.errors import ConfigError
-from tests.kernels.gemm.emulation import Problem, emulate, gemm_kernel, noting
+from tests.kernels.gemm.emulation import Problem, check, check_drawn, gemm_kernel
 
 if TYPE_CHECKING:
-    from tests.kernels.source_mutation import Kernel
+    from random import Random
 
 Keys = dict[str, Any]
 TILE: Keys = {"cta_group": 1, "BM": 128, "BN": 128}
@@ -25,16 +22,6 @@ LAYOUTS: dict[str, Keys] = {
 }
 SEVERAL = Problem(270, 140, 150, batch=2)
 """Tails in each dimension, several tiles for each CTA."""
-
-
-@cache
-def _kernel(keys: tuple[tuple[str, Any], ...]) -> Kernel:
-    return gemm_kernel(dict(keys))
-
-
-def check(keys: Keys, problem: Problem, seed: int = 0) -> None:
-    outcome = emulate(_kernel(tuple(sorted(keys.items()))), problem, seed)
-    assert outcome.failure == "", f"{keys}, {problem}, seed {seed}"
 
 
 @pytest.mark.compile
@@ -155,45 +142,19 @@ def _any_keys(random: Random) -> Keys:
     }  # fmt: skip
 
 
-def _any_problem(random: Random) -> Problem:
-    beta = random.choice((0.0, 1.0, 0.5))
-    return Problem(
-        m=random.randint(1, 700),
-        n=random.randint(1, 600),
-        k=random.choice((0, 1, 8, random.randint(1, 100), random.randint(1, 900))),
-        batch=random.choice((1, 1, 2, 3)),
-        alpha=random.choice((1.0, -0.5, 0.0)),
-        beta=beta,
-        group_rows=random.choice((1, 2, 8)),
-        multiprocessors=random.choice((2, 4, 6)),
-        nan_in_c=beta == 0,
-    )
-
-
-def check_any(seed: int, runs: int) -> bool:
-    """Check a kernel drawn by ``seed``; False where there is none."""
-    random = Random(seed)
-    keys = _any_keys(random)
-    try:
-        gemm_kernel(keys)
-    except ConfigError:
-        return False
-    with noting(f"drawn by check_any({seed}, {runs})"):
-        for run in range(runs):
-            check(keys, _any_problem(random), len(SCHEDULES) * seed + run)
-    return True
-
-
 @pytest.mark.compile
 @pytest.mark.parametrize("part", range(3))
 def test_whatever_is_planned_multiplies(part: int, first_seed: int) -> None:
-    assert any(check_any(first_seed + part + 3 * attempt, 1) for attempt in range(1000))
+    assert any(
+        check_drawn(_any_keys, number, [len(SCHEDULES) * number])
+        for number in range(first_seed + part, first_seed + part + 3000, 3)
+    )
 
 
 @pytest.mark.seeds
 @pytest.mark.parametrize("seed", range(100))
 def test_whatever_is_planned_multiplies_under_many_seeds(seed: int) -> None:
-    check_any(seed, 3)
+    check_drawn(_any_keys, seed, range(len(SCHEDULES) * seed, len(SCHEDULES) * seed + 3))
 
 
 @pytest.mark.seeds

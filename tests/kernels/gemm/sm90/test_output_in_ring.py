@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.kernels.gemm.emulation import Problem
-from tests.kernels.gemm.sm90.test_clean import HOPPER, check
+from tests.kernels.gemm.emulation import Problem, check
+from tests.kernels.gemm.sm90.test_clean import HOPPER
 
 Keys = dict[str, Any]
 

@@ -6,14 +6,11 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
-from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
-from fa4gen.verify.emulator import EmulatedKernel, FindingsError
-from fa4gen.verify.judge import judge
-from tests.kernels.source_mutation import Change, kernel_of, program_of, ptx_of
+from tests.kernels.attention.launches import ShownMutant, failures
+from tests.kernels.source_mutation import Change, kernel_of
 
 if TYPE_CHECKING:
     from tests.kernels.source_mutation import Kernel
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
 KEYS: dict[str, Any] = {"arch": "sm_90a", "depth": 192, "mask": "causal", "pack_heads": True}
 PAGED: dict[str, Any] = {**KEYS, "keys": "paged", "page_size": 16}
 FIXED: dict[str, Any] = {**KEYS, "split_keys": {"keys": 64}}
-WORKSPACE = ("tickets", "partials")
 HOPPER, BLACKWELL = "sm_90a", "sm_100a"
 
 # Four CTAs with shares of 2, 2, 1 and 1 blocks; the first rows see nothing of the last block.
@@ -32,37 +28,6 @@ LENGTHS = Case(
 )
 # One CTA, and more blocks than its ring has slots.
 RING = Case("test/ring", 1, 1, 1, 1, 9 * 64, multiprocessors=1)
-
-
-class KeptWorkspace:
-    """A program whose launches have the workspace of the first one, as it was left."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._program = program_of(ptx_of(kernel))
-        self._names = [row.name for row in kernel.plan.parameters]
-        self.workspace: dict[str, Any] = {}
-
-    def launch(self, entry: str, **options: Any) -> Any:
-        arguments = dict(zip(self._names, options["args"], strict=True))
-        given = {name: arguments[name] for name in WORKSPACE if name in arguments}
-        self.workspace = self.workspace or given
-        arguments |= self.workspace
-        return self._program.launch(entry, **{**options, "args": list(arguments.values())})
-
-
-def failures(kernel: Kernel, case: Case) -> list[str]:
-    """Return verify's findings about two launches, and tickets that are not zero afterwards."""
-    program: Any = KeptWorkspace(kernel)
-    problem = AttentionFamily(kernel.plan).draw(case, 7)
-    emulated = EmulatedKernel(kernel.plan, program)
-    try:
-        first, second = (emulated.run(problem.memory) for _ in range(2))
-    except FindingsError as error:
-        return [str(error)]
-    found, _ = judge(problem.memory, first, second, problem.reference(np))
-    partials = program.workspace["partials"].reshape(-1, kernel.plan.partial_stride)
-    tickets = program.workspace.get("tickets", partials[:, kernel.plan.depth + 2 :])
-    return [failure.message for failure in found] + ["a ticket is left"] * bool(tickets.any())
 
 
 @cache
@@ -133,28 +98,10 @@ def check_it_is_reported(name: str, arch: str = HOPPER) -> None:
     assert failures(kernel.with_code(change.apply(kernel.code)), case)
 
 
-@pytest.mark.parametrize("name", [*MUTANTS, *PAGE_MUTANTS])
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel = original(name in PAGE_MUTANTS)
-    change = (PAGE_MUTANTS if name in PAGE_MUTANTS else MUTANTS)[name]
-    assert change.apply(kernel.code) != kernel.code
-
-
-@pytest.mark.emulate
-@pytest.mark.compile
-@pytest.mark.parametrize("name", QUICK)
-def test_the_mutant_is_reported(name: str) -> None:
-    check_it_is_reported(name)
-
-
-@pytest.mark.emulate
-@pytest.mark.compile
-def test_a_mutant_is_reported_on_blackwell() -> None:
-    check_it_is_reported("partial result read early", BLACKWELL)
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("arch", [HOPPER, BLACKWELL])
-@pytest.mark.parametrize("name", [*MUTANTS, *PAGE_MUTANTS])
-def test_every_mutant_is_reported(name: str, arch: str) -> None:
-    check_it_is_reported(name, arch)
+SHOWN = {
+    **{
+        name: ShownMutant(KEYS, change, RING if name.startswith("slot") else SPLIT)
+        for name, change in MUTANTS.items()
+    },
+    **{name: ShownMutant(PAGED, change, LENGTHS) for name, change in PAGE_MUTANTS.items()},
+}
