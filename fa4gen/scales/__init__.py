@@ -2,6 +2,15 @@
 
 from fa4gen.scales.atoms import arrange, restore
 from fa4gen.scales.forms import ScaleForm, form_of
-from fa4gen.scales.quantize import Quantized, dequantize, quantize
+from fa4gen.scales.quantize import Quantized, as_mxfp8, dequantize, quantize
 
-__all__ = ["Quantized", "ScaleForm", "arrange", "dequantize", "form_of", "quantize", "restore"]
+__all__ = [
+    "Quantized",
+    "ScaleForm",
+    "arrange",
+    "as_mxfp8",
+    "dequantize",
+    "form_of",
+    "quantize",
+    "restore",
+]

@@ -16,7 +16,7 @@ by 448 * 6. A NaN stays one in fp8; fp4 has none, and the scale of its block is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,6 +104,30 @@ def dequantize(quantized: Quantized) -> Any:
     scales = scale_values(backend.array(quantized.scales), form, xp)
     scales = scales * np.float32(quantized.tensor_scale)
     return backend.back(numbers * _to_elements(scales, numbers.shape, form, xp))
+
+
+def as_mxfp8(quantized: Quantized) -> Quantized:
+    """Return the same numbers with a scale for each 32 of a row, as Blackwell's products read them.
+
+    For fp8 in blocks of 1x128 or 128x128 with scales of ue8m0, whose elements stay as they are.
+    Raises ArgumentError for other forms.
+    """
+    form = quantized.form
+    if ELEMENTS[form.element].bits != 8 or form.scale != "ue8m0":
+        raise ArgumentError(
+            Problem(
+                f"quantized: expected fp8 with scales of ue8m0, got {form.element} in {form.name} "
+                f"with scales of {form.scale}",
+                'Quantise with scale="ue8m0".',
+            )
+        )
+    wanted = form_of("mxfp8", element=form.element)
+    backend = backend_of(quantized.scales)
+    rows, k = quantized.elements.shape[-2:]
+    each = backend.xp.repeat(backend.array(quantized.scales), form.rows, axis=-2)
+    each = backend.xp.repeat(each, form.columns // wanted.columns, axis=-1)
+    scales = backend.xp.ascontiguousarray(each[..., :rows, : -(-k // wanted.columns)])
+    return replace(quantized, form=wanted, scales=backend.back(scales))
 
 
 def scale_values(scales: Any, form: ScaleForm, xp: Any = np) -> Any:

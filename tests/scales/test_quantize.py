@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4gen.errors import ArgumentError
-from fa4gen.scales import dequantize, form_of, quantize
+from fa4gen.scales import as_mxfp8, dequantize, form_of, quantize
 from fa4gen.scales.forms import FORMS
 from fa4gen.scales.quantize import scale_values
 
@@ -144,6 +144,24 @@ def test_narrower_inputs_are_taken() -> None:
 def test_a_given_tensor_scale_is_taken() -> None:
     x = draw(4, 256)
     assert quantize(x, "nvfp4", tensor_scale=0.25).tensor_scale == 0.25
+
+
+@pytest.mark.parametrize("form", ["1x128", "128x128", "mxfp8"])
+@pytest.mark.parametrize("element", ["fp8_e4m3", "fp8_e5m2"])
+def test_blocks_of_128_are_what_mxfp8_can_say(form: str, element: str) -> None:
+    """A weight that was quantised for Hopper is one for Blackwell, without rounding it again."""
+    given = {} if form == "mxfp8" else {"scale": "ue8m0"}
+    done = quantize(draw(200, 336), form, element=element, **given)
+    small = as_mxfp8(done)
+    assert (small.form.name, small.scales.shape) == ("mxfp8", (200, 11))
+    assert small.elements is done.elements
+    np.testing.assert_array_equal(dequantize(small), dequantize(done))
+
+
+@pytest.mark.parametrize("form", ["1x128", "nvfp4"])
+def test_other_scales_are_not_mxfp8(form: str) -> None:
+    with pytest.raises(ArgumentError, match=f"expected fp8 with scales of ue8m0, got .* {form}"):
+        as_mxfp8(quantize(draw(4, 256), form))
 
 
 def test_torch_tensors_give_torch_tensors() -> None:
