@@ -102,7 +102,7 @@ class AttentionFamily:
 
     def selftest_facts(self, plan: AttentionPlan) -> SelftestFacts:
         """Return the facts of a kernel for the self-test."""
-        from fa4gen.verify.precision import Precision
+        from fa4gen.verify.rounding import Precision
 
         precision = Precision.of(plan)
         named = not isinstance(plan.mask, ExpressionMask)

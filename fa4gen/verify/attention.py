@@ -16,19 +16,18 @@ from fa4gen.runtime.schedule import plan_schedule
 from fa4gen.runtime.tensor_map import describe
 from fa4gen.runtime.tile_list import ENTRY_BYTES
 from fa4gen.verify import tolerance
-from fa4gen.verify.called_cases import as_called
 from fa4gen.verify.cases import (
     Case,
     default_cases,
     emulated_cases,
     large_cases,
+    unique,
 )
 from fa4gen.verify.edges.attention import edge_cases, edges, reached
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import place, read_lse, read_out
 from fa4gen.verify.page_scales import page_scale_cases, with_page_scales
-from fa4gen.verify.precision import Precision
 from fa4gen.verify.reference import (
     AttentionProblem,
     AttentionResult,
@@ -36,6 +35,7 @@ from fa4gen.verify.reference import (
     rounded_attention,
 )
 from fa4gen.verify.ring_cases import attention_further, attention_rings
+from fa4gen.verify.rounding import Precision
 from fa4gen.verify.score_tiles import score_tiles
 from fa4gen.verify.sequence_tensors import (
     by_sequence,
@@ -61,11 +61,11 @@ if TYPE_CHECKING:
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import Image
     from fa4gen.verify.edges.edge import Edge
+    from fa4gen.verify.exercise import Wanted
     from fa4gen.verify.inputs import Inputs
     from fa4gen.verify.memory import AttentionMemory
     from fa4gen.verify.tolerance import Errors
     from fa4gen.verify.verdict import Failure
-    from fa4gen.verify.wanted import Wanted
     from fa4gen.verify.work_done import Rescales, Tiles
 
 
@@ -338,3 +338,31 @@ def _lists(plan: AttentionPlan, inputs: Inputs) -> dict[str, Any]:
     """Return the lists of blocks that the call gets, by name."""
     sizes = list_sizes(plan, inputs.query.shape, inputs.key.shape)
     return list_blocks(plan.mask, sizes, inputs.tensors, np)
+
+
+def as_called(plan: AttentionPlan, cases: Iterable[Case]) -> tuple[Case, ...]:
+    """Return the cases with the heads and rows that a call of ``plan`` may have, each once.
+
+    A key head has a multiple of the query heads whose rows share a tile. Where the mask limits the
+    query rows, cases with more are cut to the limit, and renamed.
+    """
+    return unique(_with_fewer_rows(plan, _with_more_heads(plan, case)) for case in cases)
+
+
+def _with_more_heads(plan: AttentionPlan, case: Case) -> Case:
+    if case.query_heads // case.key_heads % plan.tile_heads == 0:
+        return case
+    return replace(case, query_heads=plan.tile_heads * case.query_heads)
+
+
+def _with_fewer_rows(plan: AttentionPlan, case: Case) -> Case:
+    most = plan.mask.most_rows
+    if most is None or all(rows <= most for rows, _ in (*case.sequences, (case.query_rows, 0))):
+        return case
+    return replace(
+        case,
+        name=f"{case.name}_of_{most}_rows",
+        query_rows=min(case.query_rows, most),
+        key_rows=most if case.layout == "packed" else case.key_rows,  # rows of one tensor
+        lengths=tuple((min(rows, most), keys) for rows, keys in case.lengths),
+    )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from fa4gen.counts import counted
 from fa4gen.emulator.coverage.counts import WRAPPED_TWICE
 from fa4gen.verify.excuses import judge_unreachable
-from fa4gen.verify.wanted import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +38,22 @@ class Ring:
     def wrapped_twice(self) -> bool:
         """Whether every slot was used three times: with both parities, and with the first again."""
         return self.phases >= WRAPPED_TWICE
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The parts of a kernel that the cases did not reach, for choosing further ones."""
+
+    rings: bool = False
+    """Some did not wrap twice."""
+    branches: bool = False
+    """Some went one way only."""
+    rescales_taken: bool = False
+    rescales_skipped: bool = False
+    several_tiles: bool = False
+    """No CTA took more than one tile."""
+    single_tile: bool = False
+    """Every CTA took more than one."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import CaseMemory
     from fa4gen.verify.edges.edge import Edge
+    from fa4gen.verify.exercise import Wanted
     from fa4gen.verify.verdict import NamedCase, Reference
-    from fa4gen.verify.wanted import Wanted
     from fa4gen.verify.work_done import Rescales, Tiles
     from fa4gen.verify.workspace import Kept
 

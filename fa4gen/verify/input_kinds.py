@@ -1,17 +1,91 @@
-"""Kinds of numbers for attention: each strains one part of the kernel."""
+"""Kinds of numbers for attention: each strains one part of the kernel.
+
+Kinds that count keys make one that is dropped, doubled or taken from elsewhere loud. Logits are
+whole numbers and the softmax scale is ln 2, so that every weight of a row is a power of two by any
+of its maxima: no type rounds it, and sums of weights and of values are exact. Values are whole
+numbers and not negative, so that nothing cancels. The output is then the exact one, rounded once.
+Queries, keys and values are drawn by row, key, head and batch: a neighbour's have other weights and
+other values. All are whole numbers of up to 16, which fp8 has, too.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fa4gen.verify.counting_kinds import COUNTING_KINDS
+from fa4gen.verify.rounding import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from fa4gen.verify.draft import Draft, Floats
+Floats = NDArray[np.float32]
+LN2 = float(np.float32(math.log(2)))
+"""The softmax scale of kinds that count."""
+SCALES = {"query": (1.0, 2.0), "key": (1.0, 2.0), "value": (0.5, 1.0, 2.0)}
+"""Their scales of fp8: logits stay whole."""
+LOWEST_LOGIT = 3
+MOST = 15
+"""The largest number of a value."""
+VALUE_SHARE = 1 / 8
+"""The share of a value's columns that are not zero: enough keys of a block add to a column for a
+sum with more bits than bf16."""
+LATENT_MOST = 3
+LATENT_QUERY_SHARE = 1 / 64
+"""The share of the columns that a query multiplies, by -1, among those that are values, too."""
+RAMP_STEPS = 8
+RAMP_QUERY = {"bf16": 8, "fp16": 2, "fp8_e4m3": 2}
+"""Times RAMP_STEPS: powers of two from the first key to the last, that the type has room for."""
+RAISED = "counting_raised"
+RAISED_QUERY, RAISED_KEY = 1.625, 7.0
+"""Their product, 11.375 powers of two: bf16 would round a factor of 2^-11.375 by 0.2 %."""
+LEAST_RISE = RAISED_QUERY * RAISED_KEY - LOWEST_LOGIT
+"""Powers of two by which the largest of some raised logits is above all others at least."""
+
+
+@dataclass
+class Draft:
+    """N(0, 1) numbers, before a kind has changed them."""
+
+    rng: np.random.Generator
+    dtype: str
+    """The type of the query."""
+    kv_dtype: str
+    query: Floats
+    key: Floats
+    value: Floats
+    scale: float
+    values_in_keys: bool = False
+    """The first columns of the keys are the values."""
+    raised: tuple[int, int] = (0, 0)
+    """Keys, from the first to before the second, with logits that a kind may raise above the
+    others."""
+
+    @property
+    def depth(self) -> int:
+        """Head dimension."""
+        return int(self.query.shape[3])
+
+    def key_positions(self) -> Floats:
+        """0 at the first key to 1 at the last, shaped to be added along the key's rows."""
+        return np.linspace(0, 1, self.key.shape[1], dtype=np.float32)[None, :, None]
+
+    def scale_logits(self, powers: Mapping[str, int]) -> None:
+        """Multiply queries and keys by powers of two, and divide the scale by both."""
+        of_query, of_keys = powers[self.dtype], powers[self.kv_dtype]
+        self.query *= 2.0**of_query
+        self.key *= 2.0**of_keys
+        self.scale *= 2.0 ** -(of_query + of_keys)
+
+    def clip(self) -> None:
+        """Keep inside the type's range, rounding included."""
+        types = (self.dtype, self.kv_dtype, self.kv_dtype)
+        for array, dtype in zip((self.query, self.key, self.value), types, strict=True):
+            limit = np.float32(LARGEST[dtype] * (1 - 2.0**-6))
+            np.clip(array, -limit, limit, out=array)
 
 
 def _normal(draft: Draft) -> None:
@@ -176,6 +250,58 @@ def _tiny(draft: Draft) -> None:
     """
     draft.scale_logits(_TINY)
     draft.value *= 2.0 ** {"fp8_e4m3": -7, "fp16": -14}.get(draft.kv_dtype, -90)
+
+
+def _counting(draft: Draft) -> None:
+    """Whole logits and values, so that outputs are exact: each key counts."""
+    rng, most = draft.rng, MOST
+    draft.scale = LN2
+    draft.query[:] = rng.integers(0, 2, draft.query.shape)
+    first = 0
+    if draft.values_in_keys:
+        most, first = LATENT_MOST, draft.value.shape[3]
+        chosen = rng.random(draft.query[..., :first].shape) < LATENT_QUERY_SHARE
+        draft.query[..., :first] = np.where(chosen, -1, 0)
+    draft.value[:] = rng.integers(1, most + 1, draft.value.shape)
+    draft.value *= rng.random(draft.value.shape, np.float32) < VALUE_SHARE
+    draft.key[:] = 0
+    if draft.values_in_keys:
+        draft.key[..., :first] = draft.value
+    # The last column is left for a ramp.
+    column = rng.integers(first, draft.depth - 1, (*draft.key.shape[:3], 1))
+    logit = rng.integers(-LOWEST_LOGIT, 0, column.shape).astype(np.float32)
+    np.put_along_axis(draft.key, column, logit, axis=3)
+
+
+def _counting_rising(draft: Draft) -> None:
+    """Whole logits that rise or fall by row, too: maxima are powers of two apart."""
+    _counting(draft)
+    row, head = (np.arange(extent) for extent in draft.query.shape[1:3])
+    signs = np.where((row[:, None] + head) % 3 == 0, 1, -1)
+    draft.query[..., -1] = signs * RAMP_QUERY[draft.dtype]
+    draft.key[..., -1] = np.rint(draft.key_positions() * RAMP_STEPS)
+
+
+def _counting_raised(draft: Draft) -> None:
+    """Whole logits, those of some keys larger by no power of two: older sums have such a factor.
+
+    By the largest logit of either group its weights are still powers of two. The raised keys have
+    most of the weight, and no values in half of the columns: there older sums are all there is.
+    """
+    _counting(draft)
+    raised = slice(*draft.raised)
+    draft.query[..., -1] = RAISED_QUERY
+    draft.key[:, raised, :, -1] = RAISED_KEY
+    draft.value[:, raised, :, draft.value.shape[3] // 2 :] = 0
+    if draft.values_in_keys:
+        draft.key[..., : draft.value.shape[3]] = draft.value
+
+
+COUNTING_KINDS: dict[str, Callable[[Draft], None]] = {
+    "counting": _counting,
+    "counting_rising": _counting_rising,
+    RAISED: _counting_raised,
+}
 
 
 KINDS: dict[str, Callable[[Draft], None]] = {

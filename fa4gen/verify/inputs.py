@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.verify.counting_kinds import COUNTING_KINDS, LN2, RAISED, SCALES
-from fa4gen.verify.draft import Draft, Floats
-from fa4gen.verify.input_kinds import KINDS
+from fa4gen.verify.input_kinds import COUNTING_KINDS, KINDS, LN2, RAISED, SCALES, Draft, Floats
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ class Inputs:
     tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """Those that mask and score function read, float32 or int32."""
     counting: bool = False
-    """No value is negative, logits are whole multiples of ln 2; see ``counting_kinds``."""
+    """No value is negative, logits are whole multiples of ln 2; see ``input_kinds``."""
     raised: tuple[int, int] = (0, 0)
     """Keys of a sequence, from the first to before the second, with logits that are whole multiples
     above its largest."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fa4gen.designs.common.attention_model import AttentionPlan
-    from fa4gen.verify.draft import Floats
+    from fa4gen.verify.input_kinds import Floats
     from fa4gen.verify.inputs import Inputs
 
 FAR_APART = {"key": (-19.0, 1.0), "value": (-10.0, 10.0)}

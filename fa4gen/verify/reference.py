@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.masks.mask import Mask
     from fa4gen.scores.score import Score
-    from fa4gen.verify.draft import Floats
-    from fa4gen.verify.precision import Precision
+    from fa4gen.verify.input_kinds import Floats
+    from fa4gen.verify.rounding import Precision
 
     Descales = Mapping[str, Any]
     """Scales (batch, key heads) on the host, of "query", "key" and "value"; absent ones are 1.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.designs.common.gemm_model import GemmPlan
-    from fa4gen.verify.wanted import Wanted
+    from fa4gen.verify.exercise import Wanted
 
 USES = 3
 """The uses of every slot."""

@@ -1,10 +1,11 @@
-"""Rounding to the kernels' element types.
+"""Rounding to the kernels' element types, and the roundings of a kernel.
 
 Values are float32 arrays throughout; those of bf16, fp16 and fp8 are exact in it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -15,6 +16,8 @@ from fa4gen.scales.narrow import ELEMENTS, decode, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from fa4gen.designs.common.attention_model import AttentionPlan
 
 UNIT_ROUNDOFF = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8_e4m3": 2.0**-4}
 NARROW = ("fp8_e5m2", "fp4_e2m1")
@@ -37,6 +40,36 @@ POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5, "fp8_e4m3": 0
 """A signalling NaN of each type that outputs have: arithmetic makes quiet ones only, so an output
 element that still holds these bits was never written. fp8 and ue8m0, used for inputs only, have a
 single NaN; a length or place of int32 is far too large; fp4 has its largest number, twice."""
+TIED_ABOVE = 68
+"""The logits above which rows share a maximum: kLowest and the threshold of rescaling, see
+``tied_rows.cuh.j2``."""
+EXP2_POLYNOMIAL_ERROR = 8.8e-5
+"""Largest relative error of the cubic polynomial by which some kernels compute part of 2^x."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The roundings of one kernel."""
+
+    dtype: str
+    """The type of the factors, such as the probabilities when they are multiplied by values."""
+    out_dtype: str
+    rescale_threshold: float = 0.0
+    """Powers of two by which the subtracted maximum may be below the true one."""
+    probability_shift: int = 0
+    """Probabilities are scaled by 2 to this power before they are rounded."""
+    exp2_error: float = 0.0
+    """Relative error of a probability before it is rounded, where it is more than float32's."""
+    maximum_above: int = 0
+    """Powers of two by which the subtracted maximum may be above the true one."""
+
+    @classmethod
+    def of(cls, plan: AttentionPlan) -> Precision:
+        """Return the roundings of the kernel of ``plan``."""
+        error = EXP2_POLYNOMIAL_ERROR if plan.exp2_fma_share else 0.0
+        shift = plan.probability_shift
+        above = TIED_ABOVE if plan.ties_rows else 0
+        return cls(plan.operand_dtype, plan.out_dtype, plan.rescale_threshold, shift, error, above)
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:

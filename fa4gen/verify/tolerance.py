@@ -52,14 +52,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.verify.errors import ErrorSet
-from fa4gen.verify.intervals import element_shares
+from fa4gen.verify.errors import ErrorSet, element_shares
 from fa4gen.verify.reference import MMA_BYTES
 from fa4gen.verify.rounding import UNIT_ROUNDOFF, numpy_dtype
 
 if TYPE_CHECKING:
-    from fa4gen.verify.precision import Precision
     from fa4gen.verify.reference import AttentionProblem, AttentionResult, Descales
+    from fa4gen.verify.rounding import Precision
 
 FROBENIUS_FACTOR = 1.25
 ROW_FACTOR = 1.5

@@ -1,7 +1,7 @@
 """Rounding of the weights of a softmax, and how far it may move a sum of values that they weigh.
 
 Of values that are not negative nothing cancels: where each weight is off by some share of itself,
-so are the sums. Data that count (see ``counting_kinds``) have logits that are whole multiples of
+so are the sums. Data that count (see ``input_kinds``) have logits that are whole multiples of
 ln 2, so that all weights of a row are powers of two by any of its maxima, and are not rounded at
 all. Where some keys are raised above the others, that holds for both groups by themselves.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.verify.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
-    from fa4gen.verify.precision import Precision
+    from fa4gen.verify.rounding import Precision
 
 LEAST = {"bf16": 2.0**-126, "fp16": 2.0**-24, "fp8_e4m3": 2.0**-9}
 """The least number above zero of the types of probabilities: a smaller one may become zero."""

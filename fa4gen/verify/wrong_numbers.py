@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.verify.buffers import words
-from fa4gen.verify.intervals import element_shares
+from fa4gen.verify.errors import element_shares
 from fa4gen.verify.verdict import Failure
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ import pytest
 
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.registry import validated
-from fa4gen.verify.precision import Precision
-from fa4gen.verify.rounding import from_bits, round_to, to_bits
+from fa4gen.verify.rounding import Precision, from_bits, round_to, to_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

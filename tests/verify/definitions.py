@@ -22,12 +22,11 @@ from fa4gen.masks.expression import parse_mask
 from fa4gen.masks.sliding_window import SlidingWindow
 from fa4gen.scores import Score, Softcap
 from fa4gen.verify.cases import Case
-from fa4gen.verify.draft import Draft
 from fa4gen.verify.gemm.cases import GemmCase
 from fa4gen.verify.gemm.inputs import GemmInputs
-from fa4gen.verify.precision import Precision
+from fa4gen.verify.input_kinds import Draft
 from fa4gen.verify.reference import AttentionProblem, AttentionResult
-from fa4gen.verify.rounding import UNIT_ROUNDOFF, round_to
+from fa4gen.verify.rounding import UNIT_ROUNDOFF, Precision, round_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +34,12 @@ if TYPE_CHECKING:
 
 BATCHES, ROWS, KEYS, HEADS, KEY_HEADS, DEPTH, VALUE_DEPTH = 2, 7, 9, 4, 2, 5, 3
 FINE = Precision("fp16", "fp16")
+COARSE = (
+    Precision("fp8_e4m3", "fp16", 2.0, 6),
+    Precision("fp8_e4m3", "fp16", 8.0, 0),
+    Precision("bf16", "bf16", 8.0),
+    Precision("fp16", "fp16", 8.0),
+)
 DOCUMENTS = Tensor("document", "int32", ("batch", "keys"))
 SEEN: list[tuple[Any, Callable[..., bool]]] = [
     (Causal(), lambda b, h, i, j: j <= i + KEYS - ROWS),
@@ -147,8 +152,7 @@ def check_rounded(module: ModuleType) -> None:
         found = call(module.rounded_attention, mine, FINE, rng, descales=descales, sinks=sinks)
         np.testing.assert_allclose(found.out, out, atol=2e-3 * np.abs(out).max())
         np.testing.assert_allclose(found.lse, lse, atol=1e-5)
-        for names in (("fp8_e4m3", "fp16", 2.0, 6), ("bf16", "bf16", 8.0, 0)):
-            coarse = Precision(*names)
+        for coarse in COARSE:
             found = call(
                 module.rounded_attention, mine, coarse, rng, descales=descales, sinks=sinks
             )
@@ -157,6 +161,7 @@ def check_rounded(module: ModuleType) -> None:
             assert 0.2 * unit < error < unit, (error, unit)
             np.testing.assert_allclose(found.lse, lse, atol=1e-5)
             np.testing.assert_array_equal(found.out, round_to(found.out, coarse.out_dtype))
+            assert (found.out != round_to(found.out, "fp8_e4m3")).any()
     query = key = np.zeros((1, 50, 1, 4), np.float32)
     value = np.ones((1, 50, 1, 4), np.float32)
     problem = module.AttentionProblem(Causal(), Score(), 1.0)
@@ -168,16 +173,18 @@ def check_rounded(module: ModuleType) -> None:
     key[0, 0] = 12
     arrays = [array.astype(np.float32) for array in (query, key, value)]
     problem = module.AttentionProblem(NoMask(), Score(), math.log(2))
-    shifted = Precision("fp8_e4m3", "bf16", 0.0, 8)
-    found = module.rounded_attention(problem, *arrays, shifted, np.random.default_rng(1))
-    assert found.out[0, 0, 0, 0] == 1
+    for shift, out in ((0, 0.5), (8, 1.0)):  # without a shift the many are lost
+        precision = Precision("fp8_e4m3", "bf16", 0.0, shift)
+        found = module.rounded_attention(problem, *arrays, precision, np.random.default_rng(1))
+        assert found.out[0, 0, 0, 0] == out
 
 
 def check_ends(module: ModuleType) -> None:
     """Weights that are rounded are within their room, and those of powers of two have none."""
-    for precision in (Precision("bf16", "bf16"), Precision("fp8_e4m3", "bf16", 0.0, 8)):
+    for precision in (FINE, Precision("bf16", "bf16"), Precision("fp8_e4m3", "bf16", 0.0, 8)):
         weights = np.exp2(np.random.default_rng(1).uniform(-15, 0, (3, 500)))
         weights[1] = np.exp2(np.rint(np.log2(weights[1])))
+        weights[2] **= 2  # some are below the least number
         weights[:, 0] = 1
         room, _ = module.weight_room(weights, 0.0, precision, np)
         scale = np.float32(2.0**precision.probability_shift)
@@ -200,8 +207,9 @@ def check_ends(module: ModuleType) -> None:
     exact = (3 + 0.5 + 1.25) / 2
     assert exact * (1 - 1e-5) < low < exact < high < exact * (1 + 1e-5)
     low, high = module.output_ends(found, 0.01, Precision("bf16", "bf16"), np)
-    assert exact * 0.97 < low < exact * 0.98
-    assert exact * 1.02 < high < exact * 1.03
+    of_total = 1 + 0.01 * 1.75 / 2
+    np.testing.assert_allclose(low, exact * (1 - 0.01 - 2.0**-8) / of_total, rtol=1e-3)
+    np.testing.assert_allclose(high, exact * (1 + 0.01 + 2.0**-8) * of_total, rtol=1e-3)
 
 
 def check_tolerance(module: ModuleType) -> None:
@@ -217,7 +225,8 @@ def check_tolerance(module: ModuleType) -> None:
     np.testing.assert_allclose(errors.frobenius, distance / np.linalg.norm(exact.out))
     np.testing.assert_allclose([errors.row, errors.lse], [0.5, 0.125])
     np.testing.assert_allclose(errors.element, np.abs(got - exact.out).max())
-    for bad in (np.nan, np.inf):
+    assert list(dict(errors)) == ["frobenius", "row", "element", "lse", "share"]
+    for bad in (np.nan, np.inf, -np.inf):
         got[0, 0, 0, 0] = bad
         found = module.measure(AttentionResult(got, lse * bad), exact)
         assert found.row == found.element == found.frobenius == found.lse == math.inf

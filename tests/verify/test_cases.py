@@ -9,9 +9,9 @@ from fa4gen.verify.cases import (
     emulated_cases,
     large_cases,
 )
+from fa4gen.verify.exercise import Wanted
 from fa4gen.verify.family import family_of
 from fa4gen.verify.input_kinds import KINDS
-from fa4gen.verify.wanted import Wanted
 
 PLANS = [
     {"mask": "none"},

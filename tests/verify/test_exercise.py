@@ -25,7 +25,7 @@ from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.toolchain.ptx_places import Place
 from fa4gen.toolchain.source_lines import Frame
-from fa4gen.verify.called_cases import as_called
+from fa4gen.verify.attention import as_called
 from fa4gen.verify.cases import Case
 from fa4gen.verify.exercise import Exercise, rings_of
 from fa4gen.verify.family import family_of

@@ -3,13 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fa4gen.config.find import find_configs
 from fa4gen.masks import NoMask
 from fa4gen.scores import Score
 from fa4gen.verify.cases import Case
 from fa4gen.verify.input_kinds import KINDS, kind_meaning
-from fa4gen.verify.inputs import make_inputs, make_rng
+from fa4gen.verify.inputs import draw_tensor, make_inputs, make_rng
 from fa4gen.verify.reference import AttentionProblem, exact_attention
 from fa4gen.verify.rounding import LARGEST, round_to
+from tests.shipped import plan_of
 
 
 def inputs_of(kind: str, dtype: str = "bf16", depth: int = 64, seed: int = 1, **sizes):
@@ -49,14 +51,6 @@ def test_every_kind_works_on_empty_tensors_and_says_what_it_is(kind) -> None:
     assert inputs_of(kind, keys=0).key.shape == (1, 0, 1, 64)
     assert inputs_of(kind, rows=0).query.shape == (1, 0, 2, 64)
     assert kind_meaning(kind).endswith((".", ",", ":")) or kind_meaning(kind)
-
-
-def test_numbers_depend_on_the_seed_and_the_case_alone() -> None:
-    first, again, other = inputs_of("normal"), inputs_of("normal"), inputs_of("normal", seed=2)
-    np.testing.assert_array_equal(first.query, again.query)
-    assert (first.query != other.query).any()
-    a, b = make_rng(5, "gqa/1").random(4), make_rng(5, "gqa/2").random(4)
-    assert (a != b).all()
 
 
 def test_ramps_go_the_way_they_say() -> None:
@@ -160,3 +154,45 @@ def test_keys_and_values_have_a_type_of_their_own(kind, dtype) -> None:
     assert np.isfinite(own).all()
     if kind not in ("far_apart", "uniform"):
         assert 0.5 < np.abs(own).max() / np.abs(like).max() < 2, "the kind is what it was"
+
+
+# ---- declared tensors at edges
+
+
+def drawn(config: str, case: Case):
+    """Return the first declared tensor of a shipped config."""
+    (tensor,) = plan_of(find_configs([config])[0]).declared_tensors
+    return draw_tensor(tensor, case, make_rng(1, case.name))
+
+
+def test_wild_documents_are_in_no_order_and_differ_by_batch() -> None:
+    found = drawn("d128_documents_bf16", Case("x", 2, 1, 1, 300, 400, tensors="wild"))
+    assert found.shape == (2, 400)
+    for row in found:
+        assert 2 < len(set(row.tolist())) < 10
+        assert (np.diff(row.astype(np.int64)) < 0).any()
+        assert (np.diff(row.astype(np.int64)) > 0).any()
+    assert not set(found[0].tolist()) & set(found[1].tolist())
+
+
+def test_wild_slopes_are_large_tiny_zero_and_of_both_signs() -> None:
+    found = drawn("d128_alibi_causal_bf16", Case("x", 1, 6, 6, 70, 400, tensors="wild"))
+    assert found.min() < -1 < 0 < 1 <= found.max()
+    assert 0 in found
+    assert (np.abs(found[found != 0]) < 2.0**-9).any()
+
+
+def test_wild_bits_are_everywhere() -> None:
+    found = drawn("decode_d128_tree_paged64_bf16", Case("x", 2, 6, 6, 3, 400, tensors="wild"))
+    seen = np.bitwise_or.reduce(found.view(np.uint32), axis=None)
+    assert int(seen).bit_count() > 24
+    assert (found < 0).any()
+
+
+def test_runs_are_whole_blocks_and_whole_parts() -> None:
+    case = Case("x", 2, 1, 1, 256, 640, tensors="runs")
+    found = drawn("d128_documents_listed_bf16", case)
+    assert [int((row == 1).sum()) for row in found] == [320, 320]
+    assert set(found[0, 96:192]) == {1}
+    assert set(found[0, 192:288]) == {5}
+    np.testing.assert_array_equal(found[1], 6 - found[0])

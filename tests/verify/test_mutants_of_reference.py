@@ -27,7 +27,7 @@ CHECKS: dict[str, tuple[Callable[[ModuleType], None], ...]] = {
     "tolerance.py": (definitions.check_tolerance,),
     "rounding.py": (definitions.check_rounding,),
     "inputs.py": (definitions.check_inputs,),
-    "counting_kinds.py": (definitions.check_counting,),
+    "input_kinds.py": (definitions.check_counting,),
     "judge.py": (definitions.check_judge,),
     "gemm/reference.py": (definitions.check_gemm,),
     "gemm/tolerance.py": (definitions.check_gemm_tolerance,),
@@ -147,7 +147,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("draw_sinks(draft) if has_sinks else None", "np.zeros(case.query_heads)"),
         ("np.cumsum(begins, axis=-1).astype(np.int32)", "np.zeros(shape, np.int32)"),
     ),
-    "counting_kinds.py": (
+    "input_kinds.py": (
         ("draft.query[:] = rng.integers(0, 2, draft.query.shape)", "draft.query[:] = 1"),
         ("draft.scale = LN2", "pass"),
         ("math.log(2)", "1 / math.log(2)"),
@@ -218,7 +218,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("xp.abs(factor) * wrong + ", ""),
         ("if _adds_exactly(", "if not _adds_exactly("),
         ("2.0 ** (MANTISSA_BITS - 1)", "2.0**60"),
-        ("rng.integers(0, 3, shape)", "rng.uniform(0, 3, shape)"),
+        ("rng.integers(1, largest, shape, endpoint=True)", "rng.uniform(1, largest, shape)"),
         ("np.round(powers) if scales.dtype == \"ue8m0\" else powers", "powers"),
         ("xp.repeat(values, scales.rows, axis=axis)", "xp.tile(values, scales.rows)"),
         ("scales.operand in case.shared", "False"),

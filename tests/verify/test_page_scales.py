@@ -15,9 +15,8 @@ from fa4gen.scores.softcap import Softcap
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
 from fa4gen.verify.page_scales import page_scale_cases
-from fa4gen.verify.precision import Precision
 from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
-from fa4gen.verify.rounding import from_bits
+from fa4gen.verify.rounding import Precision, from_bits
 
 LENGTHS = ((2, 77), (2, 9), (2, 40))
 

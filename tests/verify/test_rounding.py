@@ -10,7 +10,6 @@ from fa4gen.errors import ConfigError
 from fa4gen.verify.rounding import (
     LARGEST,
     POISON_BITS,
-    UNIT_ROUNDOFF,
     from_bits,
     numpy_dtype,
     round_to,
@@ -55,14 +54,6 @@ def test_bf16_without_ml_dtypes_as_on_a_gpu() -> None:
     np.testing.assert_array_equal(round_to(values, "bf16", OtherModule), cast(values, "bf16"))
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp8_e4m3"])
-def test_bits_are_those_of_the_type(dtype) -> None:
-    values = np.array([[0.1, -1.0], [3.0, LARGEST[dtype]]], dtype=np.float32)
-    bits = to_bits(values, dtype)
-    np.testing.assert_array_equal(bits.view(numpy_dtype(dtype)), values.astype(numpy_dtype(dtype)))
-    np.testing.assert_array_equal(from_bits(bits, dtype), cast(values, dtype))
-
-
 @given(numbers=st.lists(FINITE | st.floats(-500, 500, width=32), min_size=0, max_size=40))
 @settings(deadline=None)
 def test_fp8_is_rounded_as_by_the_cast_and_saturates(numbers) -> None:
@@ -85,13 +76,6 @@ def test_every_number_of_fp8_stays_and_ties_go_to_even() -> None:
     np.testing.assert_array_equal(to_bits(np.float32([1e9, -449]), "fp8_e4m3"), [0x7E, 0xFE])
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp8_e4m3"])
-def test_the_unit_roundoff_bounds_the_rounding_and_is_reached(dtype) -> None:
-    values = np.linspace(1, 2, 100_001, dtype=np.float32)
-    error = np.abs(round_to(values, dtype) / values - 1).max()
-    assert 0.9 * UNIT_ROUNDOFF[dtype] < error <= UNIT_ROUNDOFF[dtype]
-
-
 def test_largest_numbers() -> None:
     assert float(ml_dtypes.finfo(ml_dtypes.bfloat16).max) == LARGEST["bf16"]
     assert float(np.finfo(np.float16).max) == LARGEST["fp16"]
@@ -108,10 +92,6 @@ def test_poison_is_a_signalling_nan() -> None:
         assert quiet == 0
 
 
-def test_the_poison_around_fp8_is_nan() -> None:
-    assert np.isnan(from_bits(np.array([POISON_BITS["fp8_e4m3"]], np.uint8), "fp8_e4m3"))
-
-
 def test_unknown_type() -> None:
-    with pytest.raises(ConfigError, match="bf16, fp16, fp8_e4m3, fp32, int32, not fp4"):
+    with pytest.raises(ConfigError, match="types bf16, fp16, fp8_e4m3, fp32"):
         numpy_dtype("fp4")

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from fa4gen.config.settings import parse_settings
 from fa4gen.errors import ArgumentError, Problem
 from fa4gen.verify import run as run_module
 from fa4gen.verify.backend import StoppedError
@@ -240,6 +241,20 @@ def test_configs_are_built_by_several_processes_in_order(tmp_path) -> None:
     assert [kernel.proof for kernel in built] == ["compiled", "not rendered", "compiled"]
     assert built[0].compiled.cubin[:4] == b"\x7fELF"
     assert built[1].problems[0].key == "depth"
+
+
+@pytest.mark.compile
+def test_settings_reach_the_processes_that_build(tmp_path) -> None:
+    paths = [tmp_path / "one.yaml", tmp_path / "two.yaml"]
+    for path in paths:
+        path.write_text(CONFIG.format(depth=128))
+    settings = parse_settings(["depth=64", "num_kv_stages=2"])
+    built = list(build_kernels([str(path) for path in paths], jobs=2, settings=settings))
+    assert [(kernel.name, kernel.proof) for kernel in built] == [
+        ("one", "compiled"),
+        ("two", "compiled"),
+    ]
+    assert all(kernel.plan is not None and kernel.plan.depth == 64 for kernel in built)
 
 
 def test_the_gpu_is_the_first_backend() -> None:

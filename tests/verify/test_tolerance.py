@@ -1,20 +1,21 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fa4gen.masks import NoMask
 from fa4gen.scores import Score, Softcap
-from fa4gen.verify.precision import EXP2_POLYNOMIAL_ERROR, Precision
+from fa4gen.verify.errors import element_shares
 from fa4gen.verify.reference import (
     AttentionProblem,
     AttentionResult,
     exact_attention,
     rounded_attention,
 )
-from fa4gen.verify.rounding import round_to
+from fa4gen.verify.rounding import EXP2_POLYNOMIAL_ERROR, Precision, round_to
 from fa4gen.verify.tolerance import FROBENIUS_FACTOR, Errors, bounds, measure
 
 BF16 = Precision("bf16", "bf16")
@@ -28,30 +29,6 @@ def result(out, lse=None) -> AttentionResult:
 
 def ones(rows: int = 4, columns: int = 8) -> np.ndarray:
     return np.ones((1, rows, 1, columns))
-
-
-def test_measures() -> None:
-    exact = result(ones(), np.zeros((1, 1, 4)))
-    got = ones()
-    got[0, 2, 0, 3] += 0.5
-    lse = np.zeros((1, 1, 4))
-    lse[0, 0, 1] = -0.125
-    errors = measure(result(got, lse), exact)
-    assert errors.frobenius == pytest.approx(0.5 / math.sqrt(32))
-    assert errors.row == pytest.approx(0.5 / math.sqrt(8))
-    assert errors.element == 0.5
-    assert errors.lse == 0.125
-    assert dict(errors) == dict(
-        zip(Errors.names(), (errors.frobenius, errors.row, 0.5, 0.125, 0.0), strict=True)
-    )
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_infinitely_wrong(bad) -> None:
-    got = ones()
-    got[0, 1, 0, 1] = bad
-    errors = measure(result(got), result(ones(), np.zeros((1, 1, 4))))
-    assert errors.frobenius == errors.row == errors.element == math.inf
 
 
 @pytest.mark.parametrize(
@@ -248,3 +225,14 @@ def test_logits_below_a_few_hundred_leave_the_bounds_as_they_are() -> None:
         found = bounds(own, exact, PROBLEM, q, k, precision, value=v)
         assert (found.frobenius > without.frobenius) == more
         assert found.frobenius < 0.005, "a softmax scale that is wrong by 1 % still shows"
+
+
+def test_shares_of_intervals() -> None:
+    exact = np.array([1.0, 1.0, 1.0, 0.0, 0.0, 2.0, 1.0])
+    low = np.array([0.5, 0.5, 0.5, 0.0, 0.0, 2.0, 1.0])
+    high = np.array([2.0, 2.0, 2.0, 0.0, 0.0, 2.0, 1.0])
+    got = np.array([1.5, 0.25, 1.0, 0.0, 1e-30, 2.0, np.nan], np.float32)
+    result = SimpleNamespace(exact=exact, low=low, high=high)
+    np.testing.assert_array_equal(
+        element_shares(got, result), [0.5, 1.5, 0.0, 0.0, np.inf, 0.0, np.inf]
+    )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.verify.cases import COUNTING, Case
-from fa4gen.verify.counting_kinds import LEAST_RISE, RAISED
 from fa4gen.verify.edges.edge import ODD_STRIDES, WHY_ODD_STRIDES, Special
+from fa4gen.verify.input_kinds import LEAST_RISE, RAISED
 from fa4gen.verify.sequences import batch_of
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, g
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.tensor_map import describe_axes
 from fa4gen.verify.edges.products import edge_cases, edges, reached
+from fa4gen.verify.errors import element_shares
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.gemm import tolerance
 from fa4gen.verify.gemm.cases import (
@@ -24,7 +25,6 @@ from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
 from fa4gen.verify.gemm.reference import GemmProblem, compute
 from fa4gen.verify.inputs import make_rng
-from fa4gen.verify.intervals import element_shares
 from fa4gen.verify.ring_cases import gemm_further, gemm_rings
 from fa4gen.verify.verdict import Failure
 from fa4gen.verify.work_done import gemm_tiles
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
     from fa4gen.runtime.tensor_view import TensorView
     from fa4gen.verify.buffers import Image
     from fa4gen.verify.edges.edge import Edge
+    from fa4gen.verify.exercise import Wanted
     from fa4gen.verify.gemm.inputs import GemmInputs
     from fa4gen.verify.gemm.memory import GemmMemory
-    from fa4gen.verify.gemm.result import GemmResult
-    from fa4gen.verify.gemm.tolerance import GemmErrors
-    from fa4gen.verify.wanted import Wanted
+    from fa4gen.verify.gemm.tolerance import GemmErrors, GemmResult
     from fa4gen.verify.work_done import Tiles
 
 

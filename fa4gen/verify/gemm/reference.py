@@ -13,9 +13,8 @@ import numpy as np
 
 from fa4gen.epilogues.activation import parse_activation
 from fa4gen.verify.gemm.activation import ActivationError
-from fa4gen.verify.gemm.result import GemmResult
 from fa4gen.verify.gemm.scales import beside, scaled, sum_scaled
-from fa4gen.verify.gemm.tolerance import Accumulation, sum_products
+from fa4gen.verify.gemm.tolerance import Accumulation, GemmResult, sum_products
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:

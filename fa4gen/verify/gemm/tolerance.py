@@ -37,13 +37,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.verify.errors import ErrorSet
-from fa4gen.verify.intervals import element_shares, shares_of
+from fa4gen.verify.errors import ErrorSet, element_shares, shares_of
 from fa4gen.verify.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
-    from fa4gen.verify.gemm.result import GemmResult
 
 FROBENIUS_FACTOR = 1.25
 ROW_FACTOR = 1.5
@@ -99,6 +97,22 @@ def _adds_exactly(how: Accumulation, a: Any, b: Any, xp: Any) -> bool:
     sizes = xp.abs(a) @ xp.abs(b)
     largest = float(sizes.max()) if sizes.size else 0.0
     return largest < 2.0 ** (min(how.alignment_bits, MANTISSA_BITS) - 1)
+
+
+@dataclass(frozen=True)
+class GemmResult:
+    """The result of a product, and the interval around it: all (batch, m, n)."""
+
+    exact: Any
+    """float64."""
+    low: Any
+    """The least that the kernel may give, rounded to the output's type: float32."""
+    high: Any
+    """The most."""
+    slack: Any
+    """The allowed error of the result before it is rounded."""
+    own: Any
+    """The result of float32 NumPy, rounded to the output's type."""
 
 
 @dataclass(frozen=True)

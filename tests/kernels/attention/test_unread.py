@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from fa4gen.verify.attention import AttentionFamily
-from fa4gen.verify.called_cases import as_called
+from fa4gen.verify.attention import AttentionFamily, as_called
 from fa4gen.verify.cases import Case
 from fa4gen.verify.emulator import EmulatedKernel, FindingsError
 from fa4gen.verify.judge import judge

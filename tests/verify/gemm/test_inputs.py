@@ -54,12 +54,6 @@ def test_shapes(make_plan) -> None:
     assert draw(make_plan()).c is None
 
 
-def test_factors_are_numbers_of_float32(make_plan) -> None:
-    inputs = draw(make_plan(residual="matrix"), alpha=-0.7, beta=0.1)
-    assert inputs.alpha == float(np.float32(-0.7))
-    assert inputs.beta == float(np.float32(0.1))
-
-
 def test_cancelling_sums_are_small_beside_their_terms(make_plan) -> None:
     inputs = draw(make_plan(), data="cancelling")
     total = np.abs(inputs.a[0].astype(np.float64) @ inputs.b[0]).mean()
