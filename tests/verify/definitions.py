@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,23 +78,27 @@ def scales(*shape: int) -> dict[str, Any]:
     return dict(zip(("query", "key", "value"), drawn, strict=True))
 
 
-def attend(problem: Any, sees: Any, descales: Any, sinks: Any) -> tuple[Any, Any]:
-    """Return output and log-sum-exp of ``drawn``, number by number."""
-    query, key, value = (x.astype(np.float64) for x in drawn())
-    out = np.zeros((BATCHES, ROWS, HEADS, VALUE_DEPTH))
-    lse = np.full((BATCHES, HEADS, ROWS), -math.inf)
+def attend(
+    problem: Any, sees: Any, arrays: Any, descales: Any = MappingProxyType({}), sinks: Any = None
+) -> tuple[Any, Any]:
+    """Return output and log-sum-exp of query, key and value, number by number."""
+    query, key, value = (x.astype(np.float64) for x in arrays)
+    batches, rows, heads, _ = query.shape
+    keys, key_heads = key.shape[1:3]
+    out = np.zeros((batches, rows, heads, value.shape[3]))
+    lse = np.full((batches, heads, rows), -math.inf)
 
     def scale(name: str, b: int, j: int, h: int) -> float:
         if name not in descales:
             return 1.0
         return float(descales[name][(b, j, h) if descales[name].ndim == 3 else (b, h)])
 
-    for b in range(BATCHES):
-        for h in range(HEADS):
-            kh = h // (HEADS // KEY_HEADS)
-            for i in range(ROWS):
+    for b in range(batches):
+        for h in range(heads):
+            kh = h // (heads // key_heads)
+            for i in range(rows):
                 weights = {}
-                for j in range(KEYS):
+                for j in range(keys):
                     x = float(query[b, i, h] @ key[b, j, kh]) * problem.softmax_scale
                     x *= scale("query", b, 0, kh) * scale("key", b, j, kh)
                     cap = problem.score.numbers().get("softcap")
@@ -115,12 +119,13 @@ def problems() -> list[tuple[Any, Any, Any, Any, Any]]:
     sinks = np.array([0.5, -np.inf, 1.5, -1.0], np.float32)
     of_heads, of_pages = scales(BATCHES, KEY_HEADS), scales(BATCHES, KEYS, KEY_HEADS)
     of_pages.pop("query")
+    of_key = {"key": of_heads["key"]}
     found = []
     for number, (mask, sees) in enumerate(SEEN):
         score = Softcap(2.0) if number == 1 else Score()
         problem = AttentionProblem(mask, score, 0.7)
-        for descales, own in (({}, None), (of_heads, sinks), (of_pages, None)):
-            found.append((problem, descales, own, *attend(problem, sees, descales, own)))
+        for descales, own in (({}, None), (of_key, None), (of_heads, sinks), (of_pages, None)):
+            found.append((problem, descales, own, *attend(problem, sees, drawn(), descales, own)))
     return found
 
 
@@ -168,6 +173,9 @@ def check_rounded(module: ModuleType) -> None:
     lagging = Precision("bf16", "fp16", 8.0)  # the maximum lags, and probabilities are rounded
     found = module.rounded_attention(problem, query, key, value, lagging, np.random.default_rng(4))
     assert np.unique(found.out).size > 5
+    in_time = replace(lagging, rescale_threshold=0.0)
+    found = module.rounded_attention(problem, query, key, value, in_time, np.random.default_rng(4))
+    assert (found.out == 1).all()
     # One key above many that weigh 2^-12 of it each, and half of the whole together.
     query, key, value = np.ones((1, 1, 1, 1)), np.zeros((1, 4097, 1, 1)), np.ones((1, 4097, 1, 1))
     key[0, 0] = 12
@@ -236,11 +244,16 @@ def check_tolerance(module: ModuleType) -> None:
     problem = AttentionProblem(Causal(), Score(), 0.25)
     query = key = rng.standard_normal((1, 40, 1, 64), dtype=np.float32)
     own = module.Errors(0.01, 0.02, 0.03, 1e-3)
-    found = module.bounds(own, exact, problem, query, key, Precision("bf16", "bf16"))
-    unit = 2.0**-8
+    for dtype, unit in (("bf16", 2.0**-8), ("fp16", 2.0**-11)):
+        found = module.bounds(own, exact, problem, query, key, Precision(dtype, dtype))
+        check_bounds(found, unit, np.abs(exact.out).max())
+
+
+def check_bounds(found: Any, unit: float, largest: float) -> None:
+    """Bounds of 40 rows follow from their own errors, and from roundings by ``unit``."""
     np.testing.assert_allclose(found.frobenius, 1.25 * 0.01 + 1.5 * unit / math.sqrt(40))
     np.testing.assert_allclose(found.row, 1.5 * 0.02 + 1.5 * unit)
-    np.testing.assert_allclose(found.element, 2.5 * 0.03 + unit * np.abs(exact.out).max())
+    np.testing.assert_allclose(found.element, 2.5 * 0.03 + unit * largest)
     assert found.share == 1
     assert 4e-3 < found.lse < 4.03e-3
 
@@ -304,6 +317,7 @@ def check_inputs(module: ModuleType) -> None:
     scaled = module.make_inputs(Case("c", 1, 1, 1, 5, 5, softmax_scale=0.5), 32, "bf16",
                                 module.make_rng(1, "c"))  # fmt: skip
     assert scaled.softmax_scale == 0.5
+    assert one.scale_is_default
     assert not scaled.scale_is_default
     assert scaled.sinks is None
     document = module.draw_tensor(DOCUMENTS, case, module.make_rng(1, "c"))

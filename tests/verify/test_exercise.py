@@ -86,6 +86,25 @@ def verdicts(plan, *coverages: Coverage) -> list[CaseVerdict]:
     ]
 
 
+def exercised(plan, *coverages: Coverage) -> Exercise:
+    """Return the coverage by cases with these."""
+    found = exercise_of(plan, verdicts(plan, *coverages), whole=True)
+    assert found is not None
+    return found
+
+
+class Check:
+    """Runs cases, each of which has the same coverage, and remembers their names."""
+
+    def __init__(self, coverage: Coverage) -> None:
+        self.coverage = coverage
+        self.ran: list[str] = []
+
+    def __call__(self, case) -> CaseVerdict:
+        self.ran.append(case.name)
+        return CaseVerdict(case, (), coverage=self.coverage)
+
+
 def test_a_ring_is_its_slot_that_was_used_least(make_plan) -> None:
     plan = make_plan(arch="sm_100a")
     rings = {ring.name: ring for ring in rings_of(plan, seen(plan, 3, short="key_full"))}
@@ -99,11 +118,9 @@ def test_a_ring_is_its_slot_that_was_used_least(make_plan) -> None:
 
 def test_phases_of_different_launches_do_not_add_up(make_plan) -> None:
     plan = make_plan()
-    found = exercise_of(plan, verdicts(plan, seen(plan, 2), seen(plan, 2)), whole=True)
-    assert found is not None
+    found = exercised(plan, seen(plan, 2), seen(plan, 2))
     assert found.num_wrapped == 0
-    found = exercise_of(plan, verdicts(plan, seen(plan, 2), seen(plan, 3)), whole=True)
-    assert found is not None
+    found = exercised(plan, seen(plan, 2), seen(plan, 3))
     assert found.complete
 
 
@@ -117,32 +134,22 @@ def test_nothing_is_said_where_nothing_was_watched(make_plan) -> None:
 def test_cases_are_added_for_rings_until_they_wrapped(family, make_plan) -> None:
     plan = plan_called("gemm_bf16_pair") if family == "gemm" else make_plan(arch="sm_100a")
     before = verdicts(plan, seen(plan, 2))
-    ran: list[str] = []
-
-    def check(case):
-        ran.append(case.name)
-        return CaseVerdict(case, (), coverage=seen(plan, 3))
-
+    check = Check(seen(plan, 3))
     more = run_further(plan, before, check)
-    assert len(more) == len(ran) == 1
-    assert ran[0].startswith("rings/12x" if family == "gemm" else "rings/1x")
+    assert len(more) == len(check.ran) == 1
+    assert check.ran[0].startswith("rings/12x" if family == "gemm" else "rings/1x")
     assert not run_further(plan, [*before, *more], check)
 
 
 def test_cases_are_added_for_branches_but_not_for_loops_that_are_always_entered(make_plan) -> None:
     plan = make_plan()
-    ran: list[str] = []
-
-    def check(case):
-        ran.append(case.name)
-        return CaseVerdict(case, (), coverage=seen(plan, 3, passed=False))
-
+    check = Check(seen(plan, 3, passed=False))
     always = seen(plan, 3, taken=False, skips=True)
     assert not run_further(plan, verdicts(plan, always), check)
     run_further(plan, verdicts(plan, seen(plan, 3, passed=False)), check)
-    assert ran
-    assert len(ran) == len(set(ran)) <= MAX_FURTHER
-    assert all(name.startswith("further/") for name in ran)
+    assert check.ran
+    assert len(check.ran) == len(set(check.ran)) <= MAX_FURTHER
+    assert all(name.startswith("further/") for name in check.ran)
 
 
 NEVER_TAKEN = "rescaling was never taken: errors in it would not show"
@@ -176,31 +183,23 @@ def test_cases_are_added_for_work_that_was_always_or_never_done(
     assert not found.complete
     assert list(gaps(verdict_with(found))) == [(True, f"k: {gap}")]
     assert verdict_data(verdict_with(found))["exercise"]["work_not_seen"] == [gap]
-    ran: list[str] = []
-
-    def check(case):
-        ran.append(case.name)
-        return CaseVerdict(case, (), coverage=seen(plan, 3))
-
+    check = Check(seen(plan, 3))
     more = run_further(plan, before, check)
-    assert len(ran) == 1
-    assert ran[0].startswith(name)
+    assert len(check.ran) == 1
+    assert check.ran[0].startswith(name)
     found = exercise_of(plan, [*before, *more], whole=True)
     assert found is not None
     assert found.complete
     # and without effect
-    ran.clear()
-    run_further(
-        plan, before, lambda case: ran.append(case.name) or CaseVerdict(case, (), coverage=lacking)
-    )
-    assert len(ran) == len(set(ran)) <= MAX_FURTHER
+    check = Check(lacking)
+    run_further(plan, before, check)
+    assert len(check.ran) == len(set(check.ran)) <= MAX_FURTHER
 
 
 def test_a_kernel_without_lazy_rescaling_or_tiles_in_rings_has_no_figures(make_plan) -> None:
     plan = make_plan(rescale_threshold=0.0)
     assert plan.arch == "sm_90a"
-    found = exercise_of(plan, verdicts(plan, replace(seen(plan, 3), uses=())), whole=True)
-    assert found is not None
+    found = exercised(plan, replace(seen(plan, 3), uses=()))
     assert (found.rescales, found.tiles) == (None, None)
     assert found.complete
     assert "rescales" not in found.summary()
@@ -283,8 +282,7 @@ def verdict_with(exercise: Exercise) -> Verdict:
 def test_words_for_what_was_reached_and_what_was_not(make_plan) -> None:
     plan = make_plan()
     coverage = seen(plan, 3, short="key_full", not_run=(8,), passed=False, roles=("softmax",))
-    found = exercise_of(plan, verdicts(plan, coverage), whole=True)
-    assert found is not None
+    found = exercised(plan, coverage)
     found = with_places(found, (), places)
     verdict = verdict_with(found)
     wanted = [
@@ -319,8 +317,7 @@ def test_loops_choices_and_unreached_branches_have_words_of_their_own(make_plan)
         ({"passed": False, "choice": "selp"}, "selection that always gave the same value"),
         ({"taken": False, "passed": False, "choice": "max"}, "max that decided nothing"),
     ):
-        found = exercise_of(plan, verdicts(plan, seen(plan, 3, **branch)), whole=True)
-        assert found is not None
+        found = exercised(plan, seen(plan, 3, **branch))
         assert [text for _, text in gaps(verdict_with(found))] == [f"k: {words}: PTX line 7"]
 
 
@@ -445,15 +442,13 @@ def test_an_unreachable_entry_that_names_no_branch_fails_a_strict_verify(make_pl
 
 def test_only_strict_fails_for_code_that_did_not_run(make_plan) -> None:
     plan = make_plan()
-    found = exercise_of(plan, verdicts(plan, seen(plan, 3, not_run=(8, 9))), whole=True)
-    assert found is not None
+    found = exercised(plan, seen(plan, 3, not_run=(8, 9)))
     assert not list(coverage_problems("k", "k.yaml", found, strict=False))
     (problem,) = coverage_problems("k", "k.yaml", found, strict=True)
     assert problem.message == (
         "k: partly emulated: 2 instructions not run in any case, the first at PTX line 8"
     )
-    everything = exercise_of(plan, verdicts(plan, seen(plan, 3)), whole=True)
-    assert everything is not None
+    everything = exercised(plan, seen(plan, 3))
     assert not list(coverage_problems("k", "k.yaml", everything, strict=True))
 
 

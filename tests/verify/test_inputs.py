@@ -88,6 +88,7 @@ def test_rounding_high_peaks_to_16_bits_moves_them_far(dtype, least) -> None:
 
 
 def test_extremes_are_extreme() -> None:
+    assert not inputs_of("huge").scale_is_default
     assert np.abs(inputs_of("huge", "fp16").value).max() > 0.95 * 65504
     assert np.abs(inputs_of("huge", "bf16").value).max() > 2.0**100
     assert np.abs(inputs_of("huge", "fp8_e4m3").value).max() == 448
@@ -96,16 +97,6 @@ def test_extremes_are_extreme() -> None:
     tiny = np.abs(inputs_of("tiny", "fp16").value)
     assert 0 < tiny[tiny > 0].min() < 2.0**-14, "subnormals"
     assert np.abs(inputs_of("tiny", "bf16").value).max() < 2.0**-80
-
-
-def test_the_scale_of_a_call() -> None:
-    case = Case("c", 1, 1, 1, 1, 1)
-    assert make_inputs(case, 64, "bf16", make_rng(1, "c")).scale_is_default
-    scaled = Case("c", 1, 1, 1, 1, 1, softmax_scale=0.3)
-    inputs = make_inputs(scaled, 64, "bf16", make_rng(1, "c"))
-    assert inputs.softmax_scale == 0.3
-    assert not inputs.scale_is_default
-    assert not inputs_of("huge").scale_is_default
 
 
 @pytest.mark.parametrize("kind", ["rising", "falling", "all_logits_high", "all_logits_low"])
