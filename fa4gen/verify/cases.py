@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.verify.input_kinds import KINDS, kind_meaning
-from fa4gen.verify.sequences import hard_sequences, small_sequences
+from fa4gen.verify.sequences import batch_of, hard_sequences, small_sequences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.verify.sequences import Lengths
     from fa4gen.verify.verdict import NamedCase
 
 MULTIPROCESSORS = 4
@@ -125,7 +126,7 @@ def default_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         *_many_tiles(plan),
         *_descales(plan),
         *_lists(plan),
-        *ragged_cases(plan),
+        *ragged_cases(plan, hard_sequences(plan)),
     ]
     return unique(cases)
 
@@ -186,7 +187,7 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     for rows, keys in plan.mask.small_sizes():
         cases += [Case(f"{word}/{rows}x{keys}", 1, 1, 1, rows, keys, data=COUNTING)]
     cases += [*_lists(plan)][:1]
-    return unique([*cases, *small_ragged_cases(plan)])
+    return unique([*cases, *ragged_cases(plan, small_sequences(plan))])
 
 
 def large_cases() -> tuple[Case, ...]:
@@ -203,24 +204,23 @@ def large_cases() -> tuple[Case, ...]:
     return unique(cases)
 
 
-def ragged_cases(plan: AttentionPlan) -> Iterable[Case]:
-    """Yield batches of sequences of hard lengths, for kernels that take such."""
-    for index, (name, lengths) in enumerate(hard_sequences(plan).items()):
-        yield _of_sequences(name, lengths, index)
+def ragged_cases(plan: AttentionPlan, sequences: Mapping[str, Lengths]) -> Iterable[Case]:
+    """Yield batches of sequences of hard lengths, by name, for kernels that take such."""
+    for index, (name, lengths) in enumerate(sequences.items()):
+        layout, data = ANY_LAYOUT[index % 4], TURNS[index % 2]
+        yield of_sequences(plan, f"ragged/{name}", *lengths, heads=(4, 2), layout=layout, data=data)
 
 
-def small_ragged_cases(plan: AttentionPlan) -> Iterable[Case]:
-    """Yield fewer and shorter ones, for the emulator."""
-    for index, (name, lengths) in enumerate(small_sequences(plan).items()):
-        yield _of_sequences(name, lengths, index)
+def of_sequences(
+    plan: AttentionPlan, name: str, *pairs: tuple[int, int], heads: tuple[int, int], **more: Any
+) -> Case:
+    """Return a case with the query rows and keys of each sequence.
 
-
-def _of_sequences(name: str, lengths: tuple[tuple[int, int], ...], index: int) -> Case:
-    rows, keys = (max((pair[i] for pair in lengths), default=0) for i in (0, 1))
-    return Case(
-        f"ragged/{name}", len(lengths), 4, 2, rows, keys, ANY_LAYOUT[index % 4],
-        TURNS[index % 2], lengths=lengths,
-    )  # fmt: skip
+    In a dense batch each has those of the longest. ``heads``: of queries and of keys.
+    """
+    rows, keys = (max(pair[i] for pair in pairs) for i in (0, 1))
+    lengths = batch_of(plan, *pairs) if plan.has_tile_lengths else ()
+    return Case(name, len(pairs), *heads, rows, keys, lengths=lengths, **more)
 
 
 def _lengths() -> Iterable[Case]:

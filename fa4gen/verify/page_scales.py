@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.verify.cases import Case
+from fa4gen.verify.cases import of_sequences
 from fa4gen.verify.inputs import draw_scales
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fa4gen.designs.common.attention_model import AttentionPlan
+    from fa4gen.verify.cases import Case
     from fa4gen.verify.input_kinds import Floats
     from fa4gen.verify.inputs import Inputs
 
@@ -32,8 +33,7 @@ def page_scale_cases(plan: AttentionPlan) -> Iterator[Case]:
     lengths = ((2, 2 * n + 5), (2, page - 1), (2, n + page + 1))
 
     def case(name: str, **more: Any) -> Case:
-        most = max(keys for _, keys in lengths)
-        return Case(f"pages/{name}", len(lengths), 4, 2, 2, most, lengths=lengths, **more)
+        return of_sequences(plan, f"pages/{name}", *lengths, heads=(4, 2), **more)
 
     yield case("far_apart", far_scales=True)
     yield case("far_apart_falling", far_scales=True, data="falling")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
-from fa4gen.verify.cases import COUNTING, MULTIPROCESSORS, Case
+from fa4gen.verify.cases import COUNTING, MULTIPROCESSORS, of_sequences
 from fa4gen.verify.edges import shares
 from fa4gen.verify.edges.edge import Candidate, Edge, cover
 from fa4gen.verify.edges.row_ends import reached as reached_by_rows
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.designs.common.decode_model import SharedKeysPlan
+    from fa4gen.verify.cases import Case
 
 
 def edges(plan: AttentionPlan) -> tuple[Edge, ...]:
@@ -73,9 +74,8 @@ def _candidates(plan: AttentionPlan) -> tuple[Candidate[Case], ...]:
 
 
 def _candidate(plan: AttentionPlan, rows: int, keys: int) -> Candidate[Case]:
-    lengths = ((rows, keys),) if plan.has_tile_lengths else ()
-    name, heads = f"edges/{rows}x{keys}", plan.tile_heads
-    case = Case(name, 1, heads, 1, rows, keys, data=COUNTING, lengths=lengths)
+    name, heads = f"edges/{rows}x{keys}", (plan.tile_heads, 1)
+    case = of_sequences(plan, name, (rows, keys), heads=heads, data=COUNTING)
     return Candidate(case, reached(plan, case), _cost(plan, case))
 
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fa4gen.verify.cases import COUNTING, Case
+from fa4gen.verify.cases import COUNTING, of_sequences
 from fa4gen.verify.edges.edge import Edge
 from fa4gen.verify.edges.lines import MOST_IDLE, line_of, sharing, units_of
 from fa4gen.verify.edges.row_ends import RELATIONS
-from fa4gen.verify.sequences import batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.common.decode_model import SharedKeysPlan
+    from fa4gen.verify.cases import Case
 
 IDLE: Final = "more CTAs than shares"
 JOINED: Final = "pieces of which several threads join some each"
@@ -164,9 +164,8 @@ def _case(
     plan: SharedKeysPlan, *pairs: tuple[int, int], multiprocessors: int | None = None
 ) -> Case:
     rows, keys = (max(pair[i] for pair in pairs) for i in (0, 1))
-    lengths = batch_of(plan, *pairs) if plan.has_tile_lengths else ()
     name = f"edges/{len(pairs)}x{rows}x{keys}"
     if multiprocessors:
         name += f"_{multiprocessors}"
-    case = Case(name, len(pairs), 1, 1, rows, keys, data=COUNTING, lengths=lengths)
-    return replace(case, multiprocessors=multiprocessors)
+    more = {"data": COUNTING, "multiprocessors": multiprocessors}
+    return of_sequences(plan, name, *pairs, heads=(1, 1), **more)

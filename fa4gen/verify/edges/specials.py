@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
-from fa4gen.verify.cases import COUNTING, Case
+from fa4gen.verify.cases import COUNTING, Case, of_sequences
 from fa4gen.verify.edges.edge import ODD_STRIDES, WHY_ODD_STRIDES, Special
 from fa4gen.verify.input_kinds import LEAST_RISE, RAISED
-from fa4gen.verify.sequences import batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,12 +31,12 @@ def specials(plan: AttentionPlan) -> Iterator[Special[AttentionPlan, Case]]:
 
 
 def _apart(plan: AttentionPlan) -> Case:
-    return _of_sequences(plan, "strides/apart", (5, plan.BN + 6), (3, 20), layout="apart")
+    return _case(plan, "strides/apart", (5, plan.BN + 6), (3, 20), layout="apart")
 
 
 def _far(plan: AttentionPlan) -> Case:
     """Return three sequences: the third one's pages are 2^31 entries into the table."""
-    return _of_sequences(plan, "strides/far", (5, 70), (2, 9), (3, 20), far=True)
+    return _case(plan, "strides/far", (5, 70), (2, 9), (3, 20), far=True)
 
 
 def _far_unseen(plan: AttentionPlan) -> Case:
@@ -45,7 +44,7 @@ def _far_unseen(plan: AttentionPlan) -> Case:
     some = range(plan.cluster_queries + 7, 2 * plan.cluster_queries + MOST_UNSEEN)
     rows = next((rows for rows in some if _sees_nothing(plan, rows, 5)), None)
     rows, keys = (70, 0) if rows is None else (rows, 5)
-    return _of_sequences(plan, "strides/far_unseen", (rows, keys), (3, keys), far=True)
+    return _case(plan, "strides/far_unseen", (rows, keys), (3, keys), far=True)
 
 
 def _has_far_unseen(plan: AttentionPlan, case: Case) -> bool:
@@ -60,12 +59,12 @@ def _sees_nothing(plan: AttentionPlan, rows: int, keys: int) -> bool:
     return plan.mask.has_right_end and last < rows and plan.mask.last(last + keys - rows) < 0
 
 
-def _of_sequences(plan: AttentionPlan, name: str, *pairs: tuple[int, int], **more: object) -> Case:
-    """Return a case of two heads; of the longest sequence's lengths for each in a dense batch."""
-    rows, keys = (max(pair[i] for pair in pairs) for i in (0, 1))
-    lengths = batch_of(plan, *pairs) if plan.has_tile_lengths else ()
-    values = {"data": COUNTING, "lengths": lengths, **more}
-    return Case(name, len(pairs), 2 * plan.tile_heads, 2, rows, keys, **values)  # type: ignore[arg-type]
+def _case(
+    plan: AttentionPlan, name: str, *pairs: tuple[int, int], heads: int = 2, **more: Any
+) -> Case:
+    """Return a case with these query rows and keys, and some key heads."""
+    more = {"data": COUNTING, **more}
+    return of_sequences(plan, name, *pairs, heads=(heads * plan.tile_heads, heads), **more)
 
 
 def _group(plan: AttentionPlan) -> Case:
@@ -76,9 +75,8 @@ def _group(plan: AttentionPlan) -> Case:
     """
     rows = plan.tile_queries + 1
     if plan.is_ragged:
-        case = _of_sequences(plan, "groups/heads", (rows, 20), (3, 13), (3, 5))
-        return replace(case, query_heads=5 * plan.tile_heads, key_heads=5, group=2)
-    return Case("groups/heads", 1, 3 * plan.tile_heads, 3, rows, 20, data=COUNTING, group=2)
+        return _case(plan, "groups/heads", (rows, 20), (3, 13), (3, 5), heads=5, group=2)
+    return _case(plan, "groups/heads", (rows, 20), heads=3, group=2)
 
 
 def _has_groups(plan: AttentionPlan, case: Case) -> bool:
@@ -96,8 +94,7 @@ def _many_sequences(plan: AttentionPlan) -> Case:
     threads = plan.tile_list.threads
     some = {threads - 1: (3, 2), threads: (1, 5), threads + 33: (2, 4)}
     pairs = [some.get(i, (0, i % 2)) for i in range(threads + 40)]
-    case = _of_sequences(plan, "ragged/more_than_threads", *pairs)
-    return replace(case, query_heads=plan.tile_heads, key_heads=1)
+    return _case(plan, "ragged/more_than_threads", *pairs, heads=1)
 
 
 def _has_many_sequences(plan: AttentionPlan, case: Case) -> bool:
@@ -108,8 +105,7 @@ def _has_many_sequences(plan: AttentionPlan, case: Case) -> bool:
 def _first_of_a_lane(plan: AttentionPlan) -> Case:
     """Return two sequences in the first of a lane's buckets, and one in a bucket before it."""
     n = FIRST_BUCKET * plan.BN
-    case = _of_sequences(plan, "ragged/buckets", (1, n - 3), (1, n + plan.BN), (1, n))
-    return replace(case, query_heads=plan.tile_heads, key_heads=1)
+    return _case(plan, "ragged/buckets", (1, n - 3), (1, n + plan.BN), (1, n), heads=1)
 
 
 def _has_first_of_a_lane(plan: AttentionPlan, case: Case) -> bool:
@@ -140,10 +136,8 @@ def _wild(plan: AttentionPlan) -> Case:
     rows = 3 if plan.splits_keys else 70 if heads > 1 else 2 * plan.tile_queries + 1
     pairs = ((rows, 5 * plan.BN + 9),) * (1 + ("batch" in axes))
     data = "dominant_first" if heads > 1 else COUNTING  # one key counts however far it is
-    case = _of_sequences(plan, "tensors/wild", *pairs, tensors="wild", data=data)
-    chip = plan.launch.cluster
-    queries = heads * plan.tile_heads
-    return replace(case, query_heads=queries, key_heads=heads, multiprocessors=chip)
+    more = {"tensors": "wild", "data": data, "multiprocessors": plan.launch.cluster}
+    return _case(plan, "tensors/wild", *pairs, heads=heads, **more)
 
 
 def _growing(plan: AttentionPlan) -> Case:
@@ -153,8 +147,7 @@ def _growing(plan: AttentionPlan) -> Case:
     """
     rows = plan.part_rows // plan.tile_heads - 1
     keys = next(keys for keys in count(rows) if plan.mask.first(keys - 1) > 0) + 4
-    case = _of_sequences(plan, "edges/growing", (rows, keys), data="dominant_first")
-    return replace(case, query_heads=plan.tile_heads, key_heads=1)
+    return _case(plan, "edges/growing", (rows, keys), heads=1, data="dominant_first")
 
 
 def _grows(plan: AttentionPlan, case: Case) -> bool:
@@ -172,15 +165,15 @@ def _raised(plan: AttentionPlan) -> Case:
     the last to the first.
     """
     if not plan.splits_keys:
-        case = _of_sequences(plan, "edges/raised", (5, plan.BN + 9), data=RAISED)
-        return replace(case, query_heads=plan.tile_heads, key_heads=1, raised=(0, plan.BN))
+        more = {"data": RAISED, "raised": (0, plan.BN)}
+        return _case(plan, "edges/raised", (5, plan.BN + 9), heads=1, **more)
     shared = cast("SharedKeysPlan", plan)
     before = 2 * plan.BN + shared.unit_keys
     if shared.split_blocks:
         before = (shared.split_blocks + 1) * plan.BN
-    case = _of_sequences(plan, "edges/raised", (1, before + 1), data=RAISED)
-    case = replace(case, query_heads=8, key_heads=1, raised=(before, before + 1))
-    return replace(case, multiprocessors=2 * plan.ctas_per_tile)
+    case = of_sequences(plan, "edges/raised", (1, before + 1), heads=(8, 1), data=RAISED)
+    chip = 2 * plan.ctas_per_tile
+    return replace(case, raised=(before, before + 1), multiprocessors=chip)
 
 
 def _can_raise(plan: AttentionPlan) -> bool:
@@ -216,8 +209,7 @@ def _whole_but_for_the_end(plan: AttentionPlan) -> tuple[int, int] | None:
 def _ending(plan: AttentionPlan) -> Case:
     pair = _whole_but_for_the_end(plan)
     assert pair is not None
-    case = _of_sequences(plan, "edges/only_keys_end", pair)
-    return replace(case, query_heads=plan.tile_heads, key_heads=1)
+    return _case(plan, "edges/only_keys_end", pair, heads=1)
 
 
 def _has_documents(plan: AttentionPlan) -> bool:
@@ -246,9 +238,8 @@ def _leaves_out(plan: AttentionPlan, case: Case) -> bool:
 def _unseen_last(plan: AttentionPlan) -> Case:
     """Return a tile with keys, and then one with as many rows and without."""
     rows = plan.part_rows // plan.tile_heads + 6
-    case = _of_sequences(plan, "edges/unseen_last", (rows, plan.BN + 9), (rows, 0))
-    one = {"query_heads": plan.tile_heads, "key_heads": 1, "multiprocessors": plan.launch.cluster}
-    return replace(case, **one)  # type: ignore[arg-type]
+    more = {"heads": 1, "multiprocessors": plan.launch.cluster}
+    return _case(plan, "edges/unseen_last", (rows, plan.BN + 9), (rows, 0), **more)
 
 
 def _has_unseen_last(plan: AttentionPlan, case: Case) -> bool:
@@ -265,8 +256,7 @@ def _has_unseen_last(plan: AttentionPlan, case: Case) -> bool:
 
 def _runs(plan: AttentionPlan) -> Case:
     """Return as many queries and keys as the runs of ``inputs`` are made for."""
-    case = _of_sequences(plan, "tensors/runs", (256, 640), (256, 640), tensors="runs")
-    return replace(case, query_heads=plan.tile_heads, key_heads=1)
+    return _case(plan, "tensors/runs", (256, 640), (256, 640), heads=1, tensors="runs")
 
 
 SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
@@ -282,11 +272,7 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         WHY_ODD_STRIDES,
         lambda _: True,
         lambda _, case: case.layout == "padded" and case.key_heads == 1 and case.batch > 0,
-        lambda plan: replace(
-            _of_sequences(plan, "strides/odd", (5, 20), layout="padded"),
-            query_heads=plan.tile_heads,
-            key_heads=1,
-        ),
+        lambda plan: _case(plan, "strides/odd", (5, 20), heads=1, layout="padded"),
     ),
     Special(
         "strides of 2^31 elements",
