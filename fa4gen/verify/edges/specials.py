@@ -76,7 +76,7 @@ def _group(plan: AttentionPlan) -> Case:
     rows = plan.tile_queries + 1
     if plan.is_ragged:
         return _case(plan, "groups/heads", (rows, 20), (3, 13), (3, 5), heads=5, group=2)
-    return _case(plan, "groups/heads", (rows, 20), heads=3, group=2)
+    return Case("groups/heads", 1, 3 * plan.tile_heads, 3, rows, 20, data=COUNTING, group=2)
 
 
 def _has_groups(plan: AttentionPlan, case: Case) -> bool:
