@@ -72,6 +72,7 @@ def text_files(
     Raises ConfigError for an adapter that cannot call one of the kernels, TemplateError.
     """
     _refuse_views(request, kernels)
+    _refuse_scales(request, kernels)
     try:
         texts = folder_files(request, kernels, templates)
     except jinja2.TemplateError as error:
@@ -89,6 +90,23 @@ def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
                 f"{names[0]}: its values are columns of the keys, and an array of JAX cannot be "
                 "a view of another",
                 "Leave the adapter jax out, or vendor the kernel into a folder of its own.",
+            )
+        )
+
+
+def _refuse_scales(request: Request, kernels: Sequence[PlannedKernel]) -> None:
+    """Refuse adapters that pass no scales of blocks."""
+    names = [one.name for one in kernels if kernel_facts(one).launcher.scales]
+    if names and request.adapters:
+        adapters = ", ".join(request.adapters)
+        ending = "s" * (len(request.adapters) > 1)
+        raise ConfigError(
+            Problem(
+                f"{names[0]}: scales of blocks are passed by the C interface, and by no adapter "
+                f"yet ({adapters})",
+                f"Leave the adapter{ending} {adapters} out and call the "
+                "kernel from C, or vendor it into a folder of its own.",
+                key="scales",
             )
         )
 

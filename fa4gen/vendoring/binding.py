@@ -39,6 +39,7 @@ def _all(word: str, *names: str) -> tuple[tuple[str, str], ...]:
 FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "tensor": (("data", "pointer"), *_all("int64", "batch_stride", "row_stride", "head_stride")),
     "matrix": (("data", "pointer"), *_all("int64", "batch_stride", "stride")),
+    "scales": (("data", "pointer"), *_all("int64", "batch_stride", "stride", "k_stride")),
     "attention_args": (
         _SIZE,
         *_all("int64", "batch", "query_rows", "key_rows", "query_heads", "key_heads"),
@@ -56,6 +57,7 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         *_all("matrix", "a", "b", "c", "out"),
         *_all("double", "alpha", "beta"),
         *_WORKSPACE,
+        *_all("scales", "scale_a", "scale_b"),
     ),
     "problem": (
         _SIZE,
@@ -101,6 +103,12 @@ class Matrix(ctypes.Structure):
     _fields_ = _fields("matrix")
 
 
+class Scales(ctypes.Structure):
+    """``<prefix>_scales``."""
+
+    _fields_ = _fields("scales")
+
+
 class AttentionArgs(ctypes.Structure):
     """``<prefix>_attention_args``."""
 
@@ -110,7 +118,7 @@ class AttentionArgs(ctypes.Structure):
 class GemmArgs(ctypes.Structure):
     """``<prefix>_gemm_args``."""
 
-    _fields_ = _fields("gemm_args", matrix=Matrix)
+    _fields_ = _fields("gemm_args", matrix=Matrix, scales=Scales)
 
 
 class Problem(ctypes.Structure):
@@ -128,6 +136,7 @@ class Prepared(ctypes.Structure):
 STRUCTS: Final = {
     "tensor": Tensor,
     "matrix": Matrix,
+    "scales": Scales,
     "attention_args": AttentionArgs,
     "gemm_args": GemmArgs,
     "problem": Problem,

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.runtime.axes import is_packed, swap_rows_and_heads, with_batch
+from fa4gen.runtime.gemm_arguments import GEMM_DTYPES
+from fa4gen.runtime.scale_arguments import SCALE_BYTES
 from fa4gen.runtime.table_arguments import INT32_BYTES
-from fa4gen.vendoring.binding import AttentionArgs, GemmArgs, Matrix, Tensor
+from fa4gen.vendoring.binding import AttentionArgs, GemmArgs, Matrix, Scales, Tensor
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.runtime.arguments import Arguments
     from fa4gen.runtime.gemm_arguments import GemmArguments
     from fa4gen.runtime.tensor_view import TensorView
@@ -98,7 +101,20 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
     )
     if c is not None:
         args.c = matrix(c, len(plan.c.axes), plan.out_element_bytes, 1)
+    given = {"scale_a": arguments.scale_a, "scale_b": arguments.scale_b}
+    for row in plan.scales:
+        view = given[row.name]
+        if view is not None:
+            setattr(args, row.name, _scales(view, row))
     return args
+
+
+def _scales(view: TensorView, row: OperandScales) -> Scales:
+    """Return scales whose last two axes are in the operand's order."""
+    size = SCALE_BYTES[GEMM_DTYPES[row.dtype]]
+    batch, *steps = (0, *(_elements(stride, size) for stride in view.strides))[-3:]
+    across, along = steps if row.operand == "a" else steps[::-1]
+    return Scales(view.pointer, batch, across, along)
 
 
 def _elements(stride: int, element_bytes: int) -> int:

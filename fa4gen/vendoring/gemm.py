@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT, GemmArguments
 from fa4gen.vendoring.call_structs import gemm_args
+from fa4gen.vendoring.passed_scales import passed_scales
 from fa4gen.vendoring.selftest_facts import SelftestFacts
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ class GemmFamily:
 
     def refuse(self, plan: GemmPlan) -> None:
         """Raise ConfigError for a kernel that the C launcher cannot call."""
-        if plan.scales:
+        if any(row.in_atoms for row in plan.scales):
             raise ConfigError(
                 Problem(
-                    "scales: vendored folders take no scales of blocks yet",
+                    f"scales: vendored folders take no scales {plan.scales[0].form} in the order "
+                    "of Blackwell's tensor cores yet",
                     "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` "
                     "with a launcher of your own.",
                     key="scales",
@@ -54,6 +56,7 @@ class GemmFamily:
             residual=f"RESIDUAL_{plan.residual.upper()}",
             c_axes=plan.c.axes,
             activation="NULL" if plan.activation is None else json.dumps(plan.activation),
+            scales=passed_scales(plan),
         )
 
     def selftest_facts(self, plan: GemmPlan) -> SelftestFacts:
@@ -91,7 +94,8 @@ class GemmFamily:
     ) -> GemmArgs:
         """Return the arguments of a call for bench."""
         operands = views["a"], views["b"], views.get("c"), views["out"]
-        return gemm_args(plan, GemmArguments(*operands, alpha, beta))
+        scales = views.get("scale_a"), views.get("scale_b")
+        return gemm_args(plan, GemmArguments(*operands, alpha, beta, *scales))
 
 
 def double_expression(cuda: str) -> str:

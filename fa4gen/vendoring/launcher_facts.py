@@ -15,6 +15,7 @@ from fa4gen.scores import score_numbers
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import TensorMapPlan
     from fa4gen.designs.common.plans import Plan
+    from fa4gen.vendoring.passed_scales import PassedScales
     from fa4gen.vendoring.passed_tensors import PassedTensor
 
 MAX_RANK = 5
@@ -135,6 +136,24 @@ class LauncherFacts:
     """The axes of C among "m" and "n"."""
     activation: str = "NULL"
     """A C string, or NULL."""
+    scales: tuple[PassedScales, ...] = ()
+    """Matrix product: of blocks."""
+
+    @property
+    def scale_rows(self) -> tuple[int, int]:
+        """Rows of a block of A with a scale, columns of one of B; 0 without scales."""
+        rows = {one.operand: one.rows for one in self.scales}
+        return rows.get("a", 0), rows.get("b", 0)
+
+    @property
+    def scale_depth(self) -> int:
+        """Elements along k of such a block."""
+        return max((one.depth for one in self.scales), default=0)
+
+    @property
+    def scale_bytes(self) -> int:
+        """Bytes of a scale."""
+        return max((one.element_bytes for one in self.scales), default=0)
 
     @property
     def other_keys(self) -> bool:

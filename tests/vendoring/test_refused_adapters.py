@@ -12,6 +12,7 @@ from fa4gen.vendoring.kernels import load_configs, render_kernels
 from fa4gen.vendoring.model import Request
 
 KERNEL = "decode_mla_bf16"
+SCALED = "gemm_fp8_scaled_sm90"
 
 
 def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
@@ -22,3 +23,12 @@ def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
     assert b"value = key[..., :512]" in example
     with pytest.raises(ConfigError, match="an array of JAX cannot be a view of another"):
         text_files(Request("acme", ("jax",)), planned, templates)
+
+
+def test_scales_of_blocks_have_no_adapter() -> None:
+    templates = open_templates()
+    planned = render_kernels(load_configs(find_configs((SCALED,))), "acme", templates)
+    assert text_files(Request("acme"), planned, templates)
+    with pytest.raises(ConfigError, match=f"{SCALED}: scales of blocks.*tvm-ffi") as caught:
+        text_files(Request("acme", ("python", "tvm-ffi")), planned, templates)
+    assert "Leave the adapters python, tvm-ffi out" in caught.value.problems[0].remedy

@@ -106,12 +106,11 @@ def test_calls_that_are_refused(vendored: Vendored, words: tuple[str, ...], said
     assert said in vendored.refused(*words)
 
 
-@pytest.mark.parametrize("kernel", ["gemm_fp8_scaled_sm90", "gemm_nvfp4_pair"])
-def test_a_kernel_with_scales_of_blocks_is_refused(vendored: Vendored, kernel: str) -> None:
-    message = vendored.refused("add", OTHER, kernel, "--into", "attn")
-    assert "scales: vendored folders take no scales of blocks yet" in message
+def test_scales_in_the_order_of_tensor_cores_are_refused(vendored: Vendored) -> None:
+    message = vendored.refused("add", OTHER, "gemm_nvfp4_pair", "--into", "attn")
+    assert "take no scales nvfp4 in the order of Blackwell's tensor cores yet" in message
     assert "Call the kernel by `fa4gen.load`" in message
-    vendored.refused("add", kernel, "--into", "new", "--prefix", "acme")
+    vendored.refused("add", "gemm_nvfp4_pair", "--into", "new", "--prefix", "acme")
 
 
 def test_an_edited_file_of_the_library_stops_everything(vendored: Vendored) -> None:

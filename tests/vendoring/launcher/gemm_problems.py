@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
 from fa4gen.runtime.gemm_arguments import GEMM_DTYPES, LARGEST_EXTENT, GemmArguments
+from fa4gen.runtime.scale_arguments import SCALE_BYTES
 from fa4gen.runtime.tensor_view import TensorView
-from fa4gen.vendoring.binding import GemmArgs, Matrix
+from fa4gen.vendoring.binding import GemmArgs, Matrix, Scales
 from tests.vendoring.launcher.attention_problems import FAR, WILD
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class GemmProblem:
     """c is absent where the kernel takes none."""
     alpha: float
     beta: float
+    scales: dict[str, Scales] = field(default_factory=dict)
+    """By the argument; a kernel takes all or none."""
 
     def c_args(self) -> GemmArgs:
         return GemmArgs(
@@ -54,6 +57,7 @@ class GemmProblem:
                 name: Matrix(one.pointer, one.batch_stride, one.stride)
                 for name, one in self.operands.items()
             },
+            **self.scales,
             alpha=self.alpha,
             beta=self.beta,
         )
@@ -61,8 +65,29 @@ class GemmProblem:
     def python_arguments(self, plan: GemmPlan) -> GemmArguments:
         views = {name: self._view(plan, name) for name in self.operands}
         return GemmArguments(
-            views["a"], views["b"], views.get("c"), views["out"], self.alpha, self.beta
-        )
+            views["a"], views["b"], views.get("c"), views["out"], self.alpha, self.beta,
+            self._scales(plan, "scale_a"), self._scales(plan, "scale_b"),
+        )  # fmt: skip
+
+    def scale_extents(self, plan: GemmPlan, name: str) -> tuple[int, int]:
+        """Return the blocks across and along k."""
+        row = next(row for row in plan.scales if row.name == name)
+        extents = row.extents(self.m, self.n, self.k)
+        return extents[row.across], extents["k_blocks"]
+
+    def _scales(self, plan: GemmPlan, name: str) -> TensorView | None:
+        one = self.scales.get(name)
+        if not plan.scales:
+            return one and TensorView(one.data, (), (), "float32", 0)
+        dtype, size = GEMM_DTYPES[plan.scales[0].dtype], scale_bytes(plan)
+        across, along = self.scale_extents(plan, name)
+        if not one.data and self.batch and across and along:
+            return None
+        axes = [(across, one.stride), (along, one.k_stride)]
+        axes = [(self.batch, one.batch_stride), *(axes if name == "scale_a" else axes[::-1])]
+        shape = tuple(extent for extent, _ in axes)
+        strides = tuple(stride * size for _, stride in axes)
+        return TensorView(one.data or 0, shape, strides, dtype, 0)
 
     def outer_and_inner(self, plan: GemmPlan, name: str) -> tuple[int, int]:
         if name == "a":
@@ -97,6 +122,10 @@ def element_bytes(plan: GemmPlan, name: str) -> int:
     return plan.element_bytes if name in ("a", "b") else plan.out_element_bytes
 
 
+def scale_bytes(plan: GemmPlan) -> int:
+    return SCALE_BYTES[GEMM_DTYPES[plan.scales[0].dtype]]
+
+
 def names(plan: GemmPlan) -> tuple[str, ...]:
     return ("a", "b", "out") if not plan.c.exists else ("a", "b", "c", "out")
 
@@ -126,7 +155,41 @@ def sound_problems(draw: Any, plan: GemmPlan) -> GemmProblem:
         operands[name] = Operand((i + 1) * FAR + 16 * i, batch_stride, stride)
     if plan.c.is_matrix and draw(st.sampled_from((False, True))):
         operands["c"] = operands["out"]
-    return replace(problem, operands=operands)
+    scales = {row.name: _sound_scales(draw, plan, problem, row.name) for row in plan.scales}
+    return replace(problem, operands=operands, scales=scales)
+
+
+def _sound_scales(draw: Any, plan: GemmPlan, problem: GemmProblem, name: str) -> Scales:
+    """Draw scales of which either axis is contiguous, or neither, or all are the same."""
+    across, along = problem.scale_extents(plan, name)
+    step, gap = draw(st.sampled_from((0, 1, 1, 3))), draw(st.sampled_from((0, 0, 1)))
+    strides = [step, step * across + gap]
+    if draw(st.booleans()):
+        strides = [step * along + gap, step]
+    batch = draw(st.sampled_from((0, max(strides) * max(across, along, 1))))
+    place = (7 if name == "scale_a" else 8) * FAR
+    return Scales(place + scale_bytes(plan), batch, *strides)
+
+
+def _change_scales(draw: Any, plan: GemmPlan, problem: GemmProblem) -> GemmProblem:
+    name = draw(st.sampled_from(("scale_a", "scale_b")))
+    one = problem.scales.get(name, Scales(9 * FAR, 0, 0, 0))
+    if not plan.scales:
+        return replace(problem, scales={name: one})
+    fields = {key: getattr(one, key) for key, _ in Scales._fields_}
+    kind = draw(
+        st.sampled_from(("data", "absent", "overlap", "stride", "k_stride", "batch_stride"))
+    )
+    if kind == "data":
+        fields["data"] += draw(st.sampled_from((1, 2, 4)))
+    elif kind == "absent":
+        fields["data"] = None
+    elif kind == "overlap":
+        shift = draw(st.integers(-10000, 10000)) * scale_bytes(plan)
+        fields["data"] = problem.operands["out"].pointer + shift
+    else:
+        fields[kind] = draw(st.sampled_from((-1, -8, 0, 5, 1 << 40, -(1 << 50))))
+    return replace(problem, scales={**problem.scales, name: Scales(**fields)})
 
 
 def _change(draw: Any, plan: GemmPlan, problem: GemmProblem, kind: str) -> Any:
@@ -161,10 +224,12 @@ def _change(draw: Any, plan: GemmPlan, problem: GemmProblem, kind: str) -> Any:
         which = draw(st.sampled_from(("batch", "m", "n", "k")))
         values = (0, 1, LARGEST_EXTENT, LARGEST_EXTENT + 1, 2**31 - 1, 2**31, 2**40)
         return replace(problem, **{which: draw(st.sampled_from(values))})
+    elif kind == "scales":
+        return _change_scales(draw, plan, problem)
     return replace(problem, operands=operands)
 
 
-KINDS = ("address", "stride", "batch_stride", "overlap", "residual", "factor", "extent")
+KINDS = ("address", "stride", "batch_stride", "overlap", "residual", "factor", "extent", "scales")
 
 
 @st.composite
@@ -179,7 +244,8 @@ def any_problems(draw: Any, plan: GemmPlan) -> GemmProblem:
 def empty_problem(plan: GemmPlan) -> GemmProblem:
     """A problem without elements whose addresses and strides mean nothing."""
     operands = dict.fromkeys(names(plan), Operand(1, WILD, WILD))
-    return GemmProblem(0, 9, 9, 9, operands, 1.0, 1.0)
+    scales = {row.name: Scales(1, WILD, WILD, WILD) for row in plan.scales}
+    return GemmProblem(0, 9, 9, 9, operands, 1.0, 1.0, scales)
 
 
 def plain_problem(plan: GemmPlan, **changes: Any) -> GemmProblem:
@@ -187,7 +253,10 @@ def plain_problem(plan: GemmPlan, **changes: Any) -> GemmProblem:
     matrices = {
         name: Operand((place + 1) << 40, 256 * 256, 256) for place, name in enumerate(names(plan))
     }
+    scales = {
+        row.name: Scales((place + 7) << 40, 512, 2, 1) for place, row in enumerate(plan.scales)
+    }
     problem = GemmProblem(
-        batch=2, m=256, n=256, k=256, operands=matrices, alpha=1.0, beta=1.0
+        batch=2, m=256, n=256, k=256, operands=matrices, alpha=1.0, beta=1.0, scales=scales
     )  # fmt: skip
     return replace(problem, **changes)

@@ -24,9 +24,9 @@ def all_traits(plan):
     return (plan.kernel, plan.arch, plan.dtype, plan.out_dtype, *traits_of(plan).traits(plan))
 
 
-def has_one_type(plan):
-    """Whether its inputs have one type, as those of every problem."""
-    return plan.kernel == "gemm" or plan.kv_dtype == plan.dtype
+def is_asked_for(plan):
+    """Whether its inputs have one type and no scales of blocks, as those of every problem."""
+    return not plan.scales if plan.kernel == "gemm" else plan.kv_dtype == plan.dtype
 
 
 def has_whole_tiles(plan, problem):
@@ -75,10 +75,10 @@ def test_the_least_cost_among_those_with_the_traits_wins(name, launcher, data) -
         (cost(other, problem, multiprocessors), place, other_name)
         for place, (other_name, other) in enumerate(shipped_plans().items())
         if all_traits(other) == all_traits(plan)
-        and has_one_type(other)
+        and is_asked_for(other)
         and has_whole_tiles(other, problem)
     ]
-    # No problem names a mask that is a condition, nor another type of keys.
+    # No problem names a mask that is a condition, another type of keys, or scales of blocks.
     named = rivals and (problem.mask or plan.kernel == "gemm")
     expected = min(rivals)[2] if named else "PROBLEM NO_KERNEL"
     assert best(launcher, library, problem) == expected

@@ -21,6 +21,7 @@ OUT_OF_RESOURCES = 701
 
 
 ATTENTION, PRODUCT = "d128_causal_bf16", "gemm_bf16_residual_sm90"
+SCALED = "gemm_fp8_scaled_sm90"
 
 
 def changed(args, changes):
@@ -190,6 +191,8 @@ REFUSED = (
       for name in ("query", "key", "value", "out")),
     *((PRODUCT, {f"{name}__data": None}, f"{name.upper()} IS_NULL") for name in "abc"),
     (PRODUCT, {"out__data": None}, "OUT IS_NULL"),
+    *((PRODUCT, {f"{name}__data": 4}, f"{name.upper()} NOT_TAKEN")
+      for name in ("scale_a", "scale_b")),
     *((ATTENTION, {name: value}, f"{argument} BAD_EXTENT")
       for argument, names in {"QUERY": ("batch", "query_rows", "query_heads"),
                               "KEY": ("key_rows", "key_heads")}.items()
@@ -254,6 +257,43 @@ def test_missing_structs_and_the_wrong_family(library, attention, gemm) -> None:
     assert refused(wrong) == ("KERNEL", "IS_NULL")
     wrong = library.prepare(attention.handle, None, ctypes.byref(prepared))
     assert refused(wrong) == ("ARGS", "IS_NULL")
+
+
+OLDEST = GemmArgs.scale_a.offset
+"""The size of the struct before there were scales."""
+
+
+def scaled_args(**changes):
+    return changed(plain_product(shipped_plans()[SCALED]).c_args(), changes)
+
+
+def test_callers_of_a_header_without_scales_are_served(launcher, library, gemm) -> None:
+    args = gemm_args(struct_size=OLDEST, scale_a__data=1)
+    assert gemm.launch(ctypes.byref(args), None) == 0
+    assert len(launcher.stand_in.launches) == 1
+    scaled = library.kernel(f"acme_{SCALED}")
+    status = scaled.launch(ctypes.byref(scaled_args(struct_size=OLDEST)), None)
+    assert refused(status) == ("SCALE_A", "IS_NULL")
+
+
+@pytest.mark.parametrize(
+    ("changes", "argument", "reason", "words"),
+    [
+        ({"scale_a__data": None}, "SCALE_A", "IS_NULL", "the scales of A, one for each block"),
+        ({"scale_b__data": None}, "SCALE_B", "IS_NULL", "the scales of B, one for each block"),
+        ({"scale_b__data": 6}, "SCALE_B", "MISALIGNED", "a multiple of 4 bytes"),
+        ({"scale_a__k_stride": -1}, "SCALE_A", "BAD_STRIDE", "none below 0"),
+        ({"scale_b__stride": 2**62}, "SCALE_B", "BAD_STRIDE", "none below 0"),
+        ({"scale_a__data": 4 << 40}, "OUT", "OVERLAPS", "memory that nothing else"),
+    ],
+)
+def test_scales_that_are_wrong_are_refused(library, changes, argument, reason, words) -> None:
+    out = {"out__data": 4 << 40}
+    status = library.kernel(f"acme_{SCALED}").launch(
+        ctypes.byref(scaled_args(**out, **changes)), None
+    )
+    assert refused(status) == (argument, reason)
+    assert words in library.words(status)
 
 
 # ---- Workspaces

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ATTENTION = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 64, "lse": True}
 PRODUCT = {"kernel": "gemm", "dtype": "bf16"}
 PACKED = {**ATTENTION, "pack_heads": True}
+BLOCKS = {**PRODUCT, "arch": "sm_90a", "dtype": "fp8_e4m3", "BM": 64}
 LISTED = {**ATTENTION, "blocks": "listed", "BN": 64, "BM": 128}
 FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "builds": {
@@ -42,6 +43,12 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         "scaled_keys": {**PACKED, "kv_dtype": "fp8_e4m3"},
         "scaled_pages": {
             **PACKED, "kv_dtype": "fp8_e4m3", "kv_scale": "page", "keys": "paged", "page_size": 16,
+        },
+    },
+    "products": {
+        "by_blocks": {**BLOCKS, "scales": {"a": "1x128", "b": "128x128"}},
+        "by_columns": {
+            **BLOCKS, "BN": 64, "scales": {"a": "1x128", "b": "1x128", "dtype": "ue8m0"},
         },
     },
     "conditions": {

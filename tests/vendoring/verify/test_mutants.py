@@ -32,6 +32,8 @@ PRODUCT = GemmCase("product", 33, 24, 40, padded=True)
 PRODUCTS = GemmCase("products", 20, 40, 24, batch=2)
 WIDE = GemmCase("wide", 70, 136, 16)
 TALL = GemmCase("tall", 300, 40, 16)
+SCALED = GemmCase("scaled", 33, 140, 300, batch=2, padded=True)
+SCALED_ONCE = GemmCase("scaled_once", 33, 140, 130, batch=2, shared=("b",))
 RAGGED = Case("ragged", 3, 2, 1, 40, 60, lengths=((5, 20), (40, 60), (3, 33)))
 ROWS = Case("rows", 2, 1, 1, 140, 20, lengths=((140, 20), (140, 20)))
 PAGED = Case("paged", 2, 2, 1, 5, 33, lengths=((5, 33), (5, 20)))
@@ -54,6 +56,8 @@ SOUND: dict[str, tuple[NamedCase, ...]] = {
     "splits": (SPLITS,),
     "scaled_keys": (SHARED,),
     "scaled_pages": (PAGES,),
+    "by_blocks": (SCALED, SCALED_ONCE),
+    "by_columns": (SCALED, SCALED_ONCE),
     "sinking": (KEYS,),
     "sloping": (KEYS,),
     "documents": (KEYS,),
@@ -151,6 +155,20 @@ MUTANTS: dict[tuple[str, NamedCase], tuple[Mutant, ...]] = {
     ("heads", TILES_OF_FOUR): (
         Mutant("tiles for the rows of one head", "unwritten", SIZED + PLANNED,
                f"{SIZED}size.query_rows /= 4; {PLANNED} size.query_rows *= 4;"),
+    ),
+    ("by_blocks", SCALED): (
+        Mutant("the scales of the first batch for all", "numbers",
+               "step_of(&views[0], 0, a->batch_stride)", "0"),
+        Mutant("strides of scales exchanged", "", "step_of(&views[0], 1, a->stride)",
+               "step_of(&views[0], 1, a->k_stride)"),
+        Mutant("the scales of A for B", "", "values->scale_b = b->data;",
+               "values->scale_b = a->data;"),
+        Mutant("a stride of scales in bytes", "", "step_of(&views[1], 1, b->stride)",
+               "step_of(&views[1], 1, 4 * b->stride)"),
+    ),
+    ("by_blocks", SCALED_ONCE): (
+        Mutant("a step from batch to batch of shared scales", "",
+               "step_of(&views[1], 0, b->batch_stride)", "views[1].extents[2]"),
     ),
     ("product", PRODUCT): (
         Mutant("the residual with the output's strides", "out-of-bounds",
