@@ -58,7 +58,8 @@ def gemm_parameters(
 def _scale_parameters(scales: OperandScales) -> Iterator[Parameter]:
     """Yield the address of scales and their strides, or their tensor map."""
     name = scales.name
-    meaning = f"scales {scales.form} of {scales.operand.upper()} ({', '.join(scales.axes)})"
+    axes = ", ".join(axis.replace("_", " ") for axis in scales.axes)
+    meaning = f"scales {scales.form} of {scales.operand.upper()} ({axes})"
     if scales.in_atoms:
         yield Parameter(f"{name}_map", MAP_TYPE, f"{meaning}, arranged")
         return

@@ -715,8 +715,8 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   b_map         B (batch, k, n), k contiguous
 //   c_map         C (batch, m, n), n contiguous
 //   out_map       output (batch, m, n), n contiguous
-//   scale_a_map   scales nvfp4 of A (batch, m_atoms, k_atoms, line, group, byte), arranged
-//   scale_b_map   scales nvfp4 of B (batch, n_atoms, k_atoms, line, group, byte), arranged
+//   scale_a_map   scales nvfp4 of A (batch, m atoms, k atoms, line, group, byte), arranged
+//   scale_b_map   scales nvfp4 of B (batch, n atoms, k atoms, line, group, byte), arranged
 //   alpha         factor of A . B
 //   beta          factor of C, which is not looked at where it is 0
 //   m             rows of A and of the output

@@ -271,8 +271,6 @@ __device__ __forceinline__ constexpr uint32 b_step(int32 k) {
   return k * kMmaK / kPanelColumns * (kBN * kPanelBytes) + k * kMmaK % kPanelColumns * 1;
 }
 
-constexpr int32 kScaledK = 128;    // elements along k that have one scale
-constexpr int32 kScaledParts = kBK / kScaledK;
 constexpr int32 kRowScales = 2;    // that a lane needs of 64 rows
 constexpr int32 kColumnScales = 1;
 
@@ -522,11 +520,11 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
 //   a_map                    A (batch, m, k), k contiguous
 //   b_map                    B (batch, k, n), k contiguous
 //   out_map                  output (batch, m, n), n contiguous
-//   scale_a                  scales 1x128 of A (batch, m, k_blocks)
+//   scale_a                  scales 1x128 of A (batch, m, k blocks)
 //   scale_a_batch_stride     in elements
 //   scale_a_m_stride         in elements
 //   scale_a_k_blocks_stride  in elements
-//   scale_b                  scales 128x128 of B (batch, k_blocks, n_blocks)
+//   scale_b                  scales 128x128 of B (batch, k blocks, n blocks)
 //   scale_b_batch_stride     in elements
 //   scale_b_n_blocks_stride  in elements
 //   scale_b_k_blocks_stride  in elements

@@ -30,6 +30,11 @@ KEYS: dict[str, list[Any]] = {
     "BK": ["auto", 64, 128, 256],
     "num_consumer_warpgroups": ["auto", 1, 2, 3],
     "ping_pong": ["auto", True, False],
+    "scales": [
+        {"a": "1x128", "b": "128x128"},
+        {"a": "1x128", "b": "1x128", "dtype": "ue8m0"},
+    ],
+    "multiply_ahead": ["auto", True, False],
     "num_stages": ["auto", 1, 2, 5, 16],
     "num_epi_stages": ["auto", 1, 2, 4],
     "registers": ["auto", {"producer": 40, "consumer": 232}, {"producer": 24, "consumer": 256}],
@@ -47,7 +52,10 @@ def gemm_config(**keys: Any) -> HopperGemmConfig:
 def configs(draw: st.DrawFn) -> HopperGemmConfig:
     """Any config that the schema takes, most keys left out."""
     written = draw(st.lists(st.sampled_from(sorted(KEYS)), unique=True, max_size=7))
-    return gemm_config(**{key: draw(st.sampled_from(KEYS[key])) for key in written})
+    keys = {key: draw(st.sampled_from(KEYS[key])) for key in written}
+    if "scales" in keys and draw(st.booleans()):
+        keys["dtype"] = "fp8_e4m3"
+    return gemm_config(**keys)
 
 
 @pytest.fixture(scope="session")

@@ -64,9 +64,10 @@ BLOCKS_OF_K: Final = {
     "products_in_turn_get_the_scales_of_the_next_block": _one(
         "in turn", APART, r"const LaneScales now = scales;", "const LaneScales& now = scales;"),
     "the_second_half_of_a_split_begins_with_the_first_scales": _one(
-        "split", APART, r"blocks\.first \* kScaledParts\)", "0)", times=2),
+        "split", APART, r"(, tile_at[^;]*),\s+blocks\.first\)", r"\1, 0)", times=2),
     "a_half_counts_stages_for_scales": _one(
-        "split", APART, r"blocks\.first \* kScaledParts\)", "blocks.first + 1)",
+        "split", APART, r"(, tile_at[^;]*),\s+blocks\.first\)",
+        r"\1, blocks.first + 1)",
         "out-of-bounds", times=2),
     "a_stage_of_256_has_one_scale": _one(
         "deep", APART, r"part < kScaledParts - 1 \|\| block", "part == kScaledParts - 1 && block"),
