@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.verify.input_kinds import KINDS, kind_meaning
-from fa4gen.verify.sequences import batch_of, hard_sequences, small_sequences
+from fa4gen.verify.sequences import around, batch_of, hard_sequences, small_sequences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -233,30 +233,26 @@ def _lengths() -> Iterable[Case]:
 
 def _tile_edges(plan: AttentionPlan) -> Iterable[Case]:
     """Lengths one below, at and above the tile and the block, in all combinations."""
-    rows, part = _around(plan.tile_queries), 64 // plan.tile_heads  # queries of a warpgroup
-    keys = _around(plan.BN)
+    rows, part = around(plan.tile_queries), 64 // plan.tile_heads  # queries of a warpgroup
+    keys = around(plan.BN)
     pairs = [(m, n) for m in rows for n in keys]
     pairs += [(m, m) for m in rows] + [(n, n) for n in keys]
     pairs += [
         (m, 2 * plan.BN + 1)
-        for m in (*_around(part), plan.tile_queries - part, 2 * plan.tile_queries)
+        for m in (*around(part), plan.tile_queries - part, 2 * plan.tile_queries)
     ]
     pairs += [(2 * plan.tile_queries + 1, 2 * n) for n in keys]
     pairs += [(2 * plan.cta_group * plan.tile_queries + 1, 3 * plan.BN)]
     pairs += [(3 * plan.tile_queries + part + 1, 3 * plan.BN - 1)]
     if plan.num_qo == 2:
         pairs += [
-            (m, 2 * plan.BN + 1) for m in _around(plan.tile_queries // 2)
+            (m, 2 * plan.BN + 1) for m in around(plan.tile_queries // 2)
         ]  # one query tile, or two
     for index, (m, n) in enumerate(pairs):
         if m > 0:
             layout = ANY_LAYOUT[index % len(ANY_LAYOUT)]
             data = TURNS[index // 2 % 2]  # layouts have turns of their own
             yield Case(f"tile/{m}x{n}", 1, 2, 1 + index % 2, m, n, layout, data)
-
-
-def _around(length: int) -> tuple[int, int, int]:
-    return length - 1, length, length + 1
 
 
 def _unequal_lengths(plan: AttentionPlan) -> Iterable[Case]:
@@ -331,7 +327,7 @@ def _mask_edges(plan: AttentionPlan) -> Iterable[Case]:
         yield Case(f"{word}/{rows}x{keys}", 1, 2, 1, rows, keys, data=TURNS[index % 2])
     if width is None:
         return
-    for index, length in enumerate((*_around(width), width + plan.BN, width + plan.BM + 1)):
+    for index, length in enumerate((*around(width), width + plan.BN, width + plan.BM + 1)):
         if 0 < length <= 3000:
             yield Case(f"{word}/{length}", 1, 2, 1, length, length, data=TURNS[index % 2])
     square = min(4 * width + 77, 2500)

@@ -121,7 +121,7 @@ class EmulatedKernel:
         limits = Limits(idle_steps=IDLE_STEPS)
         buffers = {name: image.copy() for name, image in memory.buffers.items()}
         far = far_memory(memory, buffers) if memory.far else None
-        calls = self._calls(memory, buffers) if far is None else self._calls(*far.of_launch)
+        calls = self._calls(far.memory if far else memory, far.buffers if far else buffers)
         number = self._number(memory) if calls else 0
         for call in calls:
             try:

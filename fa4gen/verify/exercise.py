@@ -97,25 +97,16 @@ class Exercise:
     @property
     def not_run(self) -> tuple[int, ...]:
         """Lines of PTX of the instructions that no thread executed, without the unreachable."""
-        return self._judged.not_run
+        return self.judged.not_run
 
     @property
     def reasons(self) -> dict[str, int]:
         """Instructions that no problem reaches, by the reason that the plan gives."""
-        return dict(self._judged.reasons)
-
-    @property
-    def refuted(self) -> tuple[str, ...]:
-        """Sentences on code that ran although the plan calls it unreachable."""
-        return self._judged.refuted
-
-    @property
-    def idle_excuses(self) -> tuple[str, ...]:
-        """Sentences on entries of the plan about unreachable code that the kernel does not have."""
-        return self._judged.idle
+        return dict(self.judged.reasons)
 
     @cached_property
-    def _judged(self) -> Judged:
+    def judged(self) -> Judged:
+        """The instructions that did not run, by the plan's entries of unreachable code."""
         return judge_unreachable(self.coverage, self.places, self.unreachable)
 
     @property

@@ -43,11 +43,6 @@ class FarMemory:
     memory: AttentionMemory
     buffers: dict[str, Image]
 
-    @property
-    def of_launch(self) -> tuple[AttentionMemory, dict[str, Image]]:
-        """The tensors of a launch, and its buffers."""
-        return self.memory, self.buffers
-
     def bring_back(self, buffers: Mapping[str, Image]) -> None:
         """Write the tensors after a launch to ``buffers``, those of the case."""
         for name in TENSORS:

@@ -77,7 +77,7 @@ def coverage_problems(
     Instructions that the plan says cannot run and that did; with ``strict``, those that did not,
     and branches that the plan names and the kernel does not have.
     """
-    for text in (*exercise.refuted, *(exercise.idle_excuses if strict else ())):
+    for text in (*exercise.judged.refuted, *(exercise.judged.idle if strict else ())):
         yield Problem(f"{name}: {text}", file=config, line=1, column=1)
     if strict and exercise.not_run:
         yield Problem(

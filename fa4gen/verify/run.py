@@ -14,8 +14,8 @@ from fa4gen.proof_words import emulated_proof
 from fa4gen.resources import usable_cpus
 from fa4gen.verify.backend import StoppedError
 from fa4gen.verify.choose import select_cases
+from fa4gen.verify.coverage import exercise_of, run_further, with_places
 from fa4gen.verify.family import family_of
-from fa4gen.verify.further import exercise_of, run_further, with_places
 from fa4gen.verify.judge import judge
 from fa4gen.verify.report import coverage_problems
 from fa4gen.verify.verdict import CaseVerdict, Check, Failure, Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from fa4gen.designs.common.attention_model import AttentionPlan
 
@@ -37,11 +37,11 @@ def hard_sequences(plan: AttentionPlan) -> Mapping[str, Lengths]:
     m, n = plan.BM, plan.BN
     # Dense queries have the giant's rows in each of 53 sequences.
     giant_rows = 5000 if plan.query_source.clipped else min(2 * m, 256)
-    around = [(rows, keys) for rows in _around(m) for keys in _around(n)]
+    near = [(rows, keys) for rows in around(m) for keys in around(n)]
     halves = [(64 * i + d, 2 * n + d) for i in range(1, 5) for d in (-1, 0, 1)]
     return {
         **small_sequences(plan),
-        "around": batch_of(plan, *around, *halves),
+        "around": batch_of(plan, *near, *halves),
         "thousands": batch_of(plan, *((i * 7 % 5, 1 + i * 5 % 11) for i in range(3000))),
         "giant_among_dwarfs": batch_of(
             plan,
@@ -66,5 +66,6 @@ def batch_of(plan: AttentionPlan, *pairs: tuple[int, int]) -> Lengths:
     )
 
 
-def _around(length: int) -> Iterator[int]:
-    yield from (length - 1, length, length + 1)
+def around(length: int) -> tuple[int, int, int]:
+    """Return the lengths one below, at and above one."""
+    return length - 1, length, length + 1

@@ -27,9 +27,9 @@ from fa4gen.toolchain.ptx_places import Place
 from fa4gen.toolchain.source_lines import Frame
 from fa4gen.verify.attention import as_called
 from fa4gen.verify.cases import Case
+from fa4gen.verify.coverage import MAX_FURTHER, exercise_of, run_further, with_places
 from fa4gen.verify.exercise import Exercise, rings_of
 from fa4gen.verify.family import family_of
-from fa4gen.verify.further import MAX_FURTHER, exercise_of, run_further, with_places
 from fa4gen.verify.reference import AttentionProblem
 from fa4gen.verify.report import (
     coverage_problems,
@@ -341,7 +341,7 @@ def test_code_that_the_plan_calls_unreachable_is_not_asked_for(make_plan) -> Non
     one_way = seen(plan, 3, not_run=(8, 9), behind=((7, False),), passed=False)
     assert unreachable_in(one_way).not_run == (8, 9)
     named = unreachable_in(one_way, Unreachable("f", "y7()", "x is 0"))
-    assert (named.not_run, named.reasons, named.refuted) == ((), {"x is 0": 2}, ())
+    assert (named.not_run, named.reasons, named.judged.refuted) == ((), {"x is 0": 2}, ())
     elsewhere = unreachable_in(one_way, Unreachable("g", "y7()", "x is 0"))
     assert elsewhere.not_run == (8, 9)
     # what is behind the side that was taken has another cause
@@ -358,7 +358,7 @@ def test_an_unreachable_entry_whose_branch_went_both_ways_is_refused(make_plan) 
     )
     # the line where the function was called counts as one of its lines
     found = unreachable_in(seen(make_plan(), 3), Unreachable("", "f();", "x is 0"))
-    assert len(found.refuted) == 1
+    assert len(found.judged.refuted) == 1
 
 
 def test_of_copies_of_a_branch_the_last_ones_may_be_unreachable(make_plan) -> None:
@@ -376,10 +376,10 @@ def test_of_copies_of_a_branch_the_last_ones_may_be_unreachable(make_plan) -> No
         return with_places(found, (entry,), lambda lines: {line: places([7])[7] for line in lines})
 
     right = exercise(True, True, False, False)
-    assert (right.not_run, right.refuted) == ((), ())
+    assert (right.not_run, right.judged.refuted) == ((), ())
     fewer = exercise(True, False, False, False)
-    assert (fewer.not_run, fewer.refuted) == ((), ())
-    (refuted,) = exercise(True, True, True, False).refuted
+    assert (fewer.not_run, fewer.judged.refuted) == ((), ())
+    (refuted,) = exercise(True, True, True, False).judged.refuted
     assert "2 of 4 copies" in refuted
     assert "1 of them went both ways" in refuted
     assert exercise(False, False, False, True).not_run == (9, 10)
@@ -406,17 +406,17 @@ def test_copies_of_an_inlined_function_are_told_apart_by_their_callers(make_plan
 
     second = Unreachable("f", "y()", "x is 0", within=(("g", "f(30)"),))
     named = judge(8, second)
-    assert (named.not_run, named.reasons, named.refuted) == ((), {"x is 0": 1}, ())
+    assert (named.not_run, named.reasons, named.judged.refuted) == ((), {"x is 0": 1}, ())
     assert judge(7, second).not_run == (7,)  # the first copy, which it does not name
-    (refuted,) = judge(8, second, second_passes=True).refuted
+    (refuted,) = judge(8, second, second_passes=True).judged.refuted
     assert "1 of them went both ways" in refuted
     # without callers both copies are meant, and the one that went both ways refutes it
-    assert len(judge(8, Unreachable("f", "y()", "x is 0")).refuted) == 1
+    assert len(judge(8, Unreachable("f", "y()", "x is 0")).judged.refuted) == 1
     # callers in turn, the innermost first; one between may be left out
     outermost = Unreachable("f", "y()", "x is 0", within=(("g", "f(30)"), ("", "g();")))
     assert judge(8, outermost).not_run == ()
     between = Unreachable("f", "y()", "x is 0", within=(("", "g();"),))
-    assert len(judge(8, between).refuted) == 1
+    assert len(judge(8, between).judged.refuted) == 1
     turned = Unreachable("f", "y()", "x is 0", within=(("", "g();"), ("g", "f(30)")))
     assert judge(8, turned).not_run == (8,)
 
@@ -437,7 +437,7 @@ def test_an_unreachable_entry_that_names_no_branch_fails_a_strict_verify(make_pl
         )
     # where lines of PTX are not known, nothing is said
     unknown = with_places(Exercise((), one_way), (within,), lambda _: {})
-    assert not unknown.idle_excuses
+    assert not unknown.judged.idle
 
 
 def test_only_strict_fails_for_code_that_did_not_run(make_plan) -> None:

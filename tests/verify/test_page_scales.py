@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fa4gen.config.load import load_mapping
-from fa4gen.designs.build import build_plan
 from fa4gen.masks import mask_of
 from fa4gen.scores.score import Score
 from fa4gen.scores.softcap import Softcap
@@ -17,16 +15,14 @@ from fa4gen.verify.cases import Case
 from fa4gen.verify.page_scales import page_scale_cases
 from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
 from fa4gen.verify.rounding import Precision, from_bits
+from tests.verify.conftest import make_plan
 
 LENGTHS = ((2, 77), (2, 9), (2, 40))
 
 
 def family(**more: Any) -> AttentionFamily:
-    config = {
-        "kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 64, "pack_heads": True,
-        "kv_dtype": "fp8_e4m3", "kv_scale": "page", "keys": "paged", "page_size": 16, **more,
-    }  # fmt: skip
-    return AttentionFamily(build_plan(load_mapping(config, "probe").config))  # type: ignore[arg-type]
+    paged = {"keys": "paged", "page_size": 16, "kv_dtype": "fp8_e4m3", "kv_scale": "page"}
+    return AttentionFamily(make_plan(pack_heads=True, **{**paged, **more}))
 
 
 def case_of(**more: Any) -> Case:

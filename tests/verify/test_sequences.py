@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fa4gen.config.load import load_mapping
-from fa4gen.designs.build import build_plan
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case, default_cases, emulated_cases
 from fa4gen.verify.memory import read_out
 from fa4gen.verify.reference import AttentionProblem, exact_attention
 from fa4gen.verify.rounding import POISON_BITS, from_bits
 from fa4gen.verify.sequence_tensors import draw_tables, in_place
+from tests.verify.conftest import make_plan as plan_of
 
 LENGTHS = ((3, 40), (0, 2), (70, 0), (1, 33))
 PLANS: dict[str, dict[str, Any]] = {
@@ -25,11 +24,6 @@ PLANS: dict[str, dict[str, Any]] = {
 EIGHT_BITS = {"batching": "ragged", "arch": "sm_100a", "dtype": "fp8_e4m3"}
 
 SINKS = {"batching": "ragged", "sinks": True}
-
-
-def plan_of(**keys: Any) -> Any:
-    config = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 64, **keys}
-    return build_plan(load_mapping(config, "probe").config)
 
 
 def case_of(lengths: tuple[tuple[int, int], ...]) -> Case:

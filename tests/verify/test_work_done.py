@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,8 @@ from fa4gen.config.load import load_config
 from fa4gen.designs.build import build_plan
 from fa4gen.emulator.coverage.counts import Coverage, RingUse
 from fa4gen.render.render import render
+from fa4gen.verify.coverage import exercise_of
 from fa4gen.verify.family import family_of
-from fa4gen.verify.further import exercise_of
 from fa4gen.verify.ring_cases import TILES
 from fa4gen.verify.verdict import CaseVerdict
 from fa4gen.verify.work_done import Tiles
@@ -78,25 +79,22 @@ def test_tiles_of_a_right_kernel() -> None:
 
 
 @pytest.mark.compile
-def test_a_kernel_that_never_rescales_says_so() -> None:
-    found = exercised(mutated(original(ATTENTION), NEVER), RESCALES)
+@pytest.mark.parametrize(
+    ("mutant", "taken", "gap"),
+    [
+        (NEVER, False, "rescaling was never taken: errors in it would not show"),
+        (ALWAYS, True, "rescaling was never skipped: it was taken at every block"),
+    ],
+    ids=["never", "always"],
+)
+def test_a_kernel_that_never_or_always_rescales_says_so(mutant, taken, gap) -> None:
+    found = exercised(mutated(original(ATTENTION), mutant), RESCALES)
     assert found.rescales is not None
-    assert found.rescales.taken == 0
-    assert found.rescales.skipped > 0
-    assert "rescales: 0 taken" in found.summary()
-    assert list(found.rescale_gaps()) == ["rescaling was never taken: errors in it would not show"]
-    assert found.data()["rescales"] == {"taken": 0, "skipped": found.rescales.skipped}
-
-
-@pytest.mark.compile
-def test_a_kernel_that_always_rescales_says_so() -> None:
-    found = exercised(mutated(original(ATTENTION), ALWAYS), RESCALES)
-    assert found.rescales is not None
-    assert found.rescales.taken > 0
-    assert found.rescales.skipped == 0
-    assert list(found.rescale_gaps()) == [
-        "rescaling was never skipped: it was taken at every block"
-    ]
+    assert (found.rescales.taken > 0) is taken
+    assert (found.rescales.skipped > 0) is not taken
+    assert f"rescales: {found.rescales.taken} taken" in found.summary()
+    assert list(found.rescale_gaps()) == [gap]
+    assert found.data()["rescales"] == asdict(found.rescales)
 
 
 @pytest.mark.compile

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence, Set
 
+RELATIONS: Final = {0: "on a boundary", 1: "one past a boundary", -1: "one before a boundary"}
+"""The relations of an end to a boundary of a tile or block, by its distance."""
 ODD_STRIDES: Final = "axes of one element with strides of odd sizes"
 WHY_ODD_STRIDES: Final = "the launcher refuses strides that nothing steps by, or makes maps of them"
 """Both families have this edge."""

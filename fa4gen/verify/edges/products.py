@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ceil_div
 from fa4gen.verify.cases import COUNTING, MULTIPROCESSORS
-from fa4gen.verify.edges.edge import ODD_STRIDES, WHY_ODD_STRIDES, Edge, Special
+from fa4gen.verify.edges.edge import ODD_STRIDES, RELATIONS, WHY_ODD_STRIDES, Edge, Special
 from fa4gen.verify.gemm.cases import GemmCase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fa4gen.designs.common.gemm_model import GemmPlan
-
-RELATIONS: Final = {0: "on a boundary", 1: "one past a boundary", -1: "one before a boundary"}
 
 
 def edges(plan: GemmPlan) -> tuple[Edge, ...]:

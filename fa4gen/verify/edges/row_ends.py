@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from fa4gen.runtime.schedule import WARPGROUP_ROWS, ProblemSize, plan_schedule
+from fa4gen.verify.edges.edge import RELATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.attention_model import AttentionPlan
 
-RELATIONS: Final = {0: "on a boundary", 1: "one past a boundary", -1: "one before a boundary"}
 PLACES: Final = ("first", "inner", "last")
 ENDS: Final = ("end", "begin")
 MASKED: Final = ("right mask", "left mask")

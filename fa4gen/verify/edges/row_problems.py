@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from fa4gen.verify.edges.edge import Edge
+from fa4gen.verify.edges.edge import RELATIONS, Edge
 from fa4gen.verify.edges.row_ends import (
     CLIPS,
     ENDS,
     KEYS_END,
     PLACES,
-    RELATIONS,
     end_names,
     parts_of,
     quantities,

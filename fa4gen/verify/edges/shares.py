@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.verify.cases import COUNTING, of_sequences
-from fa4gen.verify.edges.edge import Edge
+from fa4gen.verify.edges.edge import RELATIONS, Edge
 from fa4gen.verify.edges.lines import MOST_IDLE, line_of, sharing, units_of
-from fa4gen.verify.edges.row_ends import RELATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.verify.cases import COUNTING, TURNS, unique
 from fa4gen.verify.gemm.input_kinds import KINDS, SCALED_KINDS, kind_meaning
+from fa4gen.verify.sequences import around
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -159,10 +160,6 @@ def large_cases() -> tuple[GemmCase, ...]:
     )
 
 
-def _around(extent: int) -> tuple[int, int, int]:
-    return extent - 1, extent, extent + 1
-
-
 def _sizes() -> Iterable[GemmCase]:
     for size in (1, 2, 8, 64, 128, 256, 520):
         yield GemmCase(f"size/{size}", size, size, size)
@@ -176,9 +173,9 @@ def _sizes() -> Iterable[GemmCase]:
 def _tile_edges(plan: GemmPlan) -> Iterable[GemmCase]:
     """One below, at and above the tile in rows and columns, of a CTA and of a pair."""
     rows = plan.tile_rows
-    pairs = [(m, n) for m in _around(rows) for n in _around(plan.tile_columns)]
+    pairs = [(m, n) for m in around(rows) for n in around(plan.tile_columns)]
     pairs += [(m, plan.BN + 8) for m in (plan.BM - 1, plan.BM, plan.BM + 1, plan.BM // 2 + 1)]
-    pairs += [(2 * rows + 1, n) for n in _around(2 * plan.tile_columns)]
+    pairs += [(2 * rows + 1, n) for n in around(2 * plan.tile_columns)]
     for index, (m, n) in enumerate(pairs):
         k = 2 * plan.BK + (-8, 0, 8, 3)[index % 4]
         data = TURNS[index // 2 % 2]  # padding has turns of its own
@@ -188,7 +185,7 @@ def _tile_edges(plan: GemmPlan) -> Iterable[GemmCase]:
 def _depths(plan: GemmPlan) -> Iterable[GemmCase]:
     """Return k of 0, around a stage, less than the ring, around it, and much more."""
     ring = plan.num_stages * plan.BK
-    depths = [0, 1, plan.mma_k, *_around(plan.BK), *_around(ring), 2 * ring + plan.BK + 8]
+    depths = [0, 1, plan.mma_k, *around(plan.BK), *around(ring), 2 * ring + plan.BK + 8]
     for index, k in enumerate(depths):
         rows, columns, data = plan.BM + 9, plan.BN + 16, TURNS[index // 2 % 2]
         yield GemmCase(f"depth/{k}", rows, columns, k, padded=index % 2 == 1, data=data)

@@ -1,4 +1,4 @@
-"""Further cases for code of a kernel that the emulator's own did not reach."""
+"""The coverage by cases that were run, and further cases for code that they did not reach."""
 
 from __future__ import annotations
 
