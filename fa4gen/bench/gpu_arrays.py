@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.runtime.arguments import BITS_ACCEPTED, DTYPE_NAMES
+from fa4gen.runtime.arguments import DTYPE_NAMES
 from fa4gen.runtime.device import load_cupy
+from fa4gen.runtime.strides import BITS_ACCEPTED
 from fa4gen.verify.rounding import POISON_BITS, bits_dtype, from_bits, numpy_dtype, to_bits
 
 if TYPE_CHECKING:

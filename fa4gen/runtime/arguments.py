@@ -20,10 +20,17 @@ from fa4gen.runtime.axes import (
 )
 from fa4gen.runtime.declared_arguments import check_declared
 from fa4gen.runtime.float32_arguments import FLOAT32_BYTES, check_descales, check_lse, check_sinks
-from fa4gen.runtime.memory_overlap import may_overlap_itself, overlaps
+from fa4gen.runtime.memory_overlap import overlaps
 from fa4gen.runtime.problem_limits import check_counts, largest_query_count, largest_row_count
-from fa4gen.runtime.refusal import refusal, refuse, wrong, wrong_device
+from fa4gen.runtime.refusal import refusal, refuse, wrong, wrong_address, wrong_device
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
+from fa4gen.runtime.strides import (
+    ALIGNMENT,
+    MAX_STRIDE,
+    meets_itself,
+    wrong_dtype,
+    wrong_stride,
+)
 from fa4gen.runtime.table_arguments import check_tables, sequences_of
 from fa4gen.runtime.tensor_map import most_places, row_step
 from fa4gen.runtime.tensor_view import TensorView
@@ -34,15 +41,9 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.errors import Problem
 
-ALIGNMENT = 16
-"""Bytes: TMA reads, and the epilogue writes, in pieces of 16."""
-MAX_STRIDE = 2**40 - 1
-"""Bytes: the widest stride that a tensor map can hold."""
 END_STRIDE = 2**34 - 16
 """Bytes: likewise of a clipped map, which takes END_ROW rows back by a stride of 2^34 less this."""
 DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp8_e4m3": "float8_e4m3fn"}
-BITS_ACCEPTED = dict.fromkeys(("fp8_e4m3", "fp8_e5m2", "fp4_e2m1", "ue8m0", "ue4m3"), "uint8")
-"""Types with bit patterns that are accepted, too: CuPy has no fp8."""
 SCORE_SCALE = 2.0**24
 TENSORS = ("query", "key", "value", "out")
 DESCALES = ("query_descale", "key_descale", "value_descale")
@@ -238,15 +239,11 @@ def _with_dtype_of(plan: AttentionPlan, name: str, view: TensorView) -> TensorVi
 
 
 def _check_types(plan: AttentionPlan, views: dict[str, TensorView]) -> list[Problem]:
-    problems = []
+    problems: list[Problem] = []
     device = views["query"].device
     for name, view in views.items():
         dtype = _dtype(plan, name)
-        if view.dtype not in (DTYPE_NAMES[dtype], BITS_ACCEPTED.get(dtype)):
-            word = _key_of_dtype(plan, name)
-            also = f", or its bits as {BITS_ACCEPTED[dtype]}" if dtype in BITS_ACCEPTED else ""
-            expected = f"{DTYPE_NAMES[dtype]}{also} (the config says {word}: {dtype})"
-            problems.append(wrong(name, view.dtype, expected))
+        problems += wrong_dtype(name, view, dtype, DTYPE_NAMES, _key_of_dtype(plan, name))
         problems += wrong_device(name, view.device, device)
     return problems
 
@@ -319,36 +316,20 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
     """Addresses and strides; a tensor without elements is never touched, and may have any."""
     if 0 in view.shape:
         return []
-    problems, remedy = [], f"pass a contiguous copy of {name}"
+    remedy = f"pass a contiguous copy of {name}"
     source = plan.query_source if name in ("query", "out") else plan.key_source
     most = END_STRIDE if source.clipped else MAX_STRIDE
-    if view.pointer % ALIGNMENT:
-        expected = f"an address that is a multiple of {ALIGNMENT} bytes"
-        problems.append(wrong(name, f"{view.pointer:#x}", expected, remedy))
+    problems = list(wrong_address(name, view.pointer, ALIGNMENT, remedy))
     strides = dict(zip(AXES["bshd"], view.strides, strict=True))
     extents = dict(zip(AXES["bshd"], view.shape, strict=True))
     element_bytes = _element_bytes(plan, name)
     if strides["depth"] != element_bytes:
-        problems.append(
-            wrong(
-                name,
-                f"{strides['depth']} bytes",
-                f"a stride along depth of {element_bytes} bytes: contiguous columns",
-                remedy,
-            )
-        )
+        got = f"{strides['depth']} bytes"
+        expected = f"a stride along depth of {element_bytes} bytes: contiguous columns"
+        problems.append(wrong(name, got, expected, remedy))
     for axis in AXES[layout][:3]:
-        stride = strides[axis]
-        if extents[axis] > 1 and (stride % ALIGNMENT or not 0 <= stride <= most):
-            problems.append(
-                wrong(
-                    name,
-                    f"{stride} bytes",
-                    f"a stride along {axis} that is a multiple of {ALIGNMENT} bytes"
-                    f", from 0 to {most}",
-                    remedy,
-                )
-            )
+        if extents[axis] > 1:
+            problems += wrong_stride(name, axis, strides[axis], remedy, most)
     if source.clipped and not problems and extents["batch"] > 1:
         batch, row = strides["batch"], row_step(view)
         if not row or batch % row or batch // row * extents["batch"] > END_ROW:
@@ -361,10 +342,8 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
         got = f"rows {strides['rows']} and heads {strides['heads']} bytes apart"
         expected = f"at most {INT32_MAX} steps of both strides' common divisor in all"
         problems.append(wrong(name, got, expected, remedy))
-    if name == "out" and not problems and may_overlap_itself(view):
-        problems.append(
-            wrong(name, f"strides of {view.strides} bytes", "elements that do not overlap", remedy)
-        )
+    if name == "out" and not problems:
+        problems += meets_itself(name, view, remedy)
     return problems
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fa4gen.errors import Problem
 from fa4gen.masks.block_lists import BLOCK_LISTS, ListSizes, list_shapes
 from fa4gen.runtime.float32_arguments import check_words
-from fa4gen.runtime.refusal import wrong
+from fa4gen.runtime.refusal import unwanted, wrong, wrong_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,8 +90,7 @@ def check_declared(
     problems += check_names(plan, given)
     for name in given:
         if name in BLOCK_LISTS:
-            remedy = "this kernel was generated with blocks: walked"
-            problems.append(wrong(name, "an array", f"no {name}", remedy))
+            problems.append(unwanted(name, "this kernel was generated with blocks: walked"))
     for name, tensor in declared.items():
         shape = tuple(extents[one] if isinstance(one, str) else one for one in tensor.shape)
         view, axes = given.get(name), f"({tensor.axes})"
@@ -136,6 +135,4 @@ def _check_lists(
         yield from check_words(
             name, view, query.device, shapes.get(name, any_length), axes, "int32"
         )
-        if view.pointer % ALIGNMENTS.get(name, 4):
-            what = f"an address that is a multiple of {ALIGNMENTS[name]} bytes"
-            yield wrong(name, f"{view.pointer:#x}", what)
+        yield from wrong_address(name, view.pointer, ALIGNMENTS.get(name, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.runtime.refusal import wrong, wrong_device
+from fa4gen.runtime.refusal import unwanted, wrong, wrong_address, wrong_device
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
@@ -19,9 +19,7 @@ def check_lse(plan: AttentionPlan, lse: TensorView | None, query: TensorView) ->
     if not plan.lse:
         if lse is None:
             return []
-        return [
-            wrong("lse", "an array", "no lse", remedy="this kernel was generated with lse: false")
-        ]
+        return [unwanted("lse", "this kernel was generated with lse: false")]
     batch, rows, heads, _ = query.shape
     shape: tuple[int, ...] = (batch, heads, rows)
     axes = "(batch, query heads, query rows)"
@@ -29,7 +27,7 @@ def check_lse(plan: AttentionPlan, lse: TensorView | None, query: TensorView) ->
         shape, axes = shape[1:], "(query heads, rows of all sequences)"
     if lse is None:  # none could be made for a query on the CPU, which is reported already
         return [wrong("lse", "nothing", f"float32 {shape}")] if query.device >= 0 else []
-    return _check_float32("lse", lse, query.device, shape, axes)
+    return check_words("lse", lse, query.device, shape, axes, "float32")
 
 
 def check_descales(
@@ -55,10 +53,11 @@ def check_descales(
         if tensor not in plan.descaled:
             dtype = plan.dtype if tensor == "query" else plan.kv_dtype
             remedy = f"tensors of fp8_e4m3 take scales, and the {tensor} of this kernel is {dtype}"
-            problems.append(wrong(name, "an array", f"no {name}", remedy=remedy))
+            problems.append(unwanted(name, remedy))
         else:
             batch = next(iter(view.shape), 0) if sequences is None else sequences
-            problems += _check_float32(name, view, query.device, (batch, key.shape[2]), axes)
+            shape = (batch, key.shape[2])
+            problems += check_words(name, view, query.device, shape, axes, "float32")
     return problems
 
 
@@ -71,17 +70,10 @@ def check_sinks(plan: AttentionPlan, sinks: TensorView | None, query: TensorView
     if not plan.sinks:
         if sinks is None:
             return []
-        remedy = "this kernel was generated with sinks: false"
-        return [wrong("sinks", "an array", "no sinks", remedy=remedy)]
+        return [unwanted("sinks", "this kernel was generated with sinks: false")]
     if sinks is None:
         return [wrong("sinks", "nothing", f"float32 (query heads) = {shape}")]
-    return _check_float32("sinks", sinks, query.device, shape, "(query heads)")
-
-
-def _check_float32(
-    name: str, view: TensorView, device: int, shape: tuple[int, ...], axes: str
-) -> list[Problem]:
-    return check_words(name, view, device, shape, axes, "float32")
+    return check_words("sinks", sinks, query.device, shape, "(query heads)", "float32")
 
 
 def check_words(
@@ -97,10 +89,7 @@ def check_words(
         problems.append(wrong(name, f"shape {view.shape}", f"{axes} = {shape}"))
     elif view.dtype == dtype and not _is_contiguous(view.shape, view.strides):
         problems.append(wrong(name, f"strides of {view.strides} bytes", "a contiguous array"))
-    if view.pointer % FLOAT32_BYTES:
-        problems.append(
-            wrong(name, f"{view.pointer:#x}", "an address that is a multiple of 4 bytes")
-        )
+    problems += wrong_address(name, view.pointer, FLOAT32_BYTES)
     return problems
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from fa4gen.designs.common.shared_memory import align_up
 from fa4gen.runtime import arrays
-from fa4gen.runtime.arguments import ALIGNMENT
 from fa4gen.runtime.device import device_info
 from fa4gen.runtime.gemm_arguments import (
     GEMM_DTYPES,
@@ -21,6 +20,7 @@ from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.parameters import ParameterBlock, pack
 from fa4gen.runtime.refusal import refusal
 from fa4gen.runtime.schedule import INT32_MAX
+from fa4gen.runtime.strides import ALIGNMENT
 from fa4gen.runtime.tensor_map import describe_axes, encode
 
 if TYPE_CHECKING:

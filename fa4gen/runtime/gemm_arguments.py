@@ -10,10 +10,17 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fa4gen.runtime.arguments import ALIGNMENT, BITS_ACCEPTED, DTYPE_NAMES, MAX_STRIDE
+from fa4gen.runtime.arguments import DTYPE_NAMES
 from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
-from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
-from fa4gen.runtime.refusal import refusal, refuse, wrong, wrong_device
+from fa4gen.runtime.memory_overlap import may_overlap
+from fa4gen.runtime.refusal import (
+    refusal,
+    refuse,
+    unwanted,
+    wrong,
+    wrong_address,
+    wrong_device,
+)
 from fa4gen.runtime.scale_arguments import (
     ARRANGED,
     SCALE_BYTES,
@@ -25,6 +32,7 @@ from fa4gen.runtime.scale_arguments import (
     scales_of,
 )
 from fa4gen.runtime.schedule import INT32_MAX
+from fa4gen.runtime.strides import ALIGNMENT, meets_itself, wrong_dtype, wrong_stride
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -197,7 +205,7 @@ def gemm_scalar_values(
 
 def _check_c(plan: GemmPlan, c: TensorView | None) -> list[Problem]:
     if not plan.c.exists and c is not None:
-        return [wrong("c", "an array", "no c", "this kernel was generated with residual: none")]
+        return [unwanted("c", "this kernel was generated with residual: none")]
     if plan.c.exists and c is None:
         return [wrong("c", "nothing", f"{plan.c.expected} (residual: {plan.residual})")]
     return []
@@ -269,17 +277,14 @@ def _element_bytes(plan: GemmPlan, name: str) -> int:
 
 
 def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
-    problems = []
+    problems: list[Problem] = []
     device = views["a"].device
     for name, view in views.items():
         dtype = _dtype(plan, name)
-        if view.dtype not in (GEMM_DTYPES[dtype], BITS_ACCEPTED.get(dtype)):
-            word = {"a": "dtype", "b": "dtype"}.get(name, "out_dtype")
-            if name.startswith("scale"):
-                word = "dtype of scales"
-            also = f", or its bits as {BITS_ACCEPTED[dtype]}" if dtype in BITS_ACCEPTED else ""
-            expected = f"{GEMM_DTYPES[dtype]}{also} (the config says {word}: {dtype})"
-            problems.append(wrong(name, view.dtype, expected))
+        word = {"a": "dtype", "b": "dtype"}.get(name, "out_dtype")
+        if name.startswith("scale"):
+            word = "dtype of scales"
+        problems += wrong_dtype(name, view, dtype, GEMM_DTYPES, word)
         problems += wrong_device(name, view.device, device, "A's")
     return problems
 
@@ -325,10 +330,7 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
     remedy = f"pass a copy of {name} in which {contiguous} is contiguous and the rest padded"
     if scales is not None:
         remedy = ARRANGED
-    problems = []
-    if view.pointer % ALIGNMENT:
-        expected = f"an address that is a multiple of {ALIGNMENT} bytes"
-        problems.append(wrong(name, f"{view.pointer:#x}", expected, remedy))
+    problems = list(wrong_address(name, view.pointer, ALIGNMENT, remedy))
     element_bytes = _element_bytes(plan, name)
     for axis, extent, stride in zip(axes, view.shape, view.strides, strict=True):
         if axis == contiguous:
@@ -337,15 +339,10 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
                 said = f" (the config says {key}: {contiguous})" if key else ""
                 expected = f"a stride along {axis} of {element_bytes} bytes{said}"
                 problems.append(wrong(name, f"{stride} bytes", expected, remedy))
-        elif extent > 1 and (stride % ALIGNMENT or not 0 <= stride <= MAX_STRIDE):
-            expected = (
-                f"a stride along {axis} that is a multiple of {ALIGNMENT} bytes"
-                f", from 0 to {MAX_STRIDE}"
-            )
-            problems.append(wrong(name, f"{stride} bytes", expected, remedy))
-    if name == "out" and not problems and may_overlap_itself(view):
-        expected = "elements that do not overlap"
-        problems.append(wrong(name, f"strides of {view.strides} bytes", expected, remedy))
+        elif extent > 1:
+            problems += wrong_stride(name, axis, stride, remedy)
+    if name == "out" and not problems:
+        problems += meets_itself(name, view, remedy)
     return problems
 
 

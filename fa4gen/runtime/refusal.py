@@ -28,6 +28,20 @@ def wrong_device(
         yield wrong(argument, f"device {device}", f"{whose} device, {expected}")
 
 
+def unwanted(argument: str, remedy: str) -> Problem:
+    """Describe an array that this kernel does not take."""
+    return wrong(argument, "an array", f"no {argument}", remedy)
+
+
+def wrong_address(
+    argument: str, pointer: int, multiple: int, remedy: str = ""
+) -> Iterator[Problem]:
+    """Yield the error in the address of an array, if any."""
+    if pointer % multiple:
+        expected = f"an address that is a multiple of {multiple} bytes"
+        yield wrong(argument, f"{pointer:#x}", expected, remedy)
+
+
 def refusal(argument: str, got: str, expected: str, *, remedy: str = "") -> ArgumentError:
     """Return the error for a single wrong argument."""
     return ArgumentError(wrong(argument, got, expected, remedy))

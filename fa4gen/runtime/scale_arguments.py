@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.runtime.refusal import wrong
+from fa4gen.runtime.refusal import unwanted, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ def check_presence(plan: GemmPlan, name: str, view: TensorView | None) -> list[P
     """Return a problem for scales that a kernel has not, and for those that it lacks."""
     scales = scales_of(plan, name)
     if scales is None and view is not None:
-        return [wrong(name, "an array", f"no {name}", "this kernel was generated without scales")]
+        return [unwanted(name, "this kernel was generated without scales")]
     if scales is not None and view is None:
         return [wrong(name, "nothing", f"scales {scales.form} of {scales.operand.upper()}")]
     return []

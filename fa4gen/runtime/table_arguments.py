@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.runtime.refusal import wrong, wrong_device
+from fa4gen.runtime.refusal import unwanted, wrong, wrong_address, wrong_device
 from fa4gen.runtime.schedule import INT32_MAX
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def check_tables(
                 yield wrong(name, "nothing", f"int32 ({', '.join(wanted[name].axes)})")
         elif name not in wanted:
             keys = f"batching: {plan.batching}, keys: {plan.keys}"
-            remedy = f"this kernel was generated with {keys}"
-            yield wrong(name, "an array", f"no {name}", remedy)
+            yield unwanted(name, f"this kernel was generated with {keys}")
         else:
             yield from _check_table(name, view, wanted[name].axes, sequences, query)
             most = plan.most_sequences
@@ -76,8 +75,7 @@ def _check_table(
         yield wrong(name, f"strides of {view.strides} bytes", what)
     if view.strides[0] // INT32_BYTES > INT32_MAX or max(view.shape) > INT32_MAX:
         yield wrong(name, f"shape {view.shape}", f"extents and strides of at most {INT32_MAX}")
-    if view.pointer % INT32_BYTES:
-        yield wrong(name, f"{view.pointer:#x}", "an address that is a multiple of 4 bytes")
+    yield from wrong_address(name, view.pointer, INT32_BYTES)
 
 
 def sequences_of(

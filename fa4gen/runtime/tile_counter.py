@@ -54,12 +54,18 @@ class TileCounters:
                     remedy="call the kernel once on this GPU before the capture begins",
                 )
             )
-        cupy = load_cupy()
-        buffer = cupy.zeros(COUNTERS_PER_BUFFER * COUNTER_BYTES, dtype=cupy.uint8)
-        cupy.cuda.get_current_stream().synchronize()  # other streams use the zeros as well
+        buffer = zeros(COUNTERS_PER_BUFFER * COUNTER_BYTES)
         self._buffers.append(buffer)
         start = int(buffer.data.ptr)
         self._free += range(start, start + buffer.nbytes, COUNTER_BYTES)
+
+
+def zeros(size: int) -> Any:
+    """Return a buffer of so many bytes of zeros on the current GPU."""
+    cupy = load_cupy()
+    buffer = cupy.zeros(size, dtype=cupy.uint8)
+    cupy.cuda.get_current_stream().synchronize()  # other streams use the zeros as well
+    return buffer
 
 
 def stream_key(stream: int) -> tuple[int, int]:

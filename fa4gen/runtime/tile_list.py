@@ -11,8 +11,7 @@ import threading
 from typing import Any
 
 from fa4gen.errors import ArgumentError, Problem
-from fa4gen.runtime.device import load_cupy
-from fa4gen.runtime.tile_counter import NO_CAPTURE, stream_key
+from fa4gen.runtime.tile_counter import NO_CAPTURE, stream_key, zeros
 
 ENTRY_BYTES = 32
 """The bytes of a tile, and of the entry before the first one."""
@@ -59,9 +58,7 @@ class TileLists:
                         "the capture begins",
                     )
                 )
-            cupy = load_cupy()
-            buffer = cupy.zeros(max(LEAST_BYTES, SPARE_LISTS * size), dtype=cupy.uint8)
-            cupy.cuda.get_current_stream().synchronize()  # other streams use the zeros as well
+            buffer = zeros(max(LEAST_BYTES, SPARE_LISTS * size))
             self._buffers.append(buffer)
             self._next = int(buffer.data.ptr)
             self._end = self._next + buffer.nbytes

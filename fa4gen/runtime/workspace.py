@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.runtime.refusal import wrong, wrong_device
+from fa4gen.runtime.refusal import unwanted, wrong, wrong_address, wrong_device
+from fa4gen.runtime.strides import ALIGNMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
-ALIGNMENT = 16
 ELEMENT_BYTES = {"uint8": 1, "int8": 1, "int32": 4, "float32": 4}
 
 
@@ -31,7 +31,7 @@ def check_workspace(plan: AttentionPlan, view: TensorView | None, device: int) -
         return
     if not plan.splits_keys:
         remedy = "kernels with pack_heads: true take one"
-        yield wrong("workspace", "an array", "no workspace", remedy)
+        yield unwanted("workspace", remedy)
         return
     if view.dtype not in ELEMENT_BYTES:
         yield wrong("workspace", view.dtype, " or ".join(ELEMENT_BYTES))
@@ -39,9 +39,7 @@ def check_workspace(plan: AttentionPlan, view: TensorView | None, device: int) -
         got = f"shape {view.shape}, strides of {view.strides} bytes"
         yield wrong("workspace", got, "one contiguous axis")
     yield from wrong_device("workspace", view.device, device)
-    if view.pointer % ALIGNMENT:
-        what = f"an address that is a multiple of {ALIGNMENT} bytes"
-        yield wrong("workspace", f"{view.pointer:#x}", what)
+    yield from wrong_address("workspace", view.pointer, ALIGNMENT)
 
 
 def check_workspace_size(

@@ -6,8 +6,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import Problem
-from fa4gen.runtime.arguments import BITS_ACCEPTED
 from fa4gen.runtime.device import DeviceInfo, find_device, load_cupy, require_device
+from fa4gen.runtime.strides import BITS_ACCEPTED
 from fa4gen.verify.backend import StoppedError
 from fa4gen.verify.family import family_of
 from fa4gen.verify.rounding import numpy_dtype

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 import pytest
 
-from fa4gen.designs.build import build_plan
-from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import AttentionKernel, scalar_values
-from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.schedule import plan_schedule
-from fa4gen.runtime.tensor_view import TensorView
+from tests.runtime.views import array, make_plan, packed_values
 
 
 def plan_of(**keys):
-    config = {"kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16"}
-    return build_plan(validated({**config, "depth": 64, **keys}))
+    return make_plan(depth=64, **keys)
 
 
 def checked_arguments(plan):
-    def tensor(rows, heads, pointer):
-        strides = (rows * heads * 128, heads * 128, 128, 2)
-        return TensorView(pointer, (2, rows, heads, 64), strides, "bfloat16", 0)
-
-    lse = TensorView(5 << 32, (2, 8, 100), (3200, 400, 4), "float32", 0) if plan.lse else None
-    return check_arguments(
-        plan,
-        Arguments(
-            tensor(100, 8, 1 << 32), tensor(70, 2, 2 << 32), tensor(70, 2, 3 << 32),
-            tensor(100, 8, 4 << 32), lse, 0.125, "bshd",
-        ),
-    )  # fmt: skip
+    lse = array((2, 8, 100), 5, "float32") if plan.lse else None
+    queries, keys = (2, 100, 8, 64), (2, 70, 2, 64)
+    tensors = [array(shape, at) for at, shape in enumerate((queries, keys, keys, queries), 1)]
+    return check_arguments(plan, Arguments(*tensors, lse, 0.125, "bshd"))
 
 
 @pytest.mark.parametrize("scheduler", ["static", "dynamic"])
@@ -47,32 +33,27 @@ def test_every_parameter_of_every_plan_has_its_value(scheduler, epilogue, softca
     )
     checked = checked_arguments(plan)
     schedule = plan_schedule(plan, checked.size, 132)
-    maps = {row.parameter: bytes(128) for row in plan.tensor_maps}
-    block = pack(plan.parameters, {**scalar_values(checked, schedule), **maps, "tile_counter": 77})
-    index = {row.name: i for i, row in enumerate(plan.parameters)}
+    values = packed_values(plan, {**scalar_values(checked, schedule), "tile_counter": 77})
 
-    def read(name, kind):
-        return struct.unpack(f"<{kind}", block.value(index[name], struct.calcsize(kind)))[0]
-
-    assert read("batch", "i") == 2
-    assert read("query_heads", "i") == 8
-    assert read("heads_per_key_head", "i") == 4
-    assert read("query_rows", "i") == 100
-    assert read("key_rows", "i") == 70
-    assert read("tiles_per_head", "i") == schedule.tiles_per_head
+    assert values["batch"] == 2
+    assert values["query_heads"] == 8
+    assert values["heads_per_key_head"] == 4
+    assert values["query_rows"] == 100
+    assert values["key_rows"] == 70
+    assert values["tiles_per_head"] == schedule.tiles_per_head
     if epilogue == "direct":
-        assert read("out", "Q") == 4 << 32
-        assert read("out_batch_stride", "q") == 100 * 8 * 64
-        assert read("out_row_stride", "q") == 8 * 64
-        assert read("out_head_stride", "q") == 64
+        assert values["out"] == 4 << 32
+        assert values["out_batch_stride"] == 100 * 8 * 64
+        assert values["out_row_stride"] == 8 * 64
+        assert values["out_head_stride"] == 64
     if lse:
-        assert read("lse", "Q") == 5 << 32
+        assert values["lse"] == 5 << 32
     if scheduler == "dynamic":
-        assert read("tile_counter", "Q") == 77
+        assert values["tile_counter"] == 77
     if softcap is None:
-        assert read("softmax_scale_log2", "f") == pytest.approx(0.125 * 1.4426950408889634)
+        assert values["softmax_scale_log2"] == pytest.approx(0.125 * 1.4426950408889634)
     else:
-        assert read("softmax_scale", "f") == 0.125
+        assert values["softmax_scale"] == 0.125
 
 
 @pytest.mark.parametrize("call", ["__call__", "prepare"])

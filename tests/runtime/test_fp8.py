@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-import struct
 import sys
-from types import SimpleNamespace
 
 import pytest
 
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import DESCALES, Arguments, check_arguments
 from fa4gen.runtime.attention import AttentionKernel, scalar_values
-from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
 from fa4gen.runtime.tensor_map import describe
-from tests.runtime.views import GAP, array, changed, refused
+from tests.runtime.views import GAP, DriverWithoutMaps, array, changed, packed_values, refused
 
 FP8 = "float8_e4m3fn"
 
@@ -100,13 +97,9 @@ def test_kernels_of_16_bits_take_no_scales(make_plan, name):
 def test_the_kernel_gets_pointers_to_the_scales_and_null(plan):
     checked = check_arguments(plan, make_arguments(key_descale=None))
     schedule = plan_schedule(plan, checked.size, 148)
-    maps = {row.parameter: bytes(128) for row in plan.tensor_maps}
-    block = pack(plan.parameters, {**scalar_values(checked, schedule), **maps, "tile_counter": 77})
-    index = {row.name: i for i, row in enumerate(plan.parameters)}
-    pointers = [struct.unpack("<Q", block.value(index[name], 8))[0] for name in DESCALES]
-    assert pointers == [6 * GAP, 0, 8 * GAP]
-    row = struct.unpack("<q", block.value(index["out_row_stride"], 8))[0]
-    assert row == 8 * 128, "in elements of the output"
+    values = packed_values(plan, {**scalar_values(checked, schedule), "tile_counter": 77})
+    assert [values[name] for name in DESCALES] == [6 * GAP, 0, 8 * GAP]
+    assert values["out_row_stride"] == 8 * 128, "in elements of the output"
 
 
 def test_maps_have_the_depth_of_their_tensor(plan):
@@ -182,26 +175,14 @@ def test_kinds_of_maps_that_the_driver_is_asked_for(plan, monkeypatch):
     """TMA has no fp8: it moves bytes."""
     from fa4gen.runtime import tensor_map
 
-    asked = []
-
-    class Anything:
-        def __getattr__(self, name):
-            return name
-
-    class Driver(Anything):
-        CUtensorMapDataType = CUtensorMapSwizzle = CUtensorMapInterleave = Anything()
-        CUtensorMapL2promotion = CUtensorMapFloatOOBfill = Anything()
-        CUresult = SimpleNamespace(CUDA_SUCCESS=0)
-        cuuint64_t = cuuint32_t = int
-
-        def cuTensorMapEncodeTiled(self, dtype, *_):  # noqa: N802 (the driver's word)
-            asked.append(dtype)
-            return SimpleNamespace(name="CUDA_ERROR"), None
-
-    monkeypatch.setattr(tensor_map, "load_driver", Driver)
+    driver = DriverWithoutMaps()
+    monkeypatch.setattr(tensor_map, "load_driver", lambda: driver)
     checked = check_arguments(plan, make_arguments())
     for name in ("value_map", "out_map"):
         row = next(row for row in plan.tensor_maps if row.parameter == name)
         with pytest.raises(ArgumentError, match="CUDA_ERROR"):
             tensor_map.encode(describe(row, checked.tensor(row.tensor)))
-    assert asked == ["CU_TENSOR_MAP_DATA_TYPE_UINT8", "CU_TENSOR_MAP_DATA_TYPE_FLOAT16"]
+    assert [asked[0] for asked in driver.asked] == [
+        "CU_TENSOR_MAP_DATA_TYPE_UINT8",
+        "CU_TENSOR_MAP_DATA_TYPE_FLOAT16",
+    ]

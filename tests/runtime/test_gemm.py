@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import struct
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,10 +16,9 @@ from fa4gen.runtime import tensor_map as encoder
 from fa4gen.runtime.gemm import GemmKernel
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
-from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.tensor_map import describe_axes
 from fa4gen.runtime.tensor_view import TensorView
-from tests.runtime.views import GAP, gemm_plan
+from tests.runtime.views import GAP, DriverWithoutMaps, gemm_plan, packed_values
 
 PLANS = [
     gemm_plan(arch=arch, residual=residual, a_major=a_major, b_major=b_major, out_dtype=out_dtype)
@@ -65,16 +62,12 @@ def checked_arguments(plan, batch=2, m=100, n=72, k=40, padding=0):
 def test_every_parameter_of_every_plan_has_its_value(plan):
     checked = checked_arguments(plan)
     schedule = plan_gemm_schedule(plan, checked.size, 132)
-    maps = {row.parameter: bytes(128) for row in plan.tensor_maps}
-    block = pack(plan.parameters, {**gemm_scalar_values(checked, schedule), **maps})
-    index = {row.name: i for i, row in enumerate(plan.parameters)}
-    expected = {"m": 100, "n": 72, "k": 40, "num_tiles": schedule.num_tiles}
-    for name, value in expected.items():
-        assert struct.unpack("<i", block.value(index[name], 4)) == (value,)
-    assert struct.unpack("<f", block.value(index["alpha"], 4)) == (1.5,)
-    assert ("beta" in index) == ("c_map" in index) == (plan.residual != "none")
-    if "beta" in index:
-        assert struct.unpack("<f", block.value(index["beta"], 4)) == (-0.5,)
+    values = packed_values(plan, gemm_scalar_values(checked, schedule))
+    expected = {"m": 100, "n": 72, "k": 40, "num_tiles": schedule.num_tiles, "alpha": 1.5}
+    assert {name: values[name] for name in expected} == expected
+    assert values.get("beta") == (None if plan.residual == "none" else -0.5)
+    names = {row.name for row in plan.parameters}
+    assert ("beta" in names) == ("c_map" in names) == (plan.residual != "none")
 
 
 extents = st.integers(1, 20)
@@ -120,30 +113,15 @@ def test_a_single_row_has_no_stride_to_begin_within_a_sector():
 
 @pytest.mark.parametrize("promotion", [128, 256])
 def test_the_driver_is_asked_for_the_promotion_of_the_map(promotion, monkeypatch):
-    asked = []
-
-    class Anything:
-        def __getattr__(self, name):
-            return name
-
-    class Driver(Anything):
-        CUtensorMapDataType = CUtensorMapSwizzle = CUtensorMapInterleave = Anything()
-        CUtensorMapL2promotion = CUtensorMapFloatOOBfill = Anything()
-        CUresult = SimpleNamespace(CUDA_SUCCESS=0)
-        cuuint64_t = cuuint32_t = int
-
-        def cuTensorMapEncodeTiled(self, *arguments):  # noqa: N802 (the driver's word)
-            asked.append(arguments[-2])
-            return SimpleNamespace(name="CUDA_ERROR"), None
-
-    monkeypatch.setattr(encoder, "load_driver", Driver)
+    driver = DriverWithoutMaps()
+    monkeypatch.setattr(encoder, "load_driver", lambda: driver)
     checked = checked_arguments(PLANS[0])
     spec = describe_axes(
         PLANS[0].tensor_maps[0], checked.tensor("a"), checked.axes("a"), fallback_pointer=0
     )
     with pytest.raises(ArgumentError, match="CUDA_ERROR"):
         encoder.encode(replace(spec, l2_promotion=promotion))
-    assert asked == [f"CU_TENSOR_MAP_L2_PROMOTION_L2_{promotion}B"]
+    assert [asked[-2] for asked in driver.asked] == [f"CU_TENSOR_MAP_L2_PROMOTION_L2_{promotion}B"]
 
 
 @pytest.mark.parametrize("plan", PLANS)

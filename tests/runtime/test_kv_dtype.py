@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import scalar_values
-from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.schedule import plan_schedule
 from fa4gen.runtime.tensor_map import describe
 from fa4gen.runtime.workspace import workspace_values
-from tests.runtime.views import GAP, array, changed, refused
+from tests.runtime.views import GAP, array, changed, packed_values, refused
 
 FP8 = "float8_e4m3fn"
 
@@ -73,15 +70,10 @@ def test_the_kernel_gets_its_scales_and_maps_of_bytes(plan):
     checked = check_arguments(plan, make_arguments(value_descale=None))
     assert (checked.query.dtype, checked.key.dtype, checked.value.dtype) == ("bfloat16", FP8, FP8)
     schedule = plan_schedule(plan, checked.size, 132)
-    maps = {row.parameter: bytes(128) for row in plan.tensor_maps}
-    values = {**scalar_values(checked, schedule), **workspace_values(plan, 9 * GAP), **maps}
-    block = pack(plan.parameters, values)
-    index = {row.name: i for i, row in enumerate(plan.parameters)}
-    pointers = [
-        struct.unpack("<Q", block.value(index[f"{name}_descale"], 8))[0]
-        for name in ("key", "value")
-    ]
-    assert pointers == [6 * GAP, 0]
+    values = packed_values(
+        plan, {**scalar_values(checked, schedule), **workspace_values(plan, 9 * GAP)}
+    )
+    assert (values["key_descale"], values["value_descale"]) == (6 * GAP, 0)
     for tensor_map in plan.tensor_maps:
         spec = describe(tensor_map, checked.tensor(tensor_map.tensor))
         assert spec.dtype == FP8

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 
 from fa4gen.runtime.arguments import Arguments, check_arguments
 from fa4gen.runtime.attention import scalar_values
-from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.schedule import plan_schedule
 from fa4gen.runtime.workspace import workspace_values
-from tests.runtime.views import GAP, array, changed, refused
+from tests.runtime.views import GAP, array, changed, packed_values, refused
 
 PAGES, HEADS = 9, 4
 
@@ -64,10 +61,8 @@ def test_the_kernel_gets_their_addresses(plan, left_out):
     arguments = make_arguments(**({} if left_out is None else {left_out: None}))
     checked = check_arguments(plan, arguments)
     schedule = plan_schedule(plan, checked.size, 132)
-    maps = {row.parameter: bytes(128) for row in plan.tensor_maps}
-    values = {**scalar_values(checked, schedule), **workspace_values(plan, 9 * GAP), **maps}
-    block = pack(plan.parameters, values)
-    index = {row.name: i for i, row in enumerate(plan.parameters)}
+    values = packed_values(
+        plan, {**scalar_values(checked, schedule), **workspace_values(plan, 9 * GAP)}
+    )
     for place, name in ((6, "key_descale"), (7, "value_descale")):
-        address = struct.unpack("<Q", block.value(index[name], 8))[0]
-        assert address == (0 if name == left_out else place * GAP)
+        assert values[name] == (0 if name == left_out else place * GAP)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fa4gen.errors import ArgumentError
-from fa4gen.runtime import tile_list
+from fa4gen.runtime import tile_counter, tile_list
 from fa4gen.runtime.tile_counter import NO_CAPTURE
 from fa4gen.runtime.tile_list import LEAST_BYTES, TileLists
 
@@ -27,7 +27,7 @@ def buffers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     stream = SimpleNamespace(synchronize=lambda: waits.append(len(sizes)))
     cuda = SimpleNamespace(get_current_stream=lambda: stream)
     cupy = SimpleNamespace(zeros=zeros, uint8="uint8", cuda=cuda)
-    monkeypatch.setattr(tile_list, "load_cupy", lambda: cupy)
+    monkeypatch.setattr(tile_counter, "load_cupy", lambda: cupy)
     monkeypatch.setattr(
         tile_list, "stream_key", lambda stream: (stream, stream if stream >= 100 else NO_CAPTURE)
     )

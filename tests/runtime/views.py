@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +12,7 @@ from fa4gen.config.load import config_from_data
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError
+from fa4gen.runtime.parameters import pack
 from fa4gen.runtime.tensor_view import TensorView
 
 if TYPE_CHECKING:
@@ -57,6 +60,41 @@ def changed(arguments: Any, changes: dict[str, Any]) -> Any:
         new = old._replace(**change) if isinstance(change, dict) else change
         arguments = arguments._replace(**{name: new})
     return arguments
+
+
+def packed_values(plan: Any, values: dict[str, Any]) -> dict[str, int | float]:
+    """Return what the kernel's parameters hold, maps left out, read back by their types."""
+    maps = {row.parameter: bytes(128) for row in plan.tensor_maps}
+    block = pack(plan.parameters, {**values, **maps})
+    kinds = {"pointer": "Q", "int64": "q", "int32": "i", "float": "f"}
+    read = {}
+    for i, row in enumerate(plan.parameters):
+        kind = next((kind for kind in kinds if kind in row.c_type.replace("*", "pointer")), None)
+        if kind is not None and row.name not in maps:
+            size = struct.calcsize(kinds[kind])
+            (read[row.name],) = struct.unpack(f"<{kinds[kind]}", block.value(i, size))
+    return read
+
+
+class DriverWithoutMaps:
+    """A driver that refuses every tensor map, and keeps what it was asked for."""
+
+    class _Words:
+        def __getattr__(self, name: str) -> str:
+            return name
+
+    CUtensorMapDataType = CUtensorMapSwizzle = CUtensorMapInterleave = _Words()
+    CUtensorMapL2promotion = CUtensorMapFloatOOBfill = _Words()
+    CUresult = SimpleNamespace(CUDA_SUCCESS=0)
+    cuuint64_t = cuuint32_t = int
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+
+    def cuTensorMapEncodeTiled(self, *arguments: Any) -> tuple[Any, None]:  # noqa: N802 (its word)
+        """Refuse."""
+        self.asked.append(arguments)
+        return SimpleNamespace(name="CUDA_ERROR"), None
 
 
 def refused(check: Callable[[Any, Any], object], plan: Any, arguments: Any) -> list[str]:
