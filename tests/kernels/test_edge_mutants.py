@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
-from fa4gen.designs.build import build_plan
-from fa4gen.render.render import render
 from fa4gen.verify.edges.shares import IDLE, JOINED
 from fa4gen.verify.family import family_of
-from tests.kernels.source_mutation import Change, Kernel, mutated, verify
+from tests.kernels.source_mutation import Change, mutated, shipped, verify
 
 if TYPE_CHECKING:
     from fa4gen.verify.verdict import Verdict
@@ -213,16 +209,9 @@ ALWAYS = {
 
 
 @cache
-def original(config: str) -> Kernel:
-    loaded = load_config(find_configs([config])[0])
-    plan = build_plan(loaded.config)
-    return Kernel.of(plan, render(plan, loaded))
-
-
-@cache
 def case_at(config: str, edge: str) -> str:
     """Return the cheapest of the emulator's cases at an edge."""
-    plan = original(config).plan
+    plan = shipped(config).plan
     family = family_of(plan)
     found = [case for case in family.emulated_cases() if edge in family.reached(case)]
     assert found, f"no case of {config} is at the edge: {edge}"
@@ -236,7 +225,7 @@ def messages(verdict: Verdict) -> str:
 
 def check_reported(name: str, seed: int) -> None:
     mutant = MUTANTS[name]
-    kernel = mutated(original(mutant.config), mutant)
+    kernel = mutated(shipped(mutant.config), mutant)
     verdict, _ = verify(kernel, case_at(mutant.config, mutant.edge), seed)
     assert verdict.num_cases == 1
     assert not verdict.passed, f"{name} passes under seed {seed}"
@@ -259,7 +248,7 @@ def test_what_is_not_mutated_passes() -> None:
         unlike.setdefault(mutant.config, set()).add(case_at(mutant.config, mutant.edge))
     for config in (CAUSAL, SPLITS):
         for case in unlike[config]:
-            verdict, _ = verify(original(config), case, 0)
+            verdict, _ = verify(shipped(config), case, 0)
             assert verdict.passed, messages(verdict)
 
 
@@ -286,7 +275,7 @@ def test_a_kernel_that_spins_is_given_up() -> None:
     """A search that never narrows down to one sequence."""
     change = Change(r"while \(high - low > 1\)", "while (high - low >= 1)")
     mutant = EdgeMutant("decode_d128_rows16_lengths_fp16", "", (change,))
-    verdict, _ = verify(mutated(original(mutant.config), mutant), "size/1", 0)
+    verdict, _ = verify(mutated(shipped(mutant.config), mutant), "size/1", 0)
     assert "step-limit" in messages(verdict)
 
 
@@ -295,5 +284,5 @@ def test_a_kernel_that_spins_is_given_up() -> None:
 def test_a_maximum_that_is_not_the_largest_score_is_reported(config, pattern, new) -> None:
     mutant = EdgeMutant(config, "", (Change(pattern, new),))
     for seed in (0, 1):
-        verdict, _ = verify(mutated(original(config), mutant), "data/peaks", seed)
+        verdict, _ = verify(mutated(shipped(config), mutant), "data/peaks", seed)
         assert "numbers: " in messages(verdict)

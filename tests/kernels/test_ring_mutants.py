@@ -6,16 +6,10 @@ last slots of a long ring once.
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
-from fa4gen.config.find import find_configs
-from fa4gen.config.load import load_config
-from fa4gen.designs.build import build_plan
 from fa4gen.emulator import SCHEDULES
-from fa4gen.render.render import render
-from tests.kernels.source_mutation import Change, Kernel, Mutant, mutated, verify
+from tests.kernels.source_mutation import Change, Mutant, mutated, shipped, verify
 
 GEMM, ATTENTION = "gemm_fp16_short_residual", "fa4_d64_causal_fp8"
 SHORT = {
@@ -59,17 +53,10 @@ ALWAYS = [name for name, mutant in MUTANTS.items() if mutant.config == GEMM]
 KINDS = {"race", "proxy-war", "phase-lap", "deadlock", "transaction-bytes", "over-arrival"}
 
 
-@cache
-def original(name: str) -> Kernel:
-    loaded = load_config(find_configs([name])[0])
-    plan = build_plan(loaded.config)
-    return Kernel.of(plan, render(plan, loaded))
-
-
 def check_told(name: str, seed: int) -> None:
     """On the case for rings verify reports what is wrong, under every schedule."""
     mutant = MUTANTS[name]
-    verdict, reports = verify(mutated(original(mutant.config), mutant), "rings/*", seed)
+    verdict, reports = verify(mutated(shipped(mutant.config), mutant), "rings/*", seed)
     assert not verdict.passed, f"{name} passes under seed {seed}"
     wrong = [report for report in reports if report.verdict.value == "error"]
     assert wrong
@@ -77,8 +64,8 @@ def check_told(name: str, seed: int) -> None:
 
 
 def test_the_rings_are_long() -> None:
-    assert original(GEMM).plan.num_stages == 8
-    assert original(ATTENTION).plan.num_kv_stages == 11
+    assert shipped(GEMM).plan.num_stages == 8
+    assert shipped(ATTENTION).plan.num_kv_stages == 11
 
 
 @pytest.mark.compile
@@ -89,7 +76,7 @@ def test_a_mutant_after_a_wrap_is_reported(name: str) -> None:
 
 @pytest.mark.compile
 def test_the_kernel_without_it_is_clean_and_goes_round() -> None:
-    verdict, _ = verify(original(GEMM), "rings/*", 0)
+    verdict, _ = verify(shipped(GEMM), "rings/*", 0)
     assert verdict.passed
     assert verdict.exercise is not None
     assert not verdict.exercise.rings_left
@@ -106,7 +93,7 @@ def test_a_mutant_after_a_wrap_is_reported_whatever_the_schedule(name: str) -> N
 @pytest.mark.parametrize("name", SHORT)
 def test_other_cases_are_too_short_for_it(name: str) -> None:
     mutant = MUTANTS[name]
-    kernel = mutated(original(mutant.config), mutant)
+    kernel = mutated(shipped(mutant.config), mutant)
     for case in SHORT[name]:
         verdict, _ = verify(kernel, case, 0)
         assert verdict.passed, case

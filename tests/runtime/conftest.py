@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,3 +17,8 @@ if TYPE_CHECKING:
 @pytest.fixture(name="make_plan")
 def make_plan_fixture() -> Callable[..., AttentionPlan]:
     return make_plan
+
+
+@pytest.fixture(scope="session")
+def torch() -> Any:
+    return pytest.importorskip("torch", reason="torch is not installed")

@@ -12,6 +12,7 @@ import pytest
 
 import fa4gen
 from fa4gen.errors import ArgumentError
+from tests.runtime.gpu_arrays import random, to_gpu
 
 pytestmark = pytest.mark.gpu
 
@@ -37,15 +38,6 @@ def dense():
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch", reason="torch is not installed")
-
-
-def random(*shape, seed=0, dtype=ml_dtypes.bfloat16):
-    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
-
-
 def reference(query, key, value, *, scale, causal):
     """Attention in float64 on (batch, rows, heads, depth), and its log-sum-exp."""
     query, key, value = (x.astype(np.float64) for x in (query, key, value))
@@ -63,12 +55,6 @@ def reference(query, key, value, *, scale, causal):
     lse[total[..., 0] == 0] = -np.inf
     weights /= np.where(total == 0, 1, total)
     return np.einsum("bhqk,bkhd->bqhd", weights, value), lse
-
-
-def to_gpu(array):
-    import cupy
-
-    return cupy.asarray(array)
 
 
 def nan_array(shape, dtype):

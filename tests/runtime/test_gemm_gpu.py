@@ -8,6 +8,7 @@ import pytest
 
 import fa4gen
 from fa4gen.errors import ArgumentError
+from tests.runtime.gpu_arrays import random, to_gpu
 
 pytestmark = pytest.mark.gpu
 
@@ -32,21 +33,6 @@ def bias():
             "out_dtype": "fp32", "a_major": "m", "b_major": "n",
         }
     )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def torch():
-    return pytest.importorskip("torch", reason="torch is not installed")
-
-
-def random(*shape, seed=0, dtype=BF16):
-    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
-
-
-def to_gpu(array):
-    import cupy
-
-    return cupy.asarray(array)
 
 
 def k_major(b):

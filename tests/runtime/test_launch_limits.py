@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from fa4gen.designs.build import build_plan
-from fa4gen.designs.registry import validated
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.device import DeviceInfo
 from fa4gen.runtime.launch_limits import check_count, check_device
 from fa4gen.runtime.schedule import ProblemSize, plan_schedule
+from tests.runtime.views import make_plan
 from tests.vendoring.launcher.shipped import shipped_plans
 
-PLAN = build_plan(
-    validated(
-        {"kernel": "attention", "name": "test", "arch": "sm_90a", "dtype": "bf16", "depth": 128}
-    )
-)
+PLAN = make_plan(name="test")
 
 
 def test_a_gpu_of_another_architecture_is_refused():

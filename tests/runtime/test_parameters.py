@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.model import Parameter
-from fa4gen.designs.registry import validated
 from fa4gen.runtime.parameters import SLOT_ALIGNMENT, pack, to_bytes
+from tests.runtime.views import make_plan
 
 MAP = bytes(range(128))
 
@@ -68,14 +67,7 @@ def test_integers_come_back(small, large):
 @pytest.mark.parametrize("epilogue", ["direct", "tma_store"])
 @pytest.mark.parametrize("softcap", [None, 30.0])
 def test_every_parameter_type_of_the_plans_is_known(epilogue, softcap):
-    plan = build_plan(
-        validated(
-            {
-            "kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16", "depth": 128,
-            "epilogue": epilogue, "softcap": softcap, "overlap_epilogue": False,
-            }
-        )
-    )  # fmt: skip
+    plan = make_plan(epilogue=epilogue, softcap=softcap, overlap_epilogue=False)
     sizes = {"TensorMap": 128, "*": 8, "int32": 4, "int64": 8, "float": 4}
     for row in plan.parameters:
         kind = next(

@@ -75,8 +75,6 @@ def test_the_list_has_room_for_every_tile() -> None:
         ({"key_offsets": {"shape": (6, 1)}}, "key_offsets: expected 1 axes"),
         ({"key_offsets": {"strides": (8,)}}, "key_offsets: expected a contiguous array"),
         ({"query_offsets": {"shape": (0,)}, "key_offsets": {"shape": (0,)}}, r"query_offsets: expected sequences \+ 1 of them"),
-        ({"query_offsets": {"device": -1}}, "query_offsets: expected memory of a CUDA device"),
-        ({"key_offsets": {"device": 1}}, "key_offsets: expected the query's device, 0, got device 1"),
         ({"key_lengths": array((5,), 9, "int32")}, "key_lengths: expected no key_lengths, got an array"),
         ({"lse": array((1, 8, 100), 5, "float32")}, r"lse: expected \(query heads, rows of all sequences\) = \(8, 100\)"),
         ({"out": array((101, 8, 128), 4)}, r"out: expected the query's shape, \(100, 8, 128\), got \(101, 8, 128\)"),

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4gen.designs.build import build_plan
-from fa4gen.designs.registry import validated
 from fa4gen.runtime.schedule import (
     FULL_TILE_COST,
     GROUP_L2_BYTES,
@@ -25,18 +23,12 @@ from fa4gen.runtime.schedule import (
     plan_schedule,
     short_tile_candidates,
 )
+from tests.runtime.views import make_plan
 
 
 def plan_of(depth, mask, cta_group, scheduler):
-    return build_plan(
-        validated(
-            {
-            "kernel": "attention", "name": "probe", "arch": "sm_90a", "dtype": "bf16",
-            "depth": depth, "mask": mask, "cta_group": cta_group, "scheduler": scheduler,
-            "num_kv_stages": 1,
-            }
-        )
-    )  # fmt: skip
+    keys = {"mask": mask, "cta_group": cta_group, "scheduler": scheduler}
+    return make_plan(depth=depth, num_kv_stages=1, **keys)
 
 
 PLANS = [

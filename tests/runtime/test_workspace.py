@@ -87,8 +87,6 @@ def test_splits_of_a_fixed_number_of_keys_are_places_of_the_line(make_plan: Make
         ({"dtype": "float64"}, "expected uint8 or int8 or int32 or float32, got float64"),
         ({"shape": (4, 1 << 20), "strides": (1 << 20, 1)}, "expected one contiguous axis"),
         ({"strides": (2,)}, "expected one contiguous axis"),
-        ({"device": -1}, "got memory of the CPU"),
-        ({"device": 1}, "expected the query's device, 0, got device 1"),
         ({"pointer": 6 * GAP + 8}, "an address that is a multiple of 16 bytes"),
         ({"pointer": 4 * GAP}, "memory that overlaps the out's"),
         ({"pointer": 2 * GAP}, "memory that overlaps the key's"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.kernels.attention import test_ragged_512 as ragged_512
 from tests.kernels.attention.decode import test_depth512 as decode_512
 from tests.kernels.attention.decode import test_expressions as decode_expressions
 from tests.kernels.attention.decode import test_kv_dtype as decode_fp8
@@ -16,9 +17,7 @@ from tests.kernels.attention.decode import test_wide as decode_wide
 from tests.kernels.attention.latent import test_latent as latent
 from tests.kernels.attention.latent_sm100 import test_latent as latent_sm100
 from tests.kernels.attention.sm90 import test_ragged as ragged_sm90
-from tests.kernels.attention.sm90_depth512 import test_ragged as ragged_sm90_512
 from tests.kernels.attention.sm100 import test_ragged as ragged_sm100
-from tests.kernels.attention.sm100_depth512 import test_ragged as ragged_sm100_512
 
 if TYPE_CHECKING:
     from tests.kernels.attention.launches import ShownMutant
@@ -34,9 +33,8 @@ TABLES: Final = {
     "latent": latent,
     "latent sm100": latent_sm100,
     "ragged sm90": ragged_sm90,
-    "ragged sm90 512": ragged_sm90_512,
+    "ragged 512": ragged_512,
     "ragged sm100": ragged_sm100,
-    "ragged sm100 512": ragged_sm100_512,
 }
 """Modules with the table ``SHOWN``, and the names in ``QUICK`` of those that every run makes."""
 ALONE: Final = {"decode wide", "latent", "latent sm100"}

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import fa4gen
-from tests.runtime.test_attention_gpu import random, reference, to_gpu
+from tests.runtime.gpu_arrays import random, to_gpu
+from tests.runtime.test_attention_gpu import reference
 
 pytestmark = pytest.mark.gpu
 

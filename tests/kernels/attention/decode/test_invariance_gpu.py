@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fa4gen
-from tests.runtime.test_attention_gpu import to_gpu
+from tests.runtime.gpu_arrays import to_gpu
 
 CONFIG: dict[str, Any] = {
     "kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128, "mask": "causal",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from tests.kernels.source_mutation import Change, Found, Mutant
+from tests.kernels.source_mutation import Change, Found, Mutant, line, swap
 
 # Outputs are rescaled whenever a maximum grows, so that the correction has something to do.
 _COMMON: Final = {"rescale_threshold": 0.0, "exp2_fma_share": 0.0}
@@ -33,17 +33,8 @@ SEVERAL_TILES: Final = "gqa/3"  # more tiles than CTAs, two blocks of keys each
 ONE_BLOCK: Final = "batch/5"  # as many, one block each
 
 
-def _line(call: str) -> str:
-    """A line that is this call and a comment at most, which may go on in the lines below."""
-    return rf"\n *{call};[^\n]*(?:\n {{13,}}//[^\n]*)*"
-
-
-def _swap(first: str, second: str, times: int = 1) -> Change:
-    return Change(f"({first})({second})", r"\2\1", times)
-
-
 RELEASE_V: Final = r"\n    if \(kReleases\) values\.release_v\(e\);"
-NOT_CORRECTED: Final = (Change(_line(r"outputs\.acquire\(\)")),)
+NOT_CORRECTED: Final = (Change(line(r"outputs\.acquire\(\)")),)
 WITHOUT_CORRECTION: Final = (
     Found("race", MMA_PV, "mma", "after the tensor memory write by the warp of correction"),
     Found("race", "tensor_memory_load", "correction", "after the tcgen05.mma issued by mma"),
@@ -52,16 +43,16 @@ WITHOUT_CORRECTION: Final = (
     Found("deadlock", "mbarrier_wait", "correction", "output_full["),
 )
 NOT_STORED: Final = (
-    _swap(
-        _line(r"tensor_memory_wait_stores\(\)"),
-        _line(r"tcgen05_fence_before\(\)") + _line(r"probabilities_out\.commit\(\d\)"),
+    swap(
+        line(r"tensor_memory_wait_stores\(\)"),
+        line(r"tcgen05_fence_before\(\)") + line(r"probabilities_out\.commit\(\d\)"),
         2,
     ),
 )
 UNSTORED: Final = (
     Found("missing-tcgen05-wait", MMA_PV, "mma", "after the tensor memory write by the warp of"),
 )
-NO_FLIP: Final = (Change(_line(r"phase \^= 1")),)
+NO_FLIP: Final = (Change(line(r"phase \^= 1")),)
 NOT_FLIPPED: Final = (
     Found("over-arrival", "mbarrier_arrive_expect_tx", "load", "_full["),
     Found("race", "tma_load_5d", "load", "is not ordered after the tensor copy issued by load"),
@@ -111,7 +102,7 @@ WRONG_VERSIONS: Final[dict[str, Mutant]] = {
     **{
         f"key_released_before_its_product_{config}": Mutant(
             config, "K is released before the product that reads it is issued",
-            (_swap(r"\n    issue_query_key<\d>[^\n]*", r"\n    if \(kReleases\)[^\n]*", parts),),
+            (swap(r"\n    issue_query_key<\d>[^\n]*", r"\n    if \(kReleases\)[^\n]*", parts),),
             KEY_OVERWRITTEN,
         )
         for config, parts in (("over", 2), ("apart", 1), ("single", 2))
@@ -126,25 +117,25 @@ _LAST_RELEASES: Final[tuple[tuple[str, Literal["error", "isa"]], ...]] = (
 WAITS: Final[dict[str, Mutant]] = {
     "value_released_before_its_product": Mutant(
         "over", "V is released, and the ring steps, before tile 1's product",
-        (_swap(r"(?s:\n    const MatrixDescriptor value = values\.get_v\(\);.*?)", RELEASE_V),),
+        (swap(r"(?s:\n    const MatrixDescriptor value = values\.get_v\(\);.*?)", RELEASE_V),),
         (Found("race", MMA_PV, "mma", "reads value["),
          Found("race", "tma_load_5d", "load", "overwrites value[")),
     ),
     **{
         f"value_released_after_the_output_{config}": Mutant(
             config, "the CTAs may be gone when the last release of V arrives there",
-            (_swap(RELEASE_V, _line(r"outputs\.commit_mma\(e\)")),),
+            (swap(RELEASE_V, line(r"outputs\.commit_mma\(e\)")),),
             (Found("early-exit", "mma_commit_mask", "", "signals mbarrier"),), verdict=verdict,
         )
         for config, verdict in _LAST_RELEASES
     },
     "key_not_waited_for": Mutant(
         "over", "the second part of K is not waited for",
-        (Change(_line(r"if \(kWaits\) keys\.wait_k<1>\(\)")),),
+        (Change(line(r"if \(kWaits\) keys\.wait_k<1>\(\)")),),
         (Found("race", "mma", "mma", "reads key["),),
     ),
     "value_not_waited_for": Mutant(
-        "over", "V is not waited for", (Change(_line(r"values\.wait_v\(\)")),),
+        "over", "V is not waited for", (Change(line(r"values\.wait_v\(\)")),),
         (Found("race", MMA_PV, "mma", "reads value["),),
     ),
     "query_not_waited_for": Mutant(
@@ -154,29 +145,29 @@ WAITS: Final[dict[str, Mutant]] = {
     ),
     "scores_not_waited_for": Mutant(
         "apart", "scores are loaded before they are there",
-        (Change(_line(r"scores_in\.wait\(\)")),),
+        (Change(line(r"scores_in\.wait\(\)")),),
         (Found("uninitialised", "tensor_memory_load", "softmax"),
          Found("race", "tensor_memory_load", "softmax", "after the tcgen05.mma issued by mma")),
     ),
     "part_of_probabilities_not_waited_for": Mutant(
         "over", "the last part of P is not waited for",
-        (Change(_line(r"probabilities\.wait\(1\)")),),
+        (Change(line(r"probabilities\.wait\(1\)")),),
         (Found("race", MMA_PV, "mma", "after the tensor memory write by the warp of softmax"),
          Found("race", "tensor_memory_store_packed", "softmax", "after the tcgen05.mma issued")),
     ),
     "scores_over_probabilities": Mutant(
         "over", "scores overwrite P while its product may read it: order of issue is not enough",
-        (Change(_line(r"outputs\.ring\(\)\.wait_full\(\)") + _line(r"tcgen05_fence_after\(\)")),),
+        (Change(line(r"outputs\.ring\(\)\.wait_full\(\)") + line(r"tcgen05_fence_after\(\)")),),
         (Found("race", "mma", "mma", "which nothing has shown to be complete"),), verdict="isa",
     ),
     "scores_over_probabilities_single": Mutant(
         "single_over", "as above, with the scores of every other block in a buffer",
-        (Change(_line(r"outputs\.ring\(\)\.wait_full\(\)") + _line(r"tcgen05_fence_after\(\)")),),
+        (Change(line(r"outputs\.ring\(\)\.wait_full\(\)") + line(r"tcgen05_fence_after\(\)")),),
         (Found("race", "mma", "mma", "which nothing has shown to be complete"),), verdict="isa",
     ),
     "output_not_waited_for": Mutant(
         "over", "the output is read before its last product is complete",
-        (Change(_line(r"outputs_in\.wait\(\)") + r"(\n    tcgen05_fence_after[^\n]*\n    const)",
+        (Change(line(r"outputs_in\.wait\(\)") + r"(\n    tcgen05_fence_after[^\n]*\n    const)",
                 r"\1"),),
         (Found("race", "tensor_memory_load", "correction", "after the tcgen05.mma issued by mma"),
          Found("race", MMA_PV, "mma", "by the warp of correction"),
@@ -184,37 +175,37 @@ WAITS: Final[dict[str, Mutant]] = {
     ),
     "ready_before_the_rescaling": Mutant(
         "over", "the correction says that it is through before it has begun",
-        (_swap(r"\n    if \(__any_sync[^\n]*",
-               _line(r"tcgen05_fence_before\(\)") + _line(r"outputs_in\.release\(\)")),),
+        (swap(r"\n    if \(__any_sync[^\n]*",
+               line(r"tcgen05_fence_before\(\)") + line(r"outputs_in\.release\(\)")),),
         WITHOUT_CORRECTION,
     ),
     "rescaled_output_not_stored": Mutant(
         "over", "rescaled outputs are handed over before their stores are complete",
-        (Change(_line(r"tensor_memory_wait_stores\(\)") + r"(?=\n})"),),
+        (Change(line(r"tensor_memory_wait_stores\(\)") + r"(?=\n})"),),
         (Found("missing-tcgen05-wait", MMA_PV, "mma", "by the warp of correction"),),
     ),
     "scores_still_loading": Mutant(
         "over", "P goes over scores that are still being loaded",
-        (Change(_line(r"tensor_memory_wait_loads\(\)") + r"(?=\n    if \(masked\))"),),
+        (Change(line(r"tensor_memory_wait_loads\(\)") + r"(?=\n    if \(masked\))"),),
         # what is stored is computed from what was loaded
         (Found("missing-tcgen05-wait", "tensor_memory_store_packed", "softmax"),), verdict="isa",
     ),
     "scale_not_acquired": Mutant(
         "single", "a factor is overwritten before the correction has read it",
-        (Change(_line(r"scales_out\.acquire\(\)")),),
+        (Change(line(r"scales_out\.acquire\(\)")),),
         (Found("race", "store_shared", "softmax", "write of scale["),
          Found("race", "load_shared", "correction", "scale[")),
     ),
     "scale_not_acquired_over": Mutant(
         "over", "as above, or the correction misses a phase and waits for ever",
-        (Change(_line(r"scales_out\.acquire\(\)")),),
+        (Change(line(r"scales_out\.acquire\(\)")),),
         (Found("race", "store_shared", "softmax", "write of scale["),
          Found("race", "load_shared", "correction", "scale["),
          Found("deadlock", "mbarrier_wait", "correction", "scale_full[")),
     ),
     "tile_given_back_by_one_lane": Mutant(
         "over", "a warp gives a tile back before all its lanes have read it",
-        (Change(_line(r"__syncwarp\(\)") + r"(?=\n    if \(threadIdx)"),),
+        (Change(line(r"__syncwarp\(\)") + r"(?=\n    if \(threadIdx)"),),
         (Found("race", "write_tile", "load", "write of tile["),), SEVERAL_TILES,
     ),
 }  # fmt: skip
@@ -222,42 +213,42 @@ WAITS: Final[dict[str, Mutant]] = {
 FENCES: Final[dict[str, Mutant]] = {
     "scores_loaded_without_fence": Mutant(
         "over", "no fence between the wait for scores and their loads",
-        (Change(r"(scores_in\.wait\(\);)" + _line(r"tcgen05_fence_after\(\)"), r"\1"),),
+        (Change(r"(scores_in\.wait\(\);)" + line(r"tcgen05_fence_after\(\)"), r"\1"),),
         (Found("missing-tcgen05-fence", "tensor_memory_load", "softmax"),), verdict="review",
     ),
     "probabilities_used_without_fence": Mutant(
         "over", "no fence between the wait for P and its product",
-        (Change(r"(probabilities\.wait\(0\);)" + _line(r"tcgen05_fence_after\(\)"), r"\1"),),
+        (Change(r"(probabilities\.wait\(0\);)" + line(r"tcgen05_fence_after\(\)"), r"\1"),),
         (Found("missing-tcgen05-fence", MMA_PV, "mma", "by the warp of softmax"),),
         verdict="review",
     ),
     "probabilities_handed_over_without_fence": Mutant(
         "over", "no fence between the stores of P and the arrival",
-        (Change(_line(r"tcgen05_fence_before\(\)") + r"(?=\n    probabilities_out\.commit\(1\))"),),
+        (Change(line(r"tcgen05_fence_before\(\)") + r"(?=\n    probabilities_out\.commit\(1\))"),),
         (Found("missing-tcgen05-fence", MMA_PV, "mma", "by the warp of softmax"),),
         verdict="review",
     ),
     "output_rescaled_without_fence": Mutant(
         "over", "no fence between the wait for the output and its loads",
-        (Change(r"(outputs_in\.wait\(\);)" + _line(r"tcgen05_fence_after\(\)")
+        (Change(r"(outputs_in\.wait\(\);)" + line(r"tcgen05_fence_after\(\)")
                 + r"(?=\n    // Other rows)", r"\1"),),
         (Found("missing-tcgen05-fence", "tensor_memory_load", "correction"),), verdict="review",
     ),
     "output_given_back_without_fence": Mutant(
         "over", "no fence between the stores of the output and the arrival",
-        (Change(_line(r"tcgen05_fence_before\(\)")
+        (Change(line(r"tcgen05_fence_before\(\)")
                 + r"(?=\n    outputs_in\.release\(\);\n  })"),),
         (Found("missing-tcgen05-fence", MMA_PV, "mma", "by the warp of correction"),),
         verdict="review",
     ),
     "staged_without_proxy_fence": Mutant(
         "over", "the TMA store reads what was written without a fence between the proxies",
-        (Change(_line(r"fence_proxy_async_shared\(\)")),),
+        (Change(line(r"fence_proxy_async_shared\(\)")),),
         (Found("missing-proxy-fence", "tma_store_5d", "correction", "reads query["),),
     ),
     "staged_without_proxy_fence_apart": Mutant(
         "apart", "as above, from a slot of the output's own",
-        (Change(_line(r"fence_proxy_async_shared\(\)")),),
+        (Change(line(r"fence_proxy_async_shared\(\)")),),
         (Found("missing-proxy-fence", "tma_store_5d", "correction", "reads output["),),
     ),
 }  # fmt: skip
@@ -265,7 +256,7 @@ FENCES: Final[dict[str, Mutant]] = {
 ENDS: Final[dict[str, Mutant]] = {
     "query_given_back_before_the_store": Mutant(
         "over", "the query's slot is freed before the store of the output has read it",
-        (_swap(_line(r"tma_store_wait_read\(\)"), _line(r"mbarrier_arrive\(base \+ kQueryE.*")),),
+        (swap(line(r"tma_store_wait_read\(\)"), line(r"mbarrier_arrive\(base \+ kQueryE.*")),),
         (Found("race", "tma_load_5d", "load", "is not ordered after the tensor store"),),
         SEVERAL_TILES,
     ),
@@ -277,26 +268,26 @@ ENDS: Final[dict[str, Mutant]] = {
     ),
     "staging_overwritten": Mutant(
         "apart", "the staging slot is written again while the store reads it",
-        (Change(_line(r"tma_store_wait_read\(\)")),),
+        (Change(line(r"tma_store_wait_read\(\)")),),
         (Found("race", "store_shared_chunk", "correction", "not ordered after the tensor store"),),
         SEVERAL_TILES,
     ),
     "staging_not_waited_for": Mutant(
         "single", "threads do not wait for the one that has seen the store read the slot",
-        (Change(_line(r"named_barrier_sync\(kEpilogueBarrier, kTileRows\)") + r"(?=\n#pragma)"),),
+        (Change(line(r"named_barrier_sync\(kEpilogueBarrier, kTileRows\)") + r"(?=\n#pragma)"),),
         (Found("race", "store_shared_chunk", "correction", "not ordered after the tensor store"),),
         ONE_BLOCK,
     ),
     "stored_before_all_have_written": Mutant(
         "over", "one thread stores what the others have not written yet",
-        (Change(_line(r"named_barrier_sync\(kEpilogueBarrier, kTileRows\)") + r"(?=\n    if)"),),
+        (Change(line(r"named_barrier_sync\(kEpilogueBarrier, kTileRows\)") + r"(?=\n    if)"),),
         (Found("race", "tma_store_5d", "correction",
                "is not ordered after the write by correction"),),
     ),
     "output_given_back_before_it_is_read": Mutant(
         "over", "the next tile's product may begin before the output has been read",
         (Change(r"(\n    const int32 i = query_tile\(\);[\s\S]*?)("
-                + _line(r"tcgen05_fence_before\(\)") + _line(r"outputs_in\.release\(\)")
+                + line(r"tcgen05_fence_before\(\)") + line(r"outputs_in\.release\(\)")
                 + r")(?=\n    store_staged)", r"\2\1"),),
         (Found("race", MMA_PV, "mma", "by the warp of correction"),
          Found("race", "tensor_memory_load", "correction", "after the tcgen05.mma issued by mma")),
@@ -304,12 +295,12 @@ ENDS: Final[dict[str, Mutant]] = {
     ),
     "freed_while_in_use": Mutant(
         "over", "tensor memory is freed while others use it",
-        (Change(_line(r"__syncthreads\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)"),),
+        (Change(line(r"__syncthreads\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)"),),
         (Found("tensor-memory", "tensor_memory_free", "mma"),),
     ),
     "registers_kept": Mutant(
         "over", "the correction keeps the registers that the softmax waits for",
-        (Change(_line(r"decrease_registers<kCorrectionRegisters>\(\)")),),
+        (Change(line(r"decrease_registers<kCorrectionRegisters>\(\)")),),
         (Found("deadlock", "increase_registers", "softmax", "more registers than the CTA has"),),
     ),
     "half_of_the_bytes_expected": Mutant(
@@ -338,12 +329,12 @@ PAIRS: Final[dict[str, Mutant]] = {
     ),
     "freed_before_the_peer_is_through": Mutant(
         "pair", "tensor memory is freed without waiting for anyone",
-        (Change(_line(r"cluster_sync_aligned\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)"),),
+        (Change(line(r"cluster_sync_aligned\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)"),),
         (Found("tensor-memory", "tensor_memory_free", "mma"),),
     ),
     "left_before_the_peer_is_through": Mutant(
         "pair", "at the end a CTA waits for its own threads only",
-        (Change(_line(r"cluster_sync_aligned\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)",
+        (Change(line(r"cluster_sync_aligned\(\)") + r"(?=\n  tcgen05_fence_after\(\);\n  //)",
                 r"\n  __syncthreads();"),),
         (Found("early-exit", "mbarrier_arrive_remote", "CTA 0"),
          Found("early-exit", "mbarrier_arrive_remote", "correction (CTA 0"),
@@ -364,4 +355,9 @@ PAIRS: Final[dict[str, Mutant]] = {
     ),
 }  # fmt: skip
 
+ALWAYS: Final = (
+    *(name for name in WRONG_VERSIONS if name.endswith(("_over", "_pair", "_first_tile"))),
+    "tiles_acquired_from_the_own_cta",
+)
+"""Made in every run; all of them with --many-seeds."""
 MUTANTS: Final = {**WRONG_VERSIONS, **WAITS, **FENCES, **ENDS, **PAIRS}

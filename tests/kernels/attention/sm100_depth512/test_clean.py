@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fa4gen.emulator import SCHEDULES
+from tests.emulator.mutations.mutant import Edit
+from tests.kernels.attention.sm100_depth512.mutants import MORE_KEYS, MUTANTS, depth512, edited
 from tests.kernels.source_mutation import kernel_of, verify
 
 if TYPE_CHECKING:
@@ -79,6 +81,38 @@ def test_many_seeds(schedule: str, config: str, case: str) -> None:
     """A run of verify has two seeds."""
     for number in range(SEEDS // 2):
         check(config, case, SCHEDULES.index(schedule) + number * len(SCHEDULES))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    ("config", "case"),
+    [
+        # test_edges_of_a_tile has the kernel that every mutant of a run comes from; this one
+        # rescales
+        ("rescaling", MORE_KEYS),
+        *(
+            pytest.param(config, case, marks=pytest.mark.seeds)
+            for config, case in sorted({(m.config, m.case) for m in MUTANTS.values()})
+            if (config, case) != ("rescaling", MORE_KEYS)
+        ),
+    ],
+)
+def test_the_kernels_without_mutations_are_clean(config: str, case: str) -> None:
+    check(config, case, 0)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(i, marks=pytest.mark.seeds) for i in range(1, 8))]
+)
+def test_the_wait_for_a_free_buffer_of_scores_is_implied(seed: int) -> None:
+    """The products that overwrite scores follow P.V of their block, which has waited for PO_lo.
+
+    The document has the wait, and so has the kernel; without it, nothing may go wrong.
+    """
+    without = edited(depth512("causal"), (Edit("    scores.acquire();\n"),))
+    verdict, _ = verify(without, "data/rising", seed)
+    assert verdict.passed, str(verdict.cases)
 
 
 @pytest.mark.compile

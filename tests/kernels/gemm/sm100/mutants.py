@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.kernels.gemm.emulation import Problem
-from tests.kernels.source_mutation import Change, Found
+from tests.kernels.source_mutation import Change, Found, line, swap
 
 # Steps of two panels a tile, two slots in each ring: every ring wraps within a tile or two.
 _SMALL: Final = {"BM": 128, "BN": 128, "num_stages": 2, "num_epi_stages": 2, "num_out_stages": 2}
@@ -38,15 +38,6 @@ class GemmMutant:
     found: tuple[Found, ...]
     problem: Problem = TILES
     in_header: bool = False
-
-
-def _line(call: str) -> str:
-    """A line that is this call and a comment at most, which may go on in the lines below."""
-    return rf"\n *{call};[^\n]*(?:\n {{13,}}//[^\n]*)*"
-
-
-def _swap(first: str, second: str) -> Change:
-    return Change(f"({first})({second})", r"\2\1")
 
 
 NUMBERS: Final = Found("numbers", "", "")
@@ -89,7 +80,7 @@ UPSTREAM: Final[dict[str, GemmMutant]] = {
     ),
     "load_order_without_back_pressure": GemmMutant(
         "narrow", "the loader does not wait for the one of C, which misses a phase",
-        (Change(_line(r"order\.wait_consumer\(\)")),),
+        (Change(line(r"order\.wait_consumer\(\)")),),
         (Found("over-arrival", "mbarrier_arrive", "load", "order_full["),
          Found("phase-lap", WAIT, "residual", "order_full["),
          Found("deadlock", WAIT, "residual", "order_full[")),
@@ -100,7 +91,7 @@ UPSTREAM: Final[dict[str, GemmMutant]] = {
 WAITS: Final[dict[str, GemmMutant]] = {
     "residual_not_waited_for": GemmMutant(
         "residual", "the epilogue reads C before it is there",
-        (Change(_line(r"if \(has_residual\) residual\.wait_producer\(\)")),),
+        (Change(line(r"if \(has_residual\) residual\.wait_producer\(\)")),),
         (Found("race", "load_shared_chunk", "epilogue", "residual["),
          Found("race", "tma_load_once_3d", "residual", "residual["),
          Found("over-arrival", "mbarrier_arrive", "epilogue", "residual_empty["),
@@ -108,7 +99,7 @@ WAITS: Final[dict[str, GemmMutant]] = {
     ),
     "residual_slot_not_waited_for": GemmMutant(
         "residual", "C is loaded over what the epilogue has yet to read",
-        (Change(_line(r"const auto slot = residual\.produce\(\)"),
+        (Change(line(r"const auto slot = residual\.produce\(\)"),
                 "\n  struct Slot { Residual& of; uint32 i, full;\n"
                 "    __device__ ~Slot() { of.producer_step(); }\n"
                 "    __device__ uint32 index() const { return i; }\n"
@@ -121,7 +112,7 @@ WAITS: Final[dict[str, GemmMutant]] = {
     ),
     "residual_never_freed": GemmMutant(
         "residual", "the epilogue's arrival is dropped",
-        (Change(_line(r"mbarrier_arrive\(residual\.consumer_mbar\(\)\)")),),
+        (Change(line(r"mbarrier_arrive\(residual\.consumer_mbar\(\)\)")),),
         (Found("deadlock", WAIT, "residual", "residual_empty["),),
     ),
     "sums_given_back_before_they_are_read": GemmMutant(
@@ -130,7 +121,7 @@ WAITS: Final[dict[str, GemmMutant]] = {
     ),
     "sums_given_back_before_their_loads_are_complete": GemmMutant(
         "none", "the loads may still be under way",
-        (Change(_line(r"tensor_memory_wait_loads\(\)") + r"(?=\n  })"),),
+        (Change(line(r"tensor_memory_wait_loads\(\)") + r"(?=\n  })"),),
         (Found("missing-tcgen05-wait", "mma", "mma"),
          Found("missing-tcgen05-wait", "store_shared_chunk", "epilogue"),
          Found("missing-tcgen05-wait", "pack", "epilogue"),
@@ -150,18 +141,18 @@ WAITS: Final[dict[str, GemmMutant]] = {
     ),
     "input_not_waited_for": GemmMutant(
         "none", "products read a block that has not landed",
-        (Change(_line(r"inputs\.wait_producer\(\)")),),
+        (Change(line(r"inputs\.wait_producer\(\)")),),
         (Found("race", "mma", "mma", "reads "), Found("race", "tma_load_3d", "load")),
     ),
     "input_overwritten": GemmMutant(
         "none", "a block is loaded over one that products read",
-        (Change(_line(r"inputs\.wait_consumer\(\)") + r"(?=\n      const uint32 slot)"),),
+        (Change(line(r"inputs\.wait_consumer\(\)") + r"(?=\n      const uint32 slot)"),),
         (Found("race", "tma_load_3d", "load"), Found("race", "mma", "mma"),
          Found("over-arrival", "mbarrier_arrive_expect_tx", "load", "input_full[")),
     ),
     "input_freed_before_its_products": GemmMutant(
         "none", "the slot is committed before the products that read it",
-        (_swap(r"#pragma unroll\n      for \(int32 k = 0[^;]*;[^;]*;[^;]*;\n",
+        (swap(r"#pragma unroll\n      for \(int32 k = 0[^;]*;[^;]*;[^;]*;\n",
                r"(?:      //[^\n]*\n)?      mma_commit<kCtaGroup>\(inputs[^\n]*\n"),),
         (Found("race", "tma_load_3d", "load"), Found("race", "mma", "mma")),
     ),
@@ -178,13 +169,13 @@ WAITS: Final[dict[str, GemmMutant]] = {
     ),
     "slot_waited_for_by_one_thread": GemmMutant(
         "none", "the others do not wait for the one that has seen the store read the slot",
-        (Change(r"(__syncwarp\(\);)" + _line(r"named_barrier_sync\(kEpilogueBarrier, 128\)"),
+        (Change(r"(__syncwarp\(\);)" + line(r"named_barrier_sync\(kEpilogueBarrier, 128\)"),
                 r"\1"),),
         (Found("race", "store_shared_chunk", "epilogue", "is not ordered after the tensor store"),),
     ),
     "stored_before_all_have_written": GemmMutant(
         "none", "one thread stores what the others have not written yet",
-        (Change(_line(r"named_barrier_sync\(kEpilogueBarrier, 128\)") + r"(?=\n    if)"),),
+        (Change(line(r"named_barrier_sync\(kEpilogueBarrier, 128\)") + r"(?=\n    if)"),),
         (Found("race", "tma_store_3d", "epilogue", "is not ordered after the write by epilogue"),),
     ),
 }  # fmt: skip
@@ -192,27 +183,27 @@ WAITS: Final[dict[str, GemmMutant]] = {
 FENCES: Final[dict[str, GemmMutant]] = {
     "staged_without_proxy_fence": GemmMutant(
         "none", "no fence between the writes to the slot and the store that reads them",
-        (Change(_line(r"fence_proxy_async_shared\(\)") + r"(?=\n  })"),),
+        (Change(line(r"fence_proxy_async_shared\(\)") + r"(?=\n  })"),),
         (Found("missing-proxy-fence", "tma_store_3d", "epilogue", "reads output["),),
     ),
     "residual_freed_without_proxy_fence": GemmMutant(
         "residual", "the same, and C is overwritten by a copy after plain reads",
-        (Change(_line(r"fence_proxy_async_shared\(\)") + r"(?=\n    if \(has)"),),
+        (Change(line(r"fence_proxy_async_shared\(\)") + r"(?=\n    if \(has)"),),
         (Found("missing-proxy-fence", "tma_store_3d", "epilogue", "reads output["),),
     ),
     "sums_loaded_without_fence": GemmMutant(
         "none", "no fence between the wait for the sums and their loads",
-        (Change(_line(r"tcgen05_fence_after\(\)") + r"(?=\n    }\n#pragma)"),),
+        (Change(line(r"tcgen05_fence_after\(\)") + r"(?=\n    }\n#pragma)"),),
         (Found("missing-tcgen05-fence", "tensor_memory_load", "epilogue"),),
     ),
     "sums_given_back_without_fence": GemmMutant(
         "none", "no fence between the loads of the sums and the arrival",
-        (Change(_line(r"tcgen05_fence_before\(\)") + r"(?=\n          accumulators)"),),
+        (Change(line(r"tcgen05_fence_before\(\)") + r"(?=\n          accumulators)"),),
         (Found("missing-tcgen05-fence", "mma", "mma", "by the warp of epilogue"),),
     ),
     "sums_overwritten_without_fence": GemmMutant(
         "none", "no fence between the wait for the epilogue and the products",
-        (Change(_line(r"tcgen05_fence_after\(\)")
+        (Change(line(r"tcgen05_fence_after\(\)")
                 + r"(?=\n#pragma unroll 1\n    for \(int32 block)"),),
         (Found("missing-tcgen05-fence", "mma", "mma", "by the warp of epilogue"),),
     ),
@@ -222,7 +213,7 @@ NOT_LOOKED_AT: Final = Problem(200, 136, 64, beta=0.0, nan_in_c=True)
 VALUES: Final[dict[str, GemmMutant]] = {
     "residual_times_zero": GemmMutant(
         "residual", "with beta = 0, NaN in C gets through",
-        (Change(_line(r"if \(beta == 0\.f\) continue")), Change(r"= beta != 0\.f;", "= true;")),
+        (Change(line(r"if \(beta == 0\.f\) continue")), Change(r"= beta != 0\.f;", "= true;")),
         (NUMBERS,), NOT_LOOKED_AT,
     ),
     "sums_kept": GemmMutant(
@@ -268,7 +259,7 @@ PAIRS: Final[dict[str, GemmMutant]] = {
         "pair", "the peer may be gone when the leader's last commits arrive there",
         (Change(r"\n  for \(int32 slot = 0; slot < kNumStages; \+\+slot\) \{[\s\S]*?\n  }",
                 "\n  for (int32 slot = 0; slot < 0; ++slot) {}"),
-         Change(_line(r"cluster_sync_aligned\(\)")
+         Change(line(r"cluster_sync_aligned\(\)")
                 + r"(?=\n  tcgen05_fence_after\(\);\n  if \(warp)",
                 "\n  __syncthreads();")),
         (Found("early-exit", "mma_commit_mask", "CTA 1"),
@@ -294,7 +285,7 @@ SCHEDULERS: Final[dict[str, GemmMutant]] = {
     ),
     "answer_read_without_proxy_fence": GemmMutant(
         "dynamic", "the next answer is written by the async proxy over plain reads",
-        (Change(_line(r"fence_proxy_async_shared\(\)") + r"(?=\n    if \(kWhole)"),),
+        (Change(line(r"fence_proxy_async_shared\(\)") + r"(?=\n    if \(kWhole)"),),
         (Found("proxy-war", "try_cancel", "scheduler", "tile["),),
         Problem(900, 400, 64),
     ),
@@ -307,7 +298,7 @@ SCHEDULERS: Final[dict[str, GemmMutant]] = {
     ),
     "peer_expects_no_answer": GemmMutant(
         "pair_dynamic", "nobody expects the answer's bytes in the peer",
-        (Change(_line(r"mbarrier_arrive_expect_tx_cluster\(map_to_cta\(full, 1\), kTileBytes\)")),),
+        (Change(line(r"mbarrier_arrive_expect_tx_cluster\(map_to_cta\(full, 1\), kTileBytes\)")),),
         (Found("deadlock", WAIT, "", "tile_full["),),
     ),
     "answer_acquired_from_the_own_cta": GemmMutant(

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tests.kernels.gemm.emulation import Problem
 from tests.kernels.gemm.sm100.mutants import GemmMutant
-from tests.kernels.source_mutation import Change, Found
+from tests.kernels.source_mutation import Change, Found, line
 
 _SMALL: Final = {"arch": "sm_90a", "BM": 128, "BN": 128, "num_stages": 2, "num_epi_stages": 2}
 CONFIGS: Final[dict[str, dict[str, Any]]] = {
@@ -48,11 +48,6 @@ NUMBERS: Final = Found("numbers", "", "")
 WAIT: Final = "mbarrier_wait"
 
 
-def _line(call: str) -> str:
-    """A line that is this call and a comment at most."""
-    return rf"\n *{call};[^\n]*"
-
-
 UPSTREAM: Final[dict[str, GemmMutant]] = {
     "residual_row_and_column_swapped": GemmMutant(
         "residual", "the coordinates of C go to TMA as (row, column)",
@@ -83,13 +78,13 @@ WAITS: Final[dict[str, GemmMutant]] = {
     ),
     "products_not_waited_for": GemmMutant(
         "shared", "sums are read while wgmma still adds to them",
-        (Change(_line(r"wgmma_wait<0>\(\)")),),
+        (Change(line(r"wgmma_wait<0>\(\)")),),
         (Found("wgmma-read-early", "output_value", "consume"), NUMBERS,
          Found("race", "tma_load_3d", "load")),
     ),
     "input_not_waited_for": GemmMutant(
         "shared", "products read a block that has not landed",
-        (Change(_line(r"input\.wait_producer\(\)")),),
+        (Change(line(r"input\.wait_producer\(\)")),),
         (Found("race", "wgmma_m64n128k16_add_if", "consume"), Found("race", "tma_load_3d", "load"),
          Found("uninitialised", "wgmma_m64n128k16_add_if", "consume")),
     ),
@@ -102,18 +97,18 @@ WAITS: Final[dict[str, GemmMutant]] = {
     ),
     "stored_panel_overwritten": GemmMutant(
         "shared", "the slot is freed while the store reads it",
-        (Change(_line(r"tma_store_wait_read\(\)") + r"(?=\n      done)"),),
+        (Change(line(r"tma_store_wait_read\(\)") + r"(?=\n      done)"),),
         (Found("race", "store_matrices", "consume", "after the tensor store"),),
     ),
     "panel_stored_before_it_is_written": GemmMutant(
         "shared", "one lane arrives before the others of its warp have written",
-        (Change(_line(r"__syncwarp\(\)") + r"(?=\n        if \(lane)"),),
+        (Change(line(r"__syncwarp\(\)") + r"(?=\n        if \(lane)"),),
         (Found("race", "tma_store_3d", "transfer", "after the write by consume"),
          Found("missing-proxy-fence", "tma_store_3d", "transfer")),
     ),
     "written_without_proxy_fence": GemmMutant(
         "shared", "no fence between the writes to the panel and the store that reads them",
-        (Change(_line(r"fence_proxy_async_shared\(\)")),),
+        (Change(line(r"fence_proxy_async_shared\(\)")),),
         (Found("missing-proxy-fence", "tma_store_3d", "transfer"),),
     ),
     "slot_released_by_31_lanes": GemmMutant(
@@ -124,7 +119,7 @@ WAITS: Final[dict[str, GemmMutant]] = {
     ),
     "turns_not_waited_for": GemmMutant(
         "turns", "both warpgroups multiply, and cannot distinguish two uses of a slot",
-        (Change(_line(r"self\.wait_turn\(\)")),),
+        (Change(line(r"self\.wait_turn\(\)")),),
         (Found("race", "wgmma_m64n64k16_add_if", "consume"),
          Found("uninitialised", "wgmma_m64n64k16_add_if", "consume"),
          Found("over-arrival", "mbarrier_arrive", "consume"),
@@ -136,13 +131,13 @@ WAITS: Final[dict[str, GemmMutant]] = {
 PAIRS: Final[dict[str, GemmMutant]] = {
     "arrival_in_the_peer_dropped": GemmMutant(
         "pair", "the peer's loader is not signalled that a slot of B is free",
-        (Change(_line(r"mbarrier_arrive_remote\(peer[^;]*")),),
+        (Change(line(r"mbarrier_arrive_remote\(peer[^;]*")),),
         (Found("deadlock", WAIT, "load", "input_empty["),), Problem(600, 200, 300),
     ),
     "peer_not_waited_for": GemmMutant(
         "pair", "the loader waits for the consumers of its own CTA",
         (Change(r"EmptySlots, kInputEmptyArrivals", "EmptySlots, kInputEmptyArrivals / 2"),
-         Change(_line(r"mbarrier_arrive_remote\(peer[^;]*"))),
+         Change(line(r"mbarrier_arrive_remote\(peer[^;]*"))),
         (Found("race", "tma_load_multicast_3d", "load"),
          Found("race", "wgmma_m64n128k16_add_if", "consume"),
          Found("over-arrival", "tma_load_multicast_3d", "load"),
@@ -156,7 +151,7 @@ PAIRS: Final[dict[str, GemmMutant]] = {
     ),
     "left_while_the_peer_loads": GemmMutant(
         "pair", "a CTA may be gone when the peer's copies arrive",
-        (Change(_line(r"cluster_sync\(\)") + r"(?=\n(?:#endif\n)?})"),),
+        (Change(line(r"cluster_sync\(\)") + r"(?=\n(?:#endif\n)?})"),),
         (Found("early-exit", "tma_load_multicast_3d", ""),
          Found("early-exit", "mbarrier_arrive_remote", "")),
     ),
@@ -170,7 +165,7 @@ FOURS: Final[dict[str, GemmMutant]] = {
     ),
     "others_not_waited_for": GemmMutant(
         "four", "parts of B are sent to CTAs whose barriers may not be ready",
-        (Change(_line(r"  cluster_wait\(\)") + r"(?=\n  for \(int32 index)"),),
+        (Change(line(r"  cluster_wait\(\)") + r"(?=\n  for \(int32 index)"),),
         (Found("race", "tma_load_multicast_3d", ""),
          Found("barrier-misuse", "tma_load_multicast_3d", "load")),
         Problem(600, 200, 300),
@@ -215,7 +210,7 @@ IN_TURN: Final[dict[str, GemmMutant]] = {
     ),
     "slot_handed_back_while_it_is_stored": GemmMutant(
         "short ends", "no store is waited for before the consumer writes to the slot again",
-        (Change(_line(r"if \(ahead\.index < problem\.num_tiles\) tma_store_wait_read\(\)")),),
+        (Change(line(r"if \(ahead\.index < problem\.num_tiles\) tma_store_wait_read\(\)")),),
         (Found("race", "store_matrices", "consume"), Found("race", "tma_store_3d", "transfer"),
          Found("race", "", "")), Problem(600, 200, 100),
     ),
@@ -329,7 +324,7 @@ _LONG: Final = Problem(400, 200, 500)
 SPLIT: Final[dict[str, GemmMutant]] = {
     "sums_of_the_peer_not_waited_for": GemmMutant(
         "split", "sums are added before those of the peer have arrived",
-        (Change(_line(r"mbarrier_wait_acquire_shared\(full, parity\)")),),
+        (Change(line(r"mbarrier_wait_acquire_shared\(full, parity\)")),),
         (Found("race", "load_shared_chunk", "consume"),
          Found("race", "store_async_floats", "consume"),
          Found("uninitialised", "load_shared_chunk", "consume"), NUMBERS,
@@ -338,7 +333,7 @@ SPLIT: Final[dict[str, GemmMutant]] = {
     ),
     "sums_sent_over_those_not_read": GemmMutant(
         "split", "sums are sent before the peer has read the last ones",
-        (Change(_line(r"mbarrier_wait_acquire_shared\(base \+ kSumsEmpty[^;]*")),),
+        (Change(line(r"mbarrier_wait_acquire_shared\(base \+ kSumsEmpty[^;]*")),),
         (Found("race", "store_async_floats", "consume"),
          Found("race", "load_shared_chunk", "consume"),
          Found("over-arrival", "", ""), Found("phase-lap", "", ""), Found("deadlock", WAIT, ""),
@@ -369,13 +364,13 @@ _MANY: Final = Problem(600, 300, 200)
 RING: Final[dict[str, GemmMutant]] = {
     "loaded_over_the_output": GemmMutant(
         "ring", "the loader fills the ring while the stores read the output from it",
-        (Change(_line(r"mbarrier_wait\(base \+ kRingFree, parity\)")),),
+        (Change(line(r"mbarrier_wait\(base \+ kRingFree, parity\)")),),
         (Found("race", "tma_load_3d", "load"), Found("race", "store_matrices", "consume"),
          Found("race", "tma_store_3d", "transfer")), _MANY,
     ),
     "output_over_blocks_that_are_read": GemmMutant(
         "ring", "a warpgroup writes its output where another one's products read",
-        (Change(_line(r"named_barrier_sync\(kRingBarrier[^;]*")),),
+        (Change(line(r"named_barrier_sync\(kRingBarrier[^;]*")),),
         (Found("race", "store_matrices", "consume"),
          Found("race", "wgmma_m64n128k16_add_if", "consume")), _MANY,
     ),
@@ -402,7 +397,7 @@ RING: Final[dict[str, GemmMutant]] = {
     ),
     "freed_while_the_last_store_reads": GemmMutant(
         "ring of a pair", "with short ends the stores of a tile are not waited for",
-        (Change(_line(r"tma_store_wait_read\(\)") + r"(?=\n        // ring_free)"),),
+        (Change(line(r"tma_store_wait_read\(\)") + r"(?=\n        // ring_free)"),),
         (Found("race", "tma_load_multicast_3d", "load"), Found("race", "tma_load_3d", "load"),
          Found("race", "store_matrices", "consume")), _MANY,
     ),

@@ -1,4 +1,4 @@
-"""Mutants of the kernel for Blackwell: verify's emulator must report each."""
+"""Kernels for Blackwell, which mutants are made of, are clean under every schedule."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ from functools import cache
 import pytest
 
 from fa4gen.emulator import SCHEDULES
-from tests.kernels.attention.sm100.mutants import CONFIGS, MUTANTS, WRONG_VERSIONS
-from tests.kernels.source_mutation import Kernel, failure, kernel_of, mutated, verify
+from tests.kernels.attention.sm100.mutants import ALWAYS, CONFIGS, MUTANTS
+from tests.kernels.source_mutation import Kernel, kernel_of, verify
 
 SEEDS = 20
-ALWAYS = [
-    *(name for name in WRONG_VERSIONS if name.endswith(("_over", "_pair", "_first_tile"))),
-    "tiles_acquired_from_the_own_cta",
-]
-"""Made in every run; all of them with --many-seeds."""
 
 
 @cache
@@ -23,26 +18,11 @@ def original(config: str) -> Kernel:
     return kernel_of(CONFIGS[config])
 
 
-def failures_of(name: str, seeds: range) -> list[str]:
-    mutant = MUTANTS[name]
-    kernel = mutated(original(mutant.config), mutant)
-    found = {seed: failure(mutant, kernel, seed) for seed in seeds}
-    return [f"seed {seed}: {wrong}" for seed, wrong in found.items() if wrong]
-
-
 def check_original(config: str, case: str, seed: int) -> None:
     verdict, reports = verify(original(config), case, seed)
     failures = [str(failure) for row in verdict.cases for failure in row.failures]
     assert verdict.passed, failures
     assert [report.verdict.value for report in reports] == ["clean", "clean"]
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    mutant = MUTANTS[name]
-    kernel = original(mutant.config)
-    changed = mutated(kernel, mutant)
-    assert changed != kernel
 
 
 def test_every_kernel_is_one_of_a_kind() -> None:
@@ -70,19 +50,6 @@ IN_EVERY_RUN = {MUTANTS[name].config for name in ALWAYS}
 )
 def test_the_kernel_without_it_is_clean(config: str) -> None:
     check_original(config, "ring/*", 0)
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize("name", ALWAYS)
-def test_a_mutant_is_reported(name: str) -> None:
-    assert failures_of(name, range(1)) == []
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_is_reported_whatever_the_schedule(name: str) -> None:
-    seeds = SEEDS if name in WRONG_VERSIONS else 2 * len(SCHEDULES)
-    assert failures_of(name, range(seeds)) == []
 
 
 @pytest.mark.seeds
