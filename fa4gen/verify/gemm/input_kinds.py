@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.verify.rounding import LARGEST
+from fa4gen.verify.rounding import LARGEST, from_bits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,7 @@ def _positions(draft: Draft) -> None:
         # The index among the numbers of the type, from 2^-10 (fp16: 2^-2) upwards.
         first = {"bf16": 0x3A80, "fp16": 0x3400}[draft.out_dtype]
         bits = (first + index % NUM_POSITIONS).astype(np.uint16)
-        draft.c[:] = _from_bits(bits, draft.out_dtype)
+        draft.c[:] = from_bits(bits, draft.out_dtype)
 
 
 def _counting(draft: Draft) -> None:
@@ -139,12 +139,6 @@ def _whole(rng: np.random.Generator, most: int, shape: tuple[int, ...]) -> NDArr
     """Draw whole numbers from -most to most, but no zeros."""
     signs: NDArray[np.float64] = rng.choice((-1.0, 1.0), shape)
     return signs * rng.integers(1, most + 1, shape)
-
-
-def _from_bits(bits: NDArray[np.uint16], dtype: str) -> Floats:
-    from fa4gen.verify.rounding import from_bits
-
-    return from_bits(bits, dtype)
 
 
 KINDS: dict[str, Callable[[Draft], None]] = {

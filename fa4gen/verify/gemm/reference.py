@@ -51,7 +51,7 @@ class GemmProblem:
 
 def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResult:
     """Compute the exact result, the kernel's, and the interval between."""
-    shape = (*_out_batch(inputs), inputs.a.shape[1], inputs.b.shape[2])
+    shape = (*inputs.a.shape[:2], inputs.b.shape[2])
     exact, slack = (xp.zeros(shape, xp.float64) for _ in range(2))
     low, high, own = (xp.zeros(shape, xp.float32) for _ in range(3))
     if exact.size:
@@ -114,10 +114,6 @@ def _round(values: Any, dtype: str, xp: Any) -> Any:
 
 def _is_power_of_two(factor: float) -> bool:
     return factor == 0 or abs(np.frexp(factor)[0]) == 0.5
-
-
-def _out_batch(inputs: GemmInputs) -> tuple[int]:
-    return (inputs.a.shape[0],)
 
 
 def _blocks(
