@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from fa4gen.vendoring.model import PlannedKernel, Request, VendoredKernel
 
 LICENSE_ID = "Apache-2.0"
+ADAPTERS_WITH_SCALES = ("python",)
+"""Adapters that pass scales of blocks."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,14 @@ def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
 def _refuse_scales(request: Request, kernels: Sequence[PlannedKernel]) -> None:
     """Refuse adapters that pass no scales of blocks."""
     names = [one.name for one in kernels if kernel_facts(one).launcher.scales]
-    if names and request.adapters:
-        adapters = ", ".join(request.adapters)
-        ending = "s" * (len(request.adapters) > 1)
+    lacking = [name for name in request.adapters if name not in ADAPTERS_WITH_SCALES]
+    if names and lacking:
+        adapters = ", ".join(lacking)
+        ending = "s" * (len(lacking) > 1)
         raise ConfigError(
             Problem(
-                f"{names[0]}: scales of blocks are passed by the C interface, and by no adapter "
-                f"yet ({adapters})",
+                f"{names[0]}: scales of blocks are passed by the C interface and the adapter "
+                f"{', '.join(ADAPTERS_WITH_SCALES)}, and not yet by {adapters}",
                 f"Leave the adapter{ending} {adapters} out and call the "
                 "kernel from C, or vendor it into a folder of its own.",
                 key="scales",

@@ -17,7 +17,15 @@ import numpy as np
 import pytest
 
 from fa4gen.runtime.arguments import DESCALES, TABLES
-from fa4gen.vendoring.binding import AttentionArgs, Binding, GemmArgs, Matrix, Problem, Tensor
+from fa4gen.vendoring.binding import (
+    AttentionArgs,
+    Binding,
+    GemmArgs,
+    Matrix,
+    Problem,
+    Scales,
+    Tensor,
+)
 from fa4gen.vendoring.host_build import build_library
 from fa4gen.vendoring.standin import SimulatedDevice, StandIn
 from tests.vendoring.adapters.folders import KERNELS, FakeArray, import_file, write_folder
@@ -30,6 +38,7 @@ FIRST_BLOCK = 0x700000000000
 NAMES = (
     *KERNELS, "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16", "decode_d128_bf16",
     "decode_d128_splits_bf16", "d128_alibi_causal_bf16", "decode_d128_paged64_kv_fp8_page_bf16",
+    "gemm_fp8_scaled_sm90", "gemm_fp8_scaled_ue8m0_residual_sm90",
 )  # fmt: skip
 
 
@@ -142,7 +151,7 @@ def test_each_kernel_makes_the_launch_of_c(calls: Calls, name: str) -> None:
     given = problem.python_arguments(plan)
     device = 2 if plan.arch == "sm_100a" else 0
     calls.stand_in.set_current(device)
-    inputs, more = ("a", "b", "c"), ("out",)
+    inputs, more = ("a", "b", "c"), ("out", "scale_a", "scale_b")
     if plan.kernel == "attention":
         inputs, more = ("query", "key", "value"), ("out", "lse", *DESCALES, "sinks", *TABLES)
     views = {word: getattr(given, word) for word in (*inputs, *more)}
@@ -198,6 +207,51 @@ def test_matrices_that_a_batch_shares(calls: Calls, batch: tuple[int, ...]) -> N
         alpha=0.7, beta=-2,
     )  # fmt: skip
     calls.same_as_c("gemm_bf16_residual_sm90", args)
+
+
+def scaled_call(calls: Calls, scale_a: FakeArray, scale_b: FakeArray, *batch: int) -> None:
+    """Call with C's function of A (200, 300) and B (300, 144), of which all share the latter."""
+    fp8 = ml_dtypes.float8_e4m3fn
+    a, weight = array(*batch, 200, 304, dtype=fp8), array(144, 304, dtype=fp8)
+    out = array(*batch, 200, 144)
+    a, weight = (FakeArray(one.array[..., :300]) for one in (a, weight))
+    calls.acme.gemm_fp8_scaled_sm90(
+        a, view(weight, 1, 0), scale_a=scale_a, scale_b=scale_b, out=out, stream=5
+    )
+    of_one = 1 if batch else 0
+    of_a = scale_a.array.ctypes.data, *(of // 4 for of in (0, *scale_a.array.strides)[-3:])
+    args = GemmArgs(
+        struct_size=ctypes.sizeof(GemmArgs),
+        batch=3 if batch else 1, m=200, n=144, k=300,
+        a=Matrix(a.array.ctypes.data, of_one * 200 * 304, 304),
+        b=Matrix(weight.array.ctypes.data, 0, 304),
+        out=Matrix(out.array.ctypes.data, of_one * 200 * 144, 144),
+        scale_a=Scales(*of_a),
+        scale_b=Scales(scale_b.array.ctypes.data, 0, 1, 2),
+        alpha=1,
+    )  # fmt: skip
+    calls.same_as_c("gemm_fp8_scaled_sm90", args)
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_scales_of_blocks(calls: Calls, batch: tuple[int, ...]) -> None:
+    scaled_call(calls, floats(*batch, 200, 3), floats(3, 2), *batch)
+    calls.reset()
+    axes = (0, 2, 1) if batch else (1, 0)
+    scaled_call(calls, view(floats(*batch, 3, 200), *axes), floats(3, 2), *batch)
+
+
+def test_wrong_scales_are_named(calls: Calls) -> None:
+    for scales, said in (
+        ((floats(200, 2), floats(3, 2)), r"scale_a: expected shape \(200, 3\)"),
+        ((floats(200, 3), floats(2, 3)), r"scale_b: expected shape \(3, 2\)"),
+        ((array(200, 3), floats(3, 2)), "scale_a: expected float32, got bfloat16"),
+        ((floats(3, 200, 3), floats(3, 2)), r"scale_a: expected shape \(200, 3\)"),
+        ((None, floats(3, 2)), "scale_a: expected an array"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            scaled_call(calls, *scales)
+    assert not calls.stand_in.launches
 
 
 def test_best_is_the_kernel_that_c_picks(calls: Calls) -> None:
