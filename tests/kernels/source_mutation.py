@@ -244,6 +244,24 @@ def verify(kernel: Kernel, case: str, seed: int) -> tuple[Verdict, list[Report]]
     return verdict, backend.recorder.reports
 
 
+def assert_right(kernel: Kernel, case: str, seed: int = 3) -> None:
+    """Assert that verify passes a kernel on the one case of a name."""
+    verdict, _ = verify(kernel, case, seed)
+    assert verdict.passed, verdict
+    assert verdict.num_cases == 1
+
+
+def assert_numbers_differ(
+    kernel: Kernel, change: Change, cases: tuple[str, ...], seed: int = 3
+) -> None:
+    """Assert that a change shows in the numbers of all of the cases together, and nowhere else."""
+    changed = kernel.with_code(change.apply(kernel.code))
+    verdicts = [verify(changed, case, seed)[0] for case in cases]
+    assert [verdict.num_cases for verdict in verdicts] == [1] * len(cases)
+    found = [failure for verdict in verdicts for case in verdict.cases for failure in case.failures]
+    assert {failure.check for failure in found} == {"numbers"}
+
+
 def failure(mutant: Mutant, kernel: Kernel, seed: int) -> str:
     """Return the error in the verdict on a mutant under ``seed``; "" where it is as expected."""
     verdict, reports = verify(kernel, mutant.case, seed)

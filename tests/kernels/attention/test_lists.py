@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from fa4gen.verify import attention
-from tests.kernels.source_mutation import Change, Kernel, kernel_of, verify
+from tests.kernels.source_mutation import (
+    Change,
+    Kernel,
+    assert_numbers_differ,
+    assert_right,
+    kernel_of,
+    verify,
+)
 
 pytestmark = [pytest.mark.emulate, pytest.mark.compile]
 HOPPER = {"arch": "sm_90a", "dtype": "fp16", "depth": 64, "BN": 64, "BM": 128}
@@ -59,9 +66,7 @@ def sparse() -> Kernel:
 
 @pytest.mark.parametrize("case", [CASE, "expression/300x190", "batch/5"])
 def test_the_kernel_is_right(kernel, case) -> None:
-    verdict, _ = verify(kernel, case, 3)
-    assert verdict.passed, verdict
-    assert verdict.num_cases == 1
+    assert_right(kernel, case)
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +76,7 @@ def blackwell() -> Kernel:
 
 @pytest.mark.parametrize("case", ["ring/*", "gqa/3"])
 def test_the_kernel_for_blackwell_is_right(blackwell, case) -> None:
-    verdict, _ = verify(blackwell, case, 3)
-    assert verdict.passed, verdict
-    assert verdict.num_cases == 1
+    assert_right(blackwell, case)
 
 
 @pytest.mark.parametrize(
@@ -85,21 +88,17 @@ def test_the_kernel_for_blackwell_is_right(blackwell, case) -> None:
     ids=["partial blocks called full", "a block beside"],
 )
 def test_a_mistake_for_blackwell_is_found_in_the_numbers(blackwell, change) -> None:
-    verdict, _ = verify(blackwell.with_code(change.apply(blackwell.code)), "ring/*", 3)
-    assert {failure.check for case in verdict.cases for failure in case.failures} == {"numbers"}
+    assert_numbers_differ(blackwell, change, ("ring/*",))
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_mistake_is_found_in_the_numbers(sparse, change) -> None:
-    verdict, _ = verify(sparse.with_code(change.apply(sparse.code)), CASE, 3)
-    assert verdict.num_cases == 1
-    assert {failure.check for case in verdict.cases for failure in case.failures} == {"numbers"}
+    assert_numbers_differ(sparse, change, (CASE,))
 
 
 def test_the_list_of_another_head_is_found_in_the_numbers(sparse) -> None:
     change = Change(r"const int64 list = [^;]*;", "const int64 list = 0;", times=2)
-    verdict, _ = verify(sparse.with_code(change.apply(sparse.code)), "gqa/3", 3)
-    assert {failure.check for case in verdict.cases for failure in case.failures} == {"numbers"}
+    assert_numbers_differ(sparse, change, ("gqa/3",))
 
 
 def one_entry_less(lists):
@@ -175,5 +174,4 @@ def test_any_order_of_tiles_is_right(sparse, monkeypatch) -> None:
         return lists
 
     monkeypatch.setattr(attention, "list_blocks", reversed_order)
-    verdict, _ = verify(sparse, CASE, 3)
-    assert verdict.passed
+    assert_right(sparse, CASE)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fa4gen.verify.inputs import KINDS
-from tests.kernels.source_mutation import Change, kernel_of, verify
-
-if TYPE_CHECKING:
-    from tests.kernels.source_mutation import Kernel
+from tests.kernels.source_mutation import (
+    Change,
+    assert_numbers_differ,
+    assert_right,
+    kernel_of,
+)
 
 pytestmark = [pytest.mark.emulate, pytest.mark.compile]
 Keys = dict[str, Any]
@@ -151,22 +153,6 @@ FEATURES = {
     # Where no row sees a key, Hopper's pairs walk a block past the last one.
     "no keys": Feature({"mask": "documents"}, PAIRS, ("empty/no_keys",)),
 }  # fmt: skip
-
-
-def assert_right(kernel: Kernel, case: str, seed: int = 3) -> None:
-    verdict, _ = verify(kernel, case, seed)
-    assert verdict.passed, verdict
-    assert verdict.num_cases == 1
-
-
-def assert_numbers_differ(
-    kernel: Kernel, change: Change, cases: tuple[str, ...], seed: int = 3
-) -> None:
-    changed = kernel.with_code(change.apply(kernel.code))
-    verdicts = [verify(changed, case, seed)[0] for case in cases]
-    assert [verdict.num_cases for verdict in verdicts] == [1] * len(cases)
-    found = [failure for verdict in verdicts for case in verdict.cases for failure in case.failures]
-    assert {failure.check for failure in found} == {"numbers"}
 
 
 @pytest.mark.parametrize(
