@@ -171,7 +171,10 @@ def _multiply_ahead(draft: HopperGemmPlan, log: ChoiceLog) -> bool:
     fits = draft.accumulators + 2 * draft.products < draft.registers.consumer
     reason = "sums and two sets of products are fewer than a thread's registers"
     single = draft.warpgroup_rows == WGMMA_ROWS and draft.BK == SCALED_K
-    return log.take("multiply_ahead", config.multiply_ahead, fits and single, reason)
+    given = config.num_stages
+    slots = most_slots(draft, "num_stages", 2) if given == "auto" else given
+    default = fits and single and slots > 1  # the next block lands before the last is released
+    return log.take("multiply_ahead", config.multiply_ahead, default, reason)
 
 
 def _stages(draft: HopperGemmPlan, log: ChoiceLog) -> int:

@@ -45,6 +45,13 @@ def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
             f"multiply_ahead: true, but a stage brings {plan.BK} of k, and products are of 128"
         )
         yield fault("ahead of a stage", message, "multiply_ahead", [{"multiply_ahead": "auto"}])
+    if plan.multiply_ahead and plan.num_stages == 1:
+        message = (
+            "multiply_ahead: true, but num_stages is 1, and the next products are issued before "
+            "the slot of the last ones is free"
+        )
+        fixes: list[Changes] = [{"multiply_ahead": "auto"}]
+        yield fault("ahead in one slot", message, "multiply_ahead", fixes)
     if config.scales.b == "128x128" and not config.swap_operands:
         first = SCALED_K - math.gcd(plan.BN, SCALED_K)
         if first + plan.BN > 2 * SCALED_K:

@@ -49,6 +49,12 @@ FP8 = {"dtype": "fp8_e4m3"}
             "Set multiply_ahead: auto.",
         ),
         (
+            {**FP8, "scales": WIDE, "num_stages": 1, "multiply_ahead": True},
+            "multiply_ahead",
+            "num_stages is 1, and the next products are issued before the slot of the last ones",
+            "Set multiply_ahead: auto.",
+        ),
+        (
             {"multiply_ahead": True},
             "multiply_ahead",
             "multiply_ahead: true, which is for products with scales",
@@ -151,6 +157,7 @@ def test_a_plan_without_scales_has_no_trace_of_them(hopper_gemm: ConfigOf) -> No
         ({"BN": 160}, 80, False),
         ({"multiply_ahead": False}, 64, False),
         ({"BM": 256, "BN": 64}, 32, False),
+        ({"num_stages": 1}, 64, False),
         ({"BM": 192}, 64, True),
         ({"BM": 64, "BN": 64, "BK": 256}, 32, False),
         ({"BM": 48, "swap_operands": True}, 24, False),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fa4gen.errors import ConfigError
 from fa4gen.verify.family import family_of
+from tests.kernels.gemm.emulation import noting
 from tests.kernels.gemm.sm90.scaled_mutants import CONFIGS, FINE, MUTANTS, WIDE
 from tests.kernels.source_mutation import kernel_in, mutated, verify
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from tests.kernels.source_mutation import Kernel
 
 Keys = dict[str, Any]
+MOST_WORK = 60
+"""The largest cost of a case of a random kernel, in blocks of k or so."""
 BYTES = {**WIDE, "dtype": "ue8m0"}
 VARIANTS: dict[str, Keys] = {
     "BN 112, bytes, activation": {"scales": BYTES, "BN": 112, "activation": "silu(x)"},
@@ -27,6 +32,7 @@ VARIANTS: dict[str, Keys] = {
     "split, 256 of k": {"scales": BYTES, "BN": 96, "BK": 256, "split_k": 2},
     "a grid of blocks": {"scales": WIDE, "BN": 96, "cta_group": 8, "residual": "row"},
     "192 rows": {"scales": FINE, "BM": 192, "BN": 48, "residual": "column"},
+    "one slot": {"scales": FINE, "num_stages": 1, "cta_group": 2, "BN": 64},
     "fp16": {"scales": WIDE, "out_dtype": "fp16", "residual": "matrix", "cta_group": 2},
     "the output in the ring": {"scales": FINE, "output_in_ring": True, "short_ends": True},
 }
@@ -85,6 +91,49 @@ def test_a_variant_is_clean_in_more_cases(name: str) -> None:
     there = [case.name for case in family_of(kernel.plan).emulated_cases()]
     for seed in range(2):
         check_clean(kernel, *there, seed=seed)
+
+
+def any_keys(random: Random) -> Keys:
+    def some(*values: Any) -> Any:
+        return random.choice(values)
+
+    return {
+        "scales": {**some(WIDE, FINE), "dtype": some("fp32", "fp32", "ue8m0")},
+        "BM": some(16, 40, 64, 128, 192, 256), "BN": some(64, 128, 16 * random.randint(1, 12)),
+        "BK": some("auto", 128, 256), "swap_operands": some(False, False, True),
+        "split_k": some(1, 1, 2), "cta_group": some(1, 1, 2, 4, 8), "ping_pong": some(False, True),
+        "share": some("auto", "auto", "a", "both"), "multiply_ahead": some("auto", "auto", False),
+        "residual": some("none", "none", "matrix", "row", "column"), "num_stages": some(1, 2, 3),
+        "out_dtype": some("bf16", "fp16", "fp32"), "short_ends": some(False, True),
+        "num_consumer_warpgroups": some("auto", "auto", 1, 2, 3),
+    }  # fmt: skip
+
+
+def check_any(seed: int) -> bool:
+    """Check a kernel drawn by ``seed`` on three cases; False where there is none."""
+    random = Random(seed)
+    keys = any_keys(random)
+    try:
+        kernel = variant(keys)
+    except ConfigError:
+        return False
+    family = family_of(kernel.plan)
+    cases = [case for case in family.emulated_cases() if family.cost(case) < MOST_WORK]
+    drawn = random.sample([case.name for case in cases], 2)
+    with noting(f"drawn by check_any({seed}): {keys}"):
+        check_clean(kernel, *drawn, "scales/blocks_apart", seed=seed)
+    return True
+
+
+@pytest.mark.compile
+def test_whatever_is_planned_is_clean(first_seed: int) -> None:
+    assert any(check_any(first_seed + attempt) for attempt in range(1000))
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_is_planned_is_clean_under_many_seeds(seed: int) -> None:
+    check_any(seed)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
