@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fa4gen.vendoring.model import PlannedKernel, Request, VendoredKernel
 
 LICENSE_ID = "Apache-2.0"
-ADAPTERS_WITH_SCALES = ("python",)
+ADAPTERS_WITH_SCALES = ("python", "torch", "tvm-ffi")
 """Adapters that pass scales of blocks."""
 
 

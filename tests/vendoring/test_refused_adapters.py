@@ -25,13 +25,13 @@ def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
         text_files(Request("acme", ("jax",)), planned, templates)
 
 
-def test_scales_of_blocks_have_few_adapters() -> None:
+def test_scales_of_blocks_have_no_adapter_of_jax() -> None:
     templates = open_templates()
     planned = render_kernels(load_configs(find_configs((SCALED,))), "acme", templates)
-    files = text_files(Request("acme", ("python",)), planned, templates)
-    assert b"b, scale_a=scale_a, scale_b=scale_b)" in files["adapters/python/example.py"]
-    with pytest.raises(
-        ConfigError, match=f"{SCALED}: scales.* not yet by torch, tvm-ffi"
-    ) as caught:
-        text_files(Request("acme", ("torch", "python", "tvm-ffi")), planned, templates)
-    assert "Leave the adapters torch, tvm-ffi out" in caught.value.problems[0].remedy
+    files = text_files(Request("acme", ("python", "torch", "tvm-ffi")), planned, templates)
+    for name in ("python", "torch"):
+        assert b"b, scale_a=scale_a, scale_b=scale_b)" in files[f"adapters/{name}/example.py"]
+    assert b"(a, b, out, scale_a, scale_b, 1.0)" in files["adapters/tvm_ffi/example.py"]
+    with pytest.raises(ConfigError, match=f"{SCALED}: scales.* and not yet by jax") as caught:
+        text_files(Request("acme", ("torch", "jax")), planned, templates)
+    assert "Leave the adapter jax out" in caught.value.problems[0].remedy

@@ -24,6 +24,7 @@ SETS = {
     "scales of pages": ("decode_d128_paged64_kv_fp8_page_bf16",),
     "products with c": ("gemm_bf16_residual_sm90",),
     "products without c": ("gemm_fp8_sm90",),
+    "products with scales": ("gemm_fp8_scaled_sm90", "gemm_fp8_scaled_ue8m0_residual_sm90"),
 }
 """The kernels of each folder: code that only some kernels need is in their folders alone, and
 nothing there may be unused."""

@@ -10,13 +10,15 @@ from tests.vendoring.adapters.folders import import_file, write_folder
 torch = pytest.importorskip("torch", minversion="2.9", reason="no PyTorch 2.9 or newer")
 
 BF16 = torch.bfloat16
+SCALED = "gemm_fp8_scaled_ue8m0_residual_sm90"
 DEVICES = ("cpu", "cuda")
 """Fake tensors need no GPU."""
 
 
 @pytest.fixture(scope="module")
 def acme(tmp_path_factory):
-    folder = write_folder(tmp_path_factory.mktemp("torch"), tuple(CALLS), ("torch",))
+    names = (*CALLS, SCALED)
+    folder = write_folder(tmp_path_factory.mktemp("torch"), names, ("torch",))
     return import_file(folder / "adapters/torch/acme_torch.py")
 
 
@@ -84,6 +86,35 @@ class TestFakes:
         assert acme.gemm_bf16_residual_sm90(a, weight.t(), c, out=c) is c
         with pytest.raises(ValueError, match="out: expected bfloat16, got float32"):
             acme.d128_causal_bf16(**made(CAUSAL, device), out=torch.empty(2, device=device))
+
+
+def scaled_call(device, **changed):
+    """A product of (3, 72, 304) and (304, 104), of which all share the latter."""
+    fp8, bytes_of_scales = torch.float8_e4m3fn, torch.float8_e8m0fnu
+    call = {
+        "a": torch.empty(3, 72, 304, dtype=fp8, device=device),
+        "b": torch.empty(104, 304, dtype=fp8, device=device).t(),
+        "c": torch.empty(3, 72, 104, dtype=BF16, device=device),
+        "scale_a": torch.empty(3, 3, 72, dtype=bytes_of_scales, device=device).transpose(1, 2),
+        "scale_b": torch.empty(3, 1, dtype=torch.uint8, device=device),
+    }
+    return call | changed
+
+
+@pytest.mark.usefixtures("fake_mode")
+class TestScales:
+    def test_a_product(self, acme) -> None:
+        out = getattr(acme, SCALED)(**scaled_call("cuda"))
+        assert (out.shape, out.dtype) == ((3, 72, 104), BF16)
+        given = torch.empty_like(out)
+        assert getattr(acme, SCALED)(**scaled_call("cuda"), out=given) is given
+
+    def test_wrong_scales_are_named(self, acme) -> None:
+        wrong = torch.empty(72, 2, dtype=torch.uint8, device="cuda")
+        with pytest.raises(ValueError, match=r"scale_a: expected shape \(72, 3\)"):
+            getattr(acme, SCALED)(**scaled_call("cuda", scale_a=wrong))
+        with pytest.raises(ValueError, match="scale_b: expected float8_e8m0fnu, got float32"):
+            getattr(acme, SCALED)(**scaled_call("cuda", scale_b=wrong.float()))
 
 
 def test_memory_of_the_cpu_is_refused(acme) -> None:
