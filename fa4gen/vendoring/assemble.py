@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from fa4gen.vendoring.model import PlannedKernel, Request, VendoredKernel
 
 LICENSE_ID = "Apache-2.0"
-ADAPTERS_WITH_SCALES = ("python", "torch", "tvm-ffi")
-"""Adapters that pass scales of blocks."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,6 @@ def text_files(
     Raises ConfigError for an adapter that cannot call one of the kernels, TemplateError.
     """
     _refuse_views(request, kernels)
-    _refuse_scales(request, kernels)
     try:
         texts = folder_files(request, kernels, templates)
     except jinja2.TemplateError as error:
@@ -92,24 +89,6 @@ def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
                 f"{names[0]}: its values are columns of the keys, and an array of JAX cannot be "
                 "a view of another",
                 "Leave the adapter jax out, or vendor the kernel into a folder of its own.",
-            )
-        )
-
-
-def _refuse_scales(request: Request, kernels: Sequence[PlannedKernel]) -> None:
-    """Refuse adapters that pass no scales of blocks."""
-    names = [one.name for one in kernels if kernel_facts(one).launcher.scales]
-    lacking = [name for name in request.adapters if name not in ADAPTERS_WITH_SCALES]
-    if names and lacking:
-        adapters = ", ".join(lacking)
-        ending = "s" * (len(lacking) > 1)
-        raise ConfigError(
-            Problem(
-                f"{names[0]}: scales of blocks are passed by the C interface and the adapter "
-                f"{', '.join(ADAPTERS_WITH_SCALES)}, and not yet by {adapters}",
-                f"Leave the adapter{ending} {adapters} out and call the "
-                "kernel from C, or vendor it into a folder of its own.",
-                key="scales",
             )
         )
 

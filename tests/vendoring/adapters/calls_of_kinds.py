@@ -10,6 +10,7 @@ DECODE, ALIBI = "decode_d128_bf16", "d128_alibi_causal_bf16"
 SEQUENCES, SCALED = "fa4_d128_paged64_causal_fp8", "decode_d128_kv_fp8_bf16"
 SCALED_PAGES = "decode_d128_paged64_kv_fp8_page_bf16"
 RESIDUAL, MAJORS = "gemm_bf16_residual_sm90", "gemm_bf16_mn_major_sm90"
+BLOCKS = "gemm_fp8_scaled_sm90"
 
 
 class Spec(NamedTuple):
@@ -77,6 +78,13 @@ CALLS = {
         {"a": Spec((3, 72, 64)), "b": Spec((3, 64, 104)), "c": floats(3, 72, 104)},
         (floats(3, 72, 104),),
     ),
+    BLOCKS: Call(
+        {
+            "a": Spec((3, 72, 304), "float8_e4m3fn"), "b": Spec((304, 104), "float8_e4m3fn"),
+            "scale_a": floats(3, 72, 3), "scale_b": floats(3, 1),
+        },
+        (Spec((3, 72, 104)),),
+    ),
 }  # fmt: skip
 
 REFUSED: tuple[tuple[str, str, Spec | None, str], ...] = (
@@ -88,6 +96,10 @@ REFUSED: tuple[tuple[str, str, Spec | None, str], ...] = (
     (RESIDUAL, "a", Spec((8, 72, 64, 4)), r"shape \(m, k\), got \(8, 72, 64, 4\)"),
     (RESIDUAL, "b", Spec((72, 104)), r"shape \(64, n\), got \(72, 104\)"),
     (RESIDUAL, "c", Spec((3, 80, 104)), r"shape \(72, 104\)|c: expected shape \(3, 72, 104\)"),
+    (BLOCKS, "scale_a", floats(3, 72, 2), r"shape \(72, 3\)|expected shape \(3, 72, 3\)"),
+    (BLOCKS, "scale_b", floats(1, 3), r"shape \(3, 1\)"),
+    (BLOCKS, "scale_b", Spec((3, 1)), "float32, got bfloat16"),
+    (BLOCKS, "scale_a", None, "an array"),
     (RESIDUAL, "c", None, r"an array .the kernel has residual: matrix"),
     (PAGED, "sinks", Spec((8,)), "float32, got bfloat16"),
     (PAGED, "sinks", floats(7), r"shape \(8\), got \(7,\)"),
