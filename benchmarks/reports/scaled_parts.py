@@ -21,7 +21,7 @@ WITHOUT = "without scales"
 def products(root: Path) -> str:
     """Return a row for each shape, and the geometric means."""
     lines = read_lines(root / RESULTS)
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             line["problem"].replace("x", " x "),
             line["kernel"],
