@@ -73,6 +73,8 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("activation", "text"),
         ("page_size", "int64"),
         *_all("int", "sinks", "query_offsets", "key_offsets", "key_lengths"),
+        *_all("int64", "scale_a_rows", "scale_b_rows"),
+        ("scales_ue8m0", "int"),
     ),
     "prepared": (("words", "uint64 160"),),
 }

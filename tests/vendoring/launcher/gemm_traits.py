@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 
 def traits(plan: GemmPlan) -> tuple[object, ...]:
     """Return the properties that a caller can choose, except dtypes and architecture."""
-    return (plan.a_major, plan.b_major, plan.residual, plan.activation)
+    return (plan.a_major, plan.b_major, plan.residual, plan.activation, *scales(plan))
+
+
+def scales(plan: GemmPlan) -> tuple[int, int, bool]:
+    """Return rows and columns of the blocks of A and B with a scale, and whether it is a byte."""
+    rows = {row.operand: row.rows for row in plan.scales}
+    return rows.get("a", 0), rows.get("b", 0), any(row.dtype == "ue8m0" for row in plan.scales)
 
 
 def set_traits(problem: Problem, plan: GemmPlan) -> None:
@@ -24,6 +30,7 @@ def set_traits(problem: Problem, plan: GemmPlan) -> None:
     problem.family = 2
     problem.a_m_major, problem.b_n_major = plan.a_major == "m", plan.b_major == "n"
     problem.residual = {"none": 1, "matrix": 2, "row": 3, "column": 4}[plan.residual]
+    problem.scale_a_rows, problem.scale_b_rows, problem.scales_ue8m0 = scales(plan)
     problem.activation = plan.activation and plan.activation.encode()
 
 

@@ -24,9 +24,9 @@ def all_traits(plan):
     return (plan.kernel, plan.arch, plan.dtype, plan.out_dtype, *traits_of(plan).traits(plan))
 
 
-def is_asked_for(plan):
-    """Whether its inputs have one type and no scales of blocks, as those of every problem."""
-    return not plan.scales if plan.kernel == "gemm" else plan.kv_dtype == plan.dtype
+def has_one_type(plan):
+    """Whether its inputs have one type, as those of every problem."""
+    return plan.kernel == "gemm" or plan.kv_dtype == plan.dtype
 
 
 def has_whole_tiles(plan, problem):
@@ -75,10 +75,10 @@ def test_the_least_cost_among_those_with_the_traits_wins(name, launcher, data) -
         (cost(other, problem, multiprocessors), place, other_name)
         for place, (other_name, other) in enumerate(shipped_plans().items())
         if all_traits(other) == all_traits(plan)
-        and is_asked_for(other)
+        and has_one_type(other)
         and has_whole_tiles(other, problem)
     ]
-    # No problem names a mask that is a condition, another type of keys, or scales of blocks.
+    # No problem names a mask that is a condition, nor another type of keys.
     named = rivals and (problem.mask or plan.kernel == "gemm")
     expected = min(rivals)[2] if named else "PROBLEM NO_KERNEL"
     assert best(launcher, library, problem) == expected
@@ -120,6 +120,26 @@ def test_another_trait_of_a_product_is_no_kernel(launcher, change) -> None:
     )
     problem = problem_for(library, plan, **sizes, **change)
     assert best(launcher, library, problem) == "PROBLEM NO_KERNEL"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, "gemm_fp8_scaled_"),
+        ({"scale_a_rows": 0, "scale_b_rows": 0}, "gemm_fp8_"),
+        ({"scale_b_rows": 1}, "PROBLEM NO_KERNEL"),
+        ({"scales_ue8m0": 1}, "PROBLEM NO_KERNEL"),
+    ],
+)
+def test_scales_of_blocks_are_a_trait(launcher, change, expected) -> None:
+    plan = shipped_plans()["gemm_fp8_scaled_sm90"]
+    library = launcher.on(SimulatedDevice("sm_90a", 132))
+    problem = problem_for(library, plan, batch=1, m=9, n=900, k=900, **change)
+    assert best(launcher, library, problem).startswith(expected)
+    problem.struct_size = Problem.scale_a_rows.offset  # of a header without scales
+    found = best(launcher, library, problem)
+    assert found.startswith("gemm_fp8_")
+    assert "scaled" not in found
 
 
 def test_fields_that_do_not_count_are_not_looked_at(launcher) -> None:
