@@ -34,7 +34,8 @@ WORDS: Final = {"one": "1", "two": "2", "three": "3", "four": "4"}
 MAY_BE: Final = {
     "consumer warpgroup": ("kNumConsumerWarpgroups",),
     "stage": ("kNumStages", "kNumKvStages", "num_kv_stages"),
-    "slot": ("kNumKvStages", "num_kv_stages", "kNumEpiStages", "kNumOutStages", "kNumTileSlots"),
+    "slot": ("kNumKvStages", "num_kv_stages", "kNumEpiStages", "kNumOutStages", "kNumTileSlots")
+    + ("kNumScaleStages",),
     "accumulator": ("kNumAccumStages",),
     "thread": ("kNumThreads", "kListThreads"),
 }

@@ -132,7 +132,7 @@ class GemmPlan(KernelPlan):
     @property
     def operation(self) -> str:
         """The kernel's function, in a line."""
-        scaled = "A . B" if not self.scales else "(scale_a * A) . (scale_b * B)"
+        scaled = "A . B" if not self.scales else "(scales * A) . (scales * B)"
         sums = f"alpha * {scaled}" + " + beta * C" * self.c.exists
         output = f"activation({sums})" if self.activation else sums
         return f"matrix product, D = {output}{self.c.operation}"

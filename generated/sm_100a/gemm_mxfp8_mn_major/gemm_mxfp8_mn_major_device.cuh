@@ -332,7 +332,7 @@ __device__ __forceinline__ void tensor_memory_copy_scales(uint32 address, Matrix
                ::"r"(address), "r"(atom.low), "r"(atom.high), "r"(elected) : "memory");
 }
 
-// As instruction_descriptor, of fp8_e5m2 products with scales that are powers of two.
+// The instruction descriptor of fp8_e5m2 products with scales that are powers of two.
 template <uint32 kM, uint32 kN, bool kTransposedA, bool kTransposedB>
 __device__ __forceinline__ constexpr uint32 scaled_instruction_descriptor() {
   constexpr uint32 kType = 1, kPowersOfTwo = 1;

@@ -385,7 +385,7 @@ __device__ __forceinline__ void tensor_memory_copy_scales(uint32 address, Matrix
                ::"r"(address), "r"(atom.low), "r"(atom.high), "r"(elected) : "memory");
 }
 
-// As instruction_descriptor, of fp4_e2m1 products with scales in e4m3.
+// The instruction descriptor of fp4_e2m1 products with scales in e4m3.
 template <uint32 kM, uint32 kN, bool kTransposedA, bool kTransposedB>
 __device__ __forceinline__ constexpr uint32 scaled_instruction_descriptor() {
   constexpr uint32 kType = 1, kPowersOfTwo = 0;
