@@ -55,13 +55,14 @@ class GemmFamily(Family):
     ) -> Work:
         from fa4gen.bench.gemm_work import GemmWork
 
-        if plan.scales:
+        if plan.scales or "fp8_e5m2" in (plan.dtype, plan.b_dtype):
+            left = "scales of blocks" if plan.scales else "operands of fp8_e5m2"
             raise ConfigError(
                 Problem(
-                    f"{plan.name}: bench passes no scales of blocks yet",
+                    f"{plan.name}: bench passes no {left} yet",
                     "`python benchmarks/scaled_products.py` times such kernels on Hopper; `fa4gen "
                     "tune --no-measure` lets the cost model choose.",
-                    key="scales",
+                    key="scales" if plan.scales else "dtype",
                 )
             )
         return GemmWork(plan, size, numbers)

@@ -266,7 +266,7 @@ def _dtype(plan: GemmPlan, name: str) -> str:
     scales = scales_of(plan, name)
     if scales is not None:
         return scales.dtype
-    return plan.dtype if name in ("a", "b") else plan.out_dtype
+    return {"a": plan.dtype, "b": plan.b_dtype}.get(name, plan.out_dtype)
 
 
 def _element_bytes(plan: GemmPlan, name: str) -> int:
@@ -281,7 +281,8 @@ def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     device = views["a"].device
     for name, view in views.items():
         dtype = _dtype(plan, name)
-        word = {"a": "dtype", "b": "dtype"}.get(name, "out_dtype")
+        of_b = "dtype" if plan.b_dtype == plan.dtype else "b_dtype"
+        word = {"a": "dtype", "b": of_b}.get(name, "out_dtype")
         if name.startswith("scale"):
             word = "dtype of scales"
         problems += wrong_dtype(name, view, dtype, GEMM_DTYPES, word)

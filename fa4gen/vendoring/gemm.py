@@ -31,16 +31,22 @@ class GemmFamily:
 
     def refuse(self, plan: GemmPlan) -> None:
         """Raise ConfigError for a kernel that the C launcher cannot call."""
+        key = message = ""
         if any(row.in_atoms for row in plan.scales):
-            raise ConfigError(
-                Problem(
-                    f"scales: vendored folders take no scales {plan.scales[0].form} in the order "
-                    "of Blackwell's tensor cores yet",
-                    "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` "
-                    "with a launcher of your own.",
-                    key="scales",
-                )
+            key = "scales"
+            message = (
+                f"scales: vendored folders take no scales {plan.scales[0].form} in the order of "
+                "Blackwell's tensor cores yet"
             )
+        elif "fp8_e5m2" in (plan.dtype, plan.b_dtype):
+            key = "dtype" if plan.dtype == "fp8_e5m2" else "b_dtype"
+            message = f"{key}: vendored folders take no operands of fp8_e5m2 yet"
+        if message:
+            remedy = (
+                "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` with a "
+                "launcher of your own."
+            )
+            raise ConfigError(Problem(message, remedy, key=key))
 
     def launcher_facts(self, plan: GemmPlan, facts: LauncherFacts) -> LauncherFacts:
         """Return ``facts`` with those of matrix products."""

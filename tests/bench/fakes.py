@@ -152,4 +152,5 @@ def make_plan(**changes: Any) -> SimpleNamespace:
         "scheduler": "static",
     }
     values |= changes
+    values.setdefault("b_dtype", values["dtype"])
     return SimpleNamespace(**values, c=residual_of(values["residual"]))

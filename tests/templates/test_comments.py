@@ -34,8 +34,14 @@ WORDS: Final = {"one": "1", "two": "2", "three": "3", "four": "4"}
 MAY_BE: Final = {
     "consumer warpgroup": ("kNumConsumerWarpgroups",),
     "stage": ("kNumStages", "kNumKvStages", "num_kv_stages"),
-    "slot": ("kNumKvStages", "num_kv_stages", "kNumEpiStages", "kNumOutStages", "kNumTileSlots")
-    + ("kNumScaleStages",),
+    "slot": (
+        "kNumKvStages",
+        "num_kv_stages",
+        "kNumEpiStages",
+        "kNumOutStages",
+        "kNumTileSlots",
+        "kNumScaleStages",
+    ),
     "accumulator": ("kNumAccumStages",),
     "thread": ("kNumThreads", "kListThreads"),
 }

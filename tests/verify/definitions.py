@@ -445,7 +445,12 @@ def check_gemm_tolerance(module: ModuleType) -> None:
 def check_gemm_inputs(module: ModuleType) -> None:
     """Numbers follow seed and type; factors and shared tensors are those of the case."""
     plan = SimpleNamespace(
-        dtype="bf16", out_dtype="fp16", activation=None, c=residual_of("matrix"), scales=()
+        dtype="bf16",
+        b_dtype="bf16",
+        out_dtype="fp16",
+        activation=None,
+        c=residual_of("matrix"),
+        scales=(),
     )
     case = GemmCase("c", 30, 40, 50, batch=3, alpha=0.7, beta=0.3, shared=("b",))
     one, other = (module.make_inputs(case, plan, np.random.default_rng(i)) for i in (1, 2))

@@ -204,7 +204,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "gemm/inputs.py": (
         ("rng.standard_normal(shapes[name], dtype=np.float32)", "np.zeros(shapes[name], 'f4')"),
-        ("_rounded(draft.b, plan.dtype)", "draft.b"),
+        ("_rounded(draft.b, plan.b_dtype)", "draft.b"),
         ("float(np.float32(draft.alpha))", "1.0"),
         ("float(np.float32(case.beta))", "float(np.float32(case.alpha))"),
         ("shapes[name] = (1, *shapes[name][1:])", "pass"),

@@ -60,6 +60,11 @@ class GemmKeys(KernelConfig):
         return residual_of(self.residual)
 
     @property
+    def resolved_b_dtype(self) -> str:
+        """Element type of B."""
+        return self.dtype
+
+    @property
     def resolved_out_dtype(self) -> str:
         """Element type of C and of the output."""
         if self.out_dtype != "auto":

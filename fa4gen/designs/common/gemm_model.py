@@ -105,6 +105,11 @@ class GemmPlan(KernelPlan):
         return next((row for row in self.scales if row.operand == operand), None)
 
     @property
+    def b_dtype(self) -> str:
+        """The type of B; ``dtype`` is A's."""
+        return self.config.resolved_b_dtype
+
+    @property
     @override
     def out_dtype(self) -> str:
         return self.config.resolved_out_dtype

@@ -111,6 +111,11 @@ class KernelPlan:
         return self.config.dtype
 
     @property
+    def mma_dtypes(self) -> tuple[str, str]:
+        """The types of a matrix instruction's two operands, in its order."""
+        return self.dtype, self.dtype
+
+    @property
     def element_bytes(self) -> int:
         """Bytes of an element of the inputs, or of those that share a byte."""
         return ELEMENT_BYTES[self.dtype]

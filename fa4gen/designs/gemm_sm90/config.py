@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from fa4gen.designs.common.gemm_config import GemmKeys
 from fa4gen.designs.common.kernel_config import RegisterBudget
+from fa4gen.overriding import override
 from fa4gen.strict import Auto, Field, Strict
 
 
@@ -25,8 +26,10 @@ class HopperGemmConfig(GemmKeys):
 
     arch: Literal["sm_90a"]
     """Architecture that the kernel is written for."""
-    dtype: Literal["bf16", "fp16", "fp8_e4m3"]
-    """Element type of A and B. Sums are kept in float32."""
+    dtype: Literal["bf16", "fp16", "fp8_e4m3", "fp8_e5m2"]
+    """Element type of A, and of B if b_dtype says no other. Sums are kept in float32."""
+    b_dtype: Literal["auto", "fp8_e4m3", "fp8_e5m2"] = "auto"
+    """Element type of B where A has the other of these types; as dtype when not given."""
     scales: BlockScales | None = None
     """Scales of blocks of A and B, such as {a: 1x128, b: 128x128}; for fp8."""
     multiply_ahead: bool | Auto = "auto"
@@ -53,3 +56,8 @@ class HopperGemmConfig(GemmKeys):
     """Two consumer warpgroups work on a tile each, one multiplies while the other stores."""
     registers: RegisterBudget | Auto = "auto"
     """Registers per thread of the producer warpgroup and of each consumer warpgroup."""
+
+    @property
+    @override
+    def resolved_b_dtype(self) -> str:
+        return self.dtype if self.b_dtype == "auto" else self.b_dtype

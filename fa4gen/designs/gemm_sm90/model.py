@@ -123,7 +123,7 @@ class HopperGemmPlan(HopperGemmMemory):
     def summary(self) -> tuple[str, ...]:
         consumers = self.num_consumer_warpgroups
         lines = [
-            f"{self.dtype}, A {self.a_major}-major, B {self.b_major}-major, sums in float32; "
+            f"{self._types}, A {self.a_major}-major, B {self.b_major}-major, sums in float32; "
             f"output {self.out_dtype}, {self.c.words}",
             *(["scales of " + ", ".join(row.words for row in self.scales)] if self.scales else []),
             f"tiles of {self.BM} x {self.BN}, {self.BK} along k a stage, {self.num_stages} "
@@ -146,6 +146,13 @@ class HopperGemmPlan(HopperGemmMemory):
         if self.is_shared:
             lines.append(self._sharing)
         return tuple(lines)
+
+    @property
+    def _types(self) -> str:
+        """The types of A and B in the summary."""
+        if self.b_dtype == self.dtype:
+            return self.dtype
+        return f"A {self.dtype}, B {self.b_dtype}"
 
     @property
     def _sharing(self) -> str:
@@ -215,6 +222,12 @@ class HopperGemmPlan(HopperGemmMemory):
     @override
     def tile_per_ring(self) -> bool:
         return self.ping_pong
+
+    @property
+    @override
+    def mma_dtypes(self) -> tuple[str, str]:
+        types = self.dtype, self.b_dtype
+        return types[::-1] if self.swap_operands else types
 
     @property
     def wgmma_columns(self) -> tuple[int, ...]:

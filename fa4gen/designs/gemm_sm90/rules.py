@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.gemm_sm90.tile import HopperGemmTile
 
+FP8 = ("fp8_e4m3", "fp8_e5m2")
 SIZES = (
     "BM",
     "BN",
@@ -85,7 +86,18 @@ def _rows(plan: HopperGemmTile) -> Iterator[Refusal]:
 
 def _majors(plan: HopperGemmTile) -> Iterator[Refusal]:
     config = plan.config
-    if config.dtype != "fp8_e4m3":
+    if config.dtype not in FP8:
+        if config.b_dtype != "auto":
+            message = (
+                f"b_dtype: {config.b_dtype}, but only the types of fp8 may differ, and dtype is "
+            )
+            yield Refusal(
+                kind="types",
+                message=f"{message}{config.dtype}",
+                keys=("b_dtype", "dtype"),
+                remedies=([{"b_dtype": "auto"}], [{"dtype": config.b_dtype}]),
+                last_resort=last_resorts(plan),
+            )
         return
     for key, major in (("a_major", config.a_major), ("b_major", config.b_major)):
         if major != "k":

@@ -31,7 +31,7 @@ def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
     def fault(kind: str, message: str, key: str, fixes: list[Changes]) -> Refusal:
         return Refusal(kind, message, (key, "scales"), (fixes, [{"scales": None}]), last_resort)
 
-    if config.dtype != "fp8_e4m3":
+    if plan.element_bytes > 1:
         message = f"scales: those of blocks are for fp8 operands, and dtype is {config.dtype}"
         yield fault("scales of dtype", message, "dtype", [{"dtype": "fp8_e4m3"}])
     if plan.multiply_ahead and plan.warpgroup_rows != WGMMA_ROWS:

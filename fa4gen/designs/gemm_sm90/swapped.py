@@ -31,7 +31,7 @@ def swapped_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]
 
     config, warpgroups = plan.config, plan.num_consumer_warpgroups
     for key, major in (("a_major", config.a_major), ("b_major", config.b_major)):
-        if major != "k" and config.dtype != "fp8_e4m3":
+        if major != "k" and plan.element_bytes > 1:
             yield fault(
                 key, f"{key}: {major}, but swap_operands is made for k contiguous", {key: "k"}
             )

@@ -37,6 +37,7 @@ class Draft:
 
     rng: np.random.Generator
     dtype: str
+    b_dtype: str
     out_dtype: str
     a: Floats
     b: Floats
@@ -47,7 +48,11 @@ class Draft:
 
     def clip(self) -> None:
         """Keep inside the types' ranges, rounding included."""
-        for array, dtype in ((self.a, self.dtype), (self.b, self.dtype), (self.c, self.out_dtype)):
+        for array, dtype in (
+            (self.a, self.dtype),
+            (self.b, self.b_dtype),
+            (self.c, self.out_dtype),
+        ):
             if dtype != "fp32":
                 limit = np.float32(LARGEST[dtype] * (1 - 2.0**-6))
                 np.clip(array, -limit, limit, out=array)
@@ -66,12 +71,12 @@ def _scale_both(draft: Draft, power: int) -> None:
 
 def _large(draft: Draft) -> None:
     """Large elements, whose sums fit float32; alpha scales them back."""
-    _scale_both(draft, LARGE[draft.dtype])
+    _scale_both(draft, min(LARGE[draft.dtype], LARGE[draft.b_dtype]))
 
 
 def _tiny(draft: Draft) -> None:
     """Small elements, subnormal ones in fp16 and fp8; alpha scales them back."""
-    _scale_both(draft, TINY[draft.dtype])
+    _scale_both(draft, max(TINY[draft.dtype], TINY[draft.b_dtype]))
 
 
 def _cancelling(draft: Draft) -> None:

@@ -51,7 +51,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         shapes[name] = (1, *shapes[name][1:])
     a, b, c = (rng.standard_normal(shapes[name], dtype=np.float32) for name in ("a", "b", "c"))
     steep = plan.activation is not None
-    draft = Draft(rng, plan.dtype, plan.out_dtype, a, b, c, case.alpha, steep)
+    draft = Draft(rng, plan.dtype, plan.b_dtype, plan.out_dtype, a, b, c, case.alpha, steep)
     if steep:  # sums of a few units, where activations are not linear
         draft.alpha *= 2.0 ** round(1 - np.log2(max(case.k, 1)) / 2)
     KINDS[case.data](draft)
@@ -64,7 +64,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         scales = tuple(np.full_like(one, np.nan) for one in scales)
     return GemmInputs(
         _rounded(draft.a, plan.dtype),
-        _rounded(draft.b, plan.dtype),
+        _rounded(draft.b, plan.b_dtype),
         _rounded(draft.c, plan.out_dtype) if plan.c.exists else None,
         float(np.float32(draft.alpha)),
         float(np.float32(case.beta)),

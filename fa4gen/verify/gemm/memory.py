@@ -69,7 +69,7 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
     """Lay the inputs out as the case says, and poison the output unless it holds C."""
     maker = _Maker(case, {}, {})
     maker.add("a", inputs.a, plan.dtype, contiguous=2 if plan.a_major == "k" else 1)
-    maker.add("b", inputs.b, plan.dtype, contiguous=1 if plan.b_major == "k" else 2)
+    maker.add("b", inputs.b, plan.b_dtype, contiguous=1 if plan.b_major == "k" else 2)
     for scales, values in zip(plan.scales, inputs.scales, strict=True):
         if scales.in_atoms:
             by_rows = values if scales.operand == "a" else values.transpose(0, 2, 1)

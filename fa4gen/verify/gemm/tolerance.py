@@ -65,7 +65,7 @@ class Accumulation:
     @classmethod
     def of(cls, plan: GemmPlan) -> Accumulation:
         """Return the accumulation of the kernel of ``plan``."""
-        coarse = plan.dtype == "fp8_e4m3" and not plan.has_tensor_memory
+        coarse = plan.element_bytes == 1 and not plan.has_tensor_memory
         return cls(plan.mma_k, WGMMA_FP8_ALIGNMENT_BITS if coarse else ALIGNMENT_BITS)
 
 

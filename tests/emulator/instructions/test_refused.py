@@ -42,7 +42,7 @@ vset.u32.u32 %r4, %r1, %r2; suq.width.b32 %r1, [%d0]; tensormap.x.b32 %r1;
 ld.global.f16 %h1, [%d0]; ld.global.b32 %h1, [%d0]; st.param.b32 [p0], %r1;
 ld.shared.nc.b32 %r1, [%d0]; ld.relaxed.global.b32 %r1, [%d0]; st.global.nc.b32 [%d0], %r1;
 ld.global.v2.b128 {%q1, %q2}, [%d0]; ld.global.v2.b32 {%r1, %r2, %r3}, [%d0];
-st.const.b32 [%d0], %r1; ld.global.wt.b32 %r1, [%d0]; ld.global.acq_rel.gpu.b32 %r1, [%d0];
+@%p1 st.const.b32 [%d0], %r1; ld.global.wt.b32 %r1, [%d0]; ld.global.acq_rel.gpu.b32 %r1, [%d0];
 discard.global.L2 [%d0], 64; prefetch.shared.L1 [%d0]; ld.global.pred %p1, [%d0];
 atom.global.and.u32 %r1, [%d0], 1; atom.global.add.s64 %d5, [%d0], 1; red.global.exch.b32 [%d0], 1;
 atom.global.add.f16x2 %r1, [%d0], %r2; atom.global.min.f32 %r1, [%d0], %r2;

@@ -113,6 +113,15 @@ def test_scales_in_the_order_of_tensor_cores_are_refused(vendored: Vendored) -> 
     vendored.refused("add", "gemm_nvfp4_pair", "--into", "new", "--prefix", "acme")
 
 
+def test_operands_of_e5m2_are_refused(vendored: Vendored, tmp_path: Path) -> None:
+    config = tmp_path / "gradient.yaml"
+    config.write_text(
+        "kernel: gemm\narch: sm_90a\ndtype: fp8_e4m3\nb_dtype: fp8_e5m2\n", encoding="utf-8"
+    )
+    message = vendored.refused("add", str(config), "--into", "new", "--prefix", "acme")
+    assert "b_dtype: vendored folders take no operands of fp8_e5m2 yet" in message
+
+
 def test_an_edited_file_of_the_library_stops_everything(vendored: Vendored) -> None:
     vendored.append("src/launcher.c")
     message = vendored.refused("add", OTHER, "--into", "attn", status=3)

@@ -1,15 +1,18 @@
 // Bug classes of clusterlaunchcontrol: CTAs that take over the work of others that have not started.
 #include "classes.cuh"
 
+// A warp that has a tile, and a place for the response that names the next.
+#define RESPONSE_BEGIN() \
+  __shared__ __align__(16) u32 words[4]; \
+  __shared__ u64 barrier; \
+  const u32 response = SHARED(words), answered = SHARED(&barrier); \
+  if (LANE == 0) { BARRIER_INIT(answered, 1); FENCE_BARRIER_INIT(); } \
+  __syncwarp(); \
+  u32 tile = blockIdx.x, cancelled = 1
+
 // The response to one request is read by ordinary loads, and the next overwrites it.
 KERNEL response_reused(u32* out) {
-  __shared__ __align__(16) u32 words[4];
-  __shared__ u64 barrier;
-  const u32 response = SHARED(words), answered = SHARED(&barrier);
-  if (LANE == 0) BARRIER_INIT(answered, 1);
-  if (LANE == 0) FENCE_BARRIER_INIT();
-  __syncwarp();
-  u32 tile = blockIdx.x, cancelled = 1;
+  RESPONSE_BEGIN();
   for (u32 n = 0; cancelled; ++n) {
     if (LANE == 0) EXPECT(answered, 16);
     if (LANE == 0) TRY_CANCEL(response, answered);
@@ -52,13 +55,7 @@ KERNEL response_released(u32* out) {
 
 // A CTA that has done its share ends, though it has just taken one more off the grid.
 KERNEL lost_tile(u32* out, u32 share) {
-  __shared__ __align__(16) u32 words[4];
-  __shared__ u64 barrier;
-  const u32 response = SHARED(words), answered = SHARED(&barrier);
-  if (LANE == 0) BARRIER_INIT(answered, 1);
-  if (LANE == 0) FENCE_BARRIER_INIT();
-  __syncwarp();
-  u32 tile = blockIdx.x, cancelled = 1;
+  RESPONSE_BEGIN();
   for (u32 n = 0; cancelled; ++n) {
     BROKEN(if (n == share) break;)
     out[32 * tile + LANE] = tile + 1;
@@ -74,13 +71,7 @@ KERNEL lost_tile(u32* out, u32 share) {
 
 // An early way out of a tile without keys, while the request for the next tile is under way.
 KERNEL response_unread(const int* keys, u32* out) {
-  __shared__ __align__(16) u32 words[4];
-  __shared__ u64 barrier;
-  const u32 response = SHARED(words), answered = SHARED(&barrier);
-  if (LANE == 0) BARRIER_INIT(answered, 1);
-  if (LANE == 0) FENCE_BARRIER_INIT();
-  __syncwarp();
-  u32 tile = blockIdx.x, cancelled = 1;
+  RESPONSE_BEGIN();
   for (u32 n = 0; cancelled; ++n) {
     if (LANE == 0) EXPECT(answered, 16);
     if (LANE == 0) TRY_CANCEL(response, answered);

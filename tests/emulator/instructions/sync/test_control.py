@@ -145,7 +145,7 @@ LOOP:
     setp.eq.u32 %p1, %r20, 0;
     @%p1 bra LOOP;
 """
-    report = launch(body, np.zeros(1, np.uint32), limits=Limits(idle_steps=500))
+    report = launch(body, np.zeros(1, np.uint32), limits=Limits(idle_steps=2600))
     assert report.verdict is Verdict.INCOMPLETE
     assert kinds(report) == ["step-limit"]
 
