@@ -232,7 +232,14 @@ DESIGNS = (
         config_classes={HOPPER: "HopperGemmConfig"},
         plan_class="HopperGemmPlan",
         tiles=ImportPath("fa4gen.tune.tiles:HOPPER_GEMM"),
-        tuned_keys=("BN", "BM", "num_consumer_warpgroups", "registers", "num_epi_stages"),
+        tuned_keys=(
+            "multiply_ahead",
+            "BN",
+            "BM",
+            "num_consumer_warpgroups",
+            "registers",
+            "num_epi_stages",
+        ),
     ),
     Design(
         name="gemm_sm100",
