@@ -79,7 +79,7 @@ class Launcher:
 def block_result(
     name: str, run: Callable[[int, int], None], rounds: int, bar: float | None = None
 ) -> Result:
-    """Measure what a block costs; ``run`` launches so many blocks on the data of a round."""
+    """Measure the cost of a block; ``run`` takes the number of blocks and the data of a round."""
     best = dict.fromkeys(BLOCKS, float("inf"))
     for round_ in range(rounds + 1):  # the first also translates the kernel
         for blocks in BLOCKS:
@@ -127,7 +127,7 @@ def shipped_results(rounds: int) -> Iterator[Result]:
 
 
 def block_case(plan: Any, blocks: int) -> Any:
-    """Return a problem of one tile with so many blocks."""
+    """Return a problem of one tile with this number of blocks."""
     from fa4gen.verify.cases import Case
     from fa4gen.verify.gemm.cases import GemmCase
 

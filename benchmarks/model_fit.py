@@ -95,7 +95,7 @@ class Model:
         ]
 
     def errors(self, costs: Any, records: Sequence[Measured]) -> np.ndarray:
-        """Return the errors whose squares are to be small: within problems, and of all kernels."""
+        """Return the residuals of the least-squares fit: within problems, and of all kernels."""
         parts = []
         for one in self.figures(records, self.chip(costs)):
             if one:
@@ -144,7 +144,7 @@ class Model:
         return replace(H200, **{self.costs: costs})
 
     def held_out(self, records: Sequence[Measured], count: int) -> list[tuple[Measured, Chip]]:
-        """Return each record with a chip whose constants are fitted to other shapes."""
+        """Return each record with a chip that was fitted to the other shapes."""
         words = sorted({one.word for one in records})
         random.Random(7).shuffle(words)
         fold = {word: number % count for number, word in enumerate(words)}

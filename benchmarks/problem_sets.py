@@ -4,9 +4,9 @@
     fa4gen tune CONFIG --shapes OUT/SET/CONFIG.yaml --results OUT/SET --out OUT/SET
 
 OUT/SET/CONFIG.yaml has the problems of a set that are of one config. What is drawn follows from the
-seed, which is printed: matrix products whose rows begin at odd multiples of 16 bytes in about half
-of the shapes, and attention with fewer key heads and other numbers of keys. The set ``padded`` is
-the drawn products with k rounded up to a line of L2, which shows what odd rows cost.
+seed, which is printed: matrix products, about half of them with rows that begin at odd multiples of
+16 bytes, and attention with fewer key heads and other numbers of keys. The set ``padded`` is the
+drawn products with k rounded up to a line of L2, which shows what odd rows cost.
 """
 
 from __future__ import annotations

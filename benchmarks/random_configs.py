@@ -207,7 +207,7 @@ def fitting(design: Design, keys: Keys) -> bool:
         config = load_mapping(keys, keys["name"]).config
         if design_for(config) is not design:
             return False
-        if faults_of(config):  # without suggested fixes, whose search takes a while
+        if faults_of(config):  # suggested fixes are not needed here, and slow to find
             return False
         build_plan(config)
     except ConfigError:

@@ -1,4 +1,4 @@
-"""Times products with scales of blocks on a GPU, beside cuBLAS's and a product without scales.
+"""Times products with scales of blocks on a GPU, and compares them with cuBLAS and without scales.
 
     python benchmarks/scaled_products.py OUT.jsonl [--shape MxNxK ...] [--drawn COUNT --seed SEED]
 
@@ -81,7 +81,7 @@ class Operands:
 
 
 def values(rows: int, k: int) -> Any:
-    """Draw numbers whose size differs from block to block."""
+    """Draw random numbers; each block has a magnitude of its own."""
     size = torch.randint(-3, 4, (rows, k // BLOCK), device="cuda").float()
     return torch.randn(rows, k, device="cuda") * torch.exp2(size).repeat_interleave(BLOCK, 1)
 

@@ -4,7 +4,7 @@ python benchmarks/reports/timeline.py CONFIG...
 
 For every config file the kernel is rendered and compiled (NVRTC or nvcc, no GPU), and in the
 emulator every CTA runs one tile of queries against ``--blocks`` blocks of keys; of a matrix
-product, several tiles of the output, each with so many blocks along k. The picture
+product, several tiles of the output, each with ``--blocks`` blocks along k. The picture
 docs/pictures/timeline_NAME.svg shows the roles in the steady state of the first CTA. The figures
 are printed as JSON: how busy the tensor core is, what every role waits for, how long each resource
 is in use for a block of keys, or for a tile of a product. They are those of a model
@@ -43,7 +43,7 @@ class Traced:
 
 
 def trace_of(config: str, blocks: int) -> tuple[Plan, SteadyWork, dict[str, Any]]:
-    """Return a kernel's plan, its work on so many blocks, and the trace. Raises Fa4genError."""
+    """Return a kernel's plan, its work on ``blocks`` blocks, and the trace. Raises Fa4genError."""
     from fa4gen.emulator import Program
     from fa4gen.errors import ConfigError
     from fa4gen.verify.build import build_kernel

@@ -87,7 +87,7 @@ class GemmWork(Work):
             left = as_float32(inputs.a[rows], plan.dtype).astype(cupy.float64)
             exact = ALPHA * (left @ factor)
             if plan.c.exists:
-                part = plan.c.beside(inputs.c, rows[1])
+                part = plan.c.rows_of(inputs.c, rows[1])
                 exact += BETAS[plan.residual] * as_float32(part, plan.out_dtype)
             if plan.activation is not None:
                 exact = parse_activation(plan.activation).evaluate(exact, cupy)

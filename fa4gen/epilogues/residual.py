@@ -118,7 +118,7 @@ class Residual:
             count *= extent
         return count
 
-    def beside(self, c: Any, rows: slice) -> Any:
+    def rows_of(self, c: Any, rows: slice) -> Any:
         """Return the part of C that is added to these rows of the output.
 
         ``c`` is an array of any package with a batch in front or not; the result has axes of 1 for

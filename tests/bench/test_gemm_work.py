@@ -23,8 +23,8 @@ def product(a: Any, b: Any, c: Any, alpha: float, beta: float) -> Any:
     return result if c is None else result + beta * c.astype(np.float64)
 
 
-def beside(plan: Any, c: Any) -> Any:
-    return None if c is None else plan.c.beside(c, slice(None))
+def all_rows_of(plan: Any, c: Any) -> Any:
+    return None if c is None else plan.c.rows_of(c, slice(None))
 
 
 class FakeKernel:
@@ -40,7 +40,7 @@ class FakeKernel:
         self.prepared.append({"a": a, "b": b, "c": c, "out": out, "beta": beta})
 
         def launch() -> None:
-            added = None if self.forgets == "c" else beside(self._plan, c)
+            added = None if self.forgets == "c" else all_rows_of(self._plan, c)
             result = product(a, b, added, alpha, beta)
             if self._plan.activation is not None:
                 result = np.maximum(result, 0)
@@ -67,7 +67,7 @@ class FakePeer(Peer):
         one = operands
 
         def run() -> Any:
-            one.out[:] = product(one.a, one.b, beside(plan, one.c), one.alpha, one.beta)
+            one.out[:] = product(one.a, one.b, all_rows_of(plan, one.c), one.alpha, one.beta)
             one.out[:] += self.wrong
             return np.maximum(one.out, 0) if plan.activation is not None else one.out
 

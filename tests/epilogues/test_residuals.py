@@ -41,7 +41,7 @@ def test_every_kind_has_a_word_and_a_definition() -> None:
 @pytest.mark.parametrize("lead", [(), (3,)], ids=["one", "batch"])
 def test_what_is_added_is_what_is_defined(kind, lead) -> None:
     c = np.random.default_rng(0).random((*lead, *kind.extents(7, 5)))
-    found = np.broadcast_to(kind.beside(c, slice(2, 6)), (*lead, 4, 5))
+    found = np.broadcast_to(kind.rows_of(c, slice(2, 6)), (*lead, 4, 5))
     for batch, one in enumerate(c if lead else [c]):
         expected = [[DEFINED[kind.name](one, i, j) for j in range(5)] for i in range(2, 6)]
         assert np.array_equal(found[batch] if lead else found, expected)
@@ -50,7 +50,7 @@ def test_what_is_added_is_what_is_defined(kind, lead) -> None:
 def test_elements_are_counted() -> None:
     for kind in KINDS:
         c = np.arange(kind.elements(7, 5)).reshape(kind.extents(7, 5))
-        assert np.unique(np.broadcast_to(kind.beside(c, slice(7)), (7, 5))).size == c.size
+        assert np.unique(np.broadcast_to(kind.rows_of(c, slice(7)), (7, 5))).size == c.size
     assert residual_of("none").elements(7, 5) == 0
 
 

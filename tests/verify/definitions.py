@@ -476,7 +476,7 @@ def check_gemm_scales(module: ModuleType) -> None:
     assert (np.frexp(scales_b)[0] == 0.5).all()
     assert (np.frexp(scales_a)[0] != 0.5).mean() > 0.9
     a, b = (rng.standard_normal(s).astype("f4") for s in ((5, 300), (300, 200)))
-    each = module.beside(of_b, scales_b[0], 200, np)
+    each = module.of_each_line(of_b, scales_b[0], 200, np)
     total, error = module.sum_scaled(how, a, b, (scales_a[1], each), 128)
     for i, j in ((0, 0), (4, 127), (2, 128), (3, 199)):
         terms = [
@@ -491,7 +491,7 @@ def check_gemm_scales(module: ModuleType) -> None:
     counted = tuple(
         values[0] for values in module.draw_scales(replace(case, data="counting"), plan, rng)
     )
-    counted = counted[0], module.beside(of_b, counted[1], 200, np)
+    counted = counted[0], module.of_each_line(of_b, counted[1], 200, np)
     assert not module.sum_scaled(how, *whole, counted, 128)[1].any()
     assert module.sum_scaled(how, *whole, (scales_a[1], counted[1]), 128)[1].any()
     assert module.sum_scaled(how, whole[0] * 2.0**20, whole[1], counted, 128)[1].any()

@@ -188,7 +188,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
          "xp.float32)"),
         ("low[at] = _round(lowest.astype", "low[at] = _round(highest.astype"),
         ("for start in range(0, m, rows)", "for start in range(rows, m, rows)"),
-        ("problem.residual.beside(c, at[1])", "problem.residual.beside(c, slice(0, len(c)))"),
+        ("problem.residual.rows_of(c, at[1])", "problem.residual.rows_of(c, slice(0, len(c)))"),
     ),
     "gemm/tolerance.py": (
         ("FROBENIUS_FACTOR = 1.25", "FROBENIUS_FACTOR = 12.5"),

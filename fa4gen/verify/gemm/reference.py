@@ -13,7 +13,7 @@ import numpy as np
 
 from fa4gen.epilogues.activation import parse_activation
 from fa4gen.verify.gemm.activation import ActivationError
-from fa4gen.verify.gemm.scales import beside, scaled, sum_scaled
+from fa4gen.verify.gemm.scales import of_each_line, scaled, sum_scaled
 from fa4gen.verify.gemm.tolerance import Accumulation, GemmResult, sum_products
 from fa4gen.verify.rounding import round_to
 
@@ -133,7 +133,7 @@ def _blocks(
             c = None
             if inputs.c is not None and inputs.beta != 0:
                 c = inputs.c[batch % inputs.c.shape[0]]
-                c = xp.asarray(problem.residual.beside(c, at[1]))
+                c = xp.asarray(problem.residual.rows_of(c, at[1]))
             a = xp.asarray(inputs.a[batch, at[1], :depth])
             yield at, _Operands(a, b, _scales(problem, inputs, batch, at[1], (m, n, depth), xp)), c
 
@@ -152,7 +152,7 @@ def _scales(
     for scales, values in zip(problem.scales, inputs.scales, strict=True):
         blocks = -(-depth // scales.columns)
         whole = xp.asarray(values[batch % values.shape[0]])
-        each = beside(scales, whole, m if scales.operand == "a" else n, xp)
+        each = of_each_line(scales, whole, m if scales.operand == "a" else n, xp)
         found.append(each[rows, :blocks] if scales.operand == "a" else each[:blocks])
     return tuple(found)
 

@@ -86,7 +86,7 @@ def _ends_apart(scales: OperandScales, apart: int) -> tuple[float, float]:
     return float(HIGH_BYTE - 2 * apart), float(HIGH_BYTE)
 
 
-def beside(scales: OperandScales, values: Any, extent: int, xp: Any) -> Any:
+def of_each_line(scales: OperandScales, values: Any, extent: int, xp: Any) -> Any:
     """Return one scale for each row of A, (rows, blocks), or column of B, (blocks, columns)."""
     axis = 0 if scales.operand == "a" else 1
     each = xp.repeat(values, scales.rows, axis=axis) if scales.rows > 1 else values

@@ -141,7 +141,7 @@ class NumpyGemm:
         batch, i, j = before if wrong == "c_of_the_tile_before" else tile
         c = _batched(from_bits(bits["c"], plan.out_dtype), 1 + len(plan.c.axes))
         shape = bits["out"].shape[-2:]
-        c = np.broadcast_to(plan.c.beside(c[batch % len(c)], slice(None)), shape).copy()
+        c = np.broadcast_to(plan.c.rows_of(c[batch % len(c)], slice(None)), shape).copy()
         if wrong == "swapped_rows" and len(c) > 8:
             c[[0, 8]] = c[[8, 0]]
         if wrong == "swapped_columns" and c.shape[1] > 8:
