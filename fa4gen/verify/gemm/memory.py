@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.scales import arrange
 from fa4gen.scales.atoms import ATOM_BYTES, BYTES, GROUPS, LINES
-from fa4gen.scales.narrow import ELEMENTS, encode, pack_pairs
 from fa4gen.verify.buffers import (
     GUARD_BYTES,
     LEAST_ALIGNMENT,
@@ -27,7 +25,8 @@ from fa4gen.verify.buffers import (
     with_odd_strides,
     words,
 )
-from fa4gen.verify.rounding import from_bits, numpy_dtype, to_bits
+from fa4gen.verify.gemm.scales import scale_bits
+from fa4gen.verify.rounding import from_bits, numpy_dtype, stored_bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,11 +70,11 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
     maker.add("a", inputs.a, plan.dtype, contiguous=2 if plan.a_major == "k" else 1)
     maker.add("b", inputs.b, plan.b_dtype, contiguous=1 if plan.b_major == "k" else 2)
     for scales, values in zip(plan.scales, inputs.scales, strict=True):
+        bits = scale_bits(scales, values)
         if scales.in_atoms:
-            by_rows = values if scales.operand == "a" else values.transpose(0, 2, 1)
-            maker.add_atoms(scales.name, by_rows, scales.dtype)
+            maker.put_atoms(scales.name, bits, scales.dtype)
             continue
-        maker.add(scales.name, values, scales.dtype, contiguous=-1 if case.padded else 1)
+        maker.put(scales.name, bits, scales.dtype, contiguous=-1 if case.padded else 1)
     batch = 1 if case.batch is None else case.batch
     out = np.zeros((batch, case.m, case.n), np.float32)
     if case.in_place and inputs.c is not None:
@@ -107,19 +106,19 @@ class _Maker:
 
         ``contiguous`` is the axis that is contiguous in memory.
         """
-        self._put(name, _bits(values, dtype, contiguous), dtype, contiguous)
+        self.put(name, stored_bits(values, dtype, contiguous), dtype, contiguous)
 
-    def add_atoms(self, name: str, values: NDArray[np.float32], dtype: str) -> None:
-        """Add scales (batch, rows, blocks of k) in the order that Blackwell reads."""
-        atoms = arrange(_bits(values, dtype, -1))
-        self._put(name, atoms.reshape(*atoms.shape[:3], ATOM_BYTES), dtype, -1)
+    def put_atoms(self, name: str, atoms: NDArray[Any], dtype: str) -> None:
+        """Add scales in the order that Blackwell reads: (batch, rows, blocks, 32, 4, 4)."""
+        self.put(name, atoms.reshape(*atoms.shape[:3], ATOM_BYTES), dtype, -1)
         view = self.views[name]
         inner, strides = (LINES, GROUPS, BYTES), (GROUPS * BYTES, BYTES, 1)
         self.views[name] = replace(
             view, shape=(*view.shape[:-1], *inner), strides=(*view.strides[:-1], *strides)
         )
 
-    def _put(self, name: str, values: NDArray[Any], dtype: str, contiguous: int) -> None:
+    def put(self, name: str, values: NDArray[Any], dtype: str, contiguous: int) -> None:
+        """Add a tensor by its bit patterns."""
         element = numpy_dtype(dtype).itemsize
         axes = [axis for axis in range(values.ndim) if axis != contiguous % values.ndim]
         axes.append(contiguous % values.ndim)
@@ -149,13 +148,3 @@ class _Maker:
 
 def _rounded_up(size: int) -> int:
     return -(-size // CHUNK_BYTES) * CHUNK_BYTES
-
-
-def _bits(values: NDArray[np.float32], dtype: str, contiguous: int) -> NDArray[Any]:
-    """Return the elements in memory; those that share bytes do so along the contiguous axis."""
-    if dtype == "fp4_e2m1":
-        patterns = encode(np.moveaxis(values, contiguous, -1), ELEMENTS[dtype])
-        packed: NDArray[Any] = np.moveaxis(pack_pairs(patterns), -1, contiguous)
-        return packed
-    with np.errstate(invalid="ignore"):
-        return to_bits(values, dtype)

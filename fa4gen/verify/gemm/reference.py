@@ -184,5 +184,5 @@ class _Operands:
 
     def _scaled(self, problem: GemmProblem, xp: Any) -> tuple[Any, Any]:
         block = problem.scales[0].columns
-        a = scaled(self.a, self.scales[0], 1, block, xp)
-        return a, scaled(self.b, self.scales[1], 0, block, xp)
+        a = scaled(self.a, self.scales[0], -1, block, xp)
+        return a, scaled(self.b, self.scales[1], -2, block, xp)
