@@ -36,7 +36,7 @@ class RandomNumbers:
     def array(self, shape: tuple[int, ...], dtype: str, *, shift: int, scale: float = 1.0) -> Any:
         """Return bit patterns of N(0, scale^2) numbers; another ``shift``, other numbers.
 
-        ``shape`` counts what lies in memory: pairs of elements of four bits.
+        ``shape`` is that in memory: pairs of elements of four bits count as one.
         """
         pool = self._pool(dtype, scale)
         array = load_cupy().empty(math.prod(shape), pool.dtype)
