@@ -126,7 +126,7 @@ def test_an_infinity_is_the_largest_float() -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_what_is_rounded_above_the_largest_float_is_an_infinity_without_a_warning(name: str) -> None:
+def test_above_the_largest_float_it_is_an_infinity_without_a_warning(name: str) -> None:
     x = np.zeros((128, 128), F32)
     x[0, 5] = np.inf
     got = dequantize(quantize(x, name))
