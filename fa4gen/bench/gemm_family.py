@@ -56,6 +56,14 @@ class GemmFamily(Family):
     ) -> Work:
         from fa4gen.bench.gemm_work import GemmWork
 
+        if plan.groups:
+            raise ConfigError(
+                Problem(
+                    f"{plan.name}: bench passes no groups of rows yet",
+                    "`python benchmarks/grouped_products.py` times such kernels on Hopper.",
+                    key="groups",
+                )
+            )
         if size.k % plan.elements_per_byte:
             raise ConfigError(
                 Problem(

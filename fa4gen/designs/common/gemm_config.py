@@ -43,6 +43,9 @@ class GemmKeys(KernelConfig):
     b_major: Literal["k", "n"] = "k"
     """The extent of B that is contiguous in memory; k for the weights of a linear layer."""
     residual: ResidualValue = "none"
+    groups: Literal["offsets", "masked"] | None = None
+    """Several products, each of some rows of A by a B of its own, with counts on the device.
+    offsets: rows of A and of the output by group; masked: a group has some rows of a matrix."""
     activation: Expression | None = None
     """Applied to x = alpha * A . B + beta * C: an expression over x, such as max(x, 0)."""
     BN: Annotated[int, Field(ge=16, le=256, multiple_of=16)] | Auto = "auto"

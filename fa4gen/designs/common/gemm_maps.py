@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.common.tensor_maps import SWIZZLES, tensor_map
+from fa4gen.designs.common.tensor_maps import CLIPPED_MATRIX_DIMS, SWIZZLES, tensor_map
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
@@ -61,9 +61,12 @@ def _panel(
 ) -> TensorMapPlan:
     """Return a map of panels with lines for ``columns`` columns, of which a box may have fewer."""
     size, is_output = plan.out_element_bytes, tensor == "out"
+    dims = ("n", "m", "batch") if is_output else plan.c.dims
+    if plan.groups and len(dims) == len(CLIPPED_MATRIX_DIMS) - 2:
+        dims, box = CLIPPED_MATRIX_DIMS, (*box, 1, 1)
     return tensor_map(
         tensor,
-        ("n", "m", "batch") if is_output else plan.c.dims,
+        dims,
         box,
         size,
         swizzled=is_output or plan.c.is_matrix,

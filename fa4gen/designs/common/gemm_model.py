@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.common.kernel_model import KernelPlan
 from fa4gen.designs.common.values import PANEL_BYTES
@@ -49,6 +49,8 @@ class GemmPlan(KernelPlan):
     num_stages: int = 1
     num_epi_stages: int = 1
     """Slots for the residual; on Hopper the output passes through the same ones."""
+    most_groups: int = 0
+    """Groups that a call may have; 0 without groups."""
     scales: tuple[OperandScales, ...]
     """Those of blocks of A and of B, or none."""
 
@@ -66,6 +68,11 @@ class GemmPlan(KernelPlan):
     def residual(self) -> str:
         """The name of what C is; see ``c``."""
         return self.config.residual
+
+    @property
+    def groups(self) -> Literal["offsets", "masked"] | None:
+        """How rows are divided into groups with a B of their own; None for one product a batch."""
+        return self.config.groups
 
     @property
     def activation(self) -> str | None:

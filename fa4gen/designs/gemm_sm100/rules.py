@@ -17,11 +17,22 @@ if TYPE_CHECKING:
 def broken_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
     yield from _stride(plan)
+    yield from _groups(plan)
     wrong_types = list(_types_of_scales(plan))
     yield from wrong_types
     if plan.block_scales.kind and not wrong_types:
         yield from _tile_of_scales(plan)
         yield from _majors_of_scales(plan)
+
+
+def _groups(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
+    if plan.groups is not None:
+        yield Refusal(
+            kind="groups",
+            message=f"groups: {plan.groups}, but products of groups of rows are made for Hopper",
+            keys=("groups",),
+            remedies=([{"groups": None}],),
+        )
 
 
 def _types_of_scales(plan: BlackwellGemmMemory) -> Iterator[Refusal]:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 SINGLE_CALL = re.compile(r"\w+\(x\)")
 """An activation that is one function of x."""
+GROUPS = {
+    "offsets": "rows in groups that lie one after the other, each multiplied by a B of its own",
+    "masked": "groups of rows, each the first of a matrix, multiplied by a B of their own",
+}
 COUNTS = {4: "four", 8: "eight"}
 """CTAs of a large cluster."""
 
@@ -49,6 +53,9 @@ class HopperGemmPlan(HopperGemmMemory):
     @property
     @override
     def grid(self) -> str:
+        if self.groups:
+            unit = f" in clusters of {self.cluster}" if self.cluster > 1 else ""
+            return f"as many CTAs as run at once{unit}, or as the tiles that groups may have"
         if self.is_pair:
             return "two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair"
         if self.cta_group in COUNTS:
@@ -143,6 +150,8 @@ class HopperGemmPlan(HopperGemmMemory):
             )
         if self.activation is not None:
             lines.append(f"activation {self.activation}")
+        if self.groups:
+            lines.append(GROUPS[self.groups])
         if self.is_shared:
             lines.append(self._sharing)
         return tuple(lines)

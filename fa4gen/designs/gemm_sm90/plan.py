@@ -57,6 +57,7 @@ def decide(config: HopperGemmConfig) -> HopperGemmPlan:
         ping_pong=ping_pong,
         registers=DEFAULT_REGISTERS[warpgroups],
         scales=_scales(config),
+        most_groups=_most_groups(config, log),
     )
     draft = replace(draft, num_epi_stages=_epi_stages(draft, log))
     draft = replace(draft, registers=_registers(draft, log))
@@ -79,6 +80,13 @@ def _scales(config: HopperGemmConfig) -> tuple[OperandScales, ...]:
         OperandScales("a", given.a, given.dtype, 1, SCALED_K),
         OperandScales("b", given.b, given.dtype, columns, SCALED_K),
     )
+
+
+def _most_groups(config: HopperGemmConfig, log: ChoiceLog) -> int:
+    if config.groups is None:
+        return 0
+    reason = "two words each: more than most mixtures have experts"
+    return log.take("most_groups", config.most_groups, 512, reason)
 
 
 def _block(config: HopperGemmConfig, log: ChoiceLog) -> int:

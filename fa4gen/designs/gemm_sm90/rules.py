@@ -36,6 +36,7 @@ def broken_rules(plan: HopperGemmTile) -> Iterator[Refusal]:
     else:
         yield from _rows(plan)
     yield from scaled_rules(plan, all_automatic(plan))
+    yield from _groups(plan)
     yield from _split(plan)
     yield from _share(plan)
     yield from _output_in_ring(plan)
@@ -137,6 +138,16 @@ def _share(plan: HopperGemmTile) -> Iterator[Refusal]:
         automatic = {"share": "auto", "cta_group": 4}
     last_resort = [{**changes, **automatic} for changes in last_resorts(plan)]
     yield Refusal("share", message, ("share", "cta_group"), ([automatic], fixes), last_resort)
+
+
+def _groups(plan: HopperGemmTile) -> Iterator[Refusal]:
+    if plan.config.groups is None and plan.config.most_groups != "auto":
+        yield Refusal(
+            kind="groups",
+            message=f"most_groups: {plan.config.most_groups}, but there are no groups",
+            keys=("most_groups",),
+            remedies=([{"most_groups": "auto"}], [{"groups": "offsets"}]),
+        )
 
 
 def _split(plan: HopperGemmTile) -> Iterator[Refusal]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.epilogues import Residual
     from fa4gen.epilogues.activation import Activation
+    from fa4gen.verify.gemm.groups import Part
     from fa4gen.verify.gemm.inputs import GemmInputs
 
 CPU_CHUNK = 1 << 18
@@ -51,7 +52,7 @@ class GemmProblem:
 
 def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResult:
     """Compute the exact result, the kernel's, and the interval between."""
-    shape = (*inputs.a.shape[:2], inputs.b.shape[2])
+    shape = inputs.result_shape
     exact, slack = (xp.zeros(shape, xp.float64) for _ in range(2))
     low, high, own = (xp.zeros(shape, xp.float32) for _ in range(3))
     if exact.size:
@@ -123,37 +124,41 @@ def _blocks(
 
     A and B without columns and rows where their product does not count.
     """
-    batches, m, n = shape
-    depth = inputs.a.shape[2] if inputs.alpha else 0
-    rows = max(1, (CPU_CHUNK if xp is np else GPU_CHUNK) // n)
-    for batch in range(batches):
-        b = xp.asarray(inputs.b[batch % inputs.b.shape[0], :depth])
-        for start in range(0, m, rows):
-            at = (batch, slice(start, start + rows))
+    n, depth = shape[2], inputs.a.shape[2] if inputs.alpha else 0
+    most = max(1, (CPU_CHUNK if xp is np else GPU_CHUNK) // n)
+    for part in inputs.parts:
+        b = xp.asarray(inputs.b[part.b % inputs.b.shape[0], :depth])
+        for start in range(0, part.rows, most):
+            count = min(most, part.rows - start)
+            rows = slice(part.first + start, part.first + start + count)
+            begin = part.place[1] + start
+            at = (part.place[0], slice(begin, begin + count))
             c = None
             if inputs.c is not None and inputs.beta != 0:
-                c = inputs.c[batch % inputs.c.shape[0]]
-                c = xp.asarray(problem.residual.rows_of(c, at[1]))
-            a = xp.asarray(inputs.a[batch, at[1], :depth])
-            yield at, _Operands(a, b, _scales(problem, inputs, batch, at[1], (m, n, depth), xp)), c
+                matrix = part.batch if "m" in problem.residual.axes else part.b
+                c = inputs.c[matrix % len(inputs.c)]
+                c = xp.asarray(problem.residual.rows_of(c, rows))
+            a = xp.asarray(inputs.a[part.batch, rows, :depth])
+            yield at, _Operands(a, b, _scales(problem, inputs, part, rows, (n, depth), xp)), c
 
 
 def _scales(
     problem: GemmProblem,
     inputs: GemmInputs,
-    batch: int,
+    part: Part,
     rows: slice,
-    extents: tuple[int, int, int],
+    extents: tuple[int, int],
     xp: Any,
 ) -> tuple[Any, ...]:
     """Return one scale for each row of A, or column of B, and block of k."""
-    m, n, depth = extents
+    n, depth = extents
     found = []
     for scales, values in zip(problem.scales, inputs.scales, strict=True):
         blocks = -(-depth // scales.columns)
-        whole = xp.asarray(values[batch % values.shape[0]])
-        each = of_each_line(scales, whole, m if scales.operand == "a" else n, xp)
-        found.append(each[rows, :blocks] if scales.operand == "a" else each[:blocks])
+        of_a = scales.operand == "a"
+        whole = xp.asarray(values[(part.batch if of_a else part.b) % values.shape[0]])
+        each = of_each_line(scales, whole, inputs.a.shape[1] if of_a else n, xp)
+        found.append(each[rows, :blocks] if of_a else each[:blocks])
     return tuple(found)
 
 

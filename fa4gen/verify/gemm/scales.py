@@ -12,6 +12,7 @@ import numpy as np
 
 from fa4gen.scales import arrange
 from fa4gen.verify.cases import COUNTING
+from fa4gen.verify.gemm.groups import case_extents
 from fa4gen.verify.gemm.tolerance import MANTISSA_BITS, sum_products
 from fa4gen.verify.rounding import round_to, to_bits
 
@@ -53,8 +54,11 @@ def draw_scales(
 def _draw(
     scales: OperandScales, case: GemmCase, plan: GemmPlan, rng: np.random.Generator, largest: int
 ) -> NDArray[np.float32]:
-    extents = scales.extents(case.m, case.n, case.k)
-    batch = 1 if case.batch is None or scales.operand in case.shared else case.batch
+    batch, matrices, rows = case_extents(case, plan)
+    extents = scales.extents(rows, case.n, case.k)
+    batch = matrices if scales.operand == "a" else batch
+    if scales.operand in case.shared:
+        batch = 1
     shape = (batch, *(extents[axis] for axis in scales.block_axes[1:]))
     narrow = plan.out_dtype == "fp16" or plan.activation is not None or scales.dtype == "ue4m3"
     if case.data == COUNTING and scales.dtype == "fp32" and not narrow:
