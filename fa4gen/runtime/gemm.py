@@ -68,6 +68,10 @@ class GemmKernel(Kernel[GemmArguments]):
         ``b_major: k`` that is ``weight.T`` of a contiguous (n, k). Nothing is copied. Accepted are
         CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or ``__cuda_array_interface__``.
 
+        A gated kernel has ``b`` of n columns, those of gate and those of up, and an output of n / 2:
+        activation(gate, up) of alpha * a . b. A ``c`` of one axis is added before it, n elements for
+        ``row``; a matrix, of the output's shape, is added to what the activation gives.
+
         A kernel with ``scales`` multiplies each block of A and B by ``scale_a`` and ``scale_b``, of
         float32 or, for ue8m0, of bytes: ``scale_a`` is (m, blocks of k), ``scale_b`` (blocks of k,
         n) for 1x128 or (blocks of k, blocks of n) for 128x128, in the axes' order of ``a`` and
@@ -133,7 +137,7 @@ class GemmKernel(Kernel[GemmArguments]):
         b_view, b = arrays.view("b", b)
         c_view, kept_c = view_optional("c", c)
         viewed = [view_optional(*each) for each in zip(OTHERS, others, strict=True)]
-        shape = out_shape(a_view, b_view)
+        shape = out_shape(self.plan, a_view, b_view)
         if out is None and shape is not None:  # else the checks report the error
             out = self._new_out(a, shape)
         out_view, kept_out = view_optional("out", out)

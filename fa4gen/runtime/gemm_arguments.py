@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from fa4gen.runtime.arguments import DTYPE_NAMES
+from fa4gen.runtime.gated_arguments import AXES as GATED_AXES
+from fa4gen.runtime.gated_arguments import check_columns, with_halves
 from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
 from fa4gen.runtime.group_arguments import (
     ROW_ARGUMENTS,
@@ -90,15 +92,17 @@ class CheckedGemm:
     a: TensorView
     """(batch, m, k)."""
     b: TensorView
-    """(batch, k, n)."""
+    """(batch, k, n); with a gated activation (batch, k, 2, n / 2)."""
     c: TensorView | None
-    """(batch, m, n), or without axes that it lacks."""
+    """The shape of ``out``, or without axes that it lacks; a row has a number for each column of
+    B."""
     out: TensorView
-    """(batch, m, n)."""
+    """(batch, m, n); with a gated activation (batch, m, n / 2)."""
     alpha: float
     beta: float
     size: GemmSize
-    """With a k of 0 where alpha is 0: A and B are not read. Groups are a batch."""
+    """Of the output; with a k of 0 where alpha is 0: A and B are not read. Groups are a batch."""
+    b_axes: tuple[str, ...]
     c_axes: tuple[str, ...]
     scales: Mapping[str, TensorView]
     """Scales of blocks, by the name of the argument."""
@@ -115,7 +119,7 @@ class CheckedGemm:
 
     def axes(self, name: str) -> tuple[str, ...]:
         """Return the names of the axes of ``tensor(name)``."""
-        return {"c": self.c_axes, **AXES, **self.scale_axes}[name]
+        return {**AXES, "b": self.b_axes, "c": self.c_axes, **self.scale_axes}[name]
 
 
 AXES = {"a": ("batch", "m", "k"), "b": ("batch", "k", "n"), "out": ("batch", "m", "n")}
@@ -139,11 +143,11 @@ def _counts(factor: float) -> bool:
     return ctypes.c_float(factor).value != 0
 
 
-def out_shape(a: TensorView, b: TensorView) -> tuple[int, ...] | None:
-    """Return the shape of the product of two views, None where they have none."""
+def out_shape(plan: GemmPlan, a: TensorView, b: TensorView) -> tuple[int, ...] | None:
+    """Return the shape of the output for two views, None where they have none."""
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3) or a.device < 0:
         return None
-    return (*a.shape[:-1], b.shape[-1])
+    return (*a.shape[:-1], plan.output_columns(b.shape[-1]))
 
 
 def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGemm:
@@ -188,14 +192,18 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     alpha = as_factor("alpha", arguments.alpha)
     return CheckedGemm(
         a=views["a"],
-        b=views["b"],
+        b=with_halves(plan, views["b"]) if plan.gated else views["b"],
         c=views.get("c"),
         out=views["out"],
         alpha=alpha,
         beta=as_factor("beta", arguments.beta),
         size=GemmSize(
-            batch, m, views["b"].shape[2], k * plan.elements_per_byte if _counts(alpha) else 0
+            batch,
+            m,
+            plan.output_columns(views["b"].shape[2]),
+            k * plan.elements_per_byte if _counts(alpha) else 0,
         ),
+        b_axes=GATED_AXES if plan.gated else AXES["b"],
         c_axes=plan.c.batched_axes,
         scales={row.name: views[row.name] for row in plan.scales},
         scale_axes={row.name: row.loaded_axes for row in plan.scales},
@@ -343,16 +351,18 @@ def _too_large(views: dict[str, TensorView]) -> list[Problem]:
 def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     (batch, m, k), n = views["a"].shape, views["b"].shape[2]
     extents = {"batch": batch, "m": m, "n": n, "k": k}
-    problems = _too_large(views)
+    problems = [*_too_large(views), *check_columns(plan, n)]
     for row in plan.scales:
         extents |= row.extents(m, n, k * plan.elements_per_byte)
     for name, view in views.items():
         if name == "a":
             continue
         axes = _named_axes(plan, name)
-        expected = tuple(extents[axis] for axis in axes)
+        halved = plan.gated and (name == "out" or (name == "c" and plan.c.is_matrix))
+        of_it = extents | {"n": n // 2} if halved else extents
+        expected = tuple(of_it[axis] for axis in axes)
         if view.shape != expected:
-            words = ", ".join(axes)
+            words = ", ".join("n / 2" if halved and axis == "n" else axis for axis in axes)
             problems.append(wrong(name, f"{view.shape}", f"({words}) = {expected}"))
     return problems
 

@@ -21,7 +21,7 @@ GROUP_L2_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class GemmSize:
-    """Extents of one product: (batch, m, k) times (batch, k, n)."""
+    """Extents of one product: an output of (batch, m, n), sums over k."""
 
     batch: int
     m: int

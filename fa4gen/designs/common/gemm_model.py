@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_config import GemmKeys
     from fa4gen.designs.common.gemm_scales import Operand, OperandScales
     from fa4gen.epilogues import Residual
+    from fa4gen.epilogues.gate import GateLayout
 
 COSTLY = ("exp(", "tanh(", "sigmoid(", "silu(", "gelu(", "erf(", "log(", "sqrt(")
 """The calls of an activation that need registers of their own."""
@@ -80,8 +81,53 @@ class GemmPlan(KernelPlan):
         return self.config.activation
 
     @property
+    def gated(self) -> bool:
+        """Whether the activation is one over gate and up: the output has half of B's columns."""
+        return self.config.is_gated
+
+    @property
+    def gate_layout(self) -> GateLayout:
+        """The order of a gated product's columns of B."""
+        return self.config.gate_layout
+
+    @property
+    def out_columns(self) -> int:
+        """Columns of the output in a CTA's tile, which has ``BN`` columns of B."""
+        return self.BN // 2 if self.gated else self.BN
+
+    @property
+    def activation_words(self) -> str:
+        """The activation's line of the summary."""
+        order = {"halves": "are halves of", "interleaved": "take turns in"}
+        words = f"; gate and up {order[self.gate_layout]} B's columns" if self.gated else ""
+        return f"activation {self.activation}{words}"
+
+    @property
+    def column_unit(self) -> int:
+        """The columns of the output are a multiple of it."""
+        if not self.gated or self.gate_layout == "interleaved":
+            return 1
+        if any(row.operand == "b" and row.rows > 1 for row in self.scales):
+            return max(row.rows for row in self.scales)  # no block has columns of gate and of up
+        # Up's first column is where a line of B may begin.
+        return 16 // self.element_bytes if self.b_major == "n" else 1
+
+    def b_columns(self, columns: int) -> int:
+        """Return the columns of B for these columns of the output."""
+        return 2 * columns if self.gated else columns
+
+    def output_columns(self, columns: int) -> int:
+        """Return the columns of the output for these columns of B."""
+        return columns // 2 if self.gated else columns
+
+    def c_extents(self, m: int, n: int) -> tuple[int, ...]:
+        """Return the shape of one C for an output of (m, n)."""
+        extents: tuple[int, ...] = self.c.extents(m, n if self.c.is_matrix else self.b_columns(n))
+        return extents
+
+    @property
     def activation_cuda(self) -> str | None:
-        """The activation as a C++ expression over ``float x``."""
+        """The activation as a C++ expression over ``float x``, or ``gate`` and ``up``."""
         if self.activation is None:
             return None
         from fa4gen.epilogues.activation import parse_activation  # not for kernels without one
@@ -139,7 +185,12 @@ class GemmPlan(KernelPlan):
     @property
     def tile_columns(self) -> int:
         """Columns of the output that the CTAs of a cluster work on together."""
-        return self.BN
+        return self.out_columns
+
+    @property
+    def columns_constant(self) -> str:
+        """The kernel's constant for ``tile_columns``."""
+        return "kOutColumns" if self.gated else "kBN"
 
     @property
     def operation(self) -> str:
@@ -147,6 +198,10 @@ class GemmPlan(KernelPlan):
         scaled = "A . B" if not self.scales else "(scales * A) . (scales * B)"
         sums = f"alpha * {scaled}" + " + beta * C" * self.c.exists
         output = f"activation({sums})" if self.activation else sums
+        if self.gated and self.c.is_matrix:
+            output = f"activation(gate and up of alpha * {scaled}) + beta * C"
+        elif self.gated:
+            output = f"activation(gate and up of {sums})"
         return f"matrix product, D = {output}{self.c.operation}"
 
     @property

@@ -56,7 +56,7 @@ def gemm_parameters(
     return (
         *rows,
         Parameter("m", "int32", "rows of A and of the output"),
-        Parameter("n", "int32", "columns of B and of the output"),
+        Parameter("n", "int32", _columns_of(config)),
         Parameter("k", "int32", "columns of A, rows of B"),
         *_tile_parameters(config, columns),
         Parameter("group_rows", "int32", "row tiles worked on together; 1 is always right"),
@@ -73,6 +73,11 @@ def _tile_parameters(config: GemmKeys, columns: str) -> Iterator[Parameter]:
     else:
         yield Parameter("groups", "int32", "groups of rows, at most kMostGroups")
         yield of_columns
+
+
+def _columns_of(config: GemmKeys) -> str:
+    of_both = "columns of B and of the output"
+    return "columns of the output, half of B's" if config.is_gated else of_both
 
 
 def _scale_parameters(scales: OperandScales) -> Iterator[Parameter]:

@@ -36,7 +36,9 @@ class HopperGemmMemory(HopperGemmTile):
         """Bytes of C that come with one panel of the output, at most."""
         columns, rows = self.out_panel_columns, self.residual_rows
         if self.c.is_matrix:
-            columns, rows = min(columns, self.BN), self.panel_rows
+            columns, rows = min(columns, self.out_columns), self.panel_rows
+        elif "n" in self.c.axes:
+            columns = self.b_columns(columns)
         return self.c.elements(rows, columns) * self.out_element_bytes
 
     @property
@@ -178,7 +180,7 @@ class HopperGemmMemory(HopperGemmTile):
             slots_of("epi", panels, self.epi_bytes, epi),
         ]
         if self.c.exists and not self.c.is_matrix:
-            elements = self.c.elements(self.residual_rows, self.out_panel_columns)
+            elements = self.residual_bytes // self.out_element_bytes
             holds = f"The residual's {self.c.name} beside each panel: {elements} {out}"
             size = self.residual_bytes
             regions.append(slots_of("residual", panels, size, holds, alignment=RESIDUAL_ALIGNMENT))

@@ -18,6 +18,7 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import NamedBarriers, Parameter, TensorMapPlan
+    from fa4gen.epilogues.residual import Loads
 
 SINGLE_CALL = re.compile(r"\w+\(x\)")
 """An activation that is one function of x."""
@@ -121,7 +122,7 @@ class HopperGemmPlan(HopperGemmMemory):
         return gemm_parameters(
             self.config,
             last_maps=self.has_last_maps,
-            columns="kTileColumns" if self.cluster_columns > 1 else "kBN",
+            columns=self.columns_constant,
             of_blocks=self.scales,
         )
 
@@ -149,7 +150,7 @@ class HopperGemmPlan(HopperGemmMemory):
                 "the output passes through the ring of A and B, when all of it has been read"
             )
         if self.activation is not None:
-            lines.append(f"activation {self.activation}")
+            lines.append(self.activation_words)
         if self.groups:
             lines.append(GROUPS[self.groups])
         if self.is_shared:
@@ -193,6 +194,14 @@ class HopperGemmPlan(HopperGemmMemory):
         return self.activation is not None and (crowded or not simple)
 
     @property
+    def residual_loads(self) -> Loads | None:
+        """The CUDA by which a consumer's thread reads its elements of C; None without a C."""
+        if not self.c.exists:
+            return None
+        gate = self.gate_layout if self.gated else None
+        return self.c.hopper_loads(self.out_element_bytes, swapped=self.swap_operands, gate=gate)
+
+    @property
     def pads_panels(self) -> bool:
         """Whether slots of the output have 8 rows more than are stored: see ``STORED_ROWS``."""
         return self.swap_operands and self.BM % STORED_ROWS != 0
@@ -215,7 +224,12 @@ class HopperGemmPlan(HopperGemmMemory):
     @property
     @override
     def tile_columns(self) -> int:
-        return self.cluster_columns * self.BN
+        return self.cluster_columns * self.out_columns
+
+    @property
+    @override
+    def columns_constant(self) -> str:
+        return "kTileColumns" if self.cluster_columns > 1 else super().columns_constant
 
     @property
     @override

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GemmCase:
-    """One problem. ``beta`` counts only for a kernel with a residual."""
+    """One problem. ``beta`` counts only for a kernel with a residual.
+
+    ``n``: columns of the output; with a gated activation B has twice as many.
+    """
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("case", "batch", "m", "n", "k", "data", "and")
 
@@ -158,10 +161,13 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
 def suited(plan: GemmPlan, cases: Iterable[GemmCase]) -> tuple[GemmCase, ...]:
     """Return the cases as a kernel takes them.
 
-    k fills bytes, where elements share them, and rows are in groups, where the kernel has some.
+    k fills bytes, where elements share them, columns are what gate and up can share, and rows are
+    in groups, where the kernel has some.
     """
-    share = plan.elements_per_byte
-    whole = (replace(case, k=-(-case.k // share) * share) for case in cases)
+    share, unit = plan.elements_per_byte, plan.column_unit
+    whole = (
+        replace(case, k=-(-case.k // share) * share, n=-(-case.n // unit) * unit) for case in cases
+    )
     return in_groups(plan, whole)
 
 

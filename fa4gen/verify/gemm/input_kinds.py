@@ -49,6 +49,8 @@ class Draft:
     """An activation is applied to the result, which must then stay where that does not overflow."""
     parts: tuple[Part, ...] = ()
     """The groups of rows, if there are some."""
+    steep_c: bool = False
+    """C is part of what the activation is applied to."""
 
     def clip(self) -> None:
         """Keep inside the types' ranges, rounding included."""
@@ -138,7 +140,7 @@ def _positions(draft: Draft) -> None:
     """Zeros in A, and a C that identifies positions: a residual from a wrong place shows."""
     draft.a[:] = 0
     index = np.arange(draft.c.size).reshape(draft.c.shape)
-    if draft.steep:
+    if draft.steep_c:
         draft.c[:] = (index % NUM_POSITIONS) * (8 / NUM_POSITIONS) - 4
     elif draft.out_dtype == "fp32":
         draft.c[:] = index % 2**24  # up to here float32 holds every one
@@ -156,7 +158,7 @@ def _counting(draft: Draft) -> None:
     draft.a[:] = _whole(rng, 7, draft.a.shape)
     draft.a *= rng.random(draft.a.shape, np.float32) < share
     draft.b[:] = _whole(rng, 15, draft.b.shape)
-    draft.c[:] = _whole(rng, 3 if draft.steep else 15, draft.c.shape)
+    draft.c[:] = _whole(rng, 3 if draft.steep_c else 15, draft.c.shape)
     if draft.steep:  # sums are as large as those of other data
         draft.alpha *= 2.0 ** round(-np.log2(COUNTED_SIZE * share**0.5))
 

@@ -28,7 +28,7 @@ class GemmInputs:
     """Values of the element types as float32; without a batch where the case shares a tensor.
 
     ``a`` is (batch, m, k), ``b`` (batch, k, n), ``c`` (batch, m, n), without axes that it
-    lacks, or None. ``alpha`` and ``beta`` are numbers of float32.
+    lacks, or None; with a gated activation n of ``b`` and of a row ``c`` is gate's and up's. ``alpha`` and ``beta`` are numbers of float32.
     """
 
     a: Floats
@@ -63,17 +63,19 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
     batch, matrices, rows = case_extents(case, plan)
     shapes: dict[str, tuple[int, ...]] = {
         "a": (matrices, rows, case.k),
-        "b": (batch, case.k, case.n),
+        "b": (batch, case.k, plan.b_columns(case.n)),
     }
     of_rows = matrices if "m" in plan.c.axes else batch
-    shapes["c"] = (of_rows, *plan.c.extents(rows, case.n))
+    shapes["c"] = (of_rows, *plan.c_extents(rows, case.n))
     for name in case.shared:
         shapes[name] = (1, *shapes[name][1:])
     a, b, c = (rng.standard_normal(shapes[name], dtype=np.float32) for name in ("a", "b", "c"))
     steep = plan.activation is not None
     groups = groups_of(plan, case)
     parts = () if groups is None else tuple(groups.parts())
-    draft = Draft(rng, plan.dtype, plan.b_dtype, plan.out_dtype, a, b, c, case.alpha, steep, parts)
+    steep_c = steep and not (plan.gated and plan.c.is_matrix)
+    types = plan.dtype, plan.b_dtype, plan.out_dtype
+    draft = Draft(rng, *types, a, b, c, case.alpha, steep, parts, steep_c)
     if steep:  # sums of a few units, where activations are not linear
         draft.alpha *= 2.0 ** round(1 - np.log2(max(case.k, 1)) / 2)
     KINDS[case.data](draft)
