@@ -202,5 +202,6 @@ GemmName = Literal[
     "gemm_mxfp8_mn_major",
     "gemm_nvfp4_pair",
     "gemm_nvfp4_residual_sm103",
+    "gemm_swiglu_bf16_sm90",
 ]
 """The names of matrix products."""

@@ -106,14 +106,15 @@ class GemmFamily(Family):
     def small_tensors(self, plan: GemmPlan, zeros: Zeros) -> dict[str, Any]:
         square = (SMALL_ROWS, SMALL_ROWS)
         stored = (SMALL_ROWS, SMALL_ROWS // plan.elements_per_byte)
+        out_shape = (SMALL_ROWS, plan.output_columns(SMALL_ROWS))
         a, b = zeros(stored, plan.dtype), zeros(stored, plan.b_dtype)
-        c_shape = plan.c.extents(*square)
+        c_shape = plan.c_extents(*out_shape)
         extents = {row: row.extents(*square, SMALL_ROWS) for row in plan.scales}
         return {
             "a": a if plan.a_major == "k" else a.T,
             "b": b.T if plan.b_major == "k" else b,
             "c": zeros(c_shape, plan.out_dtype) if plan.c.exists else None,
-            "out": zeros(square, plan.out_dtype),
+            "out": zeros(out_shape, plan.out_dtype),
             **{
                 row.name: zeros(tuple(given[axis] for axis in row.axes[1:]), row.dtype)
                 for row, given in extents.items()

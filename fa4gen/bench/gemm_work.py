@@ -73,7 +73,7 @@ class GemmWork(Work):
         ``scales_along_m``: scales of A that are no atoms lie column by column, not row by row.
         """
         sets = workload.count_sets(plan, require_device(plan.arch).l2_bytes)
-        shape = (*workload.lead, workload.m, workload.n)
+        shape = (*workload.lead, workload.m, plan.output_columns(workload.n))
         super().__init__(workload, shape, most_error=WRONG, sets=sets)
         self._workload = workload
         self._inputs = [_draw(plan, workload, numbers, 3 * number) for number in self._sets]
@@ -113,6 +113,7 @@ class GemmWork(Work):
     def _exact_rows(self, plan: GemmPlan, inputs: Inputs) -> Expected:
         """Yield the first and last rows of the output, by their slices, in float64."""
         from fa4gen.epilogues.activation import parse_activation
+        from fa4gen.epilogues.gate import halves
 
         cupy = load_cupy()
         of_a, of_b = self._line_scales(plan, inputs)
@@ -125,9 +126,16 @@ class GemmWork(Work):
             if of_a is not None:
                 left = scaled(left, of_a[rows], -1, plan.scales[0].columns, cupy)
             exact = ALPHA * (left @ factor)
+            added: Any = 0.0
             if plan.c.exists:
                 part = plan.c.rows_of(inputs.c, rows[1])
-                exact += BETAS[plan.residual] * as_float32(part, plan.out_dtype)
+                added = BETAS[plan.residual] * as_float32(part, plan.out_dtype)
+            if plan.gated and plan.activation is not None:
+                bias, added = (0.0, added) if plan.c.is_matrix else (added, 0.0)
+                gate, up = halves(plan.gate_layout, exact + bias)
+                yield rows, parse_activation(plan.activation).evaluate_gated(gate, up, cupy) + added
+                continue
+            exact += added
             if plan.activation is not None:
                 exact = parse_activation(plan.activation).evaluate(exact, cupy)
             yield rows, exact
@@ -154,7 +162,7 @@ def _draw(plan: GemmPlan, workload: GemmWorkload, numbers: RandomNumbers, shift:
     b = numbers.array(shape, plan.b_dtype, shift=shift + 1)
     c = None
     if plan.c.exists:
-        shape = (*(lead if plan.c.is_matrix else ()), *plan.c.extents(m, n))
+        shape = (*(lead if plan.c.is_matrix else ()), *plan.c_extents(m, plan.output_columns(n)))
         scale = workload.residual_scale
         c = numbers.array(shape, plan.out_dtype, shift=shift + 2, scale=scale)
     cupy = load_cupy()

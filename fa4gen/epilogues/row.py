@@ -39,9 +39,7 @@ ROW = Residual(
         **{(layout, 2): loads for layout, loads in GATED_ALONG_COLUMNS_OF_SUMS.items()},
         **{(layout, 4): loads for layout, loads in GATED_FLOATS_ALONG_COLUMNS_OF_SUMS.items()},
     },
-    hopper_swapped_gated={
-        (layout, 2): loads for layout, loads in GATED_ALONG_ROWS_OF_SUMS.items()
-    },
+    hopper_swapped_gated={(layout, 2): loads for layout, loads in GATED_ALONG_ROWS_OF_SUMS.items()},
     blackwell={2: _CHUNK, 4: _CHUNK},
     beta=1.0,  # PyTorch passes a bias to cuBLAS's epilogue only at 1
     short="bias",

@@ -1,4 +1,4 @@
-"""The columns of B with a gated activation: what is checked of them, and B with gate and up apart."""
+"""The columns of B with a gated activation: a check of their number, B with gate and up apart."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ if TYPE_CHECKING:
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
+SCALED_COLUMNS = 128
 AXES = ("batch", "k", "half", "n")
 
 
 def check_columns(plan: GemmPlan, n: int) -> Iterator[Problem]:
     """Yield a problem for a number of columns of B that gate and up cannot share."""
-    unit = plan.b_columns(plan.column_unit)
+    unit = plan.columns_of_b(plan.column_unit)
     if n % unit == 0:
         return
     why = "gate and up have a column each"
     if plan.gate_layout == "halves":
         why = "gate has the first half of the columns and up the other"
-    if plan.scales and plan.column_unit > 1:
-        why += f", and no block of {plan.column_unit} may have columns of both"
+    if plan.column_unit >= SCALED_COLUMNS:
+        why += ", and no scale is for columns of both"
     elif plan.column_unit > 1:
         why += ", which begins at a multiple of 16 bytes"
     yield wrong("b", f"{n} columns", f"a multiple of {unit}: {why}")

@@ -68,9 +68,9 @@ class GemmKernel(Kernel[GemmArguments]):
         ``b_major: k`` that is ``weight.T`` of a contiguous (n, k). Nothing is copied. Accepted are
         CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or ``__cuda_array_interface__``.
 
-        A gated kernel has ``b`` of n columns, those of gate and those of up, and an output of n / 2:
-        activation(gate, up) of alpha * a . b. A ``c`` of one axis is added before it, n elements for
-        ``row``; a matrix, of the output's shape, is added to what the activation gives.
+        With a gated activation the n columns of ``b`` are those of gate and those of up, and the
+        output has n / 2: activation(gate, up) of alpha * a . b. A ``c`` of one axis is added
+        before, n elements for ``row``; a matrix, of the output's shape, is added after it.
 
         A kernel with ``scales`` multiplies each block of A and B by ``scale_a`` and ``scale_b``, of
         float32 or, for ue8m0, of bytes: ``scale_a`` is (m, blocks of k), ``scale_b`` (blocks of k,

@@ -44,6 +44,9 @@ class GemmFamily:
         elif plan.groups:
             key = "groups"
             message = f"groups: vendored folders take no groups of rows yet ({plan.groups})"
+        elif plan.gated:
+            key = "activation"
+            message = "activation: vendored folders take none over gate and up yet"
         if message:
             remedy = (
                 "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` with a "

@@ -32,8 +32,8 @@ def gated_rules(
     if config.gate_layout == "interleaved" and config.b_major != "k":
         yield Refusal(
             kind="interleaved",
-            message="gate_layout: interleaved, but neighbouring columns of B are brought apart only "
-            "where k is contiguous",
+            message="gate_layout: interleaved, but neighbouring columns of B come apart only where "
+            "k is contiguous",
             keys=("gate_layout", "b_major"),
             remedies=([{"b_major": "k"}], [{"gate_layout": "halves"}]),
             last_resort=last_resort,

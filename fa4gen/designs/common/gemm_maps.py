@@ -32,7 +32,7 @@ def gemm_tensor_maps(
     """
     config, size = plan.config, plan.element_bytes
     a_dims = ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch")
-    b_dims = ("k", "n", "batch") if config.b_major == "k" else ("n", "k", "batch")
+    b_dims: tuple[str, ...] = ("k", "n", "batch") if config.b_major == "k" else ("n", "k", "batch")
     every = plan.BM if config.a_major == "k" else plan.BK
     b_box: tuple[int, ...] = (panel_bytes[1] // size, b_lines, 1)
     if plan.gated:
@@ -49,7 +49,7 @@ def gemm_tensor_maps(
         for part, columns in outs if plan.c.is_matrix else [("", out_columns)]:
             rows = out_rows if plan.c.is_matrix else residual_rows or out_rows
             if plan.gated and not plan.c.is_matrix and plan.gate_layout == "interleaved":
-                columns = plan.b_columns(columns)
+                columns = plan.columns_of_b(columns)
             box = (*plan.c.extents(rows, columns)[::-1], 1)
             maps.append(_panel("c", plan, box, part, out_columns))
     for part, columns in outs:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fa4gen.epilogues import Residual
     from fa4gen.epilogues.gate import GateLayout
 
+LINE_UNIT = 16
+"""Bytes: what TMA copies begins at a multiple."""
 COSTLY = ("exp(", "tanh(", "sigmoid(", "silu(", "gelu(", "erf(", "log(", "sqrt(")
 """The calls of an activation that need registers of their own."""
 
@@ -107,12 +109,15 @@ class GemmPlan(KernelPlan):
         """The columns of the output are a multiple of it."""
         if not self.gated or self.gate_layout == "interleaved":
             return 1
-        if any(row.operand == "b" and row.rows > 1 for row in self.scales):
-            return max(row.rows for row in self.scales)  # no block has columns of gate and of up
-        # Up's first column is where a line of B may begin.
-        return 16 // self.element_bytes if self.b_major == "n" else 1
+        units = [1]
+        units += [row.rows for row in self.scales if row.operand == "b"]  # no block is of both
+        if self.b_major == "n":  # up's first column begins a line of B
+            units.append(LINE_UNIT // self.element_bytes)
+        if self.c.axes == ("n",):
+            units.append(LINE_UNIT // self.out_element_bytes)
+        return max(units)  # powers of two
 
-    def b_columns(self, columns: int) -> int:
+    def columns_of_b(self, columns: int) -> int:
         """Return the columns of B for these columns of the output."""
         return 2 * columns if self.gated else columns
 
@@ -122,7 +127,9 @@ class GemmPlan(KernelPlan):
 
     def c_extents(self, m: int, n: int) -> tuple[int, ...]:
         """Return the shape of one C for an output of (m, n)."""
-        extents: tuple[int, ...] = self.c.extents(m, n if self.c.is_matrix else self.b_columns(n))
+        extents: tuple[int, ...] = self.c.extents(
+            m, n if self.c.is_matrix else self.columns_of_b(n)
+        )
         return extents
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gated_rules import gated_rules
 from fa4gen.designs.common.refusal import Refusal
 from fa4gen.designs.gemm_sm100.limits import back_to_auto, narrower
 from fa4gen.designs.gemm_sm100.scaling import ATOM_ROWS, FORMS
@@ -18,6 +19,10 @@ def broken_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
     yield from _stride(plan)
     yield from _groups(plan)
+    yield from gated_rules(plan, 1, "", [])
+    if plan.gated:
+        message = "activation: one over gate and up is not supported yet on Blackwell"
+        yield Refusal("gate", message, ("activation",), ([{"activation": None}],))
     wrong_types = list(_types_of_scales(plan))
     yield from wrong_types
     if plan.block_scales.kind and not wrong_types:

@@ -38,7 +38,7 @@ class HopperGemmMemory(HopperGemmTile):
         if self.c.is_matrix:
             columns, rows = min(columns, self.out_columns), self.panel_rows
         elif "n" in self.c.axes:
-            columns = self.b_columns(columns)
+            columns = self.columns_of_b(columns)
         return self.c.elements(rows, columns) * self.out_element_bytes
 
     @property

@@ -55,8 +55,8 @@ def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
     if config.scales.b == "128x128" and not config.swap_operands and plan.gated:
         if SCALED_K % plan.BN:
             message = (
-                f"BN: {plan.BN} columns of B, but those of gate are to lie in one block of 128, and "
-                "so are those of up"
+                f"BN: {plan.BN} columns of B, and a scale of B is for 128: gate is to have one, "
+                "and up"
             )
             yield fault("scales of gate", message, "BN", [{"BN": 128}, {"BN": 64}])
     elif config.scales.b == "128x128" and not config.swap_operands:

@@ -52,7 +52,7 @@ def swapped_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]
     if plan.ping_pong:
         message = "ping_pong: is not supported yet with swap_operands"
         yield fault("ping_pong", message, {"ping_pong": False})
-    if plan.gated and plan.BN != GATED_ROWS * warpgroups:
+    if plan.gated and GATED_ROWS * warpgroups != plan.BN:
         yield Refusal(
             kind="rows",
             message=f"BN: {plan.BN} columns for {warpgroups} consumer warpgroups, and with "

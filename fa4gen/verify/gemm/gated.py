@@ -5,20 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.epilogues.gate import halves
 from fa4gen.expressions.float_intervals import Ends, FloatIntervals
 from fa4gen.expressions.tree import evaluate
 
 if TYPE_CHECKING:
     from fa4gen.epilogues.activation import Activation
     from fa4gen.epilogues.gate import GateLayout
-
-
-def halves(layout: GateLayout, columns: Any) -> tuple[Any, Any]:
-    """Return the columns of gate and those of up."""
-    if layout == "interleaved":
-        return columns[..., ::2], columns[..., 1::2]
-    half = columns.shape[-1] // 2
-    return columns[..., :half], columns[..., half:]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ class GemmInputs:
     """Values of the element types as float32; without a batch where the case shares a tensor.
 
     ``a`` is (batch, m, k), ``b`` (batch, k, n), ``c`` (batch, m, n), without axes that it
-    lacks, or None; with a gated activation n of ``b`` and of a row ``c`` is gate's and up's. ``alpha`` and ``beta`` are numbers of float32.
+    lacks, or None; with a gated activation ``b`` and a row ``c`` have columns of gate and of up.
+    ``alpha`` and ``beta`` are numbers of float32.
     """
 
     a: Floats
@@ -63,7 +64,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
     batch, matrices, rows = case_extents(case, plan)
     shapes: dict[str, tuple[int, ...]] = {
         "a": (matrices, rows, case.k),
-        "b": (batch, case.k, plan.b_columns(case.n)),
+        "b": (batch, case.k, plan.columns_of_b(case.n)),
     }
     of_rows = matrices if "m" in plan.c.axes else batch
     shapes["c"] = (of_rows, *plan.c_extents(rows, case.n))

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.epilogues.activation import parse_activation
+from fa4gen.epilogues.gate import halves
 from fa4gen.verify.gemm.activation import ActivationError
-from fa4gen.verify.gemm.gated import GatedError, halves
+from fa4gen.verify.gemm.gated import GatedError
 from fa4gen.verify.gemm.scales import of_each_line, scaled, sum_scaled
 from fa4gen.verify.gemm.tolerance import Accumulation, GemmResult, sum_products
 from fa4gen.verify.rounding import round_to

@@ -55,7 +55,7 @@ def _draw(
     scales: OperandScales, case: GemmCase, plan: GemmPlan, rng: np.random.Generator, largest: int
 ) -> NDArray[np.float32]:
     batch, matrices, rows = case_extents(case, plan)
-    extents = scales.extents(rows, plan.b_columns(case.n), case.k)
+    extents = scales.extents(rows, plan.columns_of_b(case.n), case.k)
     batch = matrices if scales.operand == "a" else batch
     if scales.operand in case.shared:
         batch = 1
