@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.runtime.refusal import wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.errors import Problem
@@ -30,6 +30,22 @@ def check_columns(plan: GemmPlan, n: int) -> Iterator[Problem]:
     elif plan.column_unit > 1:
         why += ", which begins at a multiple of 16 bytes"
     yield wrong("b", f"{n} columns", f"a multiple of {unit}: {why}")
+
+
+def wrong_shape(
+    plan: GemmPlan,
+    name: str,
+    view: TensorView,
+    axes: tuple[str, ...],
+    extents: Mapping[str, int],
+) -> Iterator[Problem]:
+    """Yield the error of an argument whose shape is not that of its axes; n is that of B."""
+    halved = plan.gated and (name == "out" or (name == "c" and plan.c.is_matrix))
+    sizes = {**extents, "n": plan.output_columns(extents["n"])} if halved else extents
+    expected = tuple(sizes[axis] for axis in axes)
+    if view.shape != expected:
+        words = ", ".join("n / 2" if halved and axis == "n" else axis for axis in axes)
+        yield wrong(name, f"{view.shape}", f"({words}) = {expected}")
 
 
 def with_halves(plan: GemmPlan, view: TensorView) -> TensorView:

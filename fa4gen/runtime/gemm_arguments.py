@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fa4gen.runtime.arguments import DTYPE_NAMES
 from fa4gen.runtime.gated_arguments import AXES as GATED_AXES
-from fa4gen.runtime.gated_arguments import check_columns, with_halves
+from fa4gen.runtime.gated_arguments import check_columns, with_halves, wrong_shape
 from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
 from fa4gen.runtime.group_arguments import (
     ROW_ARGUMENTS,
@@ -357,13 +357,7 @@ def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]
     for name, view in views.items():
         if name == "a":
             continue
-        axes = _named_axes(plan, name)
-        halved = plan.gated and (name == "out" or (name == "c" and plan.c.is_matrix))
-        of_it = extents | {"n": n // 2} if halved else extents
-        expected = tuple(of_it[axis] for axis in axes)
-        if view.shape != expected:
-            words = ", ".join("n / 2" if halved and axis == "n" else axis for axis in axes)
-            problems.append(wrong(name, f"{view.shape}", f"({words}) = {expected}"))
+        problems += wrong_shape(plan, name, view, _named_axes(plan, name), extents)
     return problems
 
 

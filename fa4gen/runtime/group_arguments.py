@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fa4gen.designs.common.tensor_maps import END_ROW
+from fa4gen.runtime.gated_arguments import check_columns, wrong_shape
 from fa4gen.runtime.refusal import unwanted, wrong, wrong_address, wrong_device
 from fa4gen.runtime.strides import CLIPPED_STRIDE
 
@@ -81,6 +82,7 @@ def check_group_extents(
     extents |= dict(zip(axes["a"][-2:], views["a"].shape[-2:], strict=True))
     for scales in plan.scales:
         extents |= scales.extents(extents["m"], extents["n"], extents["k"])
+    problems += check_columns(plan, extents["n"])
     groups = extents["groups"]
     if groups > plan.most_groups:
         remedy = f"generate the kernel with most_groups: {groups} or more"
@@ -88,10 +90,7 @@ def check_group_extents(
     if extents["m"] > END_ROW:
         problems.append(wrong("a", f"{extents['m']} rows", f"at most {END_ROW}"))
     for name, view in views.items():
-        expected = tuple(extents[axis] for axis in axes[name])
-        if view.shape != expected:
-            words = ", ".join(axes[name])
-            problems.append(wrong(name, f"{view.shape}", f"({words}) = {expected}"))
+        problems += wrong_shape(plan, name, view, axes[name], extents)
     for name, array in rows.items():
         count = groups + MORE[name]
         if array is not None and array.shape != (count,):
