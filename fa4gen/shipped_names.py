@@ -10,6 +10,7 @@ AttentionName = Literal[
     "d128_block_sparse_bf16",
     "d128_causal_bf16",
     "d128_causal_fp16",
+    "d128_causal_fp8",
     "d128_causal_pair_bf16",
     "d128_causal_pingpong_bf16",
     "d128_causal_softcap_bf16",
@@ -17,6 +18,7 @@ AttentionName = Literal[
     "d128_chunked_bf16",
     "d128_dense_bf16",
     "d128_dense_fp16",
+    "d128_dense_fp8",
     "d128_dense_pair_bf16",
     "d128_documents_bf16",
     "d128_documents_listed_bf16",
@@ -196,12 +198,10 @@ GemmName = Literal[
     "gemm_fp8_scaled_sm90",
     "gemm_fp8_scaled_ue8m0_residual_sm90",
     "gemm_fp8_sm90",
-    "gemm_grouped_bf16_sm90",
     "gemm_mxfp4_bias_gelu",
     "gemm_mxfp8",
     "gemm_mxfp8_mn_major",
     "gemm_nvfp4_pair",
     "gemm_nvfp4_residual_sm103",
-    "gemm_swiglu_bf16_sm90",
 ]
 """The names of matrix products."""

@@ -150,9 +150,9 @@ def loads(plan: AttentionPlan) -> Iterator[tuple[int, int]]:
     CTAs of a cluster load a share of the block each, or all of it.
     """
     keys, values = (plan.BN * plan.element_bytes * d for d in (plan.depth, plan.value_depth))
-    bytes_of = {"key_full": keys, "value_full": values}
+    bytes_of = {"key_full": keys, "value_full": values, "value_rows_full": values}
     bytes_of |= dict.fromkeys(("kv_full", "kv_producer", "ring_full"), keys + values)
     for row in plan.barriers:
-        if row.name in bytes_of:
+        if row.name in bytes_of and row.transaction_bytes:  # not what warps put there by stores
             a_block = bytes_of[row.name] // (row.transaction_bytes * plan.cta_group)
             yield row.slots, max(1, a_block)

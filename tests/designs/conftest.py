@@ -27,7 +27,7 @@ def _or_auto(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 _multiples_of_8 = st.integers(3, 32).map(lambda n: 8 * n)
 _extents = st.integers(0, 2**30)
 _REQUIRED = {
-    "dtype": st.sampled_from(["bf16", "fp16"]),
+    "dtype": st.sampled_from(["bf16", "fp16", "fp8_e4m3"]),
     "depth": st.sampled_from([64, 96, 128, 192, 256]),
 }
 _OPTIONAL = {

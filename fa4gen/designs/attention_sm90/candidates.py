@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.memory import CHUNK_KEYS, MIN_BLOCK
 from fa4gen.designs.attention_sm90.tuning import LARGER_LOADERS, tuning_of
 from fa4gen.designs.common.roles import WARPGROUP_ROWS
 
@@ -24,17 +23,20 @@ def candidates(config: HopperAttentionConfig) -> Iterator[Changes]:
     """Yield candidates, in order."""
     tuning = tuning_of(config)
     least = _least(tuning.num_consumer_warpgroups)
-    for block in range(tuning.BN, MIN_BLOCK - 1, -CHUNK_KEYS):
+    step = config.chunk_keys
+    for block in range(tuning.BN, step - 1, -step):
         yield {"BN": block}
+        if config.dtype == "fp8_e4m3" and tuning.overlap_epilogue:
+            yield {"BN": block, "overlap_epilogue": False}
         for chunks in (tuning.num_pv_chunks_in_flight - 1, 0) if block == tuning.BN else ():
             yield {"BN": block, "num_pv_chunks_in_flight": chunks}
         if not tuning.narrows_first:
             yield {"BN": block, **least}
         elif block < tuning.BN:
-            yield {"BN": block + CHUNK_KEYS, **least}
+            yield {"BN": block + step, **least}
     if tuning.narrows_first:
-        yield {"BN": MIN_BLOCK, **least}
-    for block in (tuning.BN, *FEW_KEYS):
+        yield {"BN": step, **least}
+    for block in (tuning.BN, *(keys for keys in FEW_KEYS if keys >= step)):
         fewer: Changes = {"BM": WARPGROUP_ROWS * FEWER_WARPGROUPS, "BN": block}
         yield {**fewer, **_least(FEWER_WARPGROUPS)}
 

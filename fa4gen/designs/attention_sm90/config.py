@@ -8,16 +8,20 @@ from fa4gen.designs.common.attention_config import (
     PREFILL_FIXED,
     HopperPrefillKeys,
     ListedKeys,
+    OutputKeys,
 )
-from fa4gen.strict import Auto, Field
+from fa4gen.designs.common.values import ELEMENT_BYTES, MMA_K_BYTES
+from fa4gen.strict import Auto, Field, rule
 
 
-class HopperAttentionConfig(ListedKeys, HopperPrefillKeys):
+class HopperAttentionConfig(ListedKeys, OutputKeys, HopperPrefillKeys):
     """Attention forward on Hopper (sm_90a)."""
 
     WHAT = "pack_heads: false"
     FIXED = PREFILL_FIXED
 
+    dtype: Literal["bf16", "fp16", "fp8_e4m3"]
+    """Element type of query, key and value, and of the output unless out_dtype says otherwise."""
     depth: Literal[64, 96, 128, 192, 256]
     """Head dimension of query and key."""
     value_depth: Literal[64, 96, 128, 192, 256] | Auto = "auto"
@@ -30,6 +34,8 @@ class HopperAttentionConfig(ListedKeys, HopperPrefillKeys):
     """Keys of a K/V block."""
     tile_heads: Literal[1, 2, 4, 8] = 1
     """Query heads of a key head whose rows share a tile: for few rows, fewer of them left empty."""
+    rescale_threshold: Annotated[float, Field(ge=0, le=10)] | Auto = "auto"
+    """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
     num_kv_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
     """Slots of the ring of K blocks, and of the ring of V blocks."""
     overlap: bool = True
@@ -42,3 +48,16 @@ class HopperAttentionConfig(ListedKeys, HopperPrefillKeys):
     """Issue the next tile's first Q.K before this tile's output is written."""
     epilogue: Literal["auto", "direct", "tma_store"] = "auto"
     """Write the output straight from registers, or through shared memory by TMA."""
+
+    @property
+    def chunk_keys(self) -> int:
+        """Keys of one wgmma of P.V."""
+        return MMA_K_BYTES // ELEMENT_BYTES[self.dtype]
+
+    @rule
+    def _output_goes_with_inputs(self) -> None:
+        if self.dtype != "fp8_e4m3" and self.out_dtype not in ("auto", self.dtype):
+            raise ValueError(
+                f"out_dtype: {self.out_dtype} is for dtype: fp8_e4m3 on {self.arch}; the output of "
+                f"{self.dtype} is {self.dtype}"
+            )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.memory import (
-    CHUNK_KEYS,
     MIN_BLOCK,
     PROBABILITY_REGISTERS,
     ROW_REGISTERS,
@@ -27,6 +26,7 @@ def exceeded_limits(plan: HopperMemory) -> Iterator[Refusal]:
     """Yield each limit that the plan exceeds."""
     yield from _shared_memory(plan)
     yield from limits.register_split(plan, _smaller_in_every_way(plan))
+    yield from limits.range_of_fp8(plan)
     yield from _consumer_registers(plan)
     yield from _wgmma_width(plan)
 
@@ -80,8 +80,9 @@ def _wgmma_width(plan: HopperMemory) -> Iterator[Refusal]:
 def _narrower_blocks(plan: HopperMemory) -> Iterator[Changes]:
     """Yield narrower and narrower blocks, with no more chunks in flight than each has."""
     asked = plan.config.num_pv_chunks_in_flight
-    for block in range(plan.BN - CHUNK_KEYS, MIN_BLOCK - 1, -CHUNK_KEYS):
-        chunks = block // CHUNK_KEYS
+    step = plan.chunk_keys
+    for block in range(plan.BN - step, step - 1, -step):
+        chunks = block // step
         if asked != "auto" and chunks < asked <= plan.num_chunks:
             yield {"BN": block, "num_pv_chunks_in_flight": chunks}
         else:
@@ -97,7 +98,8 @@ def _smaller_in_every_way(plan: HopperMemory) -> Iterator[Changes]:
     """Yield changes of several keys at once, those that change the fewest first."""
     written = plan.config.registers != "auto"
     # Where no block is narrower, one that is written may still be: of more registers.
-    blocks = [*_narrower_blocks(plan)] or [{"BN": block} for block in (64, 32, MIN_BLOCK)]
+    few = [{"BN": block} for block in (64, 32, MIN_BLOCK) if block >= plan.chunk_keys]
+    blocks = [*_narrower_blocks(plan)] or few
     yield from limits.in_every_way(
         [{"registers": "auto"}] if written else [],
         [*_fewer_warpgroups(plan)],

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.hopper_model import HopperPlan
-from fa4gen.designs.common.rings import Ring, freed, loaded, rows_of
+from fa4gen.designs.common.rings import End, Ring, freed, loaded, rows_of, tile_ring
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, WARPGROUP_WARPS
 from fa4gen.designs.common.shared_memory import barrier_region
+from fa4gen.designs.common.values import PANEL_BYTES, probability_shift
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
     from fa4gen.designs.common.model import Barrier, Ctas, SharedRegion
 
-CHUNK_KEYS = 16
-"""Keys of one wgmma of P.V."""
 MIN_BLOCK = 16
 MAX_BLOCK = 256
 PROBABILITY_REGISTERS = 4
-"""The registers of a thread for the probabilities of such a chunk: 64 x 16 of 16 bits in 128
+"""The registers of a thread for the probabilities of one wgmma of P.V: 64 x 32 bytes in 128
 threads."""
+TRANSPOSING_WARPS = 3
+"""Warps of the producer that transpose blocks of values; its first warp is the loader's."""
 ROW_REGISTERS = 4
 """The registers of a thread for the maxima and sums of its two rows."""
 
@@ -35,6 +36,31 @@ class HopperMemory(HopperPlan):
     num_pv_chunks_in_flight: int
     ping_pong: bool
     overlap_epilogue: bool
+
+    @property
+    @override
+    def has_descales(self) -> bool:
+        return self.transposes_values
+
+    @property
+    def transposes_values(self) -> bool:
+        """Whether values are transposed in shared memory: wgmma of 8 bits reads them key by key."""
+        return self.element_bytes == 1
+
+    @property
+    @override
+    def out_dtype(self) -> str:
+        return self.config.resolved_out_dtype
+
+    @property
+    @override
+    def probability_shift(self) -> int:
+        return probability_shift(self.element_bytes, self.rescale_threshold)
+
+    @property
+    def chunk_keys(self) -> int:
+        """Keys of one wgmma of P.V."""
+        return self.mma_k
 
     @property
     def overlap(self) -> bool:
@@ -55,8 +81,8 @@ class HopperMemory(HopperPlan):
 
     @property
     def num_chunks(self) -> int:
-        """Chunks of 16 keys in a block: P.V is issued in these."""
-        return self.BN // CHUNK_KEYS
+        """Chunks of a block's keys: P.V is issued in these."""
+        return self.BN // self.chunk_keys
 
     @property
     def query_bytes(self) -> int:
@@ -75,13 +101,22 @@ class HopperMemory(HopperPlan):
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of a slot of both rings."""
-        return self.key_bytes + self.value_bytes
+        """Bytes of a slot of all rings of blocks."""
+        return self.key_bytes + self.value_bytes * (1 + self.transposes_values)
 
     @property
     @override
     def panel_columns(self) -> int:
-        return 64 if self.depth % 64 == 0 == self.value_depth % 64 else 32
+        widest = PANEL_BYTES // self.element_bytes
+        widths = (widest, widest // 2, widest // 4)
+        return next(
+            width for width in widths if self.depth % width == 0 == self.value_depth % width
+        )
+
+    @property
+    def value_panel_keys(self) -> int:
+        """Keys of a swizzled panel of transposed values, a byte each."""
+        return next((width for width in (128, 64) if self.BN % width == 0), 32)
 
     @property
     def num_value_panels(self) -> int:
@@ -115,11 +150,55 @@ class HopperMemory(HopperPlan):
         )
 
     @cached_property
-    def rings(self) -> tuple[Ring, Ring]:
-        """The blocks of keys, and those of values."""
-        return (
-            self._ring("key", "Q.K", self.key_bytes, self.depth),
-            self._ring("value", "P.V", self.value_bytes, self.value_depth),
+    def rings(self) -> tuple[Ring, ...]:
+        """The blocks of keys, and those of values: also as they come, where P.V reads others."""
+        keys = self._ring("key", "Q.K", self.key_bytes, self.depth)
+        if self.transposes_values:
+            return keys, self._value_rows, self._transposed_values
+        return keys, self._ring("value", "P.V", self.value_bytes, self.value_depth)
+
+    @property
+    def _value_rows(self) -> Ring:
+        return self.block_ring(
+            "value_rows",
+            self.value_bytes,
+            f"Ring of value blocks as they come: {self.BN} x {self.value_depth} {self.dtype}, "
+            f"{self.swizzle}",
+            loaded(
+                "the loader, then the bytes of the block",
+                "every transposing warp",
+                "a block of values has landed in its slot",
+                self.value_bytes,
+            ),
+            freed(
+                TRANSPOSING_WARPS,
+                "every transposing warp, once it has read its keys",
+                "a slot of values as they come may be overwritten",
+            ),
+        )
+
+    @property
+    def _transposed_values(self) -> Ring:
+        keys = self.value_panel_keys
+        return self.block_ring(
+            "value",
+            self.value_bytes,
+            f"Ring of transposed value blocks: {self.value_depth} x {self.BN} {self.dtype}, "
+            f"{keys}-byte swizzle",
+            End(
+                arrivals=TRANSPOSING_WARPS,
+                arrived_by="every transposing warp",
+                waited_by="every consumer",
+                meaning="a block of values is in its slot, transposed",
+            ),
+            replace(
+                freed(
+                    self.num_consumer_warps,
+                    "every consumer warp, once P.V has read the block",
+                    "a value slot may be overwritten",
+                ),
+                waited_by="every transposing warp",
+            ),
         )
 
     def _ring(self, name: str, product: str, block_bytes: int, columns: int) -> Ring:
@@ -151,7 +230,21 @@ class HopperMemory(HopperPlan):
         """The slots that tiles pass through."""
         shared = self.is_pair and self.scheduler == "dynamic"
         known = "first row, head, batch, active warpgroups"
+        if self.transposes_values:
+            return self._tiles_to_all(known)
         return self.tiles_to_consumers(known, shared=shared)
+
+    def _tiles_to_all(self, known: str) -> Ring:
+        """Return the slots that tiles pass through where warps of the producer read them, too."""
+        return tile_ring(
+            self.config,
+            self.num_consumer_warps + TRANSPOSING_WARPS,
+            shared=False,
+            readers="every consumer and transposing warp",
+            reader_warps="every consumer warp, and every transposing one",
+            both="",
+            holds=f"consumers and the transposing warps: {known}",
+        )
 
     @cached_property
     @override

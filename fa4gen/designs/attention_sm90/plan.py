@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.limits import exceeded_limits
 from fa4gen.designs.attention_sm90.memory import (
-    CHUNK_KEYS,
-    MIN_BLOCK,
     PROBABILITY_REGISTERS,
     ROW_REGISTERS,
 )
@@ -20,7 +18,7 @@ from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_stages, with_stages
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, default_registers
-from fa4gen.designs.common.values import as_float32_constant, take_keys
+from fa4gen.designs.common.values import as_float32_constant, take_keys, take_out_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +28,9 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.refusal import Refusal
     from fa4gen.designs.common.values import Scheduler
 
+DEFAULT_THRESHOLD = 8.0
+FP8_THRESHOLD = 2.7
+"""With probabilities of up to 2^6 at the maximum: together just below 448."""
 MAX_STAGES = 16
 """The schema's limit."""
 
@@ -39,6 +40,7 @@ def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
     log = ChoiceLog(config)
     take_keys(config, log)
     log.take("value_depth", config.value_depth, config.depth, "as depth")
+    take_out_dtype(config, log)
     tuning = tuning_of(config)
     warpgroups = _warpgroups(config, tuning, log)
     registers = _registers(config, warpgroups)
@@ -67,12 +69,22 @@ def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
         epilogue=epilogue,
         scheduler=_scheduler(config, log),
         registers=registers,
-        rescale_threshold=as_float32_constant(config.rescale_threshold),
+        rescale_threshold=_rescale_threshold(config, log),
     )
     draft = _with_stages(draft, tuning, log)
     reason = "the register file, less what the loader needs, in equal parts"
     log.take("registers", config.registers, registers, reason)
     return replace(draft, choices=log.rows)
+
+
+def _rescale_threshold(config: HopperAttentionConfig, log: ChoiceLog) -> float:
+    """Return by how much a maximum may grow before the output is rescaled."""
+    default, reason = DEFAULT_THRESHOLD, "probabilities up to 2^8 are exact enough in 16 bits"
+    if config.dtype == "fp8_e4m3":
+        default = FP8_THRESHOLD
+        reason = "measured: a smaller one rescales in more blocks, and fp8 has no range for more"
+    given = config.rescale_threshold
+    return as_float32_constant(log.take("rescale_threshold", given, default, reason))
 
 
 def find_faults(plan: HopperAttentionPlan) -> list[Refusal]:
@@ -119,7 +131,9 @@ def _registers(config: HopperAttentionConfig, warpgroups: int) -> RegisterBudget
 
 
 def _has_busy_loader(config: HopperAttentionConfig) -> bool:
-    """Whether the loader multicasts, keeps its place in an order of windows, or reads lists."""
+    """Whether the producer transposes, multicasts, keeps its place in windows, or reads lists."""
+    if config.dtype == "fp8_e4m3":
+        return True
     static_window = config.scheduler == "static" and config.resolved_mask.has_left_end
     return config.cta_group == 2 or static_window or config.lists_blocks
 
@@ -135,11 +149,12 @@ def _block(
 
     P.V in flight comes second: it gets what the block leaves.
     """
+    step = config.chunk_keys
     if free(tuning.BN) >= 0:
         default, reason = tuning.BN, tuning.block_reason
     else:
-        narrower = range(tuning.BN - CHUNK_KEYS, 0, -CHUNK_KEYS)
-        default = next((block for block in narrower if free(block) >= 0), MIN_BLOCK)
+        narrower = range(tuning.BN - step, 0, -step)
+        default = next((block for block in narrower if free(block) >= 0), step)
         reason = f"the widest block whose scores and output fit {registers.consumer} registers"
     return log.take("BN", config.BN, default, f"depth {config.depth}: {reason}")
 
@@ -149,7 +164,7 @@ def _chunks_in_flight(
 ) -> int:
     if config.overlap:
         fit = max(0, free) // PROBABILITY_REGISTERS
-        default = min(tuning.num_pv_chunks_in_flight, block // CHUNK_KEYS, fit)
+        default = min(tuning.num_pv_chunks_in_flight, block // config.chunk_keys, fit)
         reason = "measured: more would hold the registers of probabilities under the next Q.K"
     else:
         default, reason = 0, "without overlap all of P.V is waited for"

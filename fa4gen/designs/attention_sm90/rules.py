@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.memory import CHUNK_KEYS, MAX_BLOCK
+from fa4gen.designs.attention_sm90.memory import MAX_BLOCK
 from fa4gen.designs.common.limits import turns_of_one
 from fa4gen.designs.common.refusal import Refusal
 from fa4gen.designs.common.roles import WARPGROUP_ROWS
@@ -39,8 +39,39 @@ def broken_rules(plan: HopperMemory) -> Iterator[Refusal]:
             remedies=([{"epilogue": "direct"}], [{"value_depth": "auto"}]),
         )
     yield from _tiles_of_several_heads(plan)
+    if plan.transposes_values:
+        yield from _broken_rules_of_bytes(plan)
     if config.num_pv_chunks_in_flight != "auto":
         yield from _broken_chunk_rules(plan, config.num_pv_chunks_in_flight)
+
+
+def _broken_rules_of_bytes(plan: HopperMemory) -> Iterator[Refusal]:
+    """Yield requests that kernels for fp8 do not fulfil."""
+    step = plan.chunk_keys
+    if plan.BN % step:
+        yield Refusal(
+            kind="keys of a wgmma",
+            message=f"BN: {plan.BN} keys of a block, but a wgmma of P.V in {plan.dtype} takes "
+            f"{step} at a time",
+            keys=("BN", "dtype"),
+            remedies=([{"BN": plan.BN // step * step or step}], [{"BN": "auto"}]),
+        )
+    if plan.is_pair:
+        yield Refusal(
+            kind="pairs of CTAs for fp8",
+            message=f"cta_group: 2 shares blocks of values as they come, and {plan.dtype} is "
+            "transposed in the shared memory of one CTA",
+            keys=("cta_group", "dtype"),
+            remedies=([{"cta_group": 1}],),
+        )
+    if plan.epilogue == "tma_store":
+        yield Refusal(
+            kind="query slot of bytes",
+            message="epilogue: tma_store stages the output in the query slot, whose elements of "
+            f"{plan.dtype} are half as wide as those of {plan.out_dtype}",
+            keys=("epilogue", "dtype"),
+            remedies=([{"epilogue": "direct"}],),
+        )
 
 
 def _tiles_of_several_heads(plan: HopperMemory) -> Iterator[Refusal]:
@@ -87,10 +118,10 @@ def _broken_chunk_rules(plan: HopperMemory, asked: int) -> Iterator[Refusal]:
         yield Refusal(
             kind="more chunks than there are",
             message=f"num_pv_chunks_in_flight: {asked}, but a block of BN = {plan.BN} keys has "
-            f"{plan.BN} / {CHUNK_KEYS} = {plan.num_chunks} chunks of P.V",
+            f"{plan.BN} / {plan.chunk_keys} = {plan.num_chunks} chunks of P.V",
             keys=("num_pv_chunks_in_flight",),
             remedies=(
                 [{"num_pv_chunks_in_flight": plan.num_chunks}],
-                [{"BN": min(MAX_BLOCK, asked * CHUNK_KEYS)}],
+                [{"BN": min(MAX_BLOCK, asked * plan.chunk_keys)}],
             ),
         )

@@ -58,6 +58,14 @@ NARROW_BLOCK = 64
 """The block where a row sees few keys: wider ones are mostly outside the window. Measured with
 windows of 128 and 256 keys, up to 24 % faster; with 512 keys as fast at depth 64 and 6 % faster at
 128; with 1024 keys slower."""
+FP8 = {
+    64: Tuning(3, 128, 1, False, FITS_REGISTERS),
+    96: Tuning(3, 128, 1, False, FITS_REGISTERS),
+    128: Tuning(3, 128, 1, True, FITS_REGISTERS),
+    192: Tuning(2, 128, 1, False, FITS_SHARED),
+    256: Tuning(2, 128, 1, False, FITS_SHARED),
+}
+"""Elements of 8 bits: ptxas serialises what has more P.V in flight, at depth 128."""
 LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
 """Depth 192 with values of 128 columns, whatever the mask: the output of depth 128."""
 
@@ -66,7 +74,9 @@ def tuning_of(config: HopperAttentionConfig) -> Tuning:
     """Return the measured values for the depth and mask of ``config``."""
     mask, depths = config.resolved_mask, (config.depth, config.resolved_value_depth)
     depth = max(depths)
-    if depths == (192, 128):
+    if config.dtype == "fp8_e4m3":
+        tuning = FP8[128 if depths == (192, 128) else depth]
+    elif depths == (192, 128):
         tuning = LATENT
     elif mask.has_left_end:
         tuning = WINDOW[depth]

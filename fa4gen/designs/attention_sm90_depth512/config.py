@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fa4gen.designs.common.attention_config import PREFILL_FIXED, HopperPrefillKeys
+from fa4gen.designs.common.attention_config import PREFILL_FIXED, HopperKeys, HopperPrefillKeys
 from fa4gen.designs.common.listed import PAIRS
 from fa4gen.strict import FixedKey
 
 
-class HopperPairAttentionConfig(HopperPrefillKeys):
+class HopperPairAttentionConfig(HopperPrefillKeys, HopperKeys):
     """Attention forward at depth 512 on Hopper (sm_90a)."""
 
     WHAT = "depth 512"

@@ -185,7 +185,7 @@ class ListedKeys(AttentionKeys):
 
 
 class HopperKeys(AttentionKeys):
-    """Keys of attention by wgmma (sm_90a)."""
+    """Keys of attention by wgmma (sm_90a), with elements of 16 bits."""
 
     arch: Literal["sm_90a"]
     """Architecture that the kernel is written for."""
@@ -195,9 +195,11 @@ class HopperKeys(AttentionKeys):
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
 
 
-class HopperPrefillKeys(HopperKeys):
+class HopperPrefillKeys(AttentionKeys):
     """Keys of attention by wgmma in tiles whose rows are of one head, or of few."""
 
+    arch: Literal["sm_90a"]
+    """Architecture that the kernel is written for."""
     scheduler: Literal["auto", "static", "dynamic"] = "auto"
     """Tiles in a fixed order, or assigned by an atomic counter, longest first."""
     registers: RegisterBudget | Auto = "auto"
@@ -215,15 +217,11 @@ class RoleRegisters(Strict):
     """For the warpgroup of the load warp and the MMA warp."""
 
 
-class BlackwellKeys(AttentionKeys):
-    """Keys of attention by tcgen05 (sm_100a, sm_103a)."""
+class OutputKeys(AttentionKeys):
+    """Keys of attention whose output may have another type than its inputs."""
 
-    arch: Literal["sm_100a", "sm_103a"]
-    """Architecture that the kernel is written for."""
     out_dtype: Literal["auto", "bf16", "fp16"] = "auto"
     """Element type of the output: as dtype when not given, and bf16 for fp8."""
-    rescale_threshold: Annotated[float, Field(ge=0, le=10)] | Auto = "auto"
-    """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
 
     @property
     def resolved_out_dtype(self) -> str:
@@ -231,6 +229,15 @@ class BlackwellKeys(AttentionKeys):
         if self.out_dtype != "auto":
             return self.out_dtype
         return "bf16" if self.dtype == "fp8_e4m3" else self.dtype
+
+
+class BlackwellKeys(OutputKeys):
+    """Keys of attention by tcgen05 (sm_100a, sm_103a)."""
+
+    arch: Literal["sm_100a", "sm_103a"]
+    """Architecture that the kernel is written for."""
+    rescale_threshold: Annotated[float, Field(ge=0, le=10)] | Auto = "auto"
+    """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
 
 
 class BlackwellPrefillKeys(BlackwellKeys):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from fa4gen.designs.common.attention_parameters import attention_parameters, out
 from fa4gen.designs.common.model import SharedRegion
 from fa4gen.designs.common.rings import End, Ring, tile_ring
 from fa4gen.designs.common.roles import WARPGROUP
-from fa4gen.designs.common.values import E4M3_LARGEST_LOG2
+from fa4gen.designs.common.values import probability_shift
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
@@ -67,10 +66,7 @@ class BlackwellAttentionPlan(AttentionPlan):
     @property
     @override
     def probability_shift(self) -> int:
-        # What fits probabilities, with a maximum that lags, into the range of fp8.
-        if self.element_bytes == 2:
-            return 0
-        return math.floor(E4M3_LARGEST_LOG2 - self.rescale_threshold)
+        return probability_shift(self.element_bytes, self.rescale_threshold)
 
     @property
     def registers_at_entry(self) -> int:

@@ -26,6 +26,7 @@ from fa4gen.designs.registry import design_for
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.designs.common.blackwell_model import BlackwellAttentionPlan
     from fa4gen.designs.common.consumers import ConsumerPlan
     from fa4gen.designs.common.kernel_config import KernelConfig
@@ -150,7 +151,7 @@ def wgmma_width(
     yield from exceeded(Refusal(kind, message, keys, remedies, last_resort), needed, entry)
 
 
-def range_of_fp8(plan: BlackwellAttentionPlan) -> Iterator[Refusal]:
+def range_of_fp8(plan: AttentionPlan) -> Iterator[Refusal]:
     """Yield a fault for probabilities that fp8 cannot hold."""
     most = math.floor(E4M3_LARGEST_LOG2)
     if plan.element_bytes == 1 and plan.rescale_threshold > E4M3_LARGEST_LOG2:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from fa4gen.designs.common.attention_config import AttentionKeys, BlackwellKeys
+    from fa4gen.designs.common.attention_config import AttentionKeys, BlackwellKeys, OutputKeys
     from fa4gen.designs.common.choices import ChoiceLog
     from fa4gen.designs.common.gemm_config import GemmKeys
 
@@ -21,6 +21,7 @@ PANEL_BYTES = 128
 MMA_K_BYTES = 32
 """Elements along the reduced extent of one matrix instruction, in bytes."""
 E4M3_LARGEST_LOG2 = math.log2(448)
+"""The range of probabilities of 8 bits, in powers of two."""
 MAX_KV_STAGES = 32
 """The most that a config of Blackwell may ask for."""
 SMALLEST_FLOAT32 = 2.0**-126
@@ -32,12 +33,20 @@ def as_float32_constant(number: float) -> float:
     return number if number >= SMALLEST_FLOAT32 else 0.0
 
 
+def probability_shift(element_bytes: int, rescale_threshold: float) -> int:
+    """Return the power of two by which probabilities are scaled before they are rounded.
+
+    For 8 bits: what fits them, with a maximum that lags by the threshold, into their range.
+    """
+    return math.floor(E4M3_LARGEST_LOG2 - rescale_threshold) if element_bytes == 1 else 0
+
+
 def take_keys(config: AttentionKeys, log: ChoiceLog) -> None:
     """Record where keys and values are."""
     log.take("keys", config.keys, config.batching, "as batching")
 
 
-def take_out_dtype(config: BlackwellKeys | GemmKeys, log: ChoiceLog) -> None:
+def take_out_dtype(config: OutputKeys | GemmKeys, log: ChoiceLog) -> None:
     """Record the element type of the output."""
     resolved = config.resolved_out_dtype
     narrow = config.dtype.partition("_")[0]

@@ -101,14 +101,18 @@ def arrivals_are_those_of_the_roles(_config: HopperAttentionConfig, plan: Attent
     consumer_warps = sum(role.num_warps for role in plan.roles if role.name.startswith("consume"))
     tiles_are_shared = plan.cta_group == 2 and plan.scheduler == "dynamic"
     arrivals = {row.name: row.arrivals for row in plan.barriers}
+    transposing = 3 if plan.element_bytes == 1 else 0
     for ring in ("key", "value"):
-        assert arrivals[f"{ring}_full"] == 1  # the loader's, with the bytes that it expects
+        own = transposing if ring == "value" and transposing else 1
+        assert arrivals[f"{ring}_full"] == own  # 1: the loader's, with the bytes that it expects
         assert arrivals[f"{ring}_empty"] == consumer_warps * plan.cta_group
+    if transposing:
+        assert (arrivals["value_rows_full"], arrivals["value_rows_empty"]) == (1, transposing)
     assert arrivals["query_full"] == 1
     assert arrivals["query_empty"] == (1 if plan.epilogue == "tma_store" else 4)
     assert arrivals["tile_full"] == 1
     assert arrivals["tile_empty"] == (
-        2 * consumer_warps + 1 if tiles_are_shared else consumer_warps
+        2 * consumer_warps + 1 if tiles_are_shared else consumer_warps + transposing
     )
     assert all(0 < count < 2**20 for count in arrivals.values())
     for row in plan.barriers:
@@ -132,7 +136,8 @@ def bytes_on_a_barrier_are_those_of_the_boxes(
         halved = plan.cta_group == 2 and tensor_map.tensor != "query"
         depth = plan.value_depth if tensor_map.tensor == "value" else plan.depth
         assert boxes == (2 * depth // plan.panel_columns if halved else 1)
-        full = plan.barrier(f"{tensor_map.tensor}_full")
+        turned_over = plan.element_bytes == 1 and tensor_map.tensor == "value"
+        full = plan.barrier("value_rows_full" if turned_over else f"{tensor_map.tensor}_full")
         assert full.transaction_bytes == slot < 2**20
         assert full.slots == plan.region(tensor_map.tensor).slots
     for row in plan.barriers:
@@ -193,6 +198,8 @@ def every_auto_is_accounted_for(config: HopperAttentionConfig, plan: AttentionPl
             assert choice.value == RegisterBudget(
                 producer=plan.producer_registers, consumer=plan.consumer_registers
             )
+        elif key == "rescale_threshold":
+            assert plan.rescale_threshold in (choice.value, 0.0)
         else:
             assert choice.value == getattr(plan, key), key
         given_value = getattr(config, key, "auto")  # what a key decides, too

@@ -1,0 +1,110 @@
+"""Plans of attention in 8 bits: values are transposed in shared memory, a byte each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from fa4gen.designs.attention_sm90.candidates import candidates
+from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
+from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
+from fa4gen.designs.build import build_plan
+from fa4gen.designs.common.attention_model import AttentionPlan
+from fa4gen.errors import ConfigError
+
+ConfigOf = Callable[..., HopperAttentionConfig]
+PlanOf = Callable[..., AttentionPlan]
+FP8 = "fp8_e4m3"
+
+
+def fp8_plan(plan_of: PlanOf, **keys: object) -> HopperAttentionPlan:
+    plan = plan_of(dtype=FP8, **keys)
+    assert isinstance(plan, HopperAttentionPlan)
+    return plan
+
+
+def test_the_loader_fills_rows_and_three_warps_turn_them_over(plan_of: PlanOf) -> None:
+    plan = fp8_plan(plan_of, depth=128)
+    names = [region.name for region in plan.shared]
+    assert names == ["query", "key", "value_rows", "value", "barriers", "tile"]
+    rows, turned = plan.barrier("value_rows_full"), plan.barrier("value_full")
+    assert (rows.arrive_how, rows.transaction_bytes) == ("tma_bytes", 128 * 128)
+    assert (turned.arrive_how, turned.arrivals) == ("thread", 3)
+    assert plan.barrier("value_empty").waited_by == "every transposing warp"
+    assert plan.barrier("tile_empty").arrivals == 12 + 3
+    assert "transpose values" in plan.roles[0].work
+
+
+def test_blocks_and_probabilities_are_those_of_bytes(plan_of: PlanOf) -> None:
+    plan = fp8_plan(plan_of, depth=128)
+    assert (plan.BN, plan.chunk_keys, plan.num_pv_chunks_in_flight) == (128, 32, 1)
+    assert (plan.rescale_threshold, plan.probability_shift) == (2.7, 6)
+    assert 2.0 ** (plan.rescale_threshold + plan.probability_shift) < 448
+    assert fp8_plan(plan_of, rescale_threshold=0).probability_shift == 8
+    assert plan_of(dtype="fp16").probability_shift == 0
+    assert plan.descaled == ("query", "key", "value")
+    assert not plan_of(dtype="fp16").has_descales
+
+
+@pytest.mark.parametrize(
+    ("depth", "columns"), [(64, 64), (96, 32), (128, 128), (192, 64), (256, 128)]
+)
+def test_panels_are_as_wide_as_tile_the_depth(plan_of: PlanOf, depth: int, columns: int) -> None:
+    assert fp8_plan(plan_of, depth=depth).panel_columns == columns
+
+
+@pytest.mark.parametrize(("block", "keys"), [(128, 128), (96, 32), (64, 64), (192, 64), (32, 32)])
+def test_panels_of_transposed_values(plan_of: PlanOf, block: int, keys: int) -> None:
+    assert fp8_plan(plan_of, depth=64, BN=block).value_panel_keys == keys
+
+
+def test_the_output_has_16_bits(config_of: ConfigOf, plan_of: PlanOf) -> None:
+    assert fp8_plan(plan_of).out_dtype == "bf16"
+    assert fp8_plan(plan_of, out_dtype="fp16").out_dtype == "fp16"
+    with pytest.raises(ConfigError, match="out_dtype: fp16 is for dtype: fp8_e4m3"):
+        config_of(dtype="bf16", out_dtype="fp16")
+
+
+def test_no_candidate_has_half_of_a_product(config_of: ConfigOf) -> None:
+    blocks = [int(str(row["BN"])) for row in candidates(config_of(dtype=FP8, depth=128))]
+    assert blocks[0] == 128
+    assert min(blocks) == 32
+    assert all(block % 32 == 0 for block in blocks)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message", "remedy"),
+    [
+        (
+            {"BN": 80},
+            "BN: 80 keys of a block, but a wgmma of P.V in fp8_e4m3 takes 32 at a time",
+            "Set BN: 64; or BN: auto.",
+        ),
+        (
+            {"cta_group": 2},
+            "cta_group: 2 shares blocks of values as they come, and fp8_e4m3 is transposed in the "
+            "shared memory of one CTA",
+            "Set cta_group: 1.",
+        ),
+        (
+            {"epilogue": "tma_store"},
+            "epilogue: tma_store stages the output in the query slot, whose elements of fp8_e4m3 "
+            "are half as wide as those of bf16",
+            "Set epilogue: direct.",
+        ),
+        (
+            {"rescale_threshold": 8.9},
+            "rescale_threshold: probabilities up to 2^8.9 do not fit fp8_e4m3, whose largest "
+            "number is 448",
+            "Set rescale_threshold: 8.0; or rescale_threshold: auto.",
+        ),
+    ],
+)
+def test_what_bytes_do_not_have(
+    config_of: ConfigOf, keys: dict[str, object], message: str, remedy: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        build_plan(config_of(dtype=FP8, **keys))
+    [problem] = refused.value.problems
+    assert (problem.message, problem.remedy) == (message, remedy)
