@@ -1,12 +1,12 @@
 """Times products with scales of blocks on a GPU, and compares them with cuBLAS and without scales.
 
     python benchmarks/scaled_products.py OUT.jsonl [--shape MxNxK ...] [--drawn COUNT --seed SEED]
+                                         [--tile KEY=VALUE,... ...]
 
-Needs PyTorch. Each shape's tiles take turns with cuBLAS's product with the same scales, its product
-with one scale for a tensor, and fa4gen's without scales; every call is timed alone after 512 MB
-were written (cold L2), and the median of the rounds counts. Values differ in size from block to
-block; outputs are compared with float64 first, and a tile that is wrong ends the program. Scales of
-A are row by row, as a quantising kernel writes them, and once transposed.
+Needs PyTorch. Operands, checks, peers and timer are those of ``fa4gen bench``. Each shape's tiles
+take turns with cuBLAS's product with the same scales, its product with one scale for a tensor, and
+fa4gen's without scales. Scales of A are row by row, as a quantising kernel writes them, and once
+column by column.
 """
 
 from __future__ import annotations
@@ -18,24 +18,30 @@ import random
 import statistics
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-import torch.nn.functional as functional
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-import fa4gen  # noqa: E402
+from fa4gen.bench.gemm_peers import find_gemm_peers  # noqa: E402
+from fa4gen.bench.gemm_work import GemmWork  # noqa: E402
+from fa4gen.bench.gemm_workload import GemmWorkload, parse_sizes  # noqa: E402
+from fa4gen.bench.gpu_arrays import RandomNumbers  # noqa: E402
+from fa4gen.bench.run import Bench, BenchOptions  # noqa: E402
+from fa4gen.callables import compile_config  # noqa: E402
+from fa4gen.config.load import load_mapping  # noqa: E402
+from fa4gen.runtime.device import require_device  # noqa: E402
+from fa4gen.runtime.timing import TimingProtocol, time_in_turn  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    Run = Callable[[], object]
+    from fa4gen.bench.run import Kernel
 
 LAYERS = ((2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048))
 """n and k of the layers of a large model."""
@@ -56,145 +62,52 @@ MANY_TILES: dict[str, dict[str, object]] = {
     "256x128": {"BM": 256},
     "192x128": {"BM": 192, "BN": 128, "num_consumer_warpgroups": 3},
 }
-FLUSHED_BYTES = 512 << 20
-COMPARED_ROWS = 96
-WRONG = 2.5e-3
-"""The relative error of a bf16 output is 1.7e-3."""
-ROUNDS = 11
+PROTOCOL = TimingProtocol(warmup_s=0.002, budget_s=0.0, min_samples=11)
+ROUNDS = 3
 
 
-@dataclass(frozen=True)
-class Operands:
-    """A product's operands, quantised, and some rows of the result in float64."""
-
-    a: Any
-    b: Any
-    scale_a: Any
-    scale_b: Any
-    rows: Any
-    expected: Any
-
-    @property
-    def m(self) -> int:
-        """Rows of A."""
-        return int(self.a.shape[0])
+def compiled(config: Mapping[str, object], name: str) -> Kernel:
+    """Return a kernel of fa4gen's with its plan."""
+    words = "".join(letter if letter.isalnum() else "_" for letter in name.lower())
+    chosen = compile_config(load_mapping(config, f"tile_{words}"))
+    return chosen.plan, chosen.kernel
 
 
-def values(rows: int, k: int) -> Any:
-    """Draw random numbers; each block has a magnitude of its own."""
-    size = torch.randint(-3, 4, (rows, k // BLOCK), device="cuda").float()
-    return torch.randn(rows, k, device="cuda") * torch.exp2(size).repeat_interleave(BLOCK, 1)
-
-
-def quantised(x: Any, rows: int) -> tuple[Any, Any]:
-    """Return e4m3 elements and the scales of blocks of ``rows`` x 128."""
-    count, k = x.shape
-    padded = functional.pad(x, (0, 0, 0, -count % rows)).view(-1, rows, k // BLOCK, BLOCK)
-    scales = padded.abs().amax((1, 3)).clamp(1e-9) / 448
-    return (x / spread(scales, rows, count)).to(torch.float8_e4m3fn), scales
-
-
-def spread(scales: Any, rows: int, count: int) -> Any:
-    """Return the scale of each element."""
-    return scales.repeat_interleave(rows, 0)[:count].repeat_interleave(BLOCK, 1)
-
-
-def draw(m: int, n: int, k: int) -> Operands:
-    """Draw a product."""
-    a, scale_a = quantised(values(m, k), 1)
-    b, scale_b = quantised(values(n, k), BLOCK)
-    rows = torch.unique(torch.cat([torch.arange(min(m, COMPARED_ROWS)), torch.arange(m)[-96:]]))
-    rows = rows.cuda()
-    exact = a[rows].double() * spread(scale_a[rows], 1, len(rows)).double()
-    expected = exact @ (b.double() * spread(scale_b, BLOCK, n).double()).T
-    return Operands(a, b, scale_a, scale_b, rows, expected)
-
-
-def ours(operands: Operands, config: Mapping[str, object], out: Any, scale_a: Any = None) -> Run:
-    """Return a launch of a kernel of fa4gen's, its output compared if it has scales."""
-    scales = {}
-    if "scales" in config:
-        of_a = operands.scale_a if scale_a is None else scale_a
-        scales = {"scale_a": of_a, "scale_b": operands.scale_b.t()}
-    out.fill_(float("nan"))
-    kernel = fa4gen.load(config)
-    bits = operands.a.view(torch.uint8), operands.b.view(torch.uint8).t()
-    run: Run = kernel.prepare(*bits, out=out, **scales)
-    run()
-    if scales:
-        compare(operands, out, str(config))
-    return run
-
-
-def compare(operands: Operands, out: Any, word: str) -> None:
-    """Compare some rows with float64."""
-    error = (out[operands.rows].double() - operands.expected).norm() / operands.expected.norm()
-    if not float(error) < WRONG:
-        raise SystemExit(f"{word}: a relative error of {float(error):.2e}")
-
-
-def peers(operands: Operands) -> Iterator[tuple[str, Run]]:
-    """Yield cuBLAS's products: with the scales of blocks, where it takes them, and with one."""
-    a, b = operands.a, operands.b.t()
-    one = torch.ones((), device="cuda")
-    kind = functional.ScalingType
-    by_row = operands.scale_a.t().contiguous().t()
-    padded = functional.pad(operands.scale_b, (0, -operands.scale_b.shape[1] % 4)).t()
-    forms = by_row, kind.BlockWise1x128, padded, kind.BlockWise128x128
-    yield "cublas", lambda: functional.scaled_mm(a, b, *forms, output_dtype=torch.bfloat16)
-    yield (
-        "cublas one scale",
-        lambda: torch._scaled_mm(
-            a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True
-        ),
-    )
-
-
-def times(runs: Mapping[str, Run]) -> dict[str, float]:
-    """Return the median time of each in microseconds; they take turns."""
-    flushed = torch.empty(FLUSHED_BYTES, dtype=torch.uint8, device="cuda")
-    events: dict[str, list[tuple[Any, Any]]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()
-    for number in range(ROUNDS):
-        for name, run in runs.items():
-            flushed.fill_(number)
-            pair = tuple(torch.cuda.Event(enable_timing=True) for _ in range(2))
-            pair[0].record()
-            run()
-            pair[1].record()
-            events[name].append(pair)  # type: ignore[arg-type]
-    torch.cuda.synchronize()
-    return {
-        name: statistics.median(1e3 * begin.elapsed_time(end) for begin, end in pairs)
-        for name, pairs in events.items()
-    }
-
-
-def measured(m: int, n: int, k: int) -> dict[str, Any]:
+def measured(size: GemmWorkload, tiles: Mapping[str, dict[str, object]]) -> dict[str, Any]:
     """Return a line of results of one shape."""
-    operands = draw(m, n, k)
-    out = torch.empty((m, n), device="cuda", dtype=torch.bfloat16)
-    tiles = FEW_TILES if m <= FEW else MANY_TILES
-    runs = {name: ours(operands, {**SCALED, **tile}, out) for name, tile in tiles.items()}
-    across = functional.pad(operands.scale_a, (0, 0, 0, -m % 4)).t().contiguous()[:, :m].t()
-    first = next(iter(tiles))
+    bench = Bench(BenchOptions((size,), family="gemm"), find_gemm_peers().found)
+    scaled = {name: compiled({**SCALED, **tile}, name) for name, tile in tiles.items()}
+    without, first = compiled(PLAIN, "without"), next(iter(scaled))
+    with_scales = bench.prepare(list(scaled.values()), size)
+    with_one = bench.prepare([without], size)
+    left_out = {**with_scales[2], **with_one[2]}
+    for name, why in left_out.items():
+        print(f"{size.at}: {name} left out: {why}")
+    if len(with_scales[0]) < len(scaled) or not with_one[0]:
+        raise SystemExit("a kernel of fa4gen's is wrong")
+    runs = {name: with_scales[0][plan.name] for name, (plan, _) in scaled.items()}
+    by_columns = GemmWork(scaled[first][0], size, RandomNumbers(0), scales_along_m=True)
     others = {
-        f"{first} transposed scales": ours(operands, {**SCALED, **tiles[first]}, out, across),
-        "without scales": ours(operands, PLAIN, out),
-        **dict(peers(operands)),
+        f"{first} transposed scales": by_columns.launch(*scaled[first])[0],
+        "without scales": with_one[0][without[0].name],
+        **with_scales[1],
+        **{f"{peer} one scale": run for peer, run in with_one[1].items()},
     }
-    found = times({**runs, **others})
+    taken = time_in_turn({**runs, **others}, PROTOCOL, rounds=ROUNDS)
+    found = {
+        name: round(1e3 * statistics.median(one.median_ms for one in timings), 3)
+        for name, timings in taken.items()
+    }
     best = min(runs, key=found.__getitem__)
     return {
-        "problem": f"{m}x{n}x{k}",
+        "problem": size.at,
         "kernel": best,
-        "chip": torch.cuda.get_device_name(),
+        "chip": require_device("sm_90a").name,
         "date": datetime.now(UTC).date().isoformat(),
         "commit": commit(),
-        "times_us": [round(found[best], 3)],
-        "peers_us": {name: round(found[name], 3) for name in others},
-        "details": {"tiles_us": {name: round(found[name], 3) for name in runs}},
+        "times_us": [found[best]],
+        "peers_us": {name: found[name] for name in others},
+        "details": {"tiles_us": {name: found[name] for name in runs}},
     }
 
 
@@ -204,22 +117,13 @@ def commit() -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The extents of a product."""
-
-    m: int
-    n: int
-    k: int
-
-
-def drawn(count: int, seed: int) -> Iterator[Shape]:
+def drawn(count: int, seed: int) -> Iterator[GemmWorkload]:
     """Yield shapes of 1 to 4096 rows; k in whole blocks."""
     rng = random.Random(seed)
     for _ in range(count):
         m = round(2 ** rng.uniform(0, 12))
         n, k = 16 * round(2 ** rng.uniform(5, 11)), BLOCK * round(2 ** rng.uniform(2, 7))
-        yield Shape(m, n, k)
+        yield GemmWorkload(m, n, k)
 
 
 def main() -> None:
@@ -229,20 +133,26 @@ def main() -> None:
     parser.add_argument("--shape", action="append", default=[], help="MxNxK; repeatable")
     parser.add_argument("--drawn", type=int, default=0, help="shapes to draw, in place of layers")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tile", action="append", default=[], help="KEY=VALUE,...; repeatable")
     options = parser.parse_args()
-    shapes = [Shape(*map(int, text.split("x"))) for text in options.shape]
+    shapes = [size for text in options.shape for size in parse_sizes(text)]
     shapes += drawn(options.drawn, options.seed)
-    shapes = shapes or [Shape(m, n, k) for n, k in LAYERS for m in ROWS]
+    shapes = shapes or [GemmWorkload(m, n, k) for n, k in LAYERS for m in ROWS]
+    given = {
+        text: yaml.safe_load(text.replace("=", ": ").replace(",", "\n")) for text in options.tile
+    }
     ratios = []
     with options.out.open("a", encoding="utf-8") as file:
-        for shape in shapes:
-            line = measured(**asdict(shape))
+        for size in shapes:
+            line = measured(size, given or (FEW_TILES if size.m <= FEW else MANY_TILES))
             file.write(json.dumps(line) + "\n")
             file.flush()
-            ratios.append(line["peers_us"]["cublas"] / line["times_us"][0])
-            print(f"{line['problem']:>18} {line['kernel']:14} {ratios[-1]:.3f} of cuBLAS's speed")
-    mean = math.exp(statistics.fmean(map(math.log, ratios)))
-    print(f"geometric mean {mean:.3f}, least {min(ratios):.3f}")
+            ratio = line["peers_us"].get("cublas", math.nan) / line["times_us"][0]
+            ratios += [ratio] if ratio > 0 else []
+            print(f"{line['problem']:>18} {line['kernel']:14} {ratio:.3f} of cuBLAS's speed")
+    if ratios:
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        print(f"geometric mean {mean:.3f}, least {min(ratios):.3f}")
 
 
 if __name__ == "__main__":

@@ -198,10 +198,12 @@ GemmName = Literal[
     "gemm_fp8_scaled_sm90",
     "gemm_fp8_scaled_ue8m0_residual_sm90",
     "gemm_fp8_sm90",
+    "gemm_grouped_bf16_sm90",
     "gemm_mxfp4_bias_gelu",
     "gemm_mxfp8",
     "gemm_mxfp8_mn_major",
     "gemm_nvfp4_pair",
     "gemm_nvfp4_residual_sm103",
+    "gemm_swiglu_bf16_sm90",
 ]
 """The names of matrix products."""

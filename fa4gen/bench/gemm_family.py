@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fa4gen.bench.peers import Peers
     from fa4gen.bench.work import Work
     from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.toolchain.model import CompiledKernel
 
 
 class GemmFamily(Family):
@@ -55,17 +56,31 @@ class GemmFamily(Family):
     ) -> Work:
         from fa4gen.bench.gemm_work import GemmWork
 
-        if plan.scales or "fp8_e5m2" in (plan.dtype, plan.b_dtype):
-            left = "scales of blocks" if plan.scales else "operands of fp8_e5m2"
+        if plan.groups:
             raise ConfigError(
                 Problem(
-                    f"{plan.name}: bench passes no {left} yet",
-                    "`python benchmarks/scaled_products.py` times such kernels on Hopper; `fa4gen "
-                    "tune --no-measure` lets the cost model choose.",
-                    key="scales" if plan.scales else "dtype",
+                    f"{plan.name}: bench passes no groups of rows yet",
+                    "`python benchmarks/grouped_products.py` times such kernels on Hopper.",
+                    key="groups",
+                )
+            )
+        if size.k % plan.elements_per_byte:
+            raise ConfigError(
+                Problem(
+                    f"{size.at}: two elements of {plan.dtype} share a byte along k, and k is odd",
+                    f"Give a multiple of {plan.elements_per_byte} as k.",
                 )
             )
         return GemmWork(plan, size, numbers)
+
+    @override
+    def facts(self, plan: GemmPlan, compiled: CompiledKernel) -> dict[str, Any]:
+        found = super().facts(plan, compiled)
+        if plan.b_dtype != plan.dtype:
+            found["b_dtype"] = plan.b_dtype
+        if plan.scales:
+            found["scales"] = " and ".join(row.words for row in plan.scales)
+        return found
 
     @override
     def compared_with(
@@ -90,19 +105,26 @@ class GemmFamily(Family):
     @override
     def small_tensors(self, plan: GemmPlan, zeros: Zeros) -> dict[str, Any]:
         square = (SMALL_ROWS, SMALL_ROWS)
-        a, b = (zeros(square, plan.dtype) for _ in range(2))
-        c_shape = plan.c.extents(*square)
+        stored = (SMALL_ROWS, SMALL_ROWS // plan.elements_per_byte)
+        out_shape = (SMALL_ROWS, plan.output_columns(SMALL_ROWS))
+        a, b = zeros(stored, plan.dtype), zeros(stored, plan.b_dtype)
+        c_shape = plan.c_extents(*out_shape)
+        extents = {row: row.extents(*square, SMALL_ROWS) for row in plan.scales}
         return {
             "a": a if plan.a_major == "k" else a.T,
             "b": b.T if plan.b_major == "k" else b,
             "c": zeros(c_shape, plan.out_dtype) if plan.c.exists else None,
-            "out": zeros(square, plan.out_dtype),
+            "out": zeros(out_shape, plan.out_dtype),
+            **{
+                row.name: zeros(tuple(given[axis] for axis in row.axes[1:]), row.dtype)
+                for row, given in extents.items()
+            },
         }
 
     @override
     def peer_tensors(self, plan: GemmPlan, operands: GemmOperands) -> dict[str, Any]:
-        del plan
-        return {name: getattr(operands, name) for name in ("a", "b", "c", "out")}
+        names = ("a", "b", "c", "out", *(row.name for row in plan.scales))
+        return {name: getattr(operands, name) for name in names}
 
 
 GEMM = GemmFamily()

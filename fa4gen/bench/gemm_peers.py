@@ -2,7 +2,7 @@
 
 * ``cublas``: torch.mm without a residual, torch.addmm with one, both into an existing output;
   torch.bmm and torch.baddbmm for a batch; torch._scaled_mm for fp8, with the summation of the
-  tensor cores themselves, as ours.
+  tensor cores themselves, as ours; torch.nn.functional.scaled_mm with scales of blocks.
 * ``cublas in place``: torch.addmm into C itself, for a matrix residual. PyTorch may otherwise copy
   C into the output first. C is lost.
 
@@ -33,6 +33,8 @@ ACTIVATIONS = {
     "sigmoid(x)": "sigmoid",
 }
 """Activations for which PyTorch has a single kernel, as in configs, without blanks."""
+BLOCKS = {"1x128": "BlockWise1x128", "128x128": "BlockWise128x128"}
+"""torch.nn.functional.ScalingType's names of the forms of scales that cuBLAS has on Hopper."""
 TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
@@ -49,6 +51,9 @@ class GemmOperands:
     out: Any
     alpha: float = 1.0
     beta: float = 1.0
+    scale_a: Any = None
+    scale_b: Any = None
+    """Scales of blocks as our kernel takes them; None without."""
 
     @property
     def scalars(self) -> dict[str, float]:
@@ -79,8 +84,8 @@ class CublasPeer(Peer):
     @override
     def prepare(self, plan: GemmPlan, operands: GemmOperands) -> Callable[[], Any]:
         activate = _activation(plan)
-        is_scaled = plan.dtype == "fp8_e4m3"
-        product = _scaled_product(plan, operands) if is_scaled else _product(plan, operands)
+        multiply = _product if plan.dtype in TORCH_DTYPES else _scaled_product
+        product = multiply(plan, operands)
         return product if activate is None else lambda: activate(product())
 
 
@@ -92,7 +97,7 @@ class InPlacePeer(CublasPeer):
 
     @override
     def suits(self, plan: GemmPlan) -> bool:
-        return plan.c.is_matrix and plan.dtype != "fp8_e4m3"
+        return plan.c.is_matrix and plan.dtype in TORCH_DTYPES
 
     @override
     def prepare(self, plan: GemmPlan, operands: GemmOperands) -> Callable[[], Any]:
@@ -132,6 +137,8 @@ def _scaled_product(plan: GemmPlan, operands: GemmOperands) -> Callable[[], Any]
         raise LeftOutError(f"torch._scaled_mm adds a {plan.residual} as it is")
     if (plan.a_major, plan.b_major) != ("k", "k"):
         raise LeftOutError("torch._scaled_mm has k-major operands only")
+    if plan.scales:
+        return _block_scaled_product(plan, operands)
     scale_a = torch.full((), operands.alpha, dtype=torch.float32, device=a.device)
     scale_b = torch.ones((), dtype=torch.float32, device=a.device)
     dtype = getattr(torch, TORCH_DTYPES[plan.out_dtype])
@@ -142,6 +149,43 @@ def _scaled_product(plan: GemmPlan, operands: GemmOperands) -> Callable[[], Any]
         )
 
     return run
+
+
+def _block_scaled_product(plan: GemmPlan, operands: GemmOperands) -> Callable[[], Any]:
+    """Return the product with scales of blocks, which are copied into cuBLAS's order first."""
+    import torch
+    from torch.nn import functional
+
+    forms = [row.form for row in plan.scales]
+    unknown = next((form for form in forms if form not in BLOCKS), None)
+    if unknown is not None:
+        raise LeftOutError(f"cublas is timed with scales of {' and '.join(BLOCKS)}, not {unknown}")
+    if not hasattr(functional, "scaled_mm"):
+        raise LeftOutError("this PyTorch has no torch.nn.functional.scaled_mm with block scales")
+    if operands.alpha != 1:
+        raise LeftOutError("torch.nn.functional.scaled_mm has no alpha")
+    by_line = operands.scale_a, operands.scale_b.t()  # (lines or blocks of them, blocks of k)
+    (of_a, type_a), (of_b, type_b) = (
+        (_as_cublas(given.float(), form), getattr(functional.ScalingType, BLOCKS[form]))
+        for given, form in zip(by_line, forms, strict=True)
+    )
+    a, b, row = operands.a, operands.b, operands.c
+    dtype = getattr(torch, TORCH_DTYPES[plan.out_dtype])
+    return lambda: functional.scaled_mm(
+        a, b, of_a, type_a, of_b, type_b, bias=row, output_dtype=dtype
+    )
+
+
+def _as_cublas(scales: Any, form: str) -> Any:
+    """Return scales by line and block of k in the order that cuBLAS reads.
+
+    Lines are contiguous; of 128 x 128, blocks of k are, padded to a multiple of 4.
+    """
+    if form == "1x128":
+        return scales.t().contiguous().t()
+    from torch.nn.functional import pad
+
+    return pad(scales, (0, -scales.shape[1] % 4)).contiguous().t()
 
 
 def _activation_word(plan: GemmPlan) -> str | None:

@@ -1,8 +1,11 @@
-"""A matrix product on the GPU: sets of A, B and C, of which no call finds its own in L2."""
+"""A matrix product on the GPU: sets of operands, of which no call finds its own in L2.
+
+Scales of blocks are drawn, and laid out for a call, as ``fa4gen verify`` does it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +15,17 @@ from fa4gen.bench.gpu_arrays import as_float32, as_torch, viewed
 from fa4gen.bench.work import Expected, Run, Work
 from fa4gen.overriding import override
 from fa4gen.runtime.device import load_cupy, require_device
+from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.scales import draw_scales, of_each_line, scale_bits, scaled
+from fa4gen.verify.inputs import make_rng
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fa4gen.bench.gemm_workload import GemmWorkload
     from fa4gen.bench.gpu_arrays import RandomNumbers
     from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.designs.common.gemm_scales import OperandScales
 
 WRONG = 1e-2
 """An output with a larger relative Frobenius distance from float64 or from a peer is wrong.
@@ -28,31 +37,48 @@ CHECKED_ROWS = 64
 
 @dataclass(frozen=True)
 class Inputs:
-    """Bit patterns on the GPU: A (m, k), B (k, n), C or None.
+    """Bit patterns on the GPU: A (m, k), B (k, n), C or None, scales as a call takes them.
 
-    All but a C with a single axis may have a batch in front, which is the same for all.
+    All but a C with a single axis may have a batch in front, which is the same for all. Pairs of
+    elements of four bits are one along k.
     """
 
     a: Any
     b: Any
     c: Any
+    scales: Mapping[str, Any]
+    """By the names of the arguments."""
+    scale_values: tuple[Any, ...]
+    """The numbers that ``scales`` stand for, in the plan's order: float32 on the GPU."""
 
     def of(self, plan: GemmPlan) -> tuple[tuple[Any, str], ...]:
-        """Return those that ``plan``'s kernel takes, with their types: it may have no residual."""
+        """Return A, B and C for ``plan``'s kernel, with their types: it may have no residual."""
         c = self.c if plan.c.exists else None
-        return (self.a, plan.dtype), (self.b, plan.dtype), (c, plan.out_dtype)
+        return (self.a, plan.dtype), (self.b, plan.b_dtype), (c, plan.out_dtype)
 
 
 class GemmWork(Work):
     """A matrix product: its first and last rows are checked, and those between by peers."""
 
-    def __init__(self, plan: GemmPlan, workload: GemmWorkload, numbers: RandomNumbers) -> None:
-        """Draw the inputs of the sets."""
+    def __init__(
+        self,
+        plan: GemmPlan,
+        workload: GemmWorkload,
+        numbers: RandomNumbers,
+        *,
+        scales_along_m: bool = False,
+    ) -> None:
+        """Draw the inputs of the sets.
+
+        ``scales_along_m``: scales of A that are no atoms lie column by column, not row by row.
+        """
         sets = workload.count_sets(plan, require_device(plan.arch).l2_bytes)
-        shape = (*workload.lead, workload.m, workload.n)
+        shape = (*workload.lead, workload.m, plan.output_columns(workload.n))
         super().__init__(workload, shape, most_error=WRONG, sets=sets)
         self._workload = workload
         self._inputs = [_draw(plan, workload, numbers, 3 * number) for number in self._sets]
+        if scales_along_m:
+            self._inputs = [_with_columns(one) for one in self._inputs]
         self._exact: dict[tuple[str, int], list[tuple[Any, Any]]] = {}
         self.flop = workload.flop
 
@@ -60,7 +86,11 @@ class GemmWork(Work):
     def prepare(self, kernel: Any, plan: GemmPlan, number: int, out: Any) -> Run:
         arrays = (viewed(bits, dtype) for bits, dtype in self._inputs[number].of(plan))
         beta = BETAS[plan.residual]
-        launch: Run = kernel.prepare(*arrays, out=out, alpha=ALPHA, beta=beta)
+        scales = {
+            row.name: viewed(self._inputs[number].scales[row.name], row.dtype)
+            for row in plan.scales
+        }
+        launch: Run = kernel.prepare(*arrays, out=out, alpha=ALPHA, beta=beta, **scales)
         return launch
 
     @override
@@ -74,40 +104,89 @@ class GemmWork(Work):
     def operands(self, plan: GemmPlan, number: int, out: Any) -> GemmOperands:
         a, b, c = (as_torch(bits, dtype) for bits, dtype in self._inputs[number].of(plan))
         theirs = as_torch(load_cupy().empty_like(out), plan.out_dtype)
-        return GemmOperands(a, b, c, theirs, ALPHA, BETAS[plan.residual])
+        scales = {
+            row.name: as_torch(self._inputs[number].scales[row.name], row.dtype)
+            for row in plan.scales
+        }
+        return GemmOperands(a, b, c, theirs, ALPHA, BETAS[plan.residual], **scales)
 
     def _exact_rows(self, plan: GemmPlan, inputs: Inputs) -> Expected:
         """Yield the first and last rows of the output, by their slices, in float64."""
         from fa4gen.epilogues.activation import parse_activation
+        from fa4gen.epilogues.gate import halves
 
         cupy = load_cupy()
-        factor = as_float32(inputs.b, plan.dtype).astype(cupy.float64)
+        of_a, of_b = self._line_scales(plan, inputs)
+        factor = as_float32(inputs.b, plan.b_dtype, contiguous=-2).astype(cupy.float64)
+        if of_b is not None:
+            factor = scaled(factor, of_b, -2, plan.scales[1].columns, cupy)
         for first in sorted({0, max(0, self._workload.m - CHECKED_ROWS)}):
             rows: Any = (..., slice(first, first + CHECKED_ROWS), slice(None))
             left = as_float32(inputs.a[rows], plan.dtype).astype(cupy.float64)
+            if of_a is not None:
+                left = scaled(left, of_a[rows], -1, plan.scales[0].columns, cupy)
             exact = ALPHA * (left @ factor)
+            added: Any = 0.0
             if plan.c.exists:
                 part = plan.c.rows_of(inputs.c, rows[1])
-                exact += BETAS[plan.residual] * as_float32(part, plan.out_dtype)
+                added = BETAS[plan.residual] * as_float32(part, plan.out_dtype)
+            if plan.gated and plan.activation is not None:
+                bias, added = (0.0, added) if plan.c.is_matrix else (added, 0.0)
+                gate, up = halves(plan.gate_layout, exact + bias)
+                yield rows, parse_activation(plan.activation).evaluate_gated(gate, up, cupy) + added
+                continue
+            exact += added
             if plan.activation is not None:
                 exact = parse_activation(plan.activation).evaluate(exact, cupy)
             yield rows, exact
 
+    def _line_scales(self, plan: GemmPlan, inputs: Inputs) -> tuple[Any, Any]:
+        """Return the scales of each row of A and of each column of B by blocks of k, or None."""
+        if not plan.scales:
+            return None, None
+        lines = (self._workload.m, self._workload.n)
+        of_a, of_b = (
+            of_each_line(row, values, extent, load_cupy())
+            for row, values, extent in zip(plan.scales, inputs.scale_values, lines, strict=True)
+        )
+        return of_a, of_b
+
 
 def _draw(plan: GemmPlan, workload: GemmWorkload, numbers: RandomNumbers, shift: int) -> Inputs:
     """Draw inputs, each in the order of its elements in memory."""
-    m, n, k, lead = workload.m, workload.n, workload.k, workload.lead
+    m, n, lead = workload.m, workload.n, workload.lead
+    k = workload.k // plan.elements_per_byte
     shape = (*lead, m, k) if plan.a_major == "k" else (*lead, k, m)
     a = numbers.array(shape, plan.dtype, shift=shift)
     shape = (*lead, n, k) if plan.b_major == "k" else (*lead, k, n)
-    b = numbers.array(shape, plan.dtype, shift=shift + 1)
+    b = numbers.array(shape, plan.b_dtype, shift=shift + 1)
     c = None
     if plan.c.exists:
-        shape = (*(lead if plan.c.is_matrix else ()), *plan.c.extents(m, n))
+        shape = (*(lead if plan.c.is_matrix else ()), *plan.c_extents(m, plan.output_columns(n)))
         scale = workload.residual_scale
         c = numbers.array(shape, plan.out_dtype, shift=shift + 2, scale=scale)
+    cupy = load_cupy()
+    drawn = _drawn_scales(plan, workload, numbers.seed + shift)
     return Inputs(
         a if plan.a_major == "k" else a.swapaxes(-1, -2),
         b.swapaxes(-1, -2) if plan.b_major == "k" else b,
         c,
+        {row.name: cupy.asarray(scale_bits(row, values)) for row, values in drawn},
+        tuple(cupy.asarray(values) for _, values in drawn),
     )
+
+
+def _drawn_scales(
+    plan: GemmPlan, workload: GemmWorkload, seed: int
+) -> list[tuple[OperandScales, Any]]:
+    """Draw the plan's scales: float32 in NumPy's memory, with a batch where there are several."""
+    case = GemmCase("bench", workload.m, workload.n, workload.k, workload.batch)
+    drawn = draw_scales(case, plan, make_rng(seed, case.name))
+    batched = [values if workload.lead else values[0] for values in drawn]
+    return list(zip(plan.scales, batched, strict=True))
+
+
+def _with_columns(inputs: Inputs) -> Inputs:
+    """Return the inputs with scales of A that lie column by column."""
+    of_a = load_cupy().ascontiguousarray(inputs.scales["scale_a"].swapaxes(-1, -2))
+    return replace(inputs, scales={**inputs.scales, "scale_a": of_a.swapaxes(-1, -2)})

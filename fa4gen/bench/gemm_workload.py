@@ -78,12 +78,13 @@ class GemmWorkload:
         return 2.0 ** round(math.log2(self.k) / 2)
 
     def bytes_moved(self, plan: GemmPlan) -> int:
-        """Count the bytes of A, B, C and D, each once."""
+        """Count the bytes of A, B, their scales, C and D, each once."""
         factors = plan.element_bytes * self.k * (self.m + self.n) // plan.elements_per_byte
         residual = residual_of(plan.residual)
         of_c = residual.elements(self.m, self.n) * (self.batch if residual.is_matrix else 1)
         outputs = self.batch * self.n * self.m + of_c
-        return self.batch * factors + plan.out_element_bytes * outputs
+        scales = sum(row.count_bytes(self.m, self.n, self.k) for row in plan.scales)
+        return self.batch * (factors + scales) + plan.out_element_bytes * outputs
 
     def count_sets(self, plan: GemmPlan, l2_bytes: int) -> int:
         """Return how many sets of arrays take turns, so that no call finds its arrays in L2."""
@@ -118,8 +119,12 @@ def _parse_size(word: str) -> GemmWorkload:
 
 
 def problem_words(facts: Mapping[str, Any]) -> str:
-    """Describe a kernel's function: types, layout unless it is that of a linear layer, C."""
+    """Describe a kernel's function: types, scales, layout unless that of a linear layer, C."""
     words = [facts["dtype"]]
+    if "b_dtype" in facts:
+        words.append(f"B {facts['b_dtype']}")
+    if "scales" in facts:
+        words.append(f"scales of {facts['scales']}")
     if facts["out_dtype"] != facts["dtype"]:
         words.append(f"{facts['out_dtype']} out")
     if (facts["a_major"], facts["b_major"]) != ("k", "k"):

@@ -5,10 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.runtime.arguments import DTYPE_NAMES
 from fa4gen.runtime.device import load_cupy
+from fa4gen.runtime.gemm_arguments import GEMM_DTYPES
 from fa4gen.runtime.strides import BITS_ACCEPTED
-from fa4gen.verify.rounding import POISON_BITS, bits_dtype, from_bits, numpy_dtype, to_bits
+from fa4gen.scales.narrow import ELEMENTS
+from fa4gen.verify.rounding import (
+    POISON_BITS,
+    bits_dtype,
+    narrow_values,
+    numpy_dtype,
+    stored_bits,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -27,7 +34,10 @@ class RandomNumbers:
         self._pools: dict[tuple[str, float], Any] = {}
 
     def array(self, shape: tuple[int, ...], dtype: str, *, shift: int, scale: float = 1.0) -> Any:
-        """Return bit patterns of N(0, scale^2) numbers; another ``shift``, other numbers."""
+        """Return bit patterns of N(0, scale^2) numbers; another ``shift``, other numbers.
+
+        ``shape`` is that in memory: pairs of elements of four bits count as one.
+        """
         pool = self._pool(dtype, scale)
         array = load_cupy().empty(math.prod(shape), pool.dtype)
         at, place = 0, shift * 1000003 % pool.size
@@ -45,8 +55,9 @@ class RandomNumbers:
 
     def _pool(self, dtype: str, scale: float) -> Any:
         if (dtype, scale) not in self._pools:
-            bits = to_bits(self.float32(POOL) * scale, dtype)
-            self._pools[dtype, scale] = load_cupy().asarray(bits)
+            elements_per_byte = 8 // ELEMENTS[dtype].bits if dtype in ELEMENTS else 1
+            numbers = self.float32(POOL * elements_per_byte) * scale
+            self._pools[dtype, scale] = load_cupy().asarray(stored_bits(numbers, dtype))
         return self._pools[dtype, scale]
 
 
@@ -70,18 +81,19 @@ def viewed(bits: Any, dtype: str) -> Any:
     return None if bits is None else bits.view(_given_dtype(dtype))
 
 
-def as_float32(bits: Any, dtype: str) -> Any:
-    """Convert CuPy's bit patterns of ``dtype`` to float32."""
+def as_float32(bits: Any, dtype: str, contiguous: int = -1) -> Any:
+    """Convert CuPy's bit patterns of ``dtype`` to float32.
+
+    Elements of four bits share bytes along the axis ``contiguous``.
+    """
     cupy = load_cupy()
     bits = cupy.ascontiguousarray(bits)
     if dtype == "fp32":
         return bits.view(cupy.float32)
     if dtype == "fp16":
         return bits.view(cupy.float16).astype(cupy.float32)
-    if dtype == "fp8_e4m3":
-        import numpy as np
-
-        return cupy.asarray(from_bits(np.arange(256, dtype=np.uint8), dtype))[bits]
+    if dtype in ELEMENTS:
+        return narrow_values(bits, dtype, contiguous, cupy)
     return (bits.astype(cupy.uint32) << 16).view(cupy.float32)
 
 
@@ -92,8 +104,7 @@ def as_torch(bits: Any, dtype: str) -> Any:
     import torch
 
     signed = bits.view(f"int{8 * bits.itemsize}")
-    name = "float32" if dtype == "fp32" else DTYPE_NAMES[dtype]
-    return torch.from_dlpack(signed).view(getattr(torch, name))
+    return torch.from_dlpack(signed).view(getattr(torch, GEMM_DTYPES[dtype]))
 
 
 def distance(theirs: Any, ours: Any) -> float:

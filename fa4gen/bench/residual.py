@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from fa4gen.bench.results import ConfigResult
 
-PROBLEM = ("arch", "dtype", "out_dtype", "a_major", "b_major", "activation")
+PROBLEM = (
+    *("arch", "dtype", "b_dtype", "scales", "out_dtype", "a_major", "b_major", "activation"),
+)
 """Facts that must agree: all that determines the result, except for the residual."""
 
 
@@ -54,6 +56,6 @@ def most_alike(facts: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) ->
         place: sum(other.get(key) == value for key, value in facts.items())
         for place, other in enumerate(others)
         if not residual_of(other["residual"]).exists
-        and all(other[key] == facts[key] for key in PROBLEM)
+        and all(other.get(key) == facts.get(key) for key in PROBLEM)
     }
     return max(shared, key=lambda place: shared[place], default=None)

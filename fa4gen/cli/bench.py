@@ -116,7 +116,8 @@ def command(
     with splits of its own choice, and floor, a kernel that only reads as many bytes.
 
     Matrix products: alpha is 1, beta 0.5 with a matrix as residual and 1 with a bias. The peer is
-    cuBLAS through PyTorch: mm without a residual, addmm with one. Where a run has configs with a
+    cuBLAS through PyTorch: mm without a residual, addmm with one, scaled_mm with scales of blocks.
+    Where a run has configs with a
     residual and without, it also says what the residual costs.
 
     Before anything is timed, outputs are compared with float64 and with the peers'. Other figures

@@ -1,14 +1,19 @@
-"""Activations: expressions over the number x that a matrix product gives before it is rounded."""
+"""Activations: expressions over the number x that a matrix product gives before it is rounded.
+
+A gated activation is one over two such numbers, ``gate`` and ``up``.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.epilogues.gate import GATED, names_a_gate
 from fa4gen.expressions import float32
-from fa4gen.expressions.arrays import RealArrays
+from fa4gen.expressions.arrays import RealArrays, error_function
 from fa4gen.expressions.c_text import C, Rank
 from fa4gen.expressions.cuda_text import FUNCTIONS, CudaText
 from fa4gen.expressions.language import Language
@@ -50,8 +55,14 @@ LANGUAGE = Language(
     macros=MACROS,
     only_floats=True,
 )
+GATED_LANGUAGE = replace(
+    LANGUAGE,
+    what="a gated activation",
+    example="silu(gate) * up",
+    variables=dict.fromkeys(GATED, Range(-math.inf, math.inf)),
+)
 _TRIED = (-4096.0, -64.0, -3.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.5, 7.0, 64.0, 4096.0)
-"""Values of x for one of which, at least, an activation has to give a number."""
+"""Values of its variables, for some of which an activation has to give a number."""
 _CHOICES = ("real_minimum", "real_maximum", "real_absolute", "real_negative", "real_where")
 """Operations on floats that return one of their operands, or its negative."""
 
@@ -65,20 +76,25 @@ class Activation:
     @cached_property
     def tree(self) -> Node:
         """The expression."""
-        return parse(self.text, LANGUAGE)[1]
+        return parse(self.text, _language_of(self.text))[1]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of its numbers: x, or gate and up."""
+        return tuple(_language_of(self.text).variables)
 
     def cuda(self) -> str:
-        """Return C++ for it over ``float x``, by built-in functions alone: nothing is included.
+        """Return C++ for it over floats, by built-in functions alone: nothing is included.
 
         Divisions are ``__fdividef``, which is within two units of the last place and gives 0 for
         divisors above 2**126 (CUDA programming guide, "Intrinsic functions").
         """
-        found: C = evaluate(self.tree, {VARIABLE: C(VARIABLE)}, _Text())
+        found: C = evaluate(self.tree, {name: C(name) for name in self.variables}, _Text())
         return found.text
 
     @property
     def rounds(self) -> bool:
-        """Whether its results may be other numbers than x, -x, |x| and its float32 constants."""
+        """Whether its results may be other numbers than +-x, |x| and its float32 constants."""
         return any(
             (isinstance(node, Real) and float32.rounded(node.value) != node.value)
             or (
@@ -89,23 +105,42 @@ class Activation:
 
     def evaluate(self, x: Any, xp: Any) -> Any:
         """Compute it on an array, in the array's type; ``xp`` is numpy or cupy."""
+        return self._computed({VARIABLE: x}, xp)
+
+    def evaluate_gated(self, gate: Any, up: Any, xp: Any) -> Any:
+        """Compute a gated one on two arrays of one type."""
+        return self._computed(dict(zip(GATED, (gate, up), strict=True)), xp)
+
+    def _computed(self, values: Mapping[str, Any], xp: Any) -> Any:
         import numpy as np  # not with the module: rendering does without
 
+        dtype = str(next(iter(values.values())).dtype)
         with np.errstate(all="ignore"):
-            return evaluate(self.tree, {VARIABLE: x}, _Arrays(xp, dtype=str(x.dtype)))
+            return evaluate(self.tree, values, _Arrays(xp, dtype=dtype))
 
 
 def parse_activation(text: str) -> Activation:
     """Check an activation; ExpressionError has the error, its place and the alternatives."""
-    text, tree = parse(text, LANGUAGE)
-    if not variables_in(tree):
-        raise ExpressionError(f"{text!r} does not depend on x; write it like {LANGUAGE.example!r}")
-    if not any(math.isfinite(evaluate(tree, {VARIABLE: x}, float32)) for x in _TRIED):
+    language = _language_of(text)
+    names = tuple(language.variables)
+    text, tree = parse(text, language)
+    absent = [name for name in names if name not in variables_in(tree)]
+    if absent:
         raise ExpressionError(
-            f"{text!r} gives no finite number for any x that was tried, from {_TRIED[0]:g} to "
-            f"{_TRIED[-1]:g}"
+            f"{text!r} does not depend on {' and '.join(absent)}; write it like "
+            f"{language.example!r}"
+        )
+    tried = (dict(zip(names, values, strict=True)) for values in product(_TRIED, repeat=len(names)))
+    if not any(math.isfinite(evaluate(tree, values, float32)) for values in tried):
+        raise ExpressionError(
+            f"{text!r} gives no finite number for any {' and '.join(names)} that was tried, from "
+            f"{_TRIED[0]:g} to {_TRIED[-1]:g}"
         )
     return Activation(text)
+
+
+def _language_of(text: str) -> Language:
+    return GATED_LANGUAGE if names_a_gate(text) else LANGUAGE
 
 
 class _Text(CudaText):
@@ -135,10 +170,4 @@ class _Arrays(RealArrays):
 
     def erf(self, x: Any) -> Any:
         """Return the error function."""
-        import numpy as np
-
-        if self.xp is not np:
-            from cupyx.scipy.special import erf
-
-            return erf(x)
-        return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), dtype=np.float64).astype(x.dtype)
+        return error_function(x, self.xp)

@@ -11,11 +11,13 @@ are the same slots. Other kinds have small slots of their own with the elements 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from fa4gen.epilogues.gate import GateLayout
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Loads:
     words: tuple[str, ...]
     """Expressions over the names that the lines declare: see ``Residual.hopper`` and
     ``blackwell``."""
+    up_words: tuple[str, ...] = ()
+    """With a gated activation and a C of one axis: those of up, where ``words`` are of gate."""
     each: tuple[str, ...] = ()
     """Within the loop over the groups (Hopper) or chunks (Blackwell) of columns."""
     once: tuple[str, ...] = ()
@@ -55,6 +59,11 @@ class Residual:
     hopper_swapped: Mapping[int, Loads] = field(default_factory=dict)
     """The loads of ``hopper`` for 2 bytes, where the rows of the sums are columns of the output and
     their columns its rows."""
+    hopper_gated: Mapping[tuple[GateLayout, int], Loads] = field(default_factory=dict)
+    """The loads of ``hopper`` with a gated activation, where they are others, by the order of gate
+    and up in ``residual_slot``, of ``kResidualBytes``; and the bytes of an element."""
+    hopper_swapped_gated: Mapping[tuple[GateLayout, int], Loads] = field(default_factory=dict)
+    """The same for ``hopper_swapped``."""
     blackwell: Mapping[int, Loads] = field(default_factory=dict)
     """By the bytes of an element of C. One word: 16 bytes of C as a ``uint4``, of the chunk ``i``
     of the thread's row ``place.row``. In scope are ``from``, the slot, and ``has_residual``: the
@@ -65,6 +74,15 @@ class Residual:
     """The label in benchmarks."""
 
     # ---- derived ----
+
+    def hopper_loads(self, element_bytes: int, *, swapped: bool, gate: GateLayout | None) -> Loads:
+        """Return the loads on Hopper; ``gate``: the order of a gated activation's columns."""
+        plain = self.hopper_swapped if swapped else self.hopper
+        if gate is None:
+            return plain[element_bytes]
+        of_gate = self.hopper_swapped_gated if swapped else self.hopper_gated
+        found = of_gate.get((gate, element_bytes))
+        return found or replace(plain[element_bytes], up_words=plain[element_bytes].words)
 
     @property
     def exists(self) -> bool:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from fa4gen.epilogues.loads import ALONG_COLUMNS_OF_SUMS, ALONG_ROWS_OF_SUMS
+from fa4gen.epilogues.loads import (
+    ALONG_COLUMNS_OF_SUMS,
+    ALONG_ROWS_OF_SUMS,
+    GATED_ALONG_COLUMNS_OF_SUMS,
+    GATED_ALONG_ROWS_OF_SUMS,
+    GATED_FLOATS_ALONG_COLUMNS_OF_SUMS,
+)
 from fa4gen.epilogues.residual import Loads, Residual
 
 _CHUNK = Loads(
@@ -29,6 +35,11 @@ ROW = Residual(
         ),
     },
     hopper_swapped={2: ALONG_ROWS_OF_SUMS},
+    hopper_gated={
+        **{(layout, 2): loads for layout, loads in GATED_ALONG_COLUMNS_OF_SUMS.items()},
+        **{(layout, 4): loads for layout, loads in GATED_FLOATS_ALONG_COLUMNS_OF_SUMS.items()},
+    },
+    hopper_swapped_gated={(layout, 2): loads for layout, loads in GATED_ALONG_ROWS_OF_SUMS.items()},
     blackwell={2: _CHUNK, 4: _CHUNK},
     beta=1.0,  # PyTorch passes a bias to cuBLAS's epilogue only at 1
     short="bias",

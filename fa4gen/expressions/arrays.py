@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -71,3 +72,14 @@ class RealArrays(Arrays):
 
     def _read(self, elements: Any) -> Any:
         return elements.astype(self.dtype if elements.dtype.kind == "f" else self.xp.int64)
+
+
+def error_function(x: Any, xp: Any) -> Any:
+    """Return the error function of an array, which neither package has as a function of its own."""
+    import numpy as np  # not with the module: rendering does without
+
+    if xp is not np:
+        from cupyx.scipy.special import erf
+
+        return erf(x)
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), dtype=np.float64).astype(x.dtype)

@@ -26,6 +26,7 @@ from fa4gen.runtime.refusal import refusal, refuse, wrong, wrong_address, wrong_
 from fa4gen.runtime.schedule import INT32_MAX, ProblemSize
 from fa4gen.runtime.strides import (
     ALIGNMENT,
+    CLIPPED_STRIDE,
     MAX_STRIDE,
     meets_itself,
     wrong_dtype,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.errors import Problem
 
-END_STRIDE = 2**34 - 16
-"""Bytes: likewise of a clipped map, which takes END_ROW rows back by a stride of 2^34 less this."""
 DTYPE_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp8_e4m3": "float8_e4m3fn"}
 SCORE_SCALE = 2.0**24
 TENSORS = ("query", "key", "value", "out")
@@ -318,7 +317,7 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
         return []
     remedy = f"pass a contiguous copy of {name}"
     source = plan.query_source if name in ("query", "out") else plan.key_source
-    most = END_STRIDE if source.clipped else MAX_STRIDE
+    most = CLIPPED_STRIDE if source.clipped else MAX_STRIDE
     problems = list(wrong_address(name, view.pointer, ALIGNMENT, remedy))
     strides = dict(zip(AXES["bshd"], view.strides, strict=True))
     extents = dict(zip(AXES["bshd"], view.shape, strict=True))

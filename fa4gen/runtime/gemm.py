@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
 
 
+OTHERS = ("scale_a", "scale_b", "row_offsets", "row_counts")
+"""Arguments that only some kernels take, in the order of ``GemmArguments``."""
+
+
 class GemmKernel(Kernel[GemmArguments]):
     """A compiled matrix product; call it with arrays, and it writes and returns the output.
 
@@ -47,6 +51,8 @@ class GemmKernel(Kernel[GemmArguments]):
         *,
         scale_a: Any = None,
         scale_b: Any = None,
+        row_offsets: Any = None,
+        row_counts: Any = None,
         out: Any = None,
         alpha: float = 1.0,
         beta: float = 1.0,
@@ -62,6 +68,10 @@ class GemmKernel(Kernel[GemmArguments]):
         ``b_major: k`` that is ``weight.T`` of a contiguous (n, k). Nothing is copied. Accepted are
         CuPy arrays, torch tensors, and arrays with ``__dlpack__`` or ``__cuda_array_interface__``.
 
+        With a gated activation the n columns of ``b`` are those of gate and those of up, and the
+        output has n / 2: activation(gate, up) of alpha * a . b. A ``c`` of one axis is added
+        before, n elements for ``row``; a matrix, of the output's shape, is added after it.
+
         A kernel with ``scales`` multiplies each block of A and B by ``scale_a`` and ``scale_b``, of
         float32 or, for ue8m0, of bytes: ``scale_a`` is (m, blocks of k), ``scale_b`` (blocks of k,
         n) for 1x128 or (blocks of k, blocks of n) for 128x128, in the axes' order of ``a`` and
@@ -69,6 +79,14 @@ class GemmKernel(Kernel[GemmArguments]):
         ``fa4gen.scales.quantize`` makes both; of a weight (n, k), ``scale_b`` is ``scales.T``.
         Those of mxfp8, mxfp4 and nvfp4 are what ``fa4gen.scales.arrange`` returns for (m, blocks of
         k) and (n, blocks of k); elements of fp4 are uint8, two along k, (m, k / 2) and (k / 2, n).
+
+        A kernel with ``groups`` multiplies rows of ``a`` by the ``b`` of their group: ``b`` is
+        (groups, k, n), and a ``c`` of one row (groups, n). With offsets, ``a`` and ``out`` are (m,
+        k) and (m, n), and group i has the rows from ``row_offsets[i]`` to ``row_offsets[i + 1]``,
+        int32 (groups + 1,) that never decreases; other rows of ``out`` are not written. With masked
+        groups, ``a`` and ``out`` have the groups in front, and the first ``row_counts[i]`` rows of
+        each are computed, int32 (groups,). Both are read on the GPU: a captured call replays with
+        other counts. ``scale_a`` has the rows of ``a``, ``scale_b`` the groups in front.
 
         Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
         given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
@@ -85,7 +103,7 @@ class GemmKernel(Kernel[GemmArguments]):
         Raises ArgumentError, which names the argument, before anything is launched, and
         MissingCapabilityError where there is no GPU.
         """
-        call = self._take(a, b, c, (scale_a, scale_b), out, alpha, beta)
+        call = self._take(a, b, c, (scale_a, scale_b, row_offsets, row_counts), out, alpha, beta)
         self._enqueue(call)
         return call.out
 
@@ -97,6 +115,8 @@ class GemmKernel(Kernel[GemmArguments]):
         *,
         scale_a: Any = None,
         scale_b: Any = None,
+        row_offsets: Any = None,
+        row_counts: Any = None,
         out: Any = None,
         alpha: float = 1.0,
         beta: float = 1.0,
@@ -105,26 +125,26 @@ class GemmKernel(Kernel[GemmArguments]):
 
         Arguments and errors are those of the call itself.
         """
-        call = self._take(a, b, c, (scale_a, scale_b), out, alpha, beta)
+        call = self._take(a, b, c, (scale_a, scale_b, row_offsets, row_counts), out, alpha, beta)
         self._enqueue(call, launch=False)
         return Launch(self, call)
 
     def _take(
-        self, a: Any, b: Any, c: Any, scales: tuple[Any, Any], out: Any, alpha: float, beta: float
+        self, a: Any, b: Any, c: Any, others: tuple[Any, ...], out: Any, alpha: float, beta: float
     ) -> Call[GemmArguments]:
         """View the arrays, and make the output where it was not given."""
         a_view, a = arrays.view("a", a)
         b_view, b = arrays.view("b", b)
         c_view, kept_c = view_optional("c", c)
-        scale_a, kept_scale_a = view_optional("scale_a", scales[0])
-        scale_b, kept_scale_b = view_optional("scale_b", scales[1])
-        shape = out_shape(a_view, b_view)
+        viewed = [view_optional(*each) for each in zip(OTHERS, others, strict=True)]
+        shape = out_shape(self.plan, a_view, b_view)
         if out is None and shape is not None:  # else the checks report the error
             out = self._new_out(a, shape)
         out_view, kept_out = view_optional("out", out)
         factors = as_factor("alpha", alpha), as_factor("beta", beta)
-        arguments = GemmArguments(a_view, b_view, c_view, out_view, *factors, scale_a, scale_b)
-        return Call(arguments, out, (a, b, kept_c, kept_out, kept_scale_a, kept_scale_b))
+        views, kept = zip(*viewed, strict=True)
+        arguments = GemmArguments(a_view, b_view, c_view, out_view, *factors, *views)
+        return Call(arguments, out, (a, b, kept_c, kept_out, *kept))
 
     def _new_out(self, a: Any, shape: tuple[int, ...]) -> Any:
         """Return a new output with rows a multiple of 16 bytes apart, as TMA requires."""

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from fa4gen.runtime.arguments import DTYPE_NAMES
+from fa4gen.runtime.gated_arguments import AXES as GATED_AXES
+from fa4gen.runtime.gated_arguments import check_columns, with_halves, wrong_shape
 from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
+from fa4gen.runtime.group_arguments import (
+    ROW_ARGUMENTS,
+    check_group_extents,
+    check_rows,
+    group_axes,
+    with_groups,
+    wrong_clipped_strides,
+)
 from fa4gen.runtime.memory_overlap import may_overlap
 from fa4gen.runtime.refusal import (
     refusal,
@@ -35,7 +45,7 @@ from fa4gen.runtime.schedule import INT32_MAX
 from fa4gen.runtime.strides import ALIGNMENT, meets_itself, wrong_dtype, wrong_stride
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.errors import Problem
@@ -66,6 +76,8 @@ class GemmArguments(NamedTuple):
     beta: float
     scale_a: TensorView | None = None
     scale_b: TensorView | None = None
+    row_offsets: TensorView | None = None
+    row_counts: TensorView | None = None
 
     @property
     def device(self) -> int:
@@ -80,19 +92,23 @@ class CheckedGemm:
     a: TensorView
     """(batch, m, k)."""
     b: TensorView
-    """(batch, k, n)."""
+    """(batch, k, n); with a gated activation (batch, k, 2, n / 2)."""
     c: TensorView | None
-    """(batch, m, n), or without axes that it lacks."""
+    """The shape of ``out``, or without axes that it lacks; a row has a number for each column of
+    B."""
     out: TensorView
-    """(batch, m, n)."""
+    """(batch, m, n); with a gated activation (batch, m, n / 2)."""
     alpha: float
     beta: float
     size: GemmSize
-    """With a k of 0 where alpha is 0: A and B are not read."""
+    """Of the output; with a k of 0 where alpha is 0: A and B are not read. Groups are a batch."""
+    b_axes: tuple[str, ...]
     c_axes: tuple[str, ...]
     scales: Mapping[str, TensorView]
     """Scales of blocks, by the name of the argument."""
     scale_axes: Mapping[str, tuple[str, ...]]
+    rows: Mapping[str, TensorView]
+    """The rows of groups, by the name of the argument."""
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor of an argument; KeyError for an absent one."""
@@ -103,7 +119,7 @@ class CheckedGemm:
 
     def axes(self, name: str) -> tuple[str, ...]:
         """Return the names of the axes of ``tensor(name)``."""
-        return {"c": self.c_axes, **AXES, **self.scale_axes}[name]
+        return {**AXES, "b": self.b_axes, "c": self.c_axes, **self.scale_axes}[name]
 
 
 AXES = {"a": ("batch", "m", "k"), "b": ("batch", "k", "n"), "out": ("batch", "m", "n")}
@@ -127,11 +143,11 @@ def _counts(factor: float) -> bool:
     return ctypes.c_float(factor).value != 0
 
 
-def out_shape(a: TensorView, b: TensorView) -> tuple[int, ...] | None:
-    """Return the shape of the product of two views, None where they have none."""
+def out_shape(plan: GemmPlan, a: TensorView, b: TensorView) -> tuple[int, ...] | None:
+    """Return the shape of the output for two views, None where they have none."""
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3) or a.device < 0:
         return None
-    return (*a.shape[:-1], b.shape[-1])
+    return (*a.shape[:-1], plan.output_columns(b.shape[-1]))
 
 
 def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGemm:
@@ -152,11 +168,16 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         problems += check_presence(plan, name, view)
         if view is not None:
             views[name] = view
-    refuse(problems)
-    refuse(_check_axes(plan, views))
-    views, problems = _with_batch(plan, views)
-    wrong = {problem.key for problem in problems}
-    shapes = (problem for problem in _check_shapes(plan, views) if problem.key not in wrong)
+    rows = {name: getattr(arguments, name) for name in ROW_ARGUMENTS}
+    refuse([*problems, *check_rows(plan, rows, arguments.device)])
+    shapes: Iterable[Problem] = ()
+    if plan.groups:
+        views, problems = _in_groups(plan, views, rows)
+    else:
+        refuse(_check_axes(plan, views))
+        views, problems = _with_batch(plan, views)
+        wrong = {problem.key for problem in problems}
+        shapes = (problem for problem in _check_shapes(plan, views) if problem.key not in wrong)
     refuse([*problems, *_check_types(plan, views), *shapes])
     refuse(check_atoms(plan, views))
     views = {
@@ -171,17 +192,22 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     alpha = as_factor("alpha", arguments.alpha)
     return CheckedGemm(
         a=views["a"],
-        b=views["b"],
+        b=with_halves(plan, views["b"]) if plan.gated else views["b"],
         c=views.get("c"),
         out=views["out"],
         alpha=alpha,
         beta=as_factor("beta", arguments.beta),
         size=GemmSize(
-            batch, m, views["b"].shape[2], k * plan.elements_per_byte if _counts(alpha) else 0
+            batch,
+            m,
+            plan.output_columns(views["b"].shape[2]),
+            k * plan.elements_per_byte if _counts(alpha) else 0,
         ),
+        b_axes=GATED_AXES if plan.gated else AXES["b"],
         c_axes=plan.c.batched_axes,
         scales={row.name: views[row.name] for row in plan.scales},
         scale_axes={row.name: row.loaded_axes for row in plan.scales},
+        rows={name: view for name, view in rows.items() if view is not None},
     )
 
 
@@ -200,6 +226,8 @@ def gemm_scalar_values(
         "column_tiles": schedule.column_tiles,
         "num_tiles": schedule.num_tiles,
         "group_rows": schedule.group_rows,
+        "groups": checked.size.batch,
+        **{name: view.pointer for name, view in checked.rows.items()},
     }
 
 
@@ -262,6 +290,21 @@ def _with_batch(
     return complete, problems
 
 
+def _in_groups(
+    plan: GemmPlan, views: dict[str, TensorView], rows: Mapping[str, TensorView | None]
+) -> tuple[dict[str, TensorView], list[Problem]]:
+    """Check axes and extents of a call with groups, and give every view its batch: the groups."""
+    full = {name: _named_axes(plan, name) for name in views}
+    axes = {name: group_axes(plan, named) for name, named in full.items()}
+    refuse(check_group_extents(plan, views, axes, rows))
+    groups = views["b"].shape[0]
+    complete = {
+        name: with_groups(name, view, axes[name], full[name], groups)
+        for name, view in views.items()
+    }
+    return complete, _too_large(complete)
+
+
 def _dtype(plan: GemmPlan, name: str) -> str:
     scales = scales_of(plan, name)
     if scales is not None:
@@ -290,11 +333,10 @@ def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     return problems
 
 
-def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
-    batch, m, k = views["a"].shape
-    n = views["b"].shape[2]
-    extents = {"batch": batch, "m": m, "n": n, "k": k}
-    problems = [
+def _too_large(views: dict[str, TensorView]) -> list[Problem]:
+    """Return the problems of extents that the kernel cannot number."""
+    (batch, m, k), n = views["a"].shape, views["b"].shape[2]
+    return [
         wrong(name, f"{extent}", f"an extent {axis} of at most {LARGEST_EXTENT}")
         for name, axis, extent in (
             ("a", "m", m),
@@ -304,16 +346,18 @@ def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]
         )
         if extent > LARGEST_EXTENT
     ]
+
+
+def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
+    (batch, m, k), n = views["a"].shape, views["b"].shape[2]
+    extents = {"batch": batch, "m": m, "n": n, "k": k}
+    problems = [*_too_large(views), *check_columns(plan, n)]
     for row in plan.scales:
         extents |= row.extents(m, n, k * plan.elements_per_byte)
     for name, view in views.items():
         if name == "a":
             continue
-        axes = _named_axes(plan, name)
-        expected = tuple(extents[axis] for axis in axes)
-        if view.shape != expected:
-            words = ", ".join(axes)
-            problems.append(wrong(name, f"{view.shape}", f"({words}) = {expected}"))
+        problems += wrong_shape(plan, name, view, _named_axes(plan, name), extents)
     return problems
 
 
@@ -342,6 +386,8 @@ def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
                 problems.append(wrong(name, f"{stride} bytes", expected, remedy))
         elif extent > 1:
             problems += wrong_stride(name, axis, stride, remedy)
+    if plan.groups and name in ("out", "c") and axes == AXES["out"]:
+        problems += wrong_clipped_strides(name, view, axes, remedy)
     if name == "out" and not problems:
         problems += meets_itself(name, view, remedy)
     return problems

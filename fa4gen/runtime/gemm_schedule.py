@@ -21,7 +21,7 @@ GROUP_L2_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class GemmSize:
-    """Extents of one product: (batch, m, k) times (batch, k, n)."""
+    """Extents of one product: an output of (batch, m, n), sums over k."""
 
     batch: int
     m: int
@@ -37,7 +37,7 @@ class GemmSchedule:
     """Tiles along m: of a CTA, or of a pair."""
     column_tiles: int
     num_tiles: int
-    """The tiles of all matrices of the batch."""
+    """The tiles of all matrices of the batch; the most that there may be with groups."""
     group_rows: int
     """Row tiles that are processed together."""
     grid: int
@@ -52,7 +52,7 @@ def plan_gemm_schedule(plan: GemmPlan, size: GemmSize, multiprocessors: int) -> 
     """
     tile_rows = plan.tile_rows
     row_tiles, column_tiles = ceil_div(size.m, tile_rows), ceil_div(size.n, plan.tile_columns)
-    num_tiles = row_tiles * column_tiles * size.batch
+    num_tiles = _row_tiles(plan, size, row_tiles) * column_tiles
     cluster = plan.launch.cluster
     ctas = num_tiles * cluster
     if plan.scheduler == "static":
@@ -65,3 +65,13 @@ def plan_gemm_schedule(plan: GemmPlan, size: GemmSize, multiprocessors: int) -> 
         group_rows=max(1, min(rows // tile_rows, row_tiles)),
         grid=ctas,
     )
+
+
+def _row_tiles(plan: GemmPlan, size: GemmSize, row_tiles: int) -> int:
+    """Return the row tiles of all matrices, of which each has ``row_tiles``.
+
+    Groups that divide the rows of one matrix have a tile each that is not full, at most.
+    """
+    if plan.groups == "offsets":
+        return min(size.m, size.m // plan.tile_rows + size.batch) if size.batch else 0
+    return row_tiles * size.batch

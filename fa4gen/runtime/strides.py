@@ -17,6 +17,9 @@ ALIGNMENT = 16
 """Bytes: TMA reads, and the epilogue writes, in pieces of 16."""
 MAX_STRIDE = 2**40 - 1
 """Bytes: the widest stride that a tensor map can hold."""
+CLIPPED_STRIDE = 2**34 - ALIGNMENT
+"""Bytes: the widest stride of rows of a map that ends at any row, which takes END_ROW rows back by
+a stride of 2^34 less this."""
 BITS_ACCEPTED = dict.fromkeys(("fp8_e4m3", "fp8_e5m2", "fp4_e2m1", "ue8m0", "ue4m3"), "uint8")
 """Types with bit patterns that are accepted, too: CuPy has no fp8."""
 

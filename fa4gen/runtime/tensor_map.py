@@ -176,6 +176,8 @@ def describe_axes(
     """
     legal = plan.box_bytes // math.prod(plan.box) * plan.box[0]
     where = {name: (view.shape[i], view.strides[i]) for i, name in enumerate(axes)}
+    if "wrap" in plan.dims:
+        where |= _clipped_rows(*where["m"], legal)
     extents = [where[name] for name in plan.dims]
     pointer = view.pointer
     if 0 in view.shape:
@@ -188,6 +190,13 @@ def describe_axes(
     return TensorMapSpec(
         plan.tensor, pointer, view.dtype, dims, strides, plan.box, plan.swizzle, promotion
     )
+
+
+def _clipped_rows(rows: int, stride: int, legal: int) -> dict[str, tuple[int, int]]:
+    """Return the dimensions of a map that ends at any row: see ``designs.common.tensor_maps``."""
+    stride = stride if rows > 1 else legal
+    wrap = (1 << (64 - END_ROW_LOG2)) - stride
+    return {"m": (END_ROW, stride), "place": (rows + 1, stride), "wrap": (END_ROW + 1, wrap)}
 
 
 @lru_cache(maxsize=1024)

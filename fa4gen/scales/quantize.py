@@ -94,7 +94,10 @@ def quantize(
 
 
 def dequantize(quantized: Quantized) -> Any:
-    """Return the float32 numbers that elements and scales stand for, (..., rows, k)."""
+    """Return the float32 numbers that elements and scales stand for, (..., rows, k).
+
+    What is larger than any float32 is an infinity.
+    """
     form, backend = quantized.form, backend_of(quantized.elements)
     xp, kind = backend.xp, ELEMENTS[quantized.form.element]
     patterns = backend.array(quantized.elements)
@@ -103,7 +106,8 @@ def dequantize(quantized: Quantized) -> Any:
     numbers = decode(patterns, kind, xp)
     scales = scale_values(backend.array(quantized.scales), form, xp)
     scales = scales * np.float32(quantized.tensor_scale)
-    return backend.back(numbers * _to_elements(scales, numbers.shape, form, xp))
+    with np.errstate(over="ignore"):
+        return backend.back(numbers * _to_elements(scales, numbers.shape, form, xp))
 
 
 def as_mxfp8(quantized: Quantized) -> Quantized:

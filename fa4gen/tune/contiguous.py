@@ -26,12 +26,13 @@ def refusals(plan: GemmPlan, problem: GemmWorkload) -> tuple[str, ...]:
     """
     m, n, k = problem.m, problem.n, math.ceil(problem.k / plan.elements_per_byte)
     lead = (problem.batch,) if problem.batch > 1 else ()
-    of_c = (*(lead if plan.c.is_matrix else ()), *plan.c.extents(m, n))
+    columns = plan.output_columns(n)
+    of_c = (*(lead if plan.c.is_matrix else ()), *plan.c_extents(m, columns))
     given = GemmArguments(
         a=_view(1, (*lead, m, k), plan.dtype, plan.element_bytes, swapped=plan.a_major != "k"),
         b=_view(2, (*lead, k, n), plan.dtype, plan.element_bytes, swapped=plan.b_major == "k"),
         c=_view(3, of_c, plan.out_dtype, plan.out_element_bytes) if plan.c.exists else None,
-        out=_view(4, (*lead, m, n), plan.out_dtype, plan.out_element_bytes),
+        out=_view(4, (*lead, m, columns), plan.out_dtype, plan.out_element_bytes),
         alpha=1.0,
         beta=1.0,
     )
@@ -47,7 +48,11 @@ def padded_problem(plan: GemmPlan, problem: GemmWorkload) -> GemmWorkload:
     unit = ALIGNMENT // min(plan.element_bytes, plan.out_element_bytes)
     contiguous = {"k" if plan.a_major == "k" else "m", "k" if plan.b_major == "k" else "n", "n"}
     extents = {"m": problem.m, "n": problem.n, "k": problem.k}
-    units = {"m": unit, "n": unit, "k": unit * plan.elements_per_byte}
+    units = {
+        "m": unit,
+        "n": plan.columns_of_b(max(unit, plan.column_unit)),
+        "k": unit * plan.elements_per_byte,
+    }
     rounded = {
         name: math.ceil(extent / units[name]) * units[name] if name in contiguous else extent
         for name, extent in extents.items()

@@ -99,9 +99,7 @@ class GemmFamily(Family):
 
     @override
     def array_bytes(self, plan: GemmPlan, problem: GemmWorkload) -> int:
-        p = problem
-        inputs = plan.element_bytes * p.k * (p.m + p.n) // plan.elements_per_byte
-        return p.batch * (inputs + plan.out_element_bytes * p.m * p.n * (1 + plan.c.is_matrix))
+        return problem.bytes_moved(plan)
 
     @override
     def doubt(self, plan: GemmPlan, problem: GemmWorkload) -> str:
@@ -131,13 +129,13 @@ class GemmFamily(Family):
     def problem_of_call(self, plan: GemmPlan, key: Any) -> GemmWorkload:
         from fa4gen.runtime.refusal import refusal
 
-        del plan
         a, b, _ = key
         if not 2 <= len(a) <= 3:
             raise refusal("a", f"shape {tuple(a)}", "(m, k) or (batch, m, k)")
         if not 2 <= len(b) <= 3 or b[-2] != a[-1]:
             raise refusal("b", f"shape {tuple(b)}", f"(k, n) with k = {a[-1]}")
-        return GemmWorkload(a[-2], b[-1], a[-1], max(1, *a[:-2], *b[:-2], 1))
+        k = a[-1] * plan.elements_per_byte
+        return GemmWorkload(a[-2], b[-1], k, max(1, *a[:-2], *b[:-2], 1))
 
 
 GEMM = GemmFamily()

@@ -41,6 +41,12 @@ class GemmFamily:
         elif "fp8_e5m2" in (plan.dtype, plan.b_dtype):
             key = "dtype" if plan.dtype == "fp8_e5m2" else "b_dtype"
             message = f"{key}: vendored folders take no operands of fp8_e5m2 yet"
+        elif plan.groups:
+            key = "groups"
+            message = f"groups: vendored folders take no groups of rows yet ({plan.groups})"
+        elif plan.gated:
+            key = "activation"
+            message = "activation: vendored folders take none over gate and up yet"
         if message:
             remedy = (
                 "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` with a "

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from fa4gen.errors import ConfigError, Problem
-from fa4gen.scales.narrow import ELEMENTS, decode, encode
+from fa4gen.scales.narrow import ELEMENTS, decode, encode, pack_pairs, unpack_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,6 +106,24 @@ def to_bits(values: NDArray[np.float32], dtype: str) -> NDArray[Any]:
         if dtype == "fp8_e4m3":  # it has no infinity: larger numbers become the largest
             rounded = np.clip(rounded, -LARGEST[dtype], LARGEST[dtype])
         return rounded.astype(numpy_dtype(dtype)).view(bits_dtype(dtype))
+
+
+def stored_bits(values: NDArray[np.float32], dtype: str, contiguous: int = -1) -> NDArray[Any]:
+    """Return the elements in memory; those that share bytes do so along the contiguous axis."""
+    if dtype == "fp4_e2m1":
+        patterns = encode(np.moveaxis(values, contiguous, -1), ELEMENTS[dtype])
+        packed: NDArray[Any] = np.moveaxis(pack_pairs(patterns), -1, contiguous)
+        return packed
+    with np.errstate(invalid="ignore"):
+        return to_bits(values, dtype)
+
+
+def narrow_values(bits: Any, dtype: str, contiguous: int = -1, xp: Any = np) -> Any:
+    """Return the float32 values of elements of 4 or 8 bits in memory, as ``stored_bits`` packs."""
+    if ELEMENTS[dtype].bits == 4:
+        bits = unpack_pairs(xp.moveaxis(bits, contiguous, -1), xp)
+        bits = xp.moveaxis(bits, -1, contiguous)
+    return decode(bits, ELEMENTS[dtype], xp)
 
 
 def from_bits(bits: NDArray[Any], dtype: str) -> NDArray[np.float32]:

@@ -10,6 +10,7 @@ import numpy as np
 from fa4gen.bench import attention_work, gemm_work, gpu_arrays, run, work
 from fa4gen.epilogues import residual_of
 from fa4gen.runtime.timing import Timing
+from fa4gen.verify.rounding import numpy_dtype
 
 if TYPE_CHECKING:
     import pytest
@@ -26,6 +27,12 @@ class Tensor(np.ndarray):
 
     def clone(self) -> Tensor:
         return self.copy()
+
+    def t(self) -> Tensor:
+        return self.T
+
+    def contiguous(self) -> Tensor:
+        return tensor(np.ascontiguousarray(self))
 
     @property
     def device(self) -> str:
@@ -56,8 +63,7 @@ def put_on_numpy(monkeypatch: pytest.MonkeyPatch, l2_bytes: int = 0) -> None:
         }
 
     def as_torch(bits: Any, dtype: str) -> Any:
-        types = {"fp16": np.float16, "fp32": np.float32}
-        return None if bits is None else tensor(bits.view(types[dtype]))
+        return None if bits is None else tensor(bits.view(numpy_dtype(dtype)))
 
     for module in (gpu_arrays, attention_work, gemm_work, run):
         monkeypatch.setattr(module, "load_cupy", lambda: cupy)

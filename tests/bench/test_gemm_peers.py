@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from dataclasses import replace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fa4gen.bench.gemm_peers import CublasPeer, GemmOperands, InPlacePeer, find_gemm_peers
 from fa4gen.bench.peers import LeftOutError
+from fa4gen.designs.common.gemm_scales import OperandScales
 from tests.bench.fakes import FakeTorch, make_plan, tensor
 
 RNG = np.random.default_rng(5)
@@ -26,6 +28,7 @@ def torch(monkeypatch) -> FakeTorch:
     functional = ModuleType("torch.nn.functional")
     functional.gelu = lambda x: x  # type: ignore[attr-defined]
     functional.silu = lambda x, inplace: x / (1 + np.exp(-x))  # type: ignore[attr-defined]
+    functional.pad = lambda x, by: tensor(np.pad(x, [(0, 0), by]))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch", fake)
     monkeypatch.setitem(sys.modules, "torch.nn", ModuleType("torch.nn"))
     monkeypatch.setitem(sys.modules, "torch.nn.functional", functional)
@@ -147,3 +150,86 @@ def test_fp8(torch) -> None:
         prepared(CublasPeer(), make_plan(**fp8, residual="row"), 0.5)
     with pytest.raises(LeftOutError, match="k-major"):
         prepared(CublasPeer(), make_plan(**fp8, b_major="n"), 0.0)
+
+
+BY_ROW, BY_BLOCK = (
+    OperandScales("a", "1x128", "fp32", 1, 128),
+    OperandScales("b", "128x128", "fp32", 128, 128),
+)
+BY_COLUMN = OperandScales("b", "1x128", "fp32", 1, 128)
+FP8 = {"dtype": "fp8_e4m3", "out_dtype": "bf16"}
+
+
+def scaled_operands(plan) -> GemmOperands:
+    """A (6, 300), B (300, 5) and scales as our kernel takes them, row by row."""
+    a, b = (tensor(RNG.standard_normal(shape, np.float32)) for shape in ((6, 300), (300, 5)))
+    extents = [row.extents(6, 5, 300) for row in plan.scales]
+    of_a, of_b = (
+        tensor(RNG.uniform(0.5, 2, [given[axis] for axis in row.block_axes[1:]]).astype("f4"))
+        for row, given in zip(plan.scales, extents, strict=True)
+    )
+    row = None if plan.residual == "none" else tensor(C["row"])
+    return GemmOperands(a, b, row, tensor(np.zeros((6, 5), "f4")), 1.0, 1.0, of_a, of_b)
+
+
+@pytest.fixture
+def scaled_mm(torch, monkeypatch) -> list[dict]:
+    """torch.nn.functional.scaled_mm in NumPy, with cuBLAS's demands on scales; its calls."""
+    functional, calls = sys.modules["torch.nn.functional"], []
+
+    def multiply(a, b, of_a, type_a, of_b, type_b, *, bias, output_dtype):
+        calls.append({"types": (type_a, type_b), "output_dtype": output_dtype})
+        assert of_a.strides == (4, 4 * len(a)), "columns of A's scales are contiguous"
+        assert of_a.shape == (len(a), 3)
+        if type_b == "lines":
+            assert (of_b.shape, of_b.strides) == ((5, 3), (4, 4 * 5))
+            each = of_b.T
+        else:
+            assert (of_b.shape, of_b.strides) == ((4, 1), (4, 16)), "blocks of k, padded to 4"
+            each = of_b[:3].repeat(5, 1)
+        out = a * of_a.repeat(128, 1)[:, :300] @ (b * each.repeat(128, 0)[:300])
+        return out if bias is None else out + bias
+
+    functional.scaled_mm = multiply  # type: ignore[attr-defined]
+    functional.ScalingType = SimpleNamespace(  # type: ignore[attr-defined]
+        BlockWise1x128="lines", BlockWise128x128="blocks"
+    )
+    return calls
+
+
+@pytest.mark.parametrize("residual", ["none", "row"])
+@pytest.mark.parametrize("of_b", [BY_BLOCK, BY_COLUMN])
+def test_scales_of_blocks(scaled_mm, of_b, residual) -> None:
+    plan = make_plan(**FP8, scales=(BY_ROW, of_b), residual=residual)
+    given = scaled_operands(plan)
+    out = CublasPeer().prepare(plan, given)()
+    each = given.scale_b if of_b is BY_COLUMN else given.scale_b.repeat(5, 1)
+    left = given.a * given.scale_a.repeat(128, 1)[:, :300]
+    expected = left @ (given.b * each.repeat(128, 0)[:300])
+    expected = expected + (0 if residual == "none" else C["row"])
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-4)
+    types = "lines", "lines" if of_b is BY_COLUMN else "blocks"
+    assert scaled_mm == [{"types": types, "output_dtype": "bfloat16"}]
+    assert not InPlacePeer().suits(make_plan(**FP8, scales=(BY_ROW, of_b), residual="matrix"))
+
+
+def test_scales_of_blocks_that_cublas_is_not_timed_with(scaled_mm) -> None:
+    blocks = (BY_ROW, BY_BLOCK)
+    plan = make_plan(**FP8, scales=blocks)
+    given = scaled_operands(plan)
+    for changed, found, words in (
+        (
+            {"scales": tuple(OperandScales(of, "mxfp8", "ue8m0", 1, 32) for of in "ab")},
+            given,
+            "mxfp8",
+        ),
+        ({"scales": blocks, "residual": "matrix"}, given, "adds no matrix"),
+        ({"scales": blocks}, replace(given, alpha=2.0), "has no alpha"),
+        ({"scales": blocks}, replace(given, a=given.a[None]), "no batch"),
+    ):
+        with pytest.raises(LeftOutError, match=words):
+            CublasPeer().prepare(make_plan(**FP8, **changed), found)
+    del sys.modules["torch.nn.functional"].scaled_mm  # type: ignore[attr-defined]
+    with pytest.raises(LeftOutError, match=r"no torch\.nn\.functional\.scaled_mm"):
+        CublasPeer().prepare(plan, given)
+    assert scaled_mm == []

@@ -11,7 +11,7 @@ from fa4gen.bench.gemm_workload import parse_sizes
 from fa4gen.bench.peers import LeftOutError, Peer
 from fa4gen.bench.run import Bench, BenchOptions
 from fa4gen.bench.work import in_turn
-from fa4gen.errors import ConfigError, Fa4genError
+from fa4gen.errors import Fa4genError
 from tests.bench.fakes import COMPILED, POOL, make_plan, put_on_numpy
 
 if TYPE_CHECKING:
@@ -248,10 +248,3 @@ def test_kernels_made_ready_to_be_timed_by_others(bench, monkeypatch):
         call()
     ours, peers, left_out = timer.prepare([(wrong, COMPILED)], workload)
     assert (ours, peers) == ({}, {})
-
-
-def test_a_kernel_with_scales_of_blocks_is_refused(bench) -> None:
-    plan = make_plan(dtype="fp8_e4m3", scales=("of a", "of b"))
-    with pytest.raises(ConfigError, match="bench passes no scales of blocks yet"):
-        bench("300").time_kernel(plan, COMPILED)
-    assert FakeKernel.prepared == []

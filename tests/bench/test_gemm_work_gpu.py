@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 
 from fa4gen.bench.gemm_peers import find_gemm_peers
-from fa4gen.bench.gemm_workload import parse_sizes
+from fa4gen.bench.gemm_workload import GemmWorkload, parse_sizes
 from fa4gen.bench.run import Bench, BenchOptions
+from fa4gen.config.load import load_mapping
 from fa4gen.designs.common.candidates import changed
 from fa4gen.errors import Fa4genError
 from fa4gen.runtime.timing import TimingProtocol
+from fa4gen.tune.gemm_family import GEMM
+from fa4gen.tune.search.timer import GpuTimer
 
 pytestmark = pytest.mark.gpu
 
@@ -44,6 +47,47 @@ def test_kernels_are_timed_beside_their_peers(gpu, built) -> None:
             assert 1 < size.tflops(size.ours) < 1000
             assert 0 < size.error < 2.0**-8
             assert (size.without is not None) == (plan.residual == "matrix")
+
+
+@pytest.fixture(scope="module")
+def scaled():
+    from fa4gen.callables import compile_config
+
+    blocks = {"kernel": "gemm", "arch": "sm_90a", "scales": {"a": "1x128", "b": "128x128"}}
+    lines = {"a": "1x128", "b": "1x128"}
+    configs = {
+        "blocks": {**blocks, "dtype": "fp8_e4m3"},
+        "lines": {**blocks, "dtype": "fp8_e4m3", "scales": lines},
+        "bytes": {**blocks, "dtype": "fp8_e4m3", "scales": {**lines, "dtype": "ue8m0"}},
+        "types": {**blocks, "dtype": "fp8_e5m2", "b_dtype": "fp8_e4m3", "residual": "matrix"},
+    }
+    chosen = [compile_config(load_mapping(keys, name)) for name, keys in configs.items()]
+    return {one.plan.name: (one.plan, one.kernel) for one in chosen}
+
+
+@pytest.mark.parametrize("name", ["blocks", "lines", "bytes", "types"])
+def test_kernels_with_scales_are_timed_beside_cublas(gpu, scaled, name) -> None:
+    peers = find_gemm_peers()
+    options = replace(QUICK, sizes=parse_sizes("1k,2kx1kx640"))
+    plan, compiled = scaled[name]
+    for size in Bench(options, peers.found).time_kernel(plan, compiled).sizes:
+        assert 1 < size.tflops(size.ours) < 2000
+        assert 0 < size.error < 2.0**-8
+        if plan.residual == "matrix":
+            assert not size.peers
+        elif peers.found and "scaled_mm" not in size.left_out.get("cublas", ""):
+            assert (set(size.peers), size.left_out) == ({"cublas"}, {})
+            assert size.distances["cublas"] < 2.0**-7
+
+
+def test_candidates_with_scales_are_timed_for_tune(gpu, scaled) -> None:
+    timer = GpuTimer(GEMM, gpu.name)
+    kernels = [scaled["blocks"], scaled["blocks"]]
+    wide = replace(kernels[1][0], config=changed(kernels[1][0].config, {"name": "again"}))
+    rounds = timer.prepare([kernels[0], (wide, kernels[1][1])], GemmWorkload(64, 2112, 7168))
+    assert rounds.ours == ("blocks", "again")
+    taken = rounds.time([*rounds.ours, *rounds.peers], 0)
+    assert all(1 < us < 1000 for us in taken.values())
 
 
 def test_a_wrong_kernel_is_not_timed(gpu, built) -> None:

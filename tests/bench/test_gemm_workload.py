@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,19 @@ from fa4gen.bench.gemm_workload import (
     parse_sizes,
     problem_words,
 )
+from fa4gen.designs.common.gemm_scales import OperandScales
 from fa4gen.errors import ConfigError
 
-BF16 = SimpleNamespace(element_bytes=2, elements_per_byte=1, out_element_bytes=2, residual="none")
+
+def sizes_of(element_bytes: int, out_bytes: int, residual: str = "none", **keys: Any) -> Any:
+    """The part of a plan from which bytes are counted."""
+    return SimpleNamespace(
+        element_bytes=element_bytes, out_element_bytes=out_bytes, residual=residual,
+        **{"elements_per_byte": 1, "scales": ()} | keys,
+    )  # fmt: skip
+
+
+BF16 = sizes_of(2, 2)
 
 
 def test_sizes_are_cubes_or_triples() -> None:
@@ -40,11 +51,9 @@ def test_a_batch_is_so_many_of_them() -> None:
     (size,) = parse_sizes("6x10x20x30")
     assert size == GemmWorkload(10, 20, 30, batch=6)
     assert size.flop == 6 * 12000
-    matrix = SimpleNamespace(
-        element_bytes=1, elements_per_byte=1, out_element_bytes=4, residual="matrix"
-    )
+    matrix = sizes_of(1, 4, "matrix")
     assert size.bytes_moved(matrix) == 6 * (300 + 600 + 4 * 400)
-    row = SimpleNamespace(element_bytes=1, elements_per_byte=1, out_element_bytes=4, residual="row")
+    row = sizes_of(1, 4, "row")
     assert size.bytes_moved(row) == 6 * (300 + 600 + 4 * 200) + 4 * 20, "one row for all"
 
 
@@ -58,15 +67,11 @@ def test_flop_and_bytes() -> None:
     size = GemmWorkload(10, 20, 30)
     assert size.flop == 12000
     assert size.bytes_moved(BF16) == 2 * (300 + 600 + 200)
-    matrix = SimpleNamespace(
-        element_bytes=1, elements_per_byte=1, out_element_bytes=4, residual="matrix"
-    )
+    matrix = sizes_of(1, 4, "matrix")
     assert size.bytes_moved(matrix) == 300 + 600 + 4 * 400
-    row = SimpleNamespace(element_bytes=1, elements_per_byte=1, out_element_bytes=4, residual="row")
+    row = sizes_of(1, 4, "row")
     assert size.bytes_moved(row) == 300 + 600 + 4 * 220
-    column = SimpleNamespace(
-        element_bytes=1, elements_per_byte=1, out_element_bytes=4, residual="column"
-    )
+    column = sizes_of(1, 4, "column")
     assert size.bytes_moved(column) == 300 + 600 + 4 * 210
 
 
@@ -106,11 +111,29 @@ def test_problems_in_words() -> None:
 
 
 def test_elements_of_four_bits_are_half_a_byte() -> None:
-    packed = SimpleNamespace(
-        element_bytes=1, elements_per_byte=2, out_element_bytes=2, residual="none"
-    )
-    whole = SimpleNamespace(
-        element_bytes=1, elements_per_byte=1, out_element_bytes=2, residual="none"
-    )
+    packed, whole = sizes_of(1, 2, elements_per_byte=2), sizes_of(1, 2)
     problem = GemmWorkload(64, 128, 256)
     assert problem.bytes_moved(whole) - problem.bytes_moved(packed) == 256 * (64 + 128) // 2
+
+
+def test_scales_of_blocks_are_counted() -> None:
+    rows = (
+        OperandScales("a", "1x128", "fp32", 1, 128),
+        OperandScales("b", "128x128", "ue8m0", 128, 128),
+    )
+    atoms = OperandScales("a", "nvfp4", "ue4m3", 1, 16)
+    problem = GemmWorkload(100, 300, 520, batch=2)
+    without = problem.bytes_moved(sizes_of(1, 2))
+    assert problem.bytes_moved(sizes_of(1, 2, scales=rows)) - without == 2 * (4 * 100 * 5 + 3 * 5)
+    assert problem.bytes_moved(sizes_of(1, 2, scales=(atoms,))) - without == 2 * 512 * 9
+
+
+def test_scales_and_both_types_in_words() -> None:
+    facts = {
+        "dtype": "fp8_e4m3", "b_dtype": "fp8_e5m2", "out_dtype": "bf16",
+        "a_major": "k", "b_major": "k",
+        "scales": "A 1x128 fp32 and B 128x128 fp32", "residual": "none", "activation": None,
+    }  # fmt: skip
+    assert problem_words(facts) == (
+        "fp8_e4m3, B fp8_e5m2, scales of A 1x128 fp32 and B 128x128 fp32, bf16 out, no residual"
+    )

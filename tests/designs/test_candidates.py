@@ -65,8 +65,10 @@ def test_fixes_leave_what_is_given_to_the_plan_before_they_compute_something_els
 ) -> None:
     base = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128}
     config = load_mapping({**base, "mask": "causal", **keys}, "k").config
-    *tiles, features = relaxations_of(config)
+    *tiles, features, both = relaxations_of(config)
     assert list(tiles) == kinds
+    left = dict.fromkeys(keys, "auto")
+    assert both == [{**left, **changes} for changes in features if keys]
     assert {"mask": "none"} in features
     assert {"mask": "causal"} not in features  # it has that
     assert {"lse": False} in features

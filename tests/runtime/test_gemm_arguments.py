@@ -217,6 +217,6 @@ def test_what_float32_holds_is_a_factor(value):
 
 def test_the_output_of_what_has_no_product_is_not_made():
     a, b = array((3, 40, 64), 1), array((64, 72), 2)
-    assert out_shape(a, b) == (3, 40, 72)
-    assert out_shape(a._replace(shape=(64,)), b) is None
-    assert out_shape(a._replace(device=-1), b) is None
+    assert out_shape(WITHOUT, a, b) == (3, 40, 72)
+    assert out_shape(WITHOUT, a._replace(shape=(64,)), b) is None
+    assert out_shape(WITHOUT, a._replace(device=-1), b) is None

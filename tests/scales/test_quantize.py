@@ -125,6 +125,15 @@ def test_an_infinity_is_the_largest_float() -> None:
     assert not got[0, :5].any()
 
 
+@pytest.mark.parametrize("name", FORMS)
+def test_above_the_largest_float_it_is_an_infinity_without_a_warning(name: str) -> None:
+    x = np.zeros((128, 128), F32)
+    x[0, 5] = np.inf
+    got = dequantize(quantize(x, name))
+    assert got[0, 5] > 0.8 * np.finfo(F32).max
+    assert np.count_nonzero(got) == 1
+
+
 def test_shapes() -> None:
     x = draw(300, 400).reshape(2, 150, 400)
     for name, rows, columns in (("1x128", 150, 4), ("128x128", 2, 4), ("nvfp4", 150, 25)):

@@ -20,6 +20,7 @@ from fa4gen.expressions.tensors import Tensor
 from fa4gen.masks import Causal, NoMask
 from fa4gen.masks.expression import parse_mask
 from fa4gen.masks.sliding_window import SlidingWindow
+from fa4gen.scales import restore
 from fa4gen.scores import Score, Softcap
 from fa4gen.verify.cases import Case
 from fa4gen.verify.gemm.cases import GemmCase
@@ -496,11 +497,19 @@ def check_gemm_scales(module: ModuleType) -> None:
     assert module.sum_scaled(how, *whole, (scales_a[1], counted[1]), 128)[1].any()
     assert module.sum_scaled(how, whole[0] * 2.0**20, whole[1], counted, 128)[1].any()
     np.testing.assert_array_equal(
-        module.scaled(a, scales_a[1], 1, 128, np), a * scales_a[1].repeat(128, axis=1)[:, :300]
+        module.scaled(a, scales_a[1], -1, 128, np), a * scales_a[1].repeat(128, axis=1)[:, :300]
     )
-    np.testing.assert_array_equal(module.scaled(b, each, 0, 128, np)[299], b[299] * each[2])
+    np.testing.assert_array_equal(module.scaled(b, each, -2, 128, np)[299], b[299] * each[2])
     apart = module.draw_scales(replace(case, data="blocks_apart", k=4000), plan, rng)[0]
     assert {float(value) for value in np.unique(apart)} == {2.0**-30, 2.0**30}
+    for row in (
+        OperandScales("a", "mxfp8", "ue8m0", 1, 32),
+        OperandScales("b", "mxfp8", "ue8m0", 1, 32),
+    ):
+        powers = np.exp2(rng.integers(-9, 9, (2, 300, 7))).astype("f4")
+        atoms = module.scale_bits(row, powers if row.operand == "a" else powers.swapaxes(1, 2))
+        np.testing.assert_array_equal(np.exp2(restore(atoms, 300, 7) - 127.0), powers)
+    np.testing.assert_array_equal(module.scale_bits(of_a, scales_a).view("f4"), scales_a)
     missing = module.draw_scales(replace(case, data="nan_scales", k=40000), plan, rng)[0]
     assert 0 < np.isnan(missing).mean() < 0.1
 

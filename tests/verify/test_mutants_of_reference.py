@@ -223,7 +223,9 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("xp.repeat(values, scales.rows, axis=axis)", "xp.tile(values, scales.rows)"),
         ("scales.operand in case.shared", "False"),
         ("drawn[rng.random(shape) < NAN_SHARE] = np.nan", "pass"),
-        ("each[:, : values.shape[1]] if axis == 1", "each[:, -values.shape[1] :] if axis == 1"),
+        ("each[..., :extent] if axis == -1", "each[..., -extent:] if axis == -1"),
+        ("arrange(bits if scales.operand == \"a\"", "arrange(bits if scales.operand == \"b\""),
+        ("to_bits(values, scales.dtype)", "to_bits(values, \"fp8_e4m3\")"),
     ),
 }  # fmt: skip
 

@@ -52,17 +52,20 @@ def relaxations(config: KernelConfig, keys: Iterable[str]) -> tuple[list[Changes
     """Return kinds of changes after which more may fit; a later kind changes more.
 
     ``keys``: those that candidates give values. First each that the config gives is left to the
-    plan, then all of them together, then something else is computed.
+    plan, then all of them together, then something else is computed, and last both.
     """
     given, data = given_keys(config, keys), config.data()
+    left = dict.fromkeys(given, "auto")
+    features = [
+        changes
+        for changes in FEATURES
+        if changes.keys() <= data.keys() and any(data[key] != changes[key] for key in changes)
+    ]
     return (
         [{key: "auto"} for key in given],
-        [dict.fromkeys(given, "auto")] if len(given) > 1 else [],
-        [
-            changes
-            for changes in FEATURES
-            if changes.keys() <= data.keys() and any(data[key] != changes[key] for key in changes)
-        ],
+        [left] if len(given) > 1 else [],
+        features,
+        [{**left, **changes} for changes in features if given],
     )
 
 

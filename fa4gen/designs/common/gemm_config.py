@@ -2,6 +2,10 @@
 
 D = activation(alpha * A . B + beta * C), with A (m, k), B (k, n), C and D (m, n), all optionally
 with a batch in front. alpha and beta are arguments of the call.
+
+Of a gated activation D is (m, n / 2). A C with one axis is a bias, part of both numbers: gate and
+up are columns of alpha * A . B + beta * C. A matrix C has the shape of D, and beta * C is added to
+what the activation gives.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from fa4gen.designs.common.kernel_config import KernelConfig
 from fa4gen.epilogues import ResidualValue, residual_of
+from fa4gen.epilogues.gate import GateLayout, names_a_gate
 from fa4gen.strict import Auto, Field, Read
 
 if TYPE_CHECKING:
@@ -43,8 +48,13 @@ class GemmKeys(KernelConfig):
     b_major: Literal["k", "n"] = "k"
     """The extent of B that is contiguous in memory; k for the weights of a linear layer."""
     residual: ResidualValue = "none"
+    groups: Literal["offsets", "masked"] | None = None
+    """Several products, each of some rows of A by a B of its own, with counts on the device.
+    offsets: rows of A and of the output by group; masked: a group has some rows of a matrix."""
     activation: Expression | None = None
-    """Applied to x = alpha * A . B + beta * C: an expression over x, such as max(x, 0)."""
+    """Applied to x = alpha * A . B + beta * C: an expression over x, or over gate and up."""
+    gate_layout: GateLayout = "halves"
+    """Columns of B of a gated activation: gate's half, then up's; or gate and up in turn."""
     BN: Annotated[int, Field(ge=16, le=256, multiple_of=16)] | Auto = "auto"
     """Columns of a tile of the output; multiples of 64 where B has n contiguous."""
     BK: Literal[64, 128, 256] | Auto = "auto"
@@ -58,6 +68,11 @@ class GemmKeys(KernelConfig):
     def c(self) -> Residual:
         """The residual C."""
         return residual_of(self.residual)
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the activation is one over gate and up."""
+        return self.activation is not None and names_a_gate(self.activation)
 
     @property
     def resolved_b_dtype(self) -> str:

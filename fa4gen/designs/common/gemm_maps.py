@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.common.tensor_maps import SWIZZLES, tensor_map
+from fa4gen.designs.common.tensor_maps import CLIPPED_MATRIX_DIMS, SWIZZLES, tensor_map
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
@@ -32,24 +32,41 @@ def gemm_tensor_maps(
     """
     config, size = plan.config, plan.element_bytes
     a_dims = ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch")
-    b_dims = ("k", "n", "batch") if config.b_major == "k" else ("n", "k", "batch")
+    b_dims: tuple[str, ...] = ("k", "n", "batch") if config.b_major == "k" else ("n", "k", "batch")
     every = plan.BM if config.a_major == "k" else plan.BK
+    b_box: tuple[int, ...] = (panel_bytes[1] // size, b_lines, 1)
+    if plan.gated:
+        b_dims, b_box = _gated(plan, b_dims, b_box)
     maps = [
         tensor_map("a", a_dims, (panel_bytes[0] // size, a_lines or every, 1), size),
-        tensor_map("b", b_dims, (panel_bytes[1] // size, b_lines, 1), size),
+        tensor_map("b", b_dims, b_box, size),
     ]
     last = last_columns or out_columns
-    several = out_columns < plan.BN
+    several = out_columns < plan.out_columns
     outs = [("", out_columns if several else last)]
     outs += [("last", last)] if several and last < out_columns else []
     if plan.c.exists:
         for part, columns in outs if plan.c.is_matrix else [("", out_columns)]:
             rows = out_rows if plan.c.is_matrix else residual_rows or out_rows
+            if plan.gated and not plan.c.is_matrix and plan.gate_layout == "interleaved":
+                columns = plan.columns_of_b(columns)
             box = (*plan.c.extents(rows, columns)[::-1], 1)
             maps.append(_panel("c", plan, box, part, out_columns))
     for part, columns in outs:
         maps.append(_panel("out", plan, (columns, out_rows, 1), part, out_columns))
     return tuple(maps)
+
+
+def _gated(
+    plan: GemmPlan, dims: tuple[str, ...], box: tuple[int, ...]
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return dimensions and box of a map of B with a dimension for gate and up.
+
+    Lines that are columns of B come by half a tile at most: a box of all has both halves.
+    """
+    inner, lines, batch = box
+    halves = 2 if plan.b_major == "k" and lines > plan.out_columns else 1
+    return (*dims[:-1], "half", dims[-1]), (inner, lines // halves, halves, batch)
 
 
 def _panel(
@@ -61,9 +78,12 @@ def _panel(
 ) -> TensorMapPlan:
     """Return a map of panels with lines for ``columns`` columns, of which a box may have fewer."""
     size, is_output = plan.out_element_bytes, tensor == "out"
+    dims = ("n", "m", "batch") if is_output else plan.c.dims
+    if plan.groups and len(dims) == len(CLIPPED_MATRIX_DIMS) - 2:
+        dims, box = CLIPPED_MATRIX_DIMS, (*box, 1, 1)
     return tensor_map(
         tensor,
-        ("n", "m", "batch") if is_output else plan.c.dims,
+        dims,
         box,
         size,
         swizzled=is_output or plan.c.is_matrix,

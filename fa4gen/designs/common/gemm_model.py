@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.common.kernel_model import KernelPlan
 from fa4gen.designs.common.values import PANEL_BYTES
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_config import GemmKeys
     from fa4gen.designs.common.gemm_scales import Operand, OperandScales
     from fa4gen.epilogues import Residual
+    from fa4gen.epilogues.gate import GateLayout
 
+LINE_UNIT = 16
+"""Bytes: what TMA copies begins at a multiple."""
 COSTLY = ("exp(", "tanh(", "sigmoid(", "silu(", "gelu(", "erf(", "log(", "sqrt(")
 """The calls of an activation that need registers of their own."""
 
@@ -49,6 +52,8 @@ class GemmPlan(KernelPlan):
     num_stages: int = 1
     num_epi_stages: int = 1
     """Slots for the residual; on Hopper the output passes through the same ones."""
+    most_groups: int = 0
+    """Groups that a call may have; 0 without groups."""
     scales: tuple[OperandScales, ...]
     """Those of blocks of A and of B, or none."""
 
@@ -68,13 +73,68 @@ class GemmPlan(KernelPlan):
         return self.config.residual
 
     @property
+    def groups(self) -> Literal["offsets", "masked"] | None:
+        """How rows are divided into groups with a B of their own; None for one product a batch."""
+        return self.config.groups
+
+    @property
     def activation(self) -> str | None:
         """The activation of alpha * A . B + beta * C, as the config writes it."""
         return self.config.activation
 
     @property
+    def gated(self) -> bool:
+        """Whether the activation is one over gate and up: the output has half of B's columns."""
+        return self.config.is_gated
+
+    @property
+    def gate_layout(self) -> GateLayout:
+        """The order of a gated product's columns of B."""
+        return self.config.gate_layout
+
+    @property
+    def out_columns(self) -> int:
+        """Columns of the output in a CTA's tile, which has ``BN`` columns of B."""
+        return self.BN // 2 if self.gated else self.BN
+
+    @property
+    def activation_words(self) -> str:
+        """The activation's line of the summary."""
+        order = {"halves": "are halves of", "interleaved": "take turns in"}
+        words = f"; gate and up {order[self.gate_layout]} B's columns" if self.gated else ""
+        return f"activation {self.activation}{words}"
+
+    @property
+    def column_unit(self) -> int:
+        """The columns of the output are a multiple of it."""
+        if not self.gated or self.gate_layout == "interleaved":
+            return 1
+        units = [1]
+        units += [row.rows for row in self.scales if row.operand == "b"]  # no block is of both
+        if self.b_major == "n":  # up's first column begins a line of B
+            units.append(LINE_UNIT // self.element_bytes)
+        if self.c.axes == ("n",):
+            units.append(LINE_UNIT // self.out_element_bytes)
+        return max(units)  # powers of two
+
+    def columns_of_b(self, columns: int) -> int:
+        """Return the columns of B for these columns of the output."""
+        return 2 * columns if self.gated else columns
+
+    def output_columns(self, columns: int) -> int:
+        """Return the columns of the output for these columns of B."""
+        return columns // 2 if self.gated else columns
+
+    def c_extents(self, m: int, n: int) -> tuple[int, ...]:
+        """Return the shape of one C for an output of (m, n)."""
+        extents: tuple[int, ...] = self.c.extents(
+            m, n if self.c.is_matrix else self.columns_of_b(n)
+        )
+        return extents
+
+    @property
     def activation_cuda(self) -> str | None:
-        """The activation as a C++ expression over ``float x``."""
+        """The activation as a C++ expression over ``float x``, or ``gate`` and ``up``."""
         if self.activation is None:
             return None
         from fa4gen.epilogues.activation import parse_activation  # not for kernels without one
@@ -132,7 +192,12 @@ class GemmPlan(KernelPlan):
     @property
     def tile_columns(self) -> int:
         """Columns of the output that the CTAs of a cluster work on together."""
-        return self.BN
+        return self.out_columns
+
+    @property
+    def columns_constant(self) -> str:
+        """The kernel's constant for ``tile_columns``."""
+        return "kOutColumns" if self.gated else "kBN"
 
     @property
     def operation(self) -> str:
@@ -140,6 +205,10 @@ class GemmPlan(KernelPlan):
         scaled = "A . B" if not self.scales else "(scales * A) . (scales * B)"
         sums = f"alpha * {scaled}" + " + beta * C" * self.c.exists
         output = f"activation({sums})" if self.activation else sums
+        if self.gated and self.c.is_matrix:
+            output = f"activation(gate and up of alpha * {scaled}) + beta * C"
+        elif self.gated:
+            output = f"activation(gate and up of {sums})"
         return f"matrix product, D = {output}{self.c.operation}"
 
     @property

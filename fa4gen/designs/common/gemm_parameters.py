@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_scales import OperandScales
 
 MAP_TYPE = "const __grid_constant__ TensorMap"
+GROUP_ROWS = {
+    "offsets": (
+        Parameter("row_offsets", "const int32*", "first row of each group, then the last's end"),
+    ),
+    "masked": (Parameter("row_counts", "const int32*", "rows of each group, the first of its m"),),
+}
+"""The rows of groups, which the kernel reads on the device."""
 
 
 def gemm_parameters(
@@ -27,32 +34,50 @@ def gemm_parameters(
     ``last_maps``: the last panel of a tile has maps of its own. ``columns``: the constant that has
     those of a tile, of all CTAs of a cluster. ``of_blocks``: scales of A and B.
     """
+    each = "batch" if config.groups is None else "groups"
+    of_rows = "" if config.groups == "offsets" else f"{each}, "
     rows = [
-        Parameter("a_map", MAP_TYPE, f"A (batch, m, k), {config.a_major} contiguous"),
-        Parameter("b_map", MAP_TYPE, f"B (batch, k, n), {config.b_major} contiguous"),
+        Parameter("a_map", MAP_TYPE, f"A ({of_rows}m, k), {config.a_major} contiguous"),
+        Parameter("b_map", MAP_TYPE, f"B ({each}, k, n), {config.b_major} contiguous"),
     ]
     if config.c.exists:
         rows.append(Parameter("c_map", MAP_TYPE, config.c.described))
     if last_maps and config.c.is_matrix:
         rows.append(Parameter("c_last_map", MAP_TYPE, "the same, for a tile's last panel"))
-    rows.append(Parameter("out_map", MAP_TYPE, "output (batch, m, n), n contiguous"))
+    rows.append(Parameter("out_map", MAP_TYPE, f"output ({of_rows}m, n), n contiguous"))
     if last_maps:
         rows.append(Parameter("out_last_map", MAP_TYPE, "the same, for a tile's last panel"))
     for scales in of_blocks:
         rows += _scale_parameters(scales)
+    rows += GROUP_ROWS.get(config.groups or "", ())
     rows.append(Parameter("alpha", "float", "factor of A . B"))
     if config.c.exists:
         rows.append(Parameter("beta", "float", "factor of C, which is not looked at where it is 0"))
     return (
         *rows,
         Parameter("m", "int32", "rows of A and of the output"),
-        Parameter("n", "int32", "columns of B and of the output"),
+        Parameter("n", "int32", _columns_of(config)),
         Parameter("k", "int32", "columns of A, rows of B"),
-        Parameter("row_tiles", "int32", "tiles of kTileRows rows that cover m"),
-        Parameter("column_tiles", "int32", f"tiles of {columns} columns that cover n"),
-        Parameter("num_tiles", "int32", "row_tiles * column_tiles * batch"),
+        *_tile_parameters(config, columns),
         Parameter("group_rows", "int32", "row tiles worked on together; 1 is always right"),
     )
+
+
+def _tile_parameters(config: GemmKeys, columns: str) -> Iterator[Parameter]:
+    """Yield the counts of tiles, as far as the launcher knows them."""
+    of_columns = Parameter("column_tiles", "int32", f"tiles of {columns} columns that cover n")
+    if config.groups is None:
+        yield Parameter("row_tiles", "int32", "tiles of kTileRows rows that cover m")
+        yield of_columns
+        yield Parameter("num_tiles", "int32", "row_tiles * column_tiles * batch")
+    else:
+        yield Parameter("groups", "int32", "groups of rows, at most kMostGroups")
+        yield of_columns
+
+
+def _columns_of(config: GemmKeys) -> str:
+    of_both = "columns of B and of the output"
+    return "columns of the output, half of B's" if config.is_gated else of_both
 
 
 def _scale_parameters(scales: OperandScales) -> Iterator[Parameter]:

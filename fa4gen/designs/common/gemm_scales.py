@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -76,6 +77,13 @@ class OperandScales:
         rows, columns = -(-across // ATOM_ROWS), -(-blocks["k_blocks"] // ATOM_EXTENTS[-1])
         atoms = {f"{self.across}_atoms": rows, "k_atoms": columns}
         return blocks | atoms | dict(zip(ATOM_AXES, ATOM_EXTENTS, strict=True))
+
+    def count_bytes(self, m: int, n: int, k: int) -> int:
+        """Return the bytes of the argument for a product without a batch."""
+        extents = self.extents(m, n, k)
+        return math.prod(extents[axis] for axis in self.axes[1:]) * (
+            4 if self.dtype == "fp32" else 1
+        )
 
     @property
     def words(self) -> str:

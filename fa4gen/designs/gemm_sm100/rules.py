@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gated_rules import gated_rules
 from fa4gen.designs.common.refusal import Refusal
 from fa4gen.designs.gemm_sm100.limits import back_to_auto, narrower
 from fa4gen.designs.gemm_sm100.scaling import ATOM_ROWS, FORMS
@@ -17,11 +18,26 @@ if TYPE_CHECKING:
 def broken_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
     yield from _stride(plan)
+    yield from _groups(plan)
+    yield from gated_rules(plan, 1, "", [])
+    if plan.gated:
+        message = "activation: one over gate and up is not supported yet on Blackwell"
+        yield Refusal("gate", message, ("activation",), ([{"activation": None}],))
     wrong_types = list(_types_of_scales(plan))
     yield from wrong_types
     if plan.block_scales.kind and not wrong_types:
         yield from _tile_of_scales(plan)
         yield from _majors_of_scales(plan)
+
+
+def _groups(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
+    if plan.groups is not None:
+        yield Refusal(
+            kind="groups",
+            message=f"groups: {plan.groups}, but products of groups of rows are made for Hopper",
+            keys=("groups",),
+            remedies=([{"groups": None}],),
+        )
 
 
 def _types_of_scales(plan: BlackwellGemmMemory) -> Iterator[Refusal]:

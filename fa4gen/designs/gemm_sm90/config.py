@@ -32,6 +32,8 @@ class HopperGemmConfig(GemmKeys):
     """Element type of B where A has the other of these types; as dtype when not given."""
     scales: BlockScales | None = None
     """Scales of blocks of A and B, such as {a: 1x128, b: 128x128}; for fp8."""
+    most_groups: Annotated[int, Field(ge=1, le=4096)] | Auto = "auto"
+    """With groups: the most of a call; their first tiles are kept in shared memory."""
     multiply_ahead: bool | Auto = "auto"
     """With scales: a warpgroup issues products before it has added the last ones to its sums."""
     cta_group: Literal[1, 2, 4, 8] | Auto = "auto"

@@ -16,6 +16,8 @@ from fa4gen.overriding import override
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import Ctas, SharedRegion
 
+GROUP_BYTES = 8
+"""Bytes of a group in the list: two words."""
 RESIDUAL_ALIGNMENT = 128
 """Bytes, as TMA requires."""
 
@@ -34,7 +36,9 @@ class HopperGemmMemory(HopperGemmTile):
         """Bytes of C that come with one panel of the output, at most."""
         columns, rows = self.out_panel_columns, self.residual_rows
         if self.c.is_matrix:
-            columns, rows = min(columns, self.BN), self.panel_rows
+            columns, rows = min(columns, self.out_columns), self.panel_rows
+        elif "n" in self.c.axes:
+            columns = self.columns_of_b(columns)
         return self.c.elements(rows, columns) * self.out_element_bytes
 
     @property
@@ -176,12 +180,17 @@ class HopperGemmMemory(HopperGemmTile):
             slots_of("epi", panels, self.epi_bytes, epi),
         ]
         if self.c.exists and not self.c.is_matrix:
-            elements = self.c.elements(self.residual_rows, self.out_panel_columns)
+            elements = self.residual_bytes // self.out_element_bytes
             holds = f"The residual's {self.c.name} beside each panel: {elements} {out}"
             size = self.residual_bytes
             regions.append(slots_of("residual", panels, size, holds, alignment=RESIDUAL_ALIGNMENT))
         if self.is_split:
             regions.append(self.sums_ring.region)
+        if self.groups:
+            what = {"offsets": "its first row", "masked": "its rows"}[self.groups]
+            holds = f"For each group the row tiles of those before, and {what}; then the end"
+            size = GROUP_BYTES * (self.most_groups + 1)
+            regions.append(slots_of("groups", 1, size, holds, alignment=GROUP_BYTES))
         return [*regions, barrier_region(self.barrier_rows)]
 
     @cached_property

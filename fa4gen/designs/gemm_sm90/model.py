@@ -18,9 +18,14 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import NamedBarriers, Parameter, TensorMapPlan
+    from fa4gen.epilogues.residual import Loads
 
 SINGLE_CALL = re.compile(r"\w+\(x\)")
 """An activation that is one function of x."""
+GROUPS = {
+    "offsets": "rows in groups that lie one after the other, each multiplied by a B of its own",
+    "masked": "groups of rows, each the first of a matrix, multiplied by a B of their own",
+}
 COUNTS = {4: "four", 8: "eight"}
 """CTAs of a large cluster."""
 
@@ -49,6 +54,9 @@ class HopperGemmPlan(HopperGemmMemory):
     @property
     @override
     def grid(self) -> str:
+        if self.groups:
+            unit = f" in clusters of {self.cluster}" if self.cluster > 1 else ""
+            return f"as many CTAs as run at once{unit}, or as the tiles that groups may have"
         if self.is_pair:
             return "two CTAs a pair, at most as many as multiprocessors, or two a tile of the pair"
         if self.cta_group in COUNTS:
@@ -114,7 +122,7 @@ class HopperGemmPlan(HopperGemmMemory):
         return gemm_parameters(
             self.config,
             last_maps=self.has_last_maps,
-            columns="kTileColumns" if self.cluster_columns > 1 else "kBN",
+            columns=self.columns_constant,
             of_blocks=self.scales,
         )
 
@@ -142,7 +150,9 @@ class HopperGemmPlan(HopperGemmMemory):
                 "the output passes through the ring of A and B, when all of it has been read"
             )
         if self.activation is not None:
-            lines.append(f"activation {self.activation}")
+            lines.append(self.activation_words)
+        if self.groups:
+            lines.append(GROUPS[self.groups])
         if self.is_shared:
             lines.append(self._sharing)
         return tuple(lines)
@@ -184,6 +194,14 @@ class HopperGemmPlan(HopperGemmMemory):
         return self.activation is not None and (crowded or not simple)
 
     @property
+    def residual_loads(self) -> Loads | None:
+        """The CUDA by which a consumer's thread reads its elements of C; None without a C."""
+        if not self.c.exists:
+            return None
+        gate = self.gate_layout if self.gated else None
+        return self.c.hopper_loads(self.out_element_bytes, swapped=self.swap_operands, gate=gate)
+
+    @property
     def pads_panels(self) -> bool:
         """Whether slots of the output have 8 rows more than are stored: see ``STORED_ROWS``."""
         return self.swap_operands and self.BM % STORED_ROWS != 0
@@ -206,7 +224,12 @@ class HopperGemmPlan(HopperGemmMemory):
     @property
     @override
     def tile_columns(self) -> int:
-        return self.cluster_columns * self.BN
+        return self.cluster_columns * self.out_columns
+
+    @property
+    @override
+    def columns_constant(self) -> str:
+        return "kTileColumns" if self.cluster_columns > 1 else super().columns_constant
 
     @property
     @override

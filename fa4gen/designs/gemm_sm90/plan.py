@@ -13,7 +13,7 @@ from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dt
 from fa4gen.designs.gemm_sm90.limits import exceeded_limits
 from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
 from fa4gen.designs.gemm_sm90.rules import broken_rules
-from fa4gen.designs.gemm_sm90.tile import DEFAULT_REGISTERS, SCALED_K, WGMMA_ROWS
+from fa4gen.designs.gemm_sm90.tile import DEFAULT_REGISTERS, GATED_ROWS, SCALED_K, WGMMA_ROWS
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.refusal import Refusal
@@ -57,6 +57,7 @@ def decide(config: HopperGemmConfig) -> HopperGemmPlan:
         ping_pong=ping_pong,
         registers=DEFAULT_REGISTERS[warpgroups],
         scales=_scales(config),
+        most_groups=_most_groups(config, log),
     )
     draft = replace(draft, num_epi_stages=_epi_stages(draft, log))
     draft = replace(draft, registers=_registers(draft, log))
@@ -79,6 +80,13 @@ def _scales(config: HopperGemmConfig) -> tuple[OperandScales, ...]:
         OperandScales("a", given.a, given.dtype, 1, SCALED_K),
         OperandScales("b", given.b, given.dtype, columns, SCALED_K),
     )
+
+
+def _most_groups(config: HopperGemmConfig, log: ChoiceLog) -> int:
+    if config.groups is None:
+        return 0
+    reason = "two words each: more than most mixtures have experts"
+    return log.take("most_groups", config.most_groups, 512, reason)
 
 
 def _block(config: HopperGemmConfig, log: ChoiceLog) -> int:
@@ -136,12 +144,15 @@ def _swapped_tile(config: HopperGemmConfig, log: ChoiceLog) -> tuple[int, int, i
     given = config.num_consumer_warpgroups
     if config.BN != "auto":
         natural = NATURAL_WARPGROUPS.get(config.BN, 1)
+        if config.is_gated:
+            natural = max(1, config.BN // GATED_ROWS)
         warpgroups = log.take("num_consumer_warpgroups", given, natural, f"BN is {config.BN}")
         log.note("BN", config.BN, "config")
         return rows, config.BN, warpgroups
     warpgroups = log.take("num_consumer_warpgroups", given, 1, "the more tiles read the weights")
-    columns = WGMMA_ROWS * warpgroups
-    log.note("BN", columns, "auto", "64 columns for each consumer warpgroup")
+    each = GATED_ROWS if config.is_gated else WGMMA_ROWS
+    columns = each * warpgroups
+    log.note("BN", columns, "auto", f"{each} columns for each consumer warpgroup")
     return rows, columns, warpgroups
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gated_rules import gated_rules
 from fa4gen.designs.common.limits import turns_of_one
 from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.values import PANEL_BYTES
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.gemm_sm90.tile import HopperGemmTile
 
+STORED_COLUMNS = 16
+"""Columns of the output that a warp writes into a panel together."""
 FP8 = ("fp8_e4m3", "fp8_e5m2")
 SIZES = (
     "BM",
@@ -35,7 +38,9 @@ def broken_rules(plan: HopperGemmTile) -> Iterator[Refusal]:
         yield from swapped_rules(plan, all_automatic(plan))
     else:
         yield from _rows(plan)
+    yield from gated_rules(plan, *_gated_unit(plan), last_resorts(plan))
     yield from scaled_rules(plan, all_automatic(plan))
+    yield from _groups(plan)
     yield from _split(plan)
     yield from _share(plan)
     yield from _output_in_ring(plan)
@@ -48,6 +53,13 @@ def all_automatic(plan: HopperGemmTile) -> Changes:
     """Return the changes that leave every size to the plan."""
     written = (key for key in SIZES if getattr(plan.config, key) != "auto")
     return dict.fromkeys(written, "auto")
+
+
+def _gated_unit(plan: HopperGemmTile) -> tuple[int, str]:
+    """Return what a gated tile's columns of B are a multiple of, and why."""
+    if plan.swap_operands:  # their number follows from that of the warpgroups
+        return 1, ""
+    return 2 * STORED_COLUMNS, f"the output has half of them, stored by {STORED_COLUMNS}"
 
 
 def last_resorts(plan: HopperGemmTile) -> list[Changes]:
@@ -137,6 +149,16 @@ def _share(plan: HopperGemmTile) -> Iterator[Refusal]:
         automatic = {"share": "auto", "cta_group": 4}
     last_resort = [{**changes, **automatic} for changes in last_resorts(plan)]
     yield Refusal("share", message, ("share", "cta_group"), ([automatic], fixes), last_resort)
+
+
+def _groups(plan: HopperGemmTile) -> Iterator[Refusal]:
+    if plan.config.groups is None and plan.config.most_groups != "auto":
+        yield Refusal(
+            kind="groups",
+            message=f"most_groups: {plan.config.most_groups}, but there are no groups",
+            keys=("most_groups",),
+            remedies=([{"most_groups": "auto"}], [{"groups": "offsets"}]),
+        )
 
 
 def _split(plan: HopperGemmTile) -> Iterator[Refusal]:

@@ -52,7 +52,14 @@ def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
         )
         fixes: list[Changes] = [{"multiply_ahead": "auto"}]
         yield fault("ahead in one slot", message, "multiply_ahead", fixes)
-    if config.scales.b == "128x128" and not config.swap_operands:
+    if config.scales.b == "128x128" and not config.swap_operands and plan.gated:
+        if SCALED_K % plan.BN:
+            message = (
+                f"BN: {plan.BN} columns of B, and a scale of B is for 128: gate is to have one, "
+                "and up"
+            )
+            yield fault("scales of gate", message, "BN", [{"BN": 128}, {"BN": 64}])
+    elif config.scales.b == "128x128" and not config.swap_operands:
         first = SCALED_K - math.gcd(plan.BN, SCALED_K)
         if first + plan.BN > 2 * SCALED_K:
             message = (

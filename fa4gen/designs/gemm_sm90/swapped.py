@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.refusal import Changes, Refusal
-from fa4gen.designs.gemm_sm90.tile import STORED_ROWS, WARPGROUP_ROWS, WGMMA_ROWS
+from fa4gen.designs.gemm_sm90.tile import GATED_ROWS, STORED_ROWS, WARPGROUP_ROWS, WGMMA_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,20 @@ def swapped_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]
     if plan.ping_pong:
         message = "ping_pong: is not supported yet with swap_operands"
         yield fault("ping_pong", message, {"ping_pong": False})
-    if plan.BN / warpgroups not in WARPGROUP_ROWS:
+    if plan.gated and GATED_ROWS * warpgroups != plan.BN:
+        yield Refusal(
+            kind="rows",
+            message=f"BN: {plan.BN} columns for {warpgroups} consumer warpgroups, and with "
+            f"swap_operands and a gated activation each computes {GATED_ROWS} of them: "
+            f"{GATED_ROWS * warpgroups}",
+            keys=("BN", "num_consumer_warpgroups"),
+            remedies=(
+                [{"BN": "auto"}, {"BN": GATED_ROWS * warpgroups}],
+                [{"num_consumer_warpgroups": "auto"}],
+            ),
+            last_resort=last_resort,
+        )
+    elif plan.BN / warpgroups not in WARPGROUP_ROWS:
         yield Refusal(
             kind="rows",
             message=f"BN: {plan.BN} columns for {warpgroups} consumer warpgroups, and with "

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
 
 WGMMA_ROWS = 64
+GATED_ROWS = 2 * WGMMA_ROWS
+"""With exchanged operands, columns of B of a warpgroup: a wgmma's rows for gate, others for up."""
 SCALED_K = 128
 """Elements along k that have one scale."""
 GRID = 8
@@ -69,12 +71,12 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
     @property
     def last_panel_columns(self) -> int:
         """Columns of the last panel of a tile: ``out_panel_columns``, or fewer."""
-        return (self.BN - 1) % self.out_panel_columns + 1
+        return (self.out_columns - 1) % self.out_panel_columns + 1
 
     @property
     def has_last_maps(self) -> bool:
         """Whether the last panel has tensor maps of its own: it is narrower than others."""
-        return self.last_panel_columns < min(self.BN, self.out_panel_columns)
+        return self.last_panel_columns < min(self.out_columns, self.out_panel_columns)
 
     @property
     def warpgroup_rows(self) -> int:
@@ -172,8 +174,10 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
     def panels_per_ring(self) -> int:
         # The panels of a consumer warpgroup: of 64 rows, or of all rows with swap_operands.
         if self.swap_operands:
-            return max(1, self.warpgroup_rows // self.out_panel_columns)
-        return max(1, self.warpgroup_rows // WGMMA_ROWS) * -(-self.BN // self.out_panel_columns)
+            columns = self.out_columns * self.warpgroup_rows // self.BN
+            return max(1, columns // self.out_panel_columns)
+        panels = -(-self.out_columns // self.out_panel_columns)
+        return max(1, self.warpgroup_rows // WGMMA_ROWS) * panels
 
     @property
     def accumulators(self) -> int:

@@ -74,7 +74,7 @@ def _ends(words: str, axis: str) -> Iterator[Special[GemmPlan, GemmCase]]:
 
 def _unit(plan: GemmPlan, axis: str) -> int:
     """Return the least step of an extent: elements along k may share bytes."""
-    return plan.elements_per_byte if axis == "k" else 1
+    return {"k": plan.elements_per_byte, "n": plan.column_unit}.get(axis, 1)
 
 
 def _group(plan: GemmPlan) -> GemmCase:
@@ -159,8 +159,8 @@ SPECIALS: Final[tuple[Special[GemmPlan, GemmCase], ...]] = (
     Special(
         "CTAs of a cluster without columns",
         "a CTA past the last column does not take part, and others wait for it",
-        lambda plan: plan.tile_columns > plan.BN,
-        lambda plan, case: 0 < case.n % plan.tile_columns <= plan.tile_columns - plan.BN,
+        lambda plan: plan.tile_columns > plan.out_columns,
+        lambda plan, case: 0 < case.n % plan.tile_columns <= plan.tile_columns - plan.out_columns,
         lambda plan: GemmCase(
             "edges/columns_of_one", plan.tile_rows + 9, 9, plan.BK + 8, data=COUNTING
         ),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.verify.cases import COUNTING, TURNS, unique
-from fa4gen.verify.gemm.input_kinds import KINDS, SCALED_KINDS, kind_meaning
+from fa4gen.verify.gemm.groups import group_cases, in_groups
+from fa4gen.verify.gemm.input_kinds import GROUP_KINDS, KINDS, SCALED_KINDS, kind_meaning
 from fa4gen.verify.sequences import around
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GemmCase:
-    """One problem. ``beta`` counts only for a kernel with a residual."""
+    """One problem. ``beta`` counts only for a kernel with a residual.
+
+    ``n``: columns of the output; with a gated activation B has twice as many.
+    """
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("case", "batch", "m", "n", "k", "data", "and")
 
@@ -48,6 +52,10 @@ class GemmCase:
     backend's."""
     group: int | None = None
     """Row tiles worked on together where the case is emulated; None: the launcher's choice."""
+    counts: tuple[int, ...] = ()
+    """Rows of each group, in a kernel with groups: m is the most, and batch the number of them."""
+    apart: tuple[int, int] = (0, 0)
+    """Rows before the first group and after the last; masked groups have the latter each."""
 
     def __str__(self) -> str:
         batch = "" if self.batch is None else f"batch {self.batch}, "
@@ -72,9 +80,18 @@ class GemmCase:
             words.append(f"alpha {self.alpha:g}")
         if self.beta != _DEFAULT_BETA:
             words.append(f"beta {self.beta:g}")
+        if self.counts:
+            words.append(f"groups of {_shortened(self.counts)} rows")
         return words
 
 
+def _shortened(counts: tuple[int, ...]) -> str:
+    """Return the first few numbers."""
+    shown = ", ".join(map(str, counts[:COUNTS_SHOWN]))
+    return shown + ", ..." * (len(counts) > COUNTS_SHOWN)
+
+
+COUNTS_SHOWN = 8
 _DEFAULT_BETA = 0.5
 ACCURATE_K = 4096
 
@@ -91,6 +108,7 @@ def default_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
             *_residuals(plan),
             *_data(plan),
             *_many_tiles(plan, ARCHITECTURES[plan.arch].most_multiprocessors),
+            *group_cases(plan, GemmCase),
         ]
     )
 
@@ -137,13 +155,20 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
             GemmCase(f"scales/{kind}", rows + 9, 2 * n + 24, 3 * k + 40, data=kind)
             for kind in SCALED_KINDS
         ]
-    return unique(cases)
+    return unique([*cases, *group_cases(plan, GemmCase)])
 
 
-def whole_bytes(plan: GemmPlan, cases: Iterable[GemmCase]) -> tuple[GemmCase, ...]:
-    """Return the cases with k that fills bytes, where elements share them."""
-    share = plan.elements_per_byte
-    return tuple(replace(case, k=-(-case.k // share) * share) for case in cases)
+def suited(plan: GemmPlan, cases: Iterable[GemmCase]) -> tuple[GemmCase, ...]:
+    """Return the cases as a kernel takes them.
+
+    k fills bytes, where elements share them, columns are what gate and up can share, and rows are
+    in groups, where the kernel has some.
+    """
+    share, unit = plan.elements_per_byte, plan.column_unit
+    whole = (
+        replace(case, k=-(-case.k // share) * share, n=-(-case.n // unit) * unit) for case in cases
+    )
+    return in_groups(plan, whole)
 
 
 def large_cases() -> tuple[GemmCase, ...]:
@@ -241,7 +266,7 @@ def _data(plan: GemmPlan) -> Iterable[GemmCase]:
     for kind in KINDS:
         if kind in SCALED_KINDS and not plan.scales:
             continue
-        if kind not in ("normal", "positions"):
+        if kind not in ("normal", "positions", *GROUP_KINDS):
             yield GemmCase(f"data/{kind}", 2 * plan.BM, plan.BN, 5 * plan.BK, data=kind)
             yield GemmCase(f"data/{kind}_odd", 133, plan.BN + 7, 4 * plan.BK + 7, data=kind)
 

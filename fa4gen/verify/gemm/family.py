@@ -9,6 +9,7 @@ import numpy as np
 
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
+from fa4gen.runtime.group_arguments import ROW_ARGUMENTS
 from fa4gen.runtime.tensor_map import describe_axes
 from fa4gen.verify.edges.products import edge_cases, edges, reached
 from fa4gen.verify.errors import element_shares
@@ -19,7 +20,7 @@ from fa4gen.verify.gemm.cases import (
     default_cases,
     emulated_cases,
     large_cases,
-    whole_bytes,
+    suited,
 )
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
@@ -52,17 +53,17 @@ class GemmFamily:
 
     def default_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases for a GPU."""
-        cases = whole_bytes(self.plan, default_cases(self.plan))
-        return (*cases, *whole_bytes(self.plan, edge_cases(self.plan, cases)))
+        cases = suited(self.plan, default_cases(self.plan))
+        return (*cases, *suited(self.plan, edge_cases(self.plan, cases)))
 
     def emulated_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases for the emulator."""
-        cases = whole_bytes(self.plan, (*emulated_cases(self.plan), gemm_rings(self.plan)))
-        return (*cases, *whole_bytes(self.plan, edge_cases(self.plan, cases)))
+        cases = suited(self.plan, (*emulated_cases(self.plan), gemm_rings(self.plan)))
+        return (*cases, *suited(self.plan, edge_cases(self.plan, cases)))
 
     def further_cases(self, wanted: Wanted) -> tuple[GemmCase, ...]:
         """Return further cases for code that the emulator's did not reach."""
-        return whole_bytes(self.plan, gemm_further(self.plan, wanted))
+        return suited(self.plan, gemm_further(self.plan, wanted))
 
     def tiles(self, case: GemmCase, coverage: Coverage) -> Tiles | None:
         """Return the numbers of tiles that CTAs processed."""
@@ -93,12 +94,13 @@ class GemmFamily:
 
     def large_cases(self) -> tuple[GemmCase, ...]:
         """Return the cases with a reference computed on the GPU."""
-        return whole_bytes(self.plan, large_cases())
+        return suited(self.plan, large_cases())
 
     def steady_work(self, ctas: int, blocks: int) -> SteadyWork:
         """Return six tiles of the output for each CTA; one tile is the repeated work."""
         plan, tiles = self.plan, 6
         case = GemmCase("timeline", ctas * plan.BM, tiles * plan.BN, blocks * plan.BK)
+        (case,) = suited(plan, (case,))
         words = f"{tiles} tiles of the output, {blocks} blocks along k each"
         return SteadyWork(case, words, tiles)
 
@@ -120,8 +122,9 @@ class GemmFamily:
         factors = {"alpha": memory.alpha}
         if "c" in arrays:
             factors["beta"] = memory.beta
-        scales = {row.name: arrays[row.name] for row in self.plan.scales}
-        kernel(arrays["a"], arrays["b"], arrays.get("c"), out=arrays["out"], **factors, **scales)
+        more = (*(row.name for row in self.plan.scales), *ROW_ARGUMENTS)
+        others = {name: arrays[name] for name in more if name in arrays}
+        kernel(arrays["a"], arrays["b"], arrays.get("c"), out=arrays["out"], **factors, **others)
 
     def emulated_launch(
         self, views: Mapping[str, TensorView], memory: GemmMemory, multiprocessors: int
@@ -139,6 +142,8 @@ class GemmFamily:
                 memory.beta,
                 views.get("scale_a"),
                 views.get("scale_b"),
+                views.get("row_offsets"),
+                views.get("row_counts"),
             ),
         )
         schedule = plan_gemm_schedule(plan, checked.size, multiprocessors)
@@ -157,7 +162,7 @@ class GemmFamily:
         }
         values = gemm_scalar_values(checked, schedule)
         pointers = tuple(row.name for row in plan.scales if not row.in_atoms)
-        return EmulatedLaunch(schedule.grid, values, maps, pointers)
+        return EmulatedLaunch(schedule.grid, values, maps, (*pointers, *checked.rows))
 
 
 @dataclass(frozen=True)
@@ -207,7 +212,7 @@ class GemmReference:
         shares = element_shares(got, self.result, xp)
         outside = int((shares > 1).sum())
         worst = tuple(int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
-        shown = worst[3 - len(memory.views["out"].shape) :]
+        shown = memory.index_of(worst)
         low, high = (float(end[worst]) for end in (self.result.low, self.result.high))
         yield Failure(
             "numbers",

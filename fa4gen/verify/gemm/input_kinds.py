@@ -13,6 +13,8 @@ from fa4gen.verify.rounding import LARGEST, from_bits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fa4gen.verify.gemm.groups import Part
+
 Floats = NDArray[np.float32]
 NUM_POSITIONS = 3067
 """Values that identify positions in 16 bits. Prime: equal values are never a power of two of rows
@@ -45,6 +47,10 @@ class Draft:
     alpha: float
     steep: bool
     """An activation is applied to the result, which must then stay where that does not overflow."""
+    parts: tuple[Part, ...] = ()
+    """The groups of rows, if there are some."""
+    steep_c: bool = False
+    """C is part of what the activation is applied to."""
 
     def clip(self) -> None:
         """Keep inside the types' ranges, rounding included."""
@@ -55,7 +61,7 @@ class Draft:
         ):
             if dtype != "fp32":
                 limit = np.float32(LARGEST[dtype] * (1 - 2.0**-6))
-                np.clip(array, -limit, limit, out=array)
+                np.clip(array, -limit, limit, out=array, where=np.isfinite(array))
 
 
 def _normal(draft: Draft) -> None:
@@ -113,11 +119,28 @@ def _nan_scales(draft: Draft) -> None:
     """NaN for some scales: so are all sums that they are part of, and no others."""
 
 
+def _poison_groups(draft: Draft, value: float) -> None:
+    """Fill every other group's rows of A with ``value``, and one of its elements of B."""
+    for part in draft.parts[1::2]:
+        draft.a[part.batch, part.first : part.first + part.rows] = value
+        draft.b[part.b, :1, :] = value
+
+
+def _nan_groups(draft: Draft) -> None:
+    """NaN in every other group's rows and B: so are its results, and no others."""
+    _poison_groups(draft, np.nan)
+
+
+def _inf_groups(draft: Draft) -> None:
+    """Infinity in every other group's rows and B."""
+    _poison_groups(draft, np.inf)
+
+
 def _positions(draft: Draft) -> None:
     """Zeros in A, and a C that identifies positions: a residual from a wrong place shows."""
     draft.a[:] = 0
     index = np.arange(draft.c.size).reshape(draft.c.shape)
-    if draft.steep:
+    if draft.steep_c:
         draft.c[:] = (index % NUM_POSITIONS) * (8 / NUM_POSITIONS) - 4
     elif draft.out_dtype == "fp32":
         draft.c[:] = index % 2**24  # up to here float32 holds every one
@@ -135,7 +158,7 @@ def _counting(draft: Draft) -> None:
     draft.a[:] = _whole(rng, 7, draft.a.shape)
     draft.a *= rng.random(draft.a.shape, np.float32) < share
     draft.b[:] = _whole(rng, 15, draft.b.shape)
-    draft.c[:] = _whole(rng, 3 if draft.steep else 15, draft.c.shape)
+    draft.c[:] = _whole(rng, 3 if draft.steep_c else 15, draft.c.shape)
     if draft.steep:  # sums are as large as those of other data
         draft.alpha *= 2.0 ** round(-np.log2(COUNTED_SIZE * share**0.5))
 
@@ -157,9 +180,13 @@ KINDS: dict[str, Callable[[Draft], None]] = {
     "counting": _counting,
     "blocks_apart": _blocks_apart,
     "nan_scales": _nan_scales,
+    "nan_groups": _nan_groups,
+    "inf_groups": _inf_groups,
 }
 SCALED_KINDS = ("blocks_apart", "nan_scales")
 """Kinds that only scales of blocks differ in."""
+GROUP_KINDS = ("nan_groups", "inf_groups")
+"""Kinds for groups of rows."""
 
 
 def kind_meaning(name: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.verify.gemm.groups import Groups, Part, case_extents, groups_of, matrix_parts
 from fa4gen.verify.gemm.input_kinds import KINDS, Draft
 from fa4gen.verify.gemm.scales import draw_scales
 from fa4gen.verify.rounding import round_to
@@ -27,7 +28,8 @@ class GemmInputs:
     """Values of the element types as float32; without a batch where the case shares a tensor.
 
     ``a`` is (batch, m, k), ``b`` (batch, k, n), ``c`` (batch, m, n), without axes that it
-    lacks, or None. ``alpha`` and ``beta`` are numbers of float32.
+    lacks, or None; with a gated activation ``b`` and a row ``c`` have columns of gate and of up.
+    ``alpha`` and ``beta`` are numbers of float32.
     """
 
     a: Floats
@@ -37,26 +39,57 @@ class GemmInputs:
     beta: float
     scales: tuple[Floats, ...] = ()
     """Those of the plan's scales, in its order, with the axes of the arguments."""
+    groups: Groups | None = None
+    """The rows of groups, in a kernel that has some: ``batch`` is then theirs in what they do not
+    share, and 1 in other operands of offsets."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The rows that are multiplied by one B each."""
+        if self.groups is not None:
+            return tuple(self.groups.parts())
+        return tuple(matrix_parts(*self.a.shape[:2]))
+
+    @property
+    def result_shape(self) -> tuple[int, int, int]:
+        """The extents of the result: with groups, of their rows alone."""
+        batch, rows = self.a.shape[:2]
+        if self.groups is not None:
+            batch, rows = 1, sum(self.groups.counts)
+        return batch, rows, self.b.shape[2]
 
 
 def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> GemmInputs:
     """Draw the inputs of ``case`` for the kernel of ``plan``."""
-    batch = 1 if case.batch is None else case.batch
+    batch, matrices, rows = case_extents(case, plan)
     shapes: dict[str, tuple[int, ...]] = {
-        "a": (batch, case.m, case.k),
-        "b": (batch, case.k, case.n),
+        "a": (matrices, rows, case.k),
+        "b": (batch, case.k, plan.columns_of_b(case.n)),
     }
-    shapes["c"] = (batch, *plan.c.extents(case.m, case.n))
+    of_rows = matrices if "m" in plan.c.axes else batch
+    shapes["c"] = (of_rows, *plan.c_extents(rows, case.n))
     for name in case.shared:
         shapes[name] = (1, *shapes[name][1:])
     a, b, c = (rng.standard_normal(shapes[name], dtype=np.float32) for name in ("a", "b", "c"))
     steep = plan.activation is not None
-    draft = Draft(rng, plan.dtype, plan.b_dtype, plan.out_dtype, a, b, c, case.alpha, steep)
+    groups = groups_of(plan, case)
+    parts = () if groups is None else tuple(groups.parts())
+    steep_c = steep and not (plan.gated and plan.c.is_matrix)
+    types = plan.dtype, plan.b_dtype, plan.out_dtype
+    draft = Draft(rng, *types, a, b, c, case.alpha, steep, parts, steep_c)
     if steep:  # sums of a few units, where activations are not linear
         draft.alpha *= 2.0 ** round(1 - np.log2(max(case.k, 1)) / 2)
     KINDS[case.data](draft)
     draft.clip()
     scales = draw_scales(case, plan, rng)
+    if groups is not None:
+        none = groups.rows_of_none()
+        draft.a[none] = np.nan
+        if "m" in plan.c.axes:
+            draft.c[none] = np.nan
+        for row, values in zip(plan.scales, scales, strict=True):
+            if row.operand == "a":
+                values[none] = np.nan
     if case.nan_in_c:
         draft.c[:] = np.nan
     if case.alpha == 0:  # neither is read
@@ -69,11 +102,13 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         float(np.float32(draft.alpha)),
         float(np.float32(case.beta)),
         scales,
+        groups,
     )
 
 
 def _rounded(values: Floats, dtype: str) -> Floats:
-    if dtype == "fp32" or np.isnan(values).any():
+    if dtype == "fp32":
         return values
-    rounded: Floats = round_to(values, dtype)
-    return rounded
+    finite = np.isfinite(values)
+    rounded: Floats = round_to(np.where(finite, values, np.float32(0)), dtype)
+    return np.where(finite, rounded, values)

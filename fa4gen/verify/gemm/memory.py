@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.scales import arrange
 from fa4gen.scales.atoms import ATOM_BYTES, BYTES, GROUPS, LINES
-from fa4gen.scales.narrow import ELEMENTS, encode, pack_pairs
 from fa4gen.verify.buffers import (
     GUARD_BYTES,
+    GUARD_PATTERN,
     LEAST_ALIGNMENT,
     CaseMemory,
     Image,
@@ -27,7 +26,8 @@ from fa4gen.verify.buffers import (
     with_odd_strides,
     words,
 )
-from fa4gen.verify.rounding import from_bits, numpy_dtype, to_bits
+from fa4gen.verify.gemm.scales import scale_bits
+from fa4gen.verify.rounding import from_bits, numpy_dtype, stored_bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.verify.gemm.cases import GemmCase
+    from fa4gen.verify.gemm.groups import Groups
     from fa4gen.verify.gemm.inputs import GemmInputs
 
 CHUNK_BYTES = 16
@@ -51,10 +52,17 @@ class GemmMemory(CaseMemory):
 
     alpha: float
     beta: float
+    groups: Groups | None = None
 
     def place_of(self, name: str, index: tuple[int, ...]) -> str:
         """Name an element of the output."""
         return words(name, ("batch", "row", "column")[3 - len(index) :], index)
+
+    def index_of(self, element: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the index in the output of an element of the result."""
+        if self.groups is not None:
+            element = (*self.groups.row_of(element[1]), element[2])
+        return element[3 - len(self.views["out"].shape) :]
 
     def outside(self, name: str) -> NDArray[np.bool_]:
         """Return a mask over the output's buffer: whole units of 16 bytes belong to the output."""
@@ -62,43 +70,70 @@ class GemmMemory(CaseMemory):
         per_chunk = CHUNK_BYTES // view.strides[-1]
         columns = -(-view.shape[-1] // per_chunk) * per_chunk
         whole = replace(view, shape=(*view.shape[:-1], columns))
-        return CaseMemory.outside(replace(self, views={**self.views, name: whole}), name)
+        mask = CaseMemory.outside(replace(self, views={**self.views, name: whole}), name)
+        if self.groups is None:
+            return mask
+        batch_stride, row_stride, size = (0, *view.strides)[-3:]
+        for batch, row in np.argwhere(self.groups.rows_of_none()):
+            begin = view.offset + batch * batch_stride + row * row_stride
+            mask[begin : begin + columns * size] = True
+        return mask
 
 
 def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
     """Lay the inputs out as the case says, and poison the output unless it holds C."""
-    maker = _Maker(case, {}, {})
+    maker = _Maker(case, _without_batch(case, inputs, plan), {}, {})
     maker.add("a", inputs.a, plan.dtype, contiguous=2 if plan.a_major == "k" else 1)
     maker.add("b", inputs.b, plan.b_dtype, contiguous=1 if plan.b_major == "k" else 2)
     for scales, values in zip(plan.scales, inputs.scales, strict=True):
+        bits = scale_bits(scales, values)
         if scales.in_atoms:
-            by_rows = values if scales.operand == "a" else values.transpose(0, 2, 1)
-            maker.add_atoms(scales.name, by_rows, scales.dtype)
+            maker.put_atoms(scales.name, bits, scales.dtype)
             continue
-        maker.add(scales.name, values, scales.dtype, contiguous=-1 if case.padded else 1)
-    batch = 1 if case.batch is None else case.batch
-    out = np.zeros((batch, case.m, case.n), np.float32)
+        maker.put(scales.name, bits, scales.dtype, contiguous=-1 if case.padded else 1)
+    out = np.zeros((*inputs.a.shape[:2], case.n), np.float32)
     if case.in_place and inputs.c is not None:
         maker.add("out", inputs.c, plan.out_dtype)
         maker.views["c"] = maker.views["out"]
     else:
         maker.add("out", out, plan.out_dtype)
         poison(maker.views["out"], maker.buffers["out"])
+        if inputs.groups is not None:
+            maker.guard("out", inputs.groups.rows_of_none())
         if inputs.c is not None:
             maker.add("c", inputs.c, plan.out_dtype)
-    return GemmMemory(maker.buffers, maker.views, inputs.alpha, inputs.beta)
+    if inputs.groups is not None:
+        maker.add_rows(*inputs.groups.argument)
+    return GemmMemory(maker.buffers, maker.views, inputs.alpha, inputs.beta, inputs.groups)
 
 
 def read_out(memory: GemmMemory, buffers: Mapping[str, Image]) -> NDArray[np.float32]:
-    """Return the output in ``buffers`` as float32 (batch, m, n)."""
+    """Return the output in ``buffers`` as float32 (batch, m, n); with groups, their rows alone."""
     view = memory.views["out"]
     found = from_bits(view.bits(buffers[view.buffer]), view.dtype)
-    return found[None] if len(view.shape) == 2 else found
+    found = found[None] if len(view.shape) == 2 else found
+    if memory.groups is None:
+        return found
+    none = np.zeros((0, found.shape[2]), np.float32)
+    rows = (found[part.batch, part.first :][: part.rows] for part in memory.groups.parts())
+    return np.concatenate([none, *rows])[None]
+
+
+def _without_batch(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> frozenset[str]:
+    """Return the arguments without a batch in front."""
+    if inputs.groups is not None:
+        of_rows = {"a", "scale_a", "out", *(["c"] if "m" in plan.c.axes else [])}
+        return frozenset(of_rows if inputs.groups.kind == "offsets" else ())
+    if case.batch is None:
+        return frozenset(TENSORS)
+    return frozenset({*case.shared, *(f"scale_{name}" for name in case.shared)})
 
 
 @dataclass(frozen=True)
 class _Maker:
     case: GemmCase
+    single: frozenset[str]
+    """Arguments that are passed without their first axis."""
     buffers: dict[str, Image]
     views: dict[str, View]
 
@@ -107,19 +142,19 @@ class _Maker:
 
         ``contiguous`` is the axis that is contiguous in memory.
         """
-        self._put(name, _bits(values, dtype, contiguous), dtype, contiguous)
+        self.put(name, stored_bits(values, dtype, contiguous), dtype, contiguous)
 
-    def add_atoms(self, name: str, values: NDArray[np.float32], dtype: str) -> None:
-        """Add scales (batch, rows, blocks of k) in the order that Blackwell reads."""
-        atoms = arrange(_bits(values, dtype, -1))
-        self._put(name, atoms.reshape(*atoms.shape[:3], ATOM_BYTES), dtype, -1)
+    def put_atoms(self, name: str, atoms: NDArray[Any], dtype: str) -> None:
+        """Add scales in the order that Blackwell reads: (batch, rows, blocks, 32, 4, 4)."""
+        self.put(name, atoms.reshape(*atoms.shape[:3], ATOM_BYTES), dtype, -1)
         view = self.views[name]
         inner, strides = (LINES, GROUPS, BYTES), (GROUPS * BYTES, BYTES, 1)
         self.views[name] = replace(
             view, shape=(*view.shape[:-1], *inner), strides=(*view.strides[:-1], *strides)
         )
 
-    def _put(self, name: str, values: NDArray[Any], dtype: str, contiguous: int) -> None:
+    def put(self, name: str, values: NDArray[Any], dtype: str, contiguous: int) -> None:
+        """Add a tensor by its bit patterns."""
         element = numpy_dtype(dtype).itemsize
         axes = [axis for axis in range(values.ndim) if axis != contiguous % values.ndim]
         axes.append(contiguous % values.ndim)
@@ -135,9 +170,21 @@ class _Maker:
         if self.case.padded:
             view = with_odd_strides(view, contiguous)
         view.bits(self.buffers[name])[...] = values
-        if self.case.batch is None or name.removeprefix("scale_") in self.case.shared:
+        if name in self.single:
             view = replace(view, shape=view.shape[1:], strides=view.strides[1:])
         self.views[name] = view
+
+    def guard(self, name: str, rows: NDArray[np.bool_]) -> None:
+        """Fill rows, by matrix, with the pattern that must survive."""
+        bits = self.views[name].bits(self.buffers[name])
+        element = np.frombuffer(bytes([GUARD_PATTERN] * bits.itemsize), bits.dtype)[0]
+        bits.reshape(*rows.shape, bits.shape[-1])[rows] = element
+
+    def add_rows(self, name: str, rows: NDArray[np.int32]) -> None:
+        """Add the array with the rows of groups."""
+        self.buffers[name] = new_buffer(rows.size, "int32", output=False)
+        self.views[name] = View(name, GUARD_BYTES, rows.shape, (rows.itemsize,), "int32")
+        self.views[name].bits(self.buffers[name])[...] = rows.view(np.uint32)
 
     def _padding(self, name: str, axis: int) -> int:
         """Return unused bytes, of each tensor another number of them."""
@@ -149,13 +196,3 @@ class _Maker:
 
 def _rounded_up(size: int) -> int:
     return -(-size // CHUNK_BYTES) * CHUNK_BYTES
-
-
-def _bits(values: NDArray[np.float32], dtype: str, contiguous: int) -> NDArray[Any]:
-    """Return the elements in memory; those that share bytes do so along the contiguous axis."""
-    if dtype == "fp4_e2m1":
-        patterns = encode(np.moveaxis(values, contiguous, -1), ELEMENTS[dtype])
-        packed: NDArray[Any] = np.moveaxis(pack_pairs(patterns), -1, contiguous)
-        return packed
-    with np.errstate(invalid="ignore"):
-        return to_bits(values, dtype)

@@ -12,18 +12,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.epilogues.activation import parse_activation
+from fa4gen.epilogues.gate import halves
 from fa4gen.verify.gemm.activation import ActivationError
+from fa4gen.verify.gemm.gated import GatedError
 from fa4gen.verify.gemm.scales import of_each_line, scaled, sum_scaled
 from fa4gen.verify.gemm.tolerance import Accumulation, GemmResult, sum_products
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.epilogues import Residual
     from fa4gen.epilogues.activation import Activation
+    from fa4gen.epilogues.gate import GateLayout
+    from fa4gen.verify.gemm.groups import Part
     from fa4gen.verify.gemm.inputs import GemmInputs
 
 CPU_CHUNK = 1 << 18
@@ -41,30 +45,64 @@ class GemmProblem:
     activation: Activation | None
     accumulation: Accumulation
     scales: tuple[OperandScales, ...] = ()
+    gate: GateLayout | None = None
+    """The order of B's columns with a gated activation."""
 
     @classmethod
     def of(cls, plan: GemmPlan) -> GemmProblem:
         """Return the problem of the kernel of ``plan``."""
         expression = None if plan.activation is None else parse_activation(plan.activation)
-        return cls(plan.out_dtype, plan.c, expression, Accumulation.of(plan), plan.scales)
+        gate = plan.gate_layout if plan.gated else None
+        return cls(plan.out_dtype, plan.c, expression, Accumulation.of(plan), plan.scales, gate)
+
+    @property
+    def c_is_added_last(self) -> bool:
+        """Whether C is added to what the activation gives, and not before it."""
+        return self.gate is not None and self.residual.is_matrix
 
 
 def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResult:
     """Compute the exact result, the kernel's, and the interval between."""
-    shape = (*inputs.a.shape[:2], inputs.b.shape[2])
-    exact, slack = (xp.zeros(shape, xp.float64) for _ in range(2))
-    low, high, own = (xp.zeros(shape, xp.float32) for _ in range(3))
+    shape = inputs.result_shape
+    out = (*shape[:2], shape[2] // (1 if problem.gate is None else 2))
+    exact, slack = (xp.zeros(out, xp.float64) for _ in range(2))
+    low, high, own = (xp.zeros(out, xp.float32) for _ in range(3))
     if exact.size:
-        activation = ActivationError(problem.activation)
+        apply = _activation(problem)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for at, operands, c in _blocks(problem, inputs, shape, xp):
-                x, error = _before_activation(problem, inputs, operands, c, xp)
-                exact[at], lowest, highest = activation.apply(x, error, xp)
+                before, after = (None, c) if problem.c_is_added_last else (c, None)
+                x, error = _before_activation(problem, inputs, operands, before, xp)
+                ends = apply(x, error, xp)
+                if after is not None:
+                    ends = _with_c(inputs.beta, after, ends, xp)
+                exact[at], lowest, highest = ends
                 slack[at] = xp.maximum(highest - exact[at], exact[at] - lowest)
                 low[at] = _round(lowest.astype(xp.float32), problem.out_dtype, xp)
                 high[at] = _round(highest.astype(xp.float32), problem.out_dtype, xp)
                 own[at] = _rounded_block(problem, inputs, operands, c, xp)
     return GemmResult(exact, low, high, slack, own)
+
+
+def _activation(problem: GemmProblem) -> Callable[[Any, Any, Any], tuple[Any, Any, Any]]:
+    """Return the function from sums and their errors to the result and the ends of the kernel's."""
+    if problem.gate is None:
+        return ActivationError(problem.activation).apply
+    assert problem.activation is not None
+    return GatedError(problem.activation, problem.gate).apply
+
+
+def _with_c(beta: float, c: Any, ends: tuple[Any, Any, Any], xp: Any) -> tuple[Any, Any, Any]:
+    """Return the result of an activation and its interval with beta * C added."""
+    exact, lowest, highest = ends
+    added = beta * c.astype(xp.float64)
+    error = xp.zeros_like(added)
+    if not _is_power_of_two(beta):
+        error = _rounding(added, error, xp)
+    found = exact + added
+    width = xp.nan_to_num(xp.maximum(highest - exact, exact - lowest))
+    error += xp.where((exact == 0) | (added == 0), 0.0, _rounding(found, error + width, xp))
+    return found, lowest + added - error, highest + added + error
 
 
 def _before_activation(
@@ -101,10 +139,15 @@ def _rounded_block(
     problem: GemmProblem, inputs: GemmInputs, operands: _Operands, c: Any, xp: Any
 ) -> Any:
     x = operands.product(problem, xp) * np.float32(inputs.alpha)
-    if c is not None:
-        x += c * np.float32(inputs.beta)
-    if problem.activation is not None:
+    added = 0.0 if c is None else c * np.float32(inputs.beta)
+    if not problem.c_is_added_last:
+        x += added
+    if problem.activation is not None and problem.gate is not None:
+        x = problem.activation.evaluate_gated(*halves(problem.gate, x), xp).astype(xp.float32)
+    elif problem.activation is not None:
         x = problem.activation.evaluate(x, xp).astype(xp.float32)
+    if problem.c_is_added_last:
+        x = x + added
     return _round(x, problem.out_dtype, xp)
 
 
@@ -123,37 +166,41 @@ def _blocks(
 
     A and B without columns and rows where their product does not count.
     """
-    batches, m, n = shape
-    depth = inputs.a.shape[2] if inputs.alpha else 0
-    rows = max(1, (CPU_CHUNK if xp is np else GPU_CHUNK) // n)
-    for batch in range(batches):
-        b = xp.asarray(inputs.b[batch % inputs.b.shape[0], :depth])
-        for start in range(0, m, rows):
-            at = (batch, slice(start, start + rows))
+    n, depth = shape[2], inputs.a.shape[2] if inputs.alpha else 0
+    most = max(1, (CPU_CHUNK if xp is np else GPU_CHUNK) // n)
+    for part in inputs.parts:
+        b = xp.asarray(inputs.b[part.b % inputs.b.shape[0], :depth])
+        for start in range(0, part.rows, most):
+            count = min(most, part.rows - start)
+            rows = slice(part.first + start, part.first + start + count)
+            begin = part.place[1] + start
+            at = (part.place[0], slice(begin, begin + count))
             c = None
             if inputs.c is not None and inputs.beta != 0:
-                c = inputs.c[batch % inputs.c.shape[0]]
-                c = xp.asarray(problem.residual.rows_of(c, at[1]))
-            a = xp.asarray(inputs.a[batch, at[1], :depth])
-            yield at, _Operands(a, b, _scales(problem, inputs, batch, at[1], (m, n, depth), xp)), c
+                matrix = part.batch if "m" in problem.residual.axes else part.b
+                c = inputs.c[matrix % len(inputs.c)]
+                c = xp.asarray(problem.residual.rows_of(c, rows))
+            a = xp.asarray(inputs.a[part.batch, rows, :depth])
+            yield at, _Operands(a, b, _scales(problem, inputs, part, rows, (n, depth), xp)), c
 
 
 def _scales(
     problem: GemmProblem,
     inputs: GemmInputs,
-    batch: int,
+    part: Part,
     rows: slice,
-    extents: tuple[int, int, int],
+    extents: tuple[int, int],
     xp: Any,
 ) -> tuple[Any, ...]:
     """Return one scale for each row of A, or column of B, and block of k."""
-    m, n, depth = extents
+    n, depth = extents
     found = []
     for scales, values in zip(problem.scales, inputs.scales, strict=True):
         blocks = -(-depth // scales.columns)
-        whole = xp.asarray(values[batch % values.shape[0]])
-        each = of_each_line(scales, whole, m if scales.operand == "a" else n, xp)
-        found.append(each[rows, :blocks] if scales.operand == "a" else each[:blocks])
+        of_a = scales.operand == "a"
+        whole = xp.asarray(values[(part.batch if of_a else part.b) % values.shape[0]])
+        each = of_each_line(scales, whole, inputs.a.shape[1] if of_a else n, xp)
+        found.append(each[rows, :blocks] if of_a else each[:blocks])
     return tuple(found)
 
 
@@ -184,5 +231,5 @@ class _Operands:
 
     def _scaled(self, problem: GemmProblem, xp: Any) -> tuple[Any, Any]:
         block = problem.scales[0].columns
-        a = scaled(self.a, self.scales[0], 1, block, xp)
-        return a, scaled(self.b, self.scales[1], 0, block, xp)
+        a = scaled(self.a, self.scales[0], -1, block, xp)
+        return a, scaled(self.b, self.scales[1], -2, block, xp)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.scales import arrange
 from fa4gen.verify.cases import COUNTING
+from fa4gen.verify.gemm.groups import case_extents
 from fa4gen.verify.gemm.tolerance import MANTISSA_BITS, sum_products
-from fa4gen.verify.rounding import round_to
+from fa4gen.verify.rounding import round_to, to_bits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,8 +54,11 @@ def draw_scales(
 def _draw(
     scales: OperandScales, case: GemmCase, plan: GemmPlan, rng: np.random.Generator, largest: int
 ) -> NDArray[np.float32]:
-    extents = scales.extents(case.m, case.n, case.k)
-    batch = 1 if case.batch is None or scales.operand in case.shared else case.batch
+    batch, matrices, rows = case_extents(case, plan)
+    extents = scales.extents(rows, plan.columns_of_b(case.n), case.k)
+    batch = matrices if scales.operand == "a" else batch
+    if scales.operand in case.shared:
+        batch = 1
     shape = (batch, *(extents[axis] for axis in scales.block_axes[1:]))
     narrow = plan.out_dtype == "fp16" or plan.activation is not None or scales.dtype == "ue4m3"
     if case.data == COUNTING and scales.dtype == "fp32" and not narrow:
@@ -86,17 +91,31 @@ def _ends_apart(scales: OperandScales, apart: int) -> tuple[float, float]:
     return float(HIGH_BYTE - 2 * apart), float(HIGH_BYTE)
 
 
+def scale_bits(scales: OperandScales, values: NDArray[np.float32]) -> NDArray[Any]:
+    """Return drawn scales as a call takes them: bit patterns, in atoms if it wants those."""
+    with np.errstate(invalid="ignore"):
+        bits = to_bits(values, scales.dtype)
+    if not scales.in_atoms:
+        return bits
+    arranged: NDArray[Any] = arrange(bits if scales.operand == "a" else bits.swapaxes(-1, -2))
+    return arranged
+
+
 def of_each_line(scales: OperandScales, values: Any, extent: int, xp: Any) -> Any:
-    """Return one scale for each row of A, (rows, blocks), or column of B, (blocks, columns)."""
-    axis = 0 if scales.operand == "a" else 1
+    """Return one scale for each row of A, (..., rows, blocks), or column of B, (..., blocks, n)."""
+    axis = -2 if scales.operand == "a" else -1
     each = xp.repeat(values, scales.rows, axis=axis) if scales.rows > 1 else values
-    return each[:extent] if axis == 0 else each[:, :extent]
+    return each[..., :extent, :] if axis == -2 else each[..., :extent]
 
 
 def scaled(values: Any, scales: Any, axis: int, block: int, xp: Any) -> Any:
-    """Return an operand's elements times their scales, ``block`` of them along k on ``axis``."""
+    """Return an operand's elements times their scales, ``block`` of them along k on ``axis``.
+
+    ``axis`` is -1 or -2.
+    """
     each = xp.repeat(scales, block, axis=axis)
-    return values * (each[:, : values.shape[1]] if axis == 1 else each[: values.shape[0]])
+    extent = values.shape[axis]
+    return values * (each[..., :extent] if axis == -1 else each[..., :extent, :])
 
 
 def sum_scaled(
@@ -122,5 +141,6 @@ def _adds_exactly(a: Any, b: Any, scales: tuple[Any, Any], block: int, xp: Any) 
     """Whether operands and scales are whole numbers, with sums that float32 holds."""
     if not all(bool((array == xp.rint(array)).all()) for array in (a, b, *scales)):
         return False
-    sizes = xp.abs(scaled(a, scales[0], 1, block, xp)) @ xp.abs(scaled(b, scales[1], 0, block, xp))
+    of_a, of_b = scaled(a, scales[0], -1, block, xp), scaled(b, scales[1], -2, block, xp)
+    sizes = xp.abs(of_a) @ xp.abs(of_b)
     return not sizes.size or float(sizes.max()) < 2.0 ** (MANTISSA_BITS - 1)

@@ -34,9 +34,10 @@ RAGGED, PAGED = "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16"
 DECODE, ALIBI = "decode_d128_bf16", "d128_alibi_causal_bf16"
 LISTED = "d128_documents_listed_bf16"
 SCALED, SCALED_PAGES = "decode_d128_kv_fp8_bf16", "decode_d128_paged64_kv_fp8_page_bf16"
+BLOCKS, BLOCKS_IN_BYTES = "gemm_fp8_scaled_sm90", "gemm_fp8_scaled_ue8m0_residual_sm90"
 KERNELS = (
     CAUSAL, SMALL, RESIDUAL, BIAS, MAJORS, RAGGED, PAGED, DECODE, ALIBI, LISTED,
-    SCALED, SCALED_PAGES,
+    SCALED, SCALED_PAGES, BLOCKS, BLOCKS_IN_BYTES,
 )  # fmt: skip
 
 

@@ -12,6 +12,8 @@ import fa4gen
 from tests.vendoring.adapters.gpu_folder import (
     ALIBI,
     BIAS,
+    BLOCKS,
+    BLOCKS_IN_BYTES,
     CAUSAL,
     DECODE,
     LISTED,
@@ -79,6 +81,20 @@ def product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Callable[[], Problem
     return lambda: Problem((a, b, c), {}, {"alpha": 0.5, "beta": -2.0})
 
 
+def scaled_product(*c: np.ndarray, in_bytes: bool = False) -> Callable[[], Problem]:
+    """A product (300, 416) x (416, 264); scales of A lie row by row, of B as its own elements."""
+
+    def make() -> Problem:
+        rng = np.random.default_rng(11)
+        a, b = random(300, 416, dtype=FP8), random(264, 416, seed=1, dtype=FP8).T
+        powers = [rng.integers(120, 134, shape, dtype=np.uint8) for shape in ((300, 4), (3, 4))]
+        of_a, of_b = powers if in_bytes else (np.exp2(one - 127.0).astype("f4") for one in powers)
+        numbers = {"alpha": 0.5, "beta": -2.0} if c else {"alpha": 0.5}
+        return Problem((a, b, *c), {"scale_a": of_a, "scale_b": of_b.T}, numbers)
+
+    return make
+
+
 TABLE = integers([4, 0, 2, 9, 10], [1, 1, 1, 1, 1], [7, 3, 0, 0, 0])
 LENGTHS = integers(300, 64, 100)
 DOCUMENT = np.cumsum(np.random.default_rng(3).random((2, 700)) < 0.02, axis=1).astype(np.int32)
@@ -116,6 +132,8 @@ CASES: dict[str, Callable[[], Problem]] = {
         key_lengths=LENGTHS,
         page_table=TABLE,
     ),
+    BLOCKS: scaled_product(),
+    BLOCKS_IN_BYTES: scaled_product(random(300, 264, seed=2), in_bytes=True),
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import fa4gen
 from tests.vendoring.adapters.gpu_folder import (
+    BLOCKS,
     RESIDUAL,
     import_once,
     load_torch_cpp,
@@ -158,6 +159,44 @@ def test_opcheck(torch, operators, data) -> None:
     ):
         results = torch.library.opcheck(getattr(operators, name).default, arguments)
         assert set(results.values()) == {"SUCCESS"}, (name, results)
+
+
+@pytest.mark.parametrize("form", ["scales of rows", "scales of columns"])
+def test_scales_of_blocks_in_a_traced_graph(torch, operators, form) -> None:
+    torch.manual_seed(0)
+    a, b = (
+        torch.randn(shape, device="cuda").to(torch.float8_e4m3fn)
+        for shape in ((304, 400), (272, 400))
+    )
+    scale_a, scale_b = (torch.rand(shape, device="cuda") + 0.5 for shape in ((304, 4), (3, 4)))
+    if form == "scales of columns":
+        scale_a = scale_a.t().contiguous().t()
+
+    def layer(a, weight, scale_a, scale_b):
+        return -operators.gemm_fp8_scaled_sm90(a, weight.t(), 2 * scale_a, scale_b.t(), 0.5)
+
+    traced = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    got = traced(a, b, scale_a, scale_b)
+    same(torch, got, layer(a, b, scale_a, scale_b))
+    same(torch, -got, fa4gen.load(BLOCKS)(a, b.t(), scale_a=scale_a, scale_b=scale_b.t()))
+    wide_a, wide_b = (
+        one.repeat_interleave(128, 1)[:, :400]
+        for one in (scale_a, scale_b.repeat_interleave(128, 0))
+    )
+    expected = (a.float() * wide_a).double() @ (b.float() * wide_b[:272]).double().t()
+    torch.testing.assert_close(-got.double(), expected, atol=0.5, rtol=2e-2)
+
+
+def test_wrong_scales_are_named(torch, operators) -> None:
+    a, b = (torch.zeros(64, 256, device="cuda").to(torch.float8_e4m3fn) for _ in range(2))
+    scale_a, scale_b = torch.ones(64, 2, device="cuda"), torch.ones(2, 1, device="cuda")
+    for given, words in (
+        ((scale_a[:, :1], scale_b), "scale_a: expected"),
+        ((scale_a, scale_b.t()), "scale_b: expected"),
+        ((scale_a.bfloat16(), scale_b), "scale_a: expected float32"),
+    ):
+        with pytest.raises((ValueError, RuntimeError, TypeError), match=words):
+            operators.gemm_fp8_scaled_sm90(a, b.t(), *given, 1.0)
 
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
