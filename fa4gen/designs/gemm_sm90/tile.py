@@ -49,6 +49,26 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
     """With scales: whether products have two sets of registers, one under way, one being added."""
 
     @property
+    def issues_in_turn(self) -> bool:
+        """Whether warpgroups issue products in turn: one adds while another multiplies.
+
+        With scales and 128 rows a warpgroup: registers hold one set of products, of 64 rows.
+        """
+        several = self.num_consumer_warpgroups > 1 and not self.ping_pong
+        return (
+            bool(self.scales)
+            and several
+            and self.warpgroup_rows > WGMMA_ROWS
+            and self.BK == SCALED_K
+        )
+
+    @property
+    def prefetches_scales(self) -> bool:
+        """Whether scales are asked for before A and B: streamed weights fill the memory's queue."""
+        dense = not self.gated and self.groups is None
+        return bool(self.scales) and self.evict_first != "none" and dense
+
+    @property
     def swap_operands(self) -> bool:
         """Whether the rows of the sums are columns of the output, and their columns its rows."""
         return self.config.swap_operands

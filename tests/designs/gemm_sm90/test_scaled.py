@@ -176,6 +176,36 @@ def test_products_of_a_block_take_registers(
     assert {"multiply_ahead": False} in list(candidates(config)) or not ahead
 
 
+@pytest.mark.parametrize(
+    ("keys", "turns", "barriers"),
+    [
+        ({}, False, ()),
+        ({"BM": 256}, True, (("turn_barrier", 1),)),
+        ({"BM": 256, "output_in_ring": True}, True, (("ring_barrier", 1), ("turn_barrier", 2))),
+        ({"BN": 256, "BM": 64, "BK": 128, "swap_operands": True}, True, (("turn_barrier", 1),)),
+        ({"BM": 256, "BN": 64, "BK": 256}, False, ()),
+        ({"BM": 128, "num_consumer_warpgroups": 1, "BN": 64}, False, ()),
+        ({"BM": 128, "BN": 64, "ping_pong": True}, False, (("turn_barrier", 1),)),
+        ({"BM": 256, "scales": None}, False, ()),
+    ],
+    ids=str,
+)
+def test_warpgroups_of_128_rows_issue_products_in_turn(
+    hopper_gemm: ConfigOf, keys: dict[str, Any], turns: bool, barriers: tuple[tuple[str, int], ...]
+) -> None:
+    plan = build_plan(hopper_gemm(**{**FP8, "scales": WIDE, **keys}))
+    assert (plan.issues_in_turn, plan.named_barriers) == (turns, barriers)
+
+
+def test_scales_are_early_where_weights_stream(hopper_gemm: ConfigOf) -> None:
+    def early(**keys: Any) -> bool:
+        return build_plan(hopper_gemm(**FP8, BM=64, BN=64, **keys)).prefetches_scales
+
+    assert early(scales=WIDE, evict_first="b")
+    assert not early(scales=WIDE)
+    assert not early(evict_first="b")
+
+
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (128, 128, 128), (129, 257, 4000)])
 def test_extents_of_scales_are_rounded_up(hopper_gemm: ConfigOf, m: int, n: int, k: int) -> None:
     of_a, of_b = build_plan(hopper_gemm(**FP8, scales=WIDE)).scales

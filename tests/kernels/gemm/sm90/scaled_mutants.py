@@ -165,6 +165,16 @@ SUMS: Final = {
     "a_stage_is_released_after_its_first_half": _one(
         "deep", "depth/776", r"part == kScaledParts - 1 && i == kRowBlocks - 1\) release",
         "part == 0 && i == kRowBlocks - 1) release", ""),
+    "the_lower_rows_of_a_warpgroup_have_the_scales_of_the_next_block": _one(
+        "high", APART, r"const LaneScales now = scales;", "const LaneScales& now = scales;"),
+    "a_slot_is_released_after_the_upper_rows": _one(
+        "high", "depth/392", r"i == kRowBlocks - 1\) release", "i == 0) release", ""),
+    "nobody_has_the_first_turn": _one(
+        "high", "size/1x1x1", r"if \(consumer == kNumConsumerWarpgroups - 1\) self\.end_turn\(\);",
+        "", "deadlock"),
+    "a_turn_goes_to_the_warpgroup_that_has_it": _one(
+        "high", "size/1x1x1", r"\(consumer \+ 1\) % kNumConsumerWarpgroups", "consumer",
+        "deadlock"),
     "a_product_of_scales_is_rounded": _one(
         "lines", "size/33x24x40", r"(upper \* scale\.x)", ROUNDED),
     "a_product_of_scales_is_cut": _one("lines", "depth/392", r"(upper \* scale\.x)", CUT),

@@ -34,6 +34,11 @@ VARIANTS: dict[str, Keys] = {
     "192 rows": {"scales": FINE, "BM": 192, "BN": 48, "residual": "column"},
     "one slot": {"scales": FINE, "num_stages": 1, "cta_group": 2, "BN": 64},
     "fp16": {"scales": WIDE, "out_dtype": "fp16", "residual": "matrix", "cta_group": 2},
+    "256 rows": {"scales": WIDE, "BM": 256, "cta_group": 2, "residual": "matrix"},
+    "256 rows, lines": {"scales": FINE, "BM": 256, "BN": 64, "output_in_ring": True},
+    "swapped, 256 columns": {"scales": BYTES, "BN": 256, "BK": 128, "swap_operands": True},
+    "weights that stream": {"scales": BYTES, "evict_first": "b", "BN": 32, "cta_group": 2},
+    "weights that stream, lines": {"scales": FINE, "evict_first": "both", "split_k": 2},
     "the output in the ring": {"scales": FINE, "output_in_ring": True, "short_ends": True},
 }
 ALWAYS = (
@@ -51,6 +56,8 @@ ALWAYS = (
     "a_block_of_columns_is_rounded",
     "the_second_block_of_columns_begins_late",
     "the_last_of_an_even_number_of_blocks_is_left_out",
+    "the_lower_rows_of_a_warpgroup_have_the_scales_of_the_next_block",
+    "nobody_has_the_first_turn",
     "a_slot_is_released_before_its_products_are_over",
     "a_product_of_scales_is_cut",
     "every_batch_has_the_scales_of_the_first",
