@@ -80,6 +80,8 @@ class GemmFamily(Family):
             found["b_dtype"] = plan.b_dtype
         if plan.scales:
             found["scales"] = " and ".join(row.words for row in plan.scales)
+        if plan.gathers_rows:
+            found["rows"] = "gathered"
         return found
 
     @override
@@ -119,6 +121,7 @@ class GemmFamily(Family):
                 row.name: zeros(tuple(given[axis] for axis in row.axes[1:]), row.dtype)
                 for row, given in extents.items()
             },
+            **({"row_index": zeros((SMALL_ROWS,), "int32")} if plan.gathers_rows else {}),
         }
 
     @override

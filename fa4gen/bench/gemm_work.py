@@ -50,6 +50,23 @@ class Inputs:
     """By the names of the arguments."""
     scale_values: tuple[Any, ...]
     """The numbers that ``scales`` stand for, in the plan's order: float32 on the GPU."""
+    row_index: Any = None
+    """Rows of A in the output's order, where they are gathered."""
+
+    @property
+    def in_order(self) -> Inputs:
+        """The inputs of the same product without an index."""
+        if self.row_index is None:
+            return self
+        scales = {**self.scales}
+        if "scale_a" in scales:
+            scales["scale_a"] = scales["scale_a"].take(self.row_index, axis=-2)
+        values = tuple(
+            one.take(self.row_index, axis=-2) if number == 0 else one
+            for number, one in enumerate(self.scale_values)
+        )
+        a = self.a.take(self.row_index, axis=-2)
+        return replace(self, a=a, scales=scales, scale_values=values, row_index=None)
 
     def of(self, plan: GemmPlan) -> tuple[tuple[Any, str], ...]:
         """Return A, B and C for ``plan``'s kernel, with their types: it may have no residual."""
@@ -90,6 +107,8 @@ class GemmWork(Work):
             row.name: viewed(self._inputs[number].scales[row.name], row.dtype)
             for row in plan.scales
         }
+        if plan.gathers_rows:
+            scales["row_index"] = self._inputs[number].row_index
         launch: Run = kernel.prepare(*arrays, out=out, alpha=ALPHA, beta=beta, **scales)
         return launch
 
@@ -97,17 +116,15 @@ class GemmWork(Work):
     def expected(self, plan: GemmPlan, number: int) -> Expected:
         key = plan.residual, number
         if key not in self._exact:
-            self._exact[key] = list(self._exact_rows(plan, self._inputs[number]))
+            self._exact[key] = list(self._exact_rows(plan, self._inputs[number].in_order))
         return ((itemgetter(rows), exact) for rows, exact in self._exact[key])
 
     @override
     def operands(self, plan: GemmPlan, number: int, out: Any) -> GemmOperands:
-        a, b, c = (as_torch(bits, dtype) for bits, dtype in self._inputs[number].of(plan))
+        inputs = self._inputs[number].in_order
+        a, b, c = (as_torch(bits, dtype) for bits, dtype in inputs.of(plan))
         theirs = as_torch(load_cupy().empty_like(out), plan.out_dtype)
-        scales = {
-            row.name: as_torch(self._inputs[number].scales[row.name], row.dtype)
-            for row in plan.scales
-        }
+        scales = {row.name: as_torch(inputs.scales[row.name], row.dtype) for row in plan.scales}
         return GemmOperands(a, b, c, theirs, ALPHA, BETAS[plan.residual], **scales)
 
     def _exact_rows(self, plan: GemmPlan, inputs: Inputs) -> Expected:
@@ -173,7 +190,13 @@ def _draw(plan: GemmPlan, workload: GemmWorkload, numbers: RandomNumbers, shift:
         c,
         {row.name: cupy.asarray(scale_bits(row, values)) for row, values in drawn},
         tuple(cupy.asarray(values) for _, values in drawn),
+        cupy.asarray(_permutation(m, numbers.seed + shift)) if plan.gathers_rows else None,
     )
+
+
+def _permutation(rows: int, seed: int) -> Any:
+    """Draw an index that names each row once."""
+    return make_rng(seed, "row index").permutation(rows).astype("int32")
 
 
 def _drawn_scales(

@@ -125,6 +125,8 @@ def problem_words(facts: Mapping[str, Any]) -> str:
         words.append(f"B {facts['b_dtype']}")
     if "scales" in facts:
         words.append(f"scales of {facts['scales']}")
+    if "rows" in facts:
+        words.append(f"{facts['rows']} rows")
     if facts["out_dtype"] != facts["dtype"]:
         words.append(f"{facts['out_dtype']} out")
     if (facts["a_major"], facts["b_major"]) != ("k", "k"):

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from fa4gen.bench.results import ConfigResult
 
 PROBLEM = (
-    *("arch", "dtype", "b_dtype", "scales", "out_dtype", "a_major", "b_major", "activation"),
+    *("arch", "dtype", "b_dtype", "scales", "rows", "out_dtype", "a_major", "b_major"),
+    "activation",
 )
 """Facts that must agree: all that determines the result, except for the residual."""
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
 
 
-OTHERS = ("scale_a", "scale_b", "row_offsets", "row_counts")
+OTHERS = ("scale_a", "scale_b", "row_offsets", "row_counts", "row_index")
 """Arguments that only some kernels take, in the order of ``GemmArguments``."""
 
 
@@ -53,6 +53,7 @@ class GemmKernel(Kernel[GemmArguments]):
         scale_b: Any = None,
         row_offsets: Any = None,
         row_counts: Any = None,
+        row_index: Any = None,
         out: Any = None,
         alpha: float = 1.0,
         beta: float = 1.0,
@@ -88,6 +89,11 @@ class GemmKernel(Kernel[GemmArguments]):
         each are computed, int32 (groups,). Both are read on the GPU: a captured call replays with
         other counts. ``scale_a`` has the rows of ``a``, ``scale_b`` the groups in front.
 
+        A kernel with ``rows: gathered`` takes ``row_index``, int32 (m,): row i of the product is
+        row ``row_index[i]`` of ``a``, which has any number of rows, and of ``scale_a``. Rows may be
+        named several times; -1, and any number that is no row of ``a``, stands for a row of zeros.
+        With groups, ``a`` is (rows, k) for all of them, and masked groups have an index each.
+
         Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
         given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
         row where that is not a multiple of 16 bytes: TMA writes up to the next one, so in an
@@ -103,7 +109,8 @@ class GemmKernel(Kernel[GemmArguments]):
         Raises ArgumentError, which names the argument, before anything is launched, and
         MissingCapabilityError where there is no GPU.
         """
-        call = self._take(a, b, c, (scale_a, scale_b, row_offsets, row_counts), out, alpha, beta)
+        others = scale_a, scale_b, row_offsets, row_counts, row_index
+        call = self._take(a, b, c, others, out, alpha, beta)
         self._enqueue(call)
         return call.out
 
@@ -117,6 +124,7 @@ class GemmKernel(Kernel[GemmArguments]):
         scale_b: Any = None,
         row_offsets: Any = None,
         row_counts: Any = None,
+        row_index: Any = None,
         out: Any = None,
         alpha: float = 1.0,
         beta: float = 1.0,
@@ -125,7 +133,8 @@ class GemmKernel(Kernel[GemmArguments]):
 
         Arguments and errors are those of the call itself.
         """
-        call = self._take(a, b, c, (scale_a, scale_b, row_offsets, row_counts), out, alpha, beta)
+        others = scale_a, scale_b, row_offsets, row_counts, row_index
+        call = self._take(a, b, c, others, out, alpha, beta)
         self._enqueue(call, launch=False)
         return Launch(self, call)
 
@@ -137,7 +146,7 @@ class GemmKernel(Kernel[GemmArguments]):
         b_view, b = arrays.view("b", b)
         c_view, kept_c = view_optional("c", c)
         viewed = [view_optional(*each) for each in zip(OTHERS, others, strict=True)]
-        shape = out_shape(self.plan, a_view, b_view)
+        shape = out_shape(self.plan, a_view, b_view, viewed[OTHERS.index("row_index")][0])
         if out is None and shape is not None:  # else the checks report the error
             out = self._new_out(a, shape)
         out_view, kept_out = view_optional("out", out)

@@ -10,9 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fa4gen.runtime.arguments import DTYPE_NAMES
 from fa4gen.runtime.gated_arguments import AXES as GATED_AXES
 from fa4gen.runtime.gated_arguments import check_columns, with_halves, wrong_shape
+from fa4gen.runtime.gemm_axes import AXES, GEMM_DTYPES, dtype_of, named_axes
+from fa4gen.runtime.gemm_memory import check_memory, check_overlap
 from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
 from fa4gen.runtime.group_arguments import (
     ROW_ARGUMENTS,
@@ -20,29 +21,30 @@ from fa4gen.runtime.group_arguments import (
     check_rows,
     group_axes,
     with_groups,
-    wrong_clipped_strides,
 )
-from fa4gen.runtime.memory_overlap import may_overlap
 from fa4gen.runtime.refusal import (
     refusal,
     refuse,
     unwanted,
     wrong,
-    wrong_address,
     wrong_device,
+)
+from fa4gen.runtime.row_index import (
+    ROW_INDEX,
+    check_row_index,
+    check_row_places,
+    gathered_values,
+    index_rows,
 )
 from fa4gen.runtime.scale_arguments import (
     ARRANGED,
-    SCALE_BYTES,
     addresses,
     as_loaded,
-    check_any_strides,
     check_atoms,
     check_presence,
-    scales_of,
 )
 from fa4gen.runtime.schedule import INT32_MAX
-from fa4gen.runtime.strides import ALIGNMENT, meets_itself, wrong_dtype, wrong_stride
+from fa4gen.runtime.strides import wrong_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,15 +53,6 @@ if TYPE_CHECKING:
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
-GEMM_DTYPES = {
-    **DTYPE_NAMES,
-    "fp8_e5m2": "float8_e5m2",
-    "fp4_e2m1": "float4_e2m1fn_x2",
-    "fp32": "float32",
-    "ue8m0": "float8_e8m0fnu",
-    "ue4m3": "float8_e4m3fn",
-    "uint32": "uint32",
-}
 LARGEST_EXTENT = INT32_MAX - 1024
 """The kernel rounds extents up to whole tiles and blocks."""
 MAX_FLOAT32 = 3.4028234663852886e38
@@ -78,6 +71,7 @@ class GemmArguments(NamedTuple):
     scale_b: TensorView | None = None
     row_offsets: TensorView | None = None
     row_counts: TensorView | None = None
+    row_index: TensorView | None = None
 
     @property
     def device(self) -> int:
@@ -90,7 +84,7 @@ class CheckedGemm:
     """Arguments that the kernel can work on, all with a batch in front."""
 
     a: TensorView
-    """(batch, m, k)."""
+    """(batch, m, k), or (batch, rows, k) with an index of rows."""
     b: TensorView
     """(batch, k, n); with a gated activation (batch, k, 2, n / 2)."""
     c: TensorView | None
@@ -109,6 +103,8 @@ class CheckedGemm:
     scale_axes: Mapping[str, tuple[str, ...]]
     rows: Mapping[str, TensorView]
     """The rows of groups, by the name of the argument."""
+    row_index: TensorView | None = None
+    """(batch, m)."""
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor of an argument; KeyError for an absent one."""
@@ -120,9 +116,6 @@ class CheckedGemm:
     def axes(self, name: str) -> tuple[str, ...]:
         """Return the names of the axes of ``tensor(name)``."""
         return {**AXES, "b": self.b_axes, "c": self.c_axes, **self.scale_axes}[name]
-
-
-AXES = {"a": ("batch", "m", "k"), "b": ("batch", "k", "n"), "out": ("batch", "m", "n")}
 
 
 def as_factor(name: str, value: object) -> float:
@@ -143,11 +136,14 @@ def _counts(factor: float) -> bool:
     return ctypes.c_float(factor).value != 0
 
 
-def out_shape(plan: GemmPlan, a: TensorView, b: TensorView) -> tuple[int, ...] | None:
-    """Return the shape of the output for two views, None where they have none."""
+def out_shape(
+    plan: GemmPlan, a: TensorView, b: TensorView, row_index: TensorView | None = None
+) -> tuple[int, ...] | None:
+    """Return the shape of the output for two views and an index, None where they have none."""
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3) or a.device < 0:
         return None
-    return (*a.shape[:-1], plan.output_columns(b.shape[-1]))
+    rows = a.shape[:-1] if row_index is None else index_rows(a, row_index)
+    return None if rows is None else (*rows, plan.output_columns(b.shape[-1]))
 
 
 def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGemm:
@@ -168,6 +164,9 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         problems += check_presence(plan, name, view)
         if view is not None:
             views[name] = view
+    problems += check_row_index(plan, arguments.row_index)
+    if arguments.row_index is not None:
+        views[ROW_INDEX] = arguments.row_index
     rows = {name: getattr(arguments, name) for name in ROW_ARGUMENTS}
     refuse([*problems, *check_rows(plan, rows, arguments.device)])
     shapes: Iterable[Problem] = ()
@@ -181,14 +180,19 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     refuse([*problems, *_check_types(plan, views), *shapes])
     refuse(check_atoms(plan, views))
     views = {
-        name: as_loaded(plan, name, view._replace(dtype=GEMM_DTYPES[_dtype(plan, name)]))
+        name: as_loaded(plan, name, view._replace(dtype=GEMM_DTYPES[dtype_of(plan, name)]))
         for name, view in views.items()
     }
-    refuse(problem for name, view in views.items() for problem in _check_memory(plan, name, view))
+    refuse(problem for name, view in views.items() for problem in check_memory(plan, name, view))
+    index = views.get(ROW_INDEX)
+    if index is not None:
+        refuse(check_row_places(views))
     if "out" not in views:
         raise refusal("out", "nothing", "an array, or A and B on a CUDA device")
-    refuse(_check_overlap(plan, views))
+    refuse(check_overlap(plan, views))
     batch, m, k = views["a"].shape
+    if index is not None:
+        m = index.shape[1]
     alpha = as_factor("alpha", arguments.alpha)
     return CheckedGemm(
         a=views["a"],
@@ -208,6 +212,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         scales={row.name: views[row.name] for row in plan.scales},
         scale_axes={row.name: row.loaded_axes for row in plan.scales},
         rows={name: view for name, view in rows.items() if view is not None},
+        row_index=index,
     )
 
 
@@ -215,8 +220,10 @@ def gemm_scalar_values(
     checked: CheckedGemm, schedule: GemmSchedule
 ) -> dict[str, bytes | int | float]:
     """Every kernel parameter except the tensor maps, by name."""
+    index = checked.row_index
     return {
         **addresses(checked.scales, checked.scale_axes),
+        **({} if index is None else gathered_values(checked.a, index)),
         "alpha": checked.alpha,
         "beta": checked.beta,
         "m": checked.size.m,
@@ -239,17 +246,10 @@ def _check_c(plan: GemmPlan, c: TensorView | None) -> list[Problem]:
     return []
 
 
-def _named_axes(plan: GemmPlan, name: str) -> tuple[str, ...]:
-    scales = scales_of(plan, name)
-    if scales is not None:
-        return scales.axes
-    return plan.c.batched_axes if name == "c" else AXES[name]
-
-
 def _check_axes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     problems = []
     for name, view in views.items():
-        axes = _named_axes(plan, name)
+        axes = named_axes(plan, name)
         if len(view.shape) not in (len(axes) - 1, len(axes)):
             without, with_batch = ", ".join(axes[1:]), ", ".join(axes)
             if len(axes) == 2:
@@ -269,7 +269,7 @@ def _with_batch(
     plan: GemmPlan, views: dict[str, TensorView]
 ) -> tuple[dict[str, TensorView], list[Problem]]:
     """Give every view a batch: one without is shared by all, but not the output."""
-    full = {name: len(_named_axes(plan, name)) for name in views}
+    full = {name: len(named_axes(plan, name)) for name in views}
     has_batch = {name: len(view.shape) == full[name] for name, view in views.items()}
     batch = views["a"].shape[0] if has_batch["a"] else 1
     problems = []
@@ -278,7 +278,7 @@ def _with_batch(
     if not has_batch["a"]:
         problems += [
             wrong(name, f"a batch, {views[name].shape}", "no batch, since A has none")
-            for name in ("b", "c", "scale_a", "scale_b")
+            for name in ("b", "c", "scale_a", "scale_b", ROW_INDEX)
             if has_batch.get(name)
         ]
     complete = {
@@ -294,7 +294,7 @@ def _in_groups(
     plan: GemmPlan, views: dict[str, TensorView], rows: Mapping[str, TensorView | None]
 ) -> tuple[dict[str, TensorView], list[Problem]]:
     """Check axes and extents of a call with groups, and give every view its batch: the groups."""
-    full = {name: _named_axes(plan, name) for name in views}
+    full = {name: named_axes(plan, name) for name in views}
     axes = {name: group_axes(plan, named) for name, named in full.items()}
     refuse(check_group_extents(plan, views, axes, rows))
     groups = views["b"].shape[0]
@@ -302,120 +302,49 @@ def _in_groups(
         name: with_groups(name, view, axes[name], full[name], groups)
         for name, view in views.items()
     }
-    return complete, _too_large(complete)
-
-
-def _dtype(plan: GemmPlan, name: str) -> str:
-    scales = scales_of(plan, name)
-    if scales is not None:
-        return scales.dtype
-    return {"a": plan.dtype, "b": plan.b_dtype}.get(name, plan.out_dtype)
-
-
-def _element_bytes(plan: GemmPlan, name: str) -> int:
-    scales = scales_of(plan, name)
-    if scales is not None:
-        return SCALE_BYTES["uint32" if scales.in_atoms else GEMM_DTYPES[scales.dtype]]
-    return plan.element_bytes if name in ("a", "b") else plan.out_element_bytes
+    return complete, _too_large(plan, complete)
 
 
 def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     problems: list[Problem] = []
     device = views["a"].device
     for name, view in views.items():
-        dtype = _dtype(plan, name)
+        dtype = dtype_of(plan, name)
         of_b = "dtype" if plan.b_dtype == plan.dtype else "b_dtype"
         word = {"a": "dtype", "b": of_b}.get(name, "out_dtype")
         if name.startswith("scale"):
             word = "dtype of scales"
-        problems += wrong_dtype(name, view, dtype, GEMM_DTYPES, word)
+        if name != ROW_INDEX:
+            problems += wrong_dtype(name, view, dtype, GEMM_DTYPES, word)
         problems += wrong_device(name, view.device, device, "A's")
     return problems
 
 
-def _too_large(views: dict[str, TensorView]) -> list[Problem]:
+def _too_large(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
     """Return the problems of extents that the kernel cannot number."""
-    (batch, m, k), n = views["a"].shape, views["b"].shape[2]
+    (batch, rows, k), n = views["a"].shape, views["b"].shape[2]
     return [
         wrong(name, f"{extent}", f"an extent {axis} of at most {LARGEST_EXTENT}")
         for name, axis, extent in (
-            ("a", "m", m),
+            ("a", named_axes(plan, "a")[1], rows),
             ("a", "k", k),
             ("b", "n", n),
             ("a", "batch", batch),
+            (ROW_INDEX, "m", views[ROW_INDEX].shape[1] if plan.gathers_rows else 0),
         )
         if extent > LARGEST_EXTENT
     ]
 
 
 def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
-    (batch, m, k), n = views["a"].shape, views["b"].shape[2]
+    (batch, rows, k), n = views["a"].shape, views["b"].shape[2]
+    m = views[ROW_INDEX].shape[1] if plan.gathers_rows else rows
     extents = {"batch": batch, "m": m, "n": n, "k": k}
-    problems = [*_too_large(views), *check_columns(plan, n)]
+    problems = [*_too_large(plan, views), *check_columns(plan, n)]
     for row in plan.scales:
-        extents |= row.extents(m, n, k * plan.elements_per_byte)
+        extents |= row.extents(rows, n, k * plan.elements_per_byte)
     for name, view in views.items():
         if name == "a":
             continue
-        problems += wrong_shape(plan, name, view, _named_axes(plan, name), extents)
+        problems += wrong_shape(plan, name, view, named_axes(plan, name), extents)
     return problems
-
-
-def _check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
-    """Addresses and strides; a tensor without elements is never touched, and may have any."""
-    if 0 in view.shape:
-        return []
-    axes = _named_axes(plan, name)
-    contiguous = {"a": plan.a_major, "b": plan.b_major}.get(name, axes[-1])
-    scales = scales_of(plan, name)
-    if scales is not None and not scales.in_atoms:
-        return check_any_strides(name, view, _element_bytes(plan, name))
-    if scales is not None:
-        axes, contiguous = scales.loaded_axes, scales.loaded_axes[-1]
-    remedy = f"pass a copy of {name} in which {contiguous} is contiguous and the rest padded"
-    if scales is not None:
-        remedy = ARRANGED
-    problems = list(wrong_address(name, view.pointer, ALIGNMENT, remedy))
-    element_bytes = _element_bytes(plan, name)
-    for axis, extent, stride in zip(axes, view.shape, view.strides, strict=True):
-        if axis == contiguous:
-            if stride != element_bytes and extent > 1:
-                key = {"a": "a_major", "b": "b_major"}.get(name)
-                said = f" (the config says {key}: {contiguous})" if key else ""
-                expected = f"a stride along {axis} of {element_bytes} bytes{said}"
-                problems.append(wrong(name, f"{stride} bytes", expected, remedy))
-        elif extent > 1:
-            problems += wrong_stride(name, axis, stride, remedy)
-    if plan.groups and name in ("out", "c") and axes == AXES["out"]:
-        problems += wrong_clipped_strides(name, view, axes, remedy)
-    if name == "out" and not problems:
-        problems += meets_itself(name, view, remedy)
-    return problems
-
-
-def _check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
-    """Refuse an output that shares memory with an input; only C itself may be overwritten.
-
-    Each panel of C is read before the same panel of the output is written, and no other is.
-    """
-    out = views["out"]
-    problems = []
-    for name in ("a", "b", "c", "scale_a", "scale_b"):
-        view = views.get(name)
-        if view is None or (name == "c" and _same_memory(view, out)):
-            continue
-        if may_overlap(out, plan.out_element_bytes, view, _element_bytes(plan, name)):
-            but = ", or C's own memory" if name == "c" and plan.c.is_matrix else ""
-            problems.append(
-                wrong("out", f"memory that overlaps {name}'s", f"memory of its own{but}")
-            )
-    return problems
-
-
-def _same_memory(c: TensorView, out: TensorView) -> bool:
-    """Whether each element has the other's address; strides of extents of 1 do not matter."""
-    return (c.pointer, c.shape) == (out.pointer, out.shape) and all(
-        stride == other
-        for extent, stride, other in zip(c.shape, c.strides, out.strides, strict=True)
-        if extent > 1
-    )

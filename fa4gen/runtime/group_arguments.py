@@ -29,9 +29,10 @@ MORE: Final = {"row_offsets": 1, "row_counts": 0}
 def group_axes(plan: GemmPlan, axes: tuple[str, ...]) -> tuple[str, ...]:
     """Return the axes of an argument of a call with groups, of those that it has in a batch.
 
-    With offsets the rows of all groups are one matrix's.
+    With offsets the rows of all groups are one matrix's; an index names rows of one matrix for all
+    groups of either kind.
     """
-    if plan.groups == "offsets" and "m" in axes:
+    if (plan.groups == "offsets" and "m" in axes) or "rows" in axes:
         axes = axes[1:]
     return tuple("groups" if axis == "batch" else axis for axis in axes)
 
@@ -81,14 +82,17 @@ def check_group_extents(
     extents = {"groups": views["b"].shape[0], "n": views["b"].shape[2]}
     extents |= dict(zip(axes["a"][-2:], views["a"].shape[-2:], strict=True))
     for scales in plan.scales:
-        extents |= scales.extents(extents["m"], extents["n"], extents["k"])
+        extents |= scales.extents(extents[axes["a"][-2]], extents["n"], extents["k"])
+    if plan.gathers_rows:
+        extents["m"] = views["row_index"].shape[-1]
     problems += check_columns(plan, extents["n"])
     groups = extents["groups"]
     if groups > plan.most_groups:
         remedy = f"generate the kernel with most_groups: {groups} or more"
         problems.append(wrong("b", f"{groups} groups", f"at most {plan.most_groups}", remedy))
     if extents["m"] > END_ROW:
-        problems.append(wrong("a", f"{extents['m']} rows", f"at most {END_ROW}"))
+        named = "row_index" if plan.gathers_rows else "a"
+        problems.append(wrong(named, f"{extents['m']} rows", f"at most {END_ROW}"))
     for name, view in views.items():
         problems += wrong_shape(plan, name, view, axes[name], extents)
     for name, array in rows.items():

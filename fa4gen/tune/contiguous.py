@@ -35,6 +35,7 @@ def refusals(plan: GemmPlan, problem: GemmWorkload) -> tuple[str, ...]:
         out=_view(4, (*lead, m, columns), plan.out_dtype, plan.out_element_bytes),
         alpha=1.0,
         beta=1.0,
+        row_index=_view(5, (*lead, m), "int32", 4) if plan.gathers_rows else None,
     )
     try:
         check_gemm_arguments(replace(plan, scales=()), given)

@@ -47,6 +47,8 @@ class GemmFamily:
         elif plan.gated:
             key = "activation"
             message = "activation: vendored folders take none over gate and up yet"
+        elif plan.gathers_rows:
+            key, message = "rows", "rows: vendored folders take no index of rows yet"
         if message:
             remedy = (
                 "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` with a "

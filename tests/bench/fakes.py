@@ -148,6 +148,8 @@ def make_plan(**changes: Any) -> SimpleNamespace:
         "b_major": "k",
         "residual": "none",
         "scales": (),
+        "gathers_rows": False,
+        "groups": None,
         "activation": None,
         "BM": 128,
         "BN": 256,

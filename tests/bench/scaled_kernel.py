@@ -36,6 +36,9 @@ class ScaledKernel:
         self.prepared.append({"a": a, "b": b, "c": c, **scales})
         plan, used = self._plan, {name: array.copy() for name, array in scales.items()}
         type(self).mistake(used)
+        if plan.gathers_rows:
+            index = used.pop("row_index")
+            a, used["scale_a"] = a[..., index, :], used["scale_a"][..., index, :]
         rows_of_b = b.swapaxes(-1, -2)
         if plan.scales:
             of_a, of_b = used["scale_a"], used["scale_b"]

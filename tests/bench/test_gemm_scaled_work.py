@@ -27,6 +27,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "bytes": {**HOPPER, "scales": {**BLOCKS, "dtype": "ue8m0"}, "residual": "matrix"},
     "both types": {**HOPPER, "dtype": "fp8_e5m2", "b_dtype": "fp8_e4m3", "scales": BLOCKS},
     "wide exponents": {**HOPPER, "dtype": "fp8_e5m2", "scales": BLOCKS, "activation": "relu(x)"},
+    "gathered": {**HOPPER, "scales": BLOCKS, "rows": "gathered"},
     "mxfp8": {**BLACKWELL, "dtype": "fp8_e5m2", "scales": "mxfp8", "a_major": "m", "b_major": "n"},
     "mxfp4": {**BLACKWELL, "dtype": "fp4_e2m1", "scales": "mxfp4", "residual": "row"},
     "nvfp4": {**BLACKWELL, "dtype": "fp4_e2m1", "scales": "nvfp4"},
@@ -78,6 +79,18 @@ def one_for_all(scales: dict[str, Any]) -> None:
     scales["scale_b"][:] = scales["scale_b"].ravel()[0]
 
 
+def index_of_the_tile_before(given: dict[str, Any]) -> None:
+    given["row_index"] = np.roll(given["row_index"], 64)
+
+
+def test_a_wrong_index_of_rows_is_noticed(bench, monkeypatch) -> None:
+    monkeypatch.setattr(ScaledKernel, "mistake", staticmethod(index_of_the_tile_before))
+    with pytest.raises(Fa4genError, match=r"is wrong at 200x272x416: .* from float64"):
+        bench("200x272x416").time_kernel(plan_of("gathered"), COMPILED)
+    (given,) = ScaledKernel.prepared
+    assert sorted(given["row_index"].tolist()) == list(range(200))
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("mistake", [exchange, next_row, one_for_all])
 def test_wrong_scales_are_noticed(bench, monkeypatch, name, mistake) -> None:
@@ -91,7 +104,10 @@ def test_the_facts_name_scales_and_both_types(bench) -> None:
     assert (result.facts["dtype"], result.facts["b_dtype"]) == ("fp8_e5m2", "fp8_e4m3")
     assert result.facts["scales"] == "A 1x128 fp32 and B 128x128 fp32"
     plain = build_plan(load_mapping(HOPPER, "plain").config)
-    assert not {"scales", "b_dtype"} & GEMM.facts(plain, COMPILED).keys()
+    assert not {"scales", "b_dtype", "rows"} & GEMM.facts(plain, COMPILED).keys()
+    facts = GEMM.facts(plan_of("gathered"), COMPILED)
+    assert facts["rows"] == "gathered"
+    assert "gathered rows" in GEMM.describe(facts)
 
 
 def test_a_residual_is_compared_with_the_same_scales_only(bench) -> None:
@@ -133,6 +149,7 @@ def test_a_problem_of_one_tile_for_the_host(name) -> None:
     plan = plan_of(name)
     given = GEMM.small_tensors(plan, lambda shape, dtype: np.zeros(shape))
     assert given["a"].size == 64 * 64 // plan.elements_per_byte
+    assert ("row_index" in given) == plan.gathers_rows
     for row in plan.scales:
         assert given[row.name].shape == {
             "1x128": (64, 1) if row.operand == "a" else (1, 64), "128x128": (1, 1)

@@ -22,7 +22,7 @@ def gemm_tensor_maps(
     last_columns: int | None = None,
     residual_rows: int = 0,
 ) -> tuple[TensorMapPlan, ...]:
-    """Return the maps of A, B, C where there is one, and the output.
+    """Return the maps of A unless its rows are gathered, B, C where there is one, and the output.
 
     ``panel_bytes``: of a line of a panel of A, and of B. ``a_lines`` that a CTA loads of A, all
     when not given, and ``b_lines`` of B;
@@ -37,10 +37,10 @@ def gemm_tensor_maps(
     b_box: tuple[int, ...] = (panel_bytes[1] // size, b_lines, 1)
     if plan.gated:
         b_dims, b_box = _gated(plan, b_dims, b_box)
-    maps = [
-        tensor_map("a", a_dims, (panel_bytes[0] // size, a_lines or every, 1), size),
-        tensor_map("b", b_dims, b_box, size),
-    ]
+    maps = [tensor_map("b", b_dims, b_box, size)]
+    if not plan.gathers_rows:
+        box = (panel_bytes[0] // size, a_lines or every, 1)
+        maps.insert(0, tensor_map("a", a_dims, box, size))
     last = last_columns or out_columns
     several = out_columns < plan.out_columns
     outs = [("", out_columns if several else last)]

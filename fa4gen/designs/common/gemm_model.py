@@ -142,6 +142,11 @@ class GemmPlan(KernelPlan):
         return parse_activation(self.activation).cuda()
 
     @property
+    def gathers_rows(self) -> bool:
+        """Whether the rows of A are those that an index names, an argument of each call."""
+        return False
+
+    @property
     def panel_columns(self) -> int:
         """Elements of A and B in a row of 128 bytes, which the swizzle permutes."""
         return PANEL_BYTES // self.element_bytes * self.elements_per_byte

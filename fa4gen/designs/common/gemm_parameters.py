@@ -20,6 +20,15 @@ GROUP_ROWS = {
     "masked": (Parameter("row_counts", "const int32*", "rows of each group, the first of its m"),),
 }
 """The rows of groups, which the kernel reads on the device."""
+GATHERED_ROWS = (
+    Parameter("a", "const unsigned char*", "A, with any number of rows, k contiguous"),
+    Parameter("a_row_bytes", "int32", "from a row of A to the next"),
+    Parameter("a_batch_bytes", "int64", "from a matrix of A to the next"),
+    Parameter("a_rows", "int32", "rows of A"),
+    Parameter("row_index", "const int32*", "a row of A for each row of the output"),
+    Parameter("row_index_batch_stride", "int64", "in elements"),
+)
+"""Parameters in place of A's tensor map."""
 
 
 def gemm_parameters(
@@ -28,16 +37,18 @@ def gemm_parameters(
     last_maps: bool = False,
     columns: str = "kBN",
     of_blocks: tuple[OperandScales, ...] = (),
+    gathers_rows: bool = False,
 ) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; c_map and beta only where there is a residual.
 
     ``last_maps``: the last panel of a tile has maps of its own. ``columns``: the constant that has
-    those of a tile, of all CTAs of a cluster. ``of_blocks``: scales of A and B.
+    those of a tile, of all CTAs of a cluster. ``of_blocks``: scales of A and B. ``gathers_rows``:
+    A is read by the addresses of its rows.
     """
     each = "batch" if config.groups is None else "groups"
     of_rows = "" if config.groups == "offsets" else f"{each}, "
     rows = [
-        Parameter("a_map", MAP_TYPE, f"A ({of_rows}m, k), {config.a_major} contiguous"),
+        *(GATHERED_ROWS if gathers_rows else (_a_map(config, of_rows),)),
         Parameter("b_map", MAP_TYPE, f"B ({each}, k, n), {config.b_major} contiguous"),
     ]
     if config.c.exists:
@@ -53,14 +64,19 @@ def gemm_parameters(
     rows.append(Parameter("alpha", "float", "factor of A . B"))
     if config.c.exists:
         rows.append(Parameter("beta", "float", "factor of C, which is not looked at where it is 0"))
+    of_m = "rows of the output" if gathers_rows else "rows of A and of the output"
     return (
         *rows,
-        Parameter("m", "int32", "rows of A and of the output"),
+        Parameter("m", "int32", of_m),
         Parameter("n", "int32", _columns_of(config)),
         Parameter("k", "int32", "columns of A, rows of B"),
         *_tile_parameters(config, columns),
         Parameter("group_rows", "int32", "row tiles worked on together; 1 is always right"),
     )
+
+
+def _a_map(config: GemmKeys, of_rows: str) -> Parameter:
+    return Parameter("a_map", MAP_TYPE, f"A ({of_rows}m, k), {config.a_major} contiguous")
 
 
 def _tile_parameters(config: GemmKeys, columns: str) -> Iterator[Parameter]:

@@ -28,6 +28,8 @@ class OperandScales:
     """Rows of A, or columns of B, of a block."""
     columns: int
     """Elements along k of a block."""
+    gathered: bool = False
+    """Whether A has another number of rows than the output: an index names them."""
 
     @property
     def name(self) -> Literal["scale_a", "scale_b"]:
@@ -37,6 +39,8 @@ class OperandScales:
     @property
     def across(self) -> str:
         """The name of the axis across k: m or n, or of blocks of them."""
+        if self.gathered:
+            return "rows"
         extent = ROWS[self.operand]
         return extent if self.rows == 1 else f"{extent}_blocks"
 

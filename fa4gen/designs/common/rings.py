@@ -43,10 +43,18 @@ class End:
 
 
 def loaded(
-    arrived_by: str, waited_by: str, meaning: str, size: int, *, cta: Ctas = "own", parts: int = 1
+    arrived_by: str,
+    waited_by: str,
+    meaning: str,
+    size: int,
+    *,
+    arrivals: int = 1,
+    cta: Ctas = "own",
+    parts: int = 1,
 ) -> End:
     """Return the end that TMA fills with ``size`` bytes; ``arrived_by``: the thread, then these."""
     return End(
+        arrivals=arrivals,
         how="tma_bytes",
         arrived_by=arrived_by,
         waited_by=waited_by,

@@ -34,6 +34,8 @@ class HopperGemmConfig(GemmKeys):
     """Scales of blocks of A and B, such as {a: 1x128, b: 128x128}; for fp8."""
     most_groups: Annotated[int, Field(ge=1, le=4096)] | Auto = "auto"
     """With groups: the most of a call; their first tiles are kept in shared memory."""
+    rows: Literal["contiguous", "gathered"] = "contiguous"
+    """gathered: row i of the product is row row_index[i] of A, an argument of each call."""
     multiply_ahead: bool | Auto = "auto"
     """With scales: a warpgroup issues products before it has added the last ones to its sums."""
     cta_group: Literal[1, 2, 4, 8] | Auto = "auto"

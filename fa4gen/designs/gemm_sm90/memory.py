@@ -20,6 +20,8 @@ GROUP_BYTES = 8
 """Bytes of a group in the list: two words."""
 RESIDUAL_ALIGNMENT = 128
 """Bytes, as TMA requires."""
+WARP_LANES = 32
+"""Each arrives once its own copies have landed."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
@@ -66,11 +68,13 @@ class HopperGemmMemory(HopperGemmTile):
             key="num_stages",
             slots=self.num_stages,
             full=loaded(
-                "the loader, then the bytes of A and B"
-                + f", {part} of {self.shared_operands}'s by {others}" * self.is_shared,
+                f"the loader, then the bytes of {'B' if self.gathers_rows else 'A and B'}"
+                + f", {part} of {self.shared_operands}'s by {others}" * self.is_shared
+                + ", and every lane whose copies of A have landed" * self.gathers_rows,
                 "the consumers of the tile",
                 "a block of A and of B has landed in its slot",
-                self.stage_bytes,
+                self.b_bytes if self.gathers_rows else self.stage_bytes,
+                arrivals=1 + WARP_LANES * self.gather_warps * self.gathers_rows,
                 cta=self._ctas,
             ),
             empty=freed(

@@ -26,6 +26,8 @@ GROUPS = {
     "offsets": "rows in groups that lie one after the other, each multiplied by a B of its own",
     "masked": "groups of rows, each the first of a matrix, multiplied by a B of their own",
 }
+GATHER_WARP = 3
+"""The last warp of the producer warpgroup: no warp that stores output."""
 COUNTS = {4: "four", 8: "eight"}
 """CTAs of a large cluster."""
 
@@ -84,13 +86,25 @@ class HopperGemmPlan(HopperGemmMemory):
         if self.c.exists:
             transfers = "loads the residual ahead of, and stores the output of, consumer"
         return (
-            Role("load", 0, 1, registers.producer, "one thread issues the TMA loads of A and B"),
+            Role("load", 0, 1, registers.producer, self._load_work),
             *(
                 Role(f"transfer {i}", 1 + i, 1, registers.producer, f"one thread {transfers} {i}")
                 for i in range(count)
             ),
+            *(
+                [Role("gather", GATHER_WARP, 1, registers.producer, "copies the other rows of A")]
+                if self.gathers_rows and self.gather_warps > 1
+                else []
+            ),
             *consumer_roles(registers, count, self._consumer_work),
         )
+
+    @property
+    def _load_work(self) -> str:
+        if not self.gathers_rows:
+            return "one thread issues the TMA loads of A and B"
+        part = "half of the rows of A" if self.gather_warps > 1 else "the rows of A"
+        return f"one thread issues the TMA loads of B, all lanes copy {part}"
 
     def _consumer_work(self, consumer: int) -> str:
         if self.ping_pong:
@@ -124,6 +138,7 @@ class HopperGemmPlan(HopperGemmMemory):
             last_maps=self.has_last_maps,
             columns=self.columns_constant,
             of_blocks=self.scales,
+            gathers_rows=self.gathers_rows,
         )
 
     @property
@@ -138,6 +153,8 @@ class HopperGemmPlan(HopperGemmMemory):
             f"stages; {consumers} consumer warpgroup{'s' * (consumers > 1)}"
             + (", a tile each in turn" if self.ping_pong else ""),
         ]
+        if self.gathers_rows:
+            lines.append("rows of A are gathered by an index, 16 bytes a copy")
         if self.swap_operands:
             read = "; B is read once" if self.BM <= WGMMA_ROWS else ""
             lines.append(f"columns of B are the rows of wgmma, rows of A its columns{read}")

@@ -24,7 +24,7 @@ MAX_STAGES = 16
 MOST_EPI_STAGES = 4
 """The schema's limit."""
 THREE_WITH_PARTS = RegisterBudget(producer=40, consumer=152)
-"""The split for three consumer warpgroups when the loader ``loads_parts``."""
+"""The split for three consumer warpgroups when the loader ``loads_parts`` or gathers rows."""
 NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
 """Consumer warpgroups of a tile, by its rows of wgmma."""
 
@@ -77,7 +77,7 @@ def _scales(config: HopperGemmConfig) -> tuple[OperandScales, ...]:
         return ()
     columns = SCALED_K if given.b == "128x128" else 1
     return (
-        OperandScales("a", given.a, given.dtype, 1, SCALED_K),
+        OperandScales("a", given.a, given.dtype, 1, SCALED_K, config.rows == "gathered"),
         OperandScales("b", given.b, given.dtype, columns, SCALED_K),
     )
 
@@ -169,7 +169,8 @@ def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> i
 
 def _registers(draft: HopperGemmPlan, log: ChoiceLog) -> RegisterBudget:
     default = DEFAULT_REGISTERS[draft.num_consumer_warpgroups]
-    if draft.loads_parts and default.producer < THREE_WITH_PARTS.producer:
+    works_more = draft.loads_parts or draft.gathers_rows
+    if works_more and default.producer < THREE_WITH_PARTS.producer:
         default = THREE_WITH_PARTS
     reason = "the register file, less what the loaders need, in equal parts"
     return log.take("registers", draft.config.registers, default, reason)
@@ -185,6 +186,8 @@ def _multiply_ahead(draft: HopperGemmPlan, log: ChoiceLog) -> bool:
     given = config.num_stages
     slots = most_slots(draft, "num_stages", 2) if given == "auto" else given
     default = fits and single and slots > 1  # the next block lands before the last is released
+    if draft.gathers_rows and config.scales.b == "1x128":
+        default, reason = False, "looked up rows and scales of single columns take registers, too"
     return log.take("multiply_ahead", config.multiply_ahead, default, reason)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fa4gen.designs.common.gemm_model import GemmPlan
+    from fa4gen.verify.gemm.row_index import IndexKind
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class GemmCase:
     """The output overwrites C."""
     nan_in_c: bool = False
     """C is NaN throughout; for beta of 0."""
+    index: IndexKind = "mixed"
+    """The index where rows are gathered."""
     multiprocessors: int | None = None
     """The multiprocessors of the chip that the launcher assumes for an emulated case; None: the
     backend's."""
@@ -75,6 +78,7 @@ class GemmCase:
     def _specials(self) -> list[str]:
         words = [f"shared {name}" for name in self.shared]
         words += ["padded"] * self.padded + ["in place"] * self.in_place
+        words += [f"index {self.index}"] * (self.index != "mixed")
         words += ["NaN in c"] * self.nan_in_c + ["NaN in a and b"] * (self.alpha == 0)
         if self.alpha != 1:
             words.append(f"alpha {self.alpha:g}")
@@ -109,6 +113,7 @@ def default_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
             *_data(plan),
             *_many_tiles(plan, ARCHITECTURES[plan.arch].most_multiprocessors),
             *group_cases(plan, GemmCase),
+            *_indices(plan),
         ]
     )
 
@@ -155,7 +160,7 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
             GemmCase(f"scales/{kind}", rows + 9, 2 * n + 24, 3 * k + 40, data=kind)
             for kind in SCALED_KINDS
         ]
-    return unique([*cases, *group_cases(plan, GemmCase)])
+    return unique([*cases, *group_cases(plan, GemmCase), *_indices(plan)])
 
 
 def suited(plan: GemmPlan, cases: Iterable[GemmCase]) -> tuple[GemmCase, ...]:
@@ -269,6 +274,19 @@ def _data(plan: GemmPlan) -> Iterable[GemmCase]:
         if kind not in ("normal", "positions", *GROUP_KINDS):
             yield GemmCase(f"data/{kind}", 2 * plan.BM, plan.BN, 5 * plan.BK, data=kind)
             yield GemmCase(f"data/{kind}_odd", 133, plan.BN + 7, 4 * plan.BK + 7, data=kind)
+
+
+def _indices(plan: GemmPlan) -> Iterable[GemmCase]:
+    """Every kind of index, over more than a tile of rows, and one that a batch shares."""
+    if not plan.gathers_rows:
+        return
+    m, n, k = plan.tile_rows + 7, 40, plan.BK + 8
+    yield GemmCase("index/permutation", m, n, k, index="permutation", data=COUNTING)
+    yield GemmCase("index/one_row", m, n, k, index="one_row")
+    yield GemmCase("index/absent", m, n, k, index="absent", data=COUNTING)
+    yield GemmCase("index/no_rows", 40, n, k, index="no_rows")
+    shared = GemmCase("index/shared", 70, n, k, batch=3, shared=("row_index",), padded=True)
+    yield replace(shared, data=COUNTING)
 
 
 def _many_tiles(plan: GemmPlan, multiprocessors: int) -> Iterable[GemmCase]:

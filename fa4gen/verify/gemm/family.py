@@ -10,6 +10,7 @@ import numpy as np
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.group_arguments import ROW_ARGUMENTS
+from fa4gen.runtime.row_index import ROW_INDEX
 from fa4gen.runtime.tensor_map import describe_axes
 from fa4gen.verify.edges.products import edge_cases, edges, reached
 from fa4gen.verify.errors import element_shares
@@ -122,7 +123,7 @@ class GemmFamily:
         factors = {"alpha": memory.alpha}
         if "c" in arrays:
             factors["beta"] = memory.beta
-        more = (*(row.name for row in self.plan.scales), *ROW_ARGUMENTS)
+        more = (*(row.name for row in self.plan.scales), *ROW_ARGUMENTS, ROW_INDEX)
         others = {name: arrays[name] for name in more if name in arrays}
         kernel(arrays["a"], arrays["b"], arrays.get("c"), out=arrays["out"], **factors, **others)
 
@@ -144,6 +145,7 @@ class GemmFamily:
                 views.get("scale_b"),
                 views.get("row_offsets"),
                 views.get("row_counts"),
+                views.get(ROW_INDEX),
             ),
         )
         schedule = plan_gemm_schedule(plan, checked.size, multiprocessors)
@@ -162,6 +164,8 @@ class GemmFamily:
         }
         values = gemm_scalar_values(checked, schedule)
         pointers = tuple(row.name for row in plan.scales if not row.in_atoms)
+        if plan.gathers_rows:
+            pointers = (*pointers, "a", ROW_INDEX)
         return EmulatedLaunch(schedule.grid, values, maps, (*pointers, *checked.rows))
 
 

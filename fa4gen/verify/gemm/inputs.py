@@ -5,14 +5,15 @@ Every kind of data has a name (``KINDS``); a kind is chosen to strain one part o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.verify.gemm.groups import Groups, Part, case_extents, groups_of, matrix_parts
-from fa4gen.verify.gemm.input_kinds import KINDS, Draft
+from fa4gen.verify.gemm.input_kinds import GROUP_KINDS, KINDS, Draft
+from fa4gen.verify.gemm.row_index import draw_index, moved, taken
 from fa4gen.verify.gemm.scales import draw_scales
 from fa4gen.verify.rounding import round_to
 
@@ -42,18 +43,39 @@ class GemmInputs:
     groups: Groups | None = None
     """The rows of groups, in a kernel that has some: ``batch`` is then theirs in what they do not
     share, and 1 in other operands of offsets."""
+    row_index: NDArray[np.int32] | None = None
+    """(batch, m), or (1, m) for all, where rows are gathered; ``a`` and its scales then have any
+    number of rows, and all groups those of one matrix."""
+
+    @property
+    def out_rows(self) -> tuple[int, int]:
+        """Matrices of the output, and the rows of each."""
+        batch, rows = self.a.shape[:2]
+        if self.row_index is None:
+            return batch, rows
+        matrices = self.row_index.shape[0] if self.groups is not None else batch
+        return matrices, self.row_index.shape[1]
+
+    @property
+    def in_order(self) -> GemmInputs:
+        """The inputs of the same product with contiguous rows."""
+        if self.row_index is None:
+            return self
+        index = np.broadcast_to(self.row_index, self.out_rows)
+        scales = (*(taken(one, index) for one in self.scales[:1]), *self.scales[1:])
+        return replace(self, a=taken(self.a, index), scales=scales, row_index=None)
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """The rows that are multiplied by one B each."""
         if self.groups is not None:
             return tuple(self.groups.parts())
-        return tuple(matrix_parts(*self.a.shape[:2]))
+        return tuple(matrix_parts(*self.out_rows))
 
     @property
     def result_shape(self) -> tuple[int, int, int]:
         """The extents of the result: with groups, of their rows alone."""
-        batch, rows = self.a.shape[:2]
+        batch, rows = self.out_rows
         if self.groups is not None:
             batch, rows = 1, sum(self.groups.counts)
         return batch, rows, self.b.shape[2]
@@ -68,7 +90,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
     }
     of_rows = matrices if "m" in plan.c.axes else batch
     shapes["c"] = (of_rows, *plan.c_extents(rows, case.n))
-    for name in case.shared:
+    for name in shapes.keys() & case.shared:
         shapes[name] = (1, *shapes[name][1:])
     a, b, c = (rng.standard_normal(shapes[name], dtype=np.float32) for name in ("a", "b", "c"))
     steep = plan.activation is not None
@@ -95,7 +117,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
     if case.alpha == 0:  # neither is read
         draft.a[:], draft.b[:] = np.nan, np.nan
         scales = tuple(np.full_like(one, np.nan) for one in scales)
-    return GemmInputs(
+    inputs = GemmInputs(
         _rounded(draft.a, plan.dtype),
         _rounded(draft.b, plan.b_dtype),
         _rounded(draft.c, plan.out_dtype) if plan.c.exists else None,
@@ -104,6 +126,25 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         scales,
         groups,
     )
+    return _with_index(inputs, case, rng) if plan.gathers_rows else inputs
+
+
+def _with_index(inputs: GemmInputs, case: GemmCase, rng: np.random.Generator) -> GemmInputs:
+    """Return the inputs with an index, and A and its scales by the rows that it names."""
+    groups, (matrices, rows) = inputs.groups, inputs.a.shape[:2]
+    counts = np.ones((matrices, rows), np.bool_)
+    if groups is not None:  # all have their rows from one matrix
+        counts = ~groups.rows_of_none().reshape(1, matrices * rows)
+    kind = "permutation" if case.data in GROUP_KINDS else case.index  # groups share no row
+    shared = "row_index" in case.shared
+    count, index = draw_index(kind, (1 if shared else counts.shape[0], counts.shape[1]), rng)
+    return replace(
+        inputs,
+        a=moved(inputs.a, count, index, counts),
+        scales=(*(moved(one, count, index, counts) for one in inputs.scales[:1]),
+                *inputs.scales[1:]),
+        row_index=index if groups is None else index.reshape(matrices, rows),
+    )  # fmt: skip
 
 
 def _rounded(values: Floats, dtype: str) -> Floats:

@@ -41,14 +41,17 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 16
 """Bytes: strides are multiples of it, and TMA writes in units of it."""
-TENSORS = ("a", "b", "c", "out", "scale_a", "scale_b")
+TENSORS = ("a", "b", "c", "out", "scale_a", "scale_b", "row_index")
 ROW_PADDING_BYTES = 48
 MATRIX_PADDING_BYTES = 112
 
 
 @dataclass(frozen=True)
 class GemmMemory(CaseMemory):
-    """Views are "a", "b", "out", with a residual "c", and with scales "scale_a" and "scale_b"."""
+    """Views are "a", "b", "out", with a residual "c", with scales "scale_a" and "scale_b".
+
+    With gathered rows there is "row_index", too.
+    """
 
     alpha: float
     beta: float
@@ -91,7 +94,9 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
             maker.put_atoms(scales.name, bits, scales.dtype)
             continue
         maker.put(scales.name, bits, scales.dtype, contiguous=-1 if case.padded else 1)
-    out = np.zeros((*inputs.a.shape[:2], case.n), np.float32)
+    if inputs.row_index is not None:
+        maker.put("row_index", inputs.row_index.view(np.uint32), "int32", contiguous=-1)
+    out = np.zeros((*inputs.out_rows, case.n), np.float32)
     if case.in_place and inputs.c is not None:
         maker.add("out", inputs.c, plan.out_dtype)
         maker.views["c"] = maker.views["out"]
@@ -122,8 +127,10 @@ def read_out(memory: GemmMemory, buffers: Mapping[str, Image]) -> NDArray[np.flo
 def _without_batch(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> frozenset[str]:
     """Return the arguments without a batch in front."""
     if inputs.groups is not None:
-        of_rows = {"a", "scale_a", "out", *(["c"] if "m" in plan.c.axes else [])}
-        return frozenset(of_rows if inputs.groups.kind == "offsets" else ())
+        of_rows = {"a", "scale_a", "out", "row_index", *(["c"] if "m" in plan.c.axes else [])}
+        if inputs.groups.kind == "offsets":
+            return frozenset(of_rows)
+        return frozenset(("a", "scale_a") if plan.gathers_rows else ())
     if case.batch is None:
         return frozenset(TENSORS)
     return frozenset({*case.shared, *(f"scale_{name}" for name in case.shared)})

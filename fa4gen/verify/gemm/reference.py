@@ -63,6 +63,7 @@ class GemmProblem:
 
 def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResult:
     """Compute the exact result, the kernel's, and the interval between."""
+    inputs = inputs.in_order
     shape = inputs.result_shape
     out = (*shape[:2], shape[2] // (1 if problem.gate is None else 2))
     exact, slack = (xp.zeros(out, xp.float64) for _ in range(2))
