@@ -135,6 +135,9 @@ def exact_attention(
             if shift is not None:  # the sums of these logits make no error
                 errors = problem.score.errors(logits, xp.zeros_like(logits), xp, block.places)
                 errors = xp.where(block.hidden, 0.0, xp.minimum(errors, LARGEST_SHIFT))
+            if intervals.sums is not None:
+                room = intervals.sums.score_room(q, k, xp)
+                errors = errors + abs(problem.softmax_scale * block.score_descale) * room
             keys, (begin, end) = block.places.key, raised
             own = (keys >= begin) & (keys < end) if end > begin else None
             found = WeightedSums(weights, block.value_scales, v, sums, total, own)
@@ -178,7 +181,7 @@ def rounded_attention(
     shift = np.float32(precision.probability_shift)
     lags = rng.uniform(0, precision.rescale_threshold, size=_lse_shape(query)).astype(np.float32)
     for block in _blocks(problem, query, key, value, descales or {}, xp, tensors, first_batch):
-        scores = _times(block.query @ block.key.T, block.key_scales)
+        scores = _times(_product(block.query, block.key.T, precision, xp), block.key_scales)
         scale = problem.softmax_scale * block.score_descale
         scores, scale = problem.score.rounded(scores, scale, xp, block.places)
         scores *= np.float32(scale * log2_e)
@@ -193,7 +196,8 @@ def rounded_attention(
         weights = xp.exp2(scores - stale)
         total = (weights * xp.exp2(-powers)).sum(axis=1, keepdims=True)
         rounded = round_to(weights * factors, precision.dtype, xp)
-        block_out = rounded @ block.value / _nonzero(total, xp)
+        part = precision.sums.part_keys if precision.sums else None
+        block_out = _product(rounded, block.value, precision, xp, part) / _nonzero(total, xp)
         with np.errstate(divide="ignore"):  # -inf of rows that see no key
             total_log2 = stale + xp.log2(total)
         if sinks is not None:
@@ -297,6 +301,13 @@ def _blocks(
                     (batch, rows, head),
                     (batch, head, rows),
                 )
+
+
+def _product(a: Any, b: Any, precision: Precision, xp: Any, part: int | None = None) -> Any:
+    """Return a . b in float32, with the bits that the tensor cores cut off."""
+    if precision.sums is None:
+        return a @ b
+    return precision.sums.products(a, b, xp, part=part).astype(xp.float32)
 
 
 def _times(scores: Any, scales: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.scales.narrow import ELEMENTS, decode, encode, pack_pairs, unpack_pairs
+from fa4gen.verify.cut_sums import CutSums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,6 +63,8 @@ class Precision:
     """Relative error of a probability before it is rounded, where it is more than float32's."""
     maximum_above: int = 0
     """Powers of two by which the subtracted maximum may be above the true one."""
+    sums: CutSums | None = None
+    """The tensor cores' sums, where they keep fewer bits than float32."""
 
     @classmethod
     def of(cls, plan: AttentionPlan) -> Precision:
@@ -69,7 +72,10 @@ class Precision:
         error = EXP2_POLYNOMIAL_ERROR if plan.exp2_fma_share else 0.0
         shift = plan.probability_shift
         above = TIED_ABOVE if plan.ties_rows else 0
-        return cls(plan.operand_dtype, plan.out_dtype, plan.rescale_threshold, shift, error, above)
+        return cls(
+            plan.operand_dtype, plan.out_dtype, plan.rescale_threshold, shift, error, above,
+            CutSums.of(plan),
+        )  # fmt: skip
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:

@@ -57,6 +57,7 @@ from fa4gen.verify.reference import MMA_BYTES
 from fa4gen.verify.rounding import UNIT_ROUNDOFF, numpy_dtype
 
 if TYPE_CHECKING:
+    from fa4gen.verify.cut_sums import CutSums
     from fa4gen.verify.reference import AttentionProblem, AttentionResult, Descales
     from fa4gen.verify.rounding import Precision
 
@@ -66,6 +67,14 @@ ELEMENT_FACTOR = 2.5
 LSE_FACTOR = 4.0
 LARGE_LOGIT = 512.0
 """The logit from which on the rounding of a score alone, 2^-24 of it, counts next to that of an
+output."""
+LARGE_CUT_LOGIT = 32.0
+"""The same logit where sums keep few bits."""
+CUT_ROOM = 2.0
+"""Units of |query row| |key row| that such sums move a score by, four deviations of 128 cuts."""
+CUT_LOGIT_UNITS = 2.0
+"""The units of a large logit by which such sums move it from key to key: the deviation of 128 cuts,
+of which the first are those of smaller sums. What moves all keys of a row alike does not reach its
 output."""
 OUTPUT_ROUNDING = 0.5
 """Units of u_o: root mean square of the rounding of a row of outputs, at most."""
@@ -137,7 +146,7 @@ def bounds(
     element_floor = max(probability, output) + precision.exp2_error
     largest = float(xp.abs(exact.out).max()) if exact.out.size else 0.0
     rows = max(1, _different_rows(exact, largest, xp))
-    of_all, of_row, of_element = _through_scores(exact, value, descales or {}, xp)
+    of_all, of_row, of_element = _through_scores(exact, value, descales or {}, precision.sums, xp)
     frobenius = FROBENIUS_FACTOR * own.frobenius + floor / math.sqrt(rows) + of_all
     row = ROW_FACTOR * own.row + floor + of_row
     element = ELEMENT_FACTOR * own.element + element_floor * largest + of_element
@@ -173,6 +182,8 @@ def _lse_floor(
     scale = descales.get("query", np.ones(1)) * descales.get("key", np.ones(1))
     units = depth * numpy_dtype(precision.dtype).itemsize / MMA_BYTES + 2 + bool(descales)
     score: float = partial_sum * float(scale.max()) * units * 2.0**-23
+    if precision.sums is not None:  # as seen in ``own``, but not by the same chance
+        score += CUT_ROOM * partial_sum * float(scale.max()) * 2.0**-precision.sums.alignment_bits
     score += problem.score.error
     if exact.shift is not None:
         score = float(exact.shift.max())
@@ -181,7 +192,7 @@ def _lse_floor(
 
 
 def _through_scores(
-    exact: AttentionResult, value: Any, descales: Descales, xp: Any
+    exact: AttentionResult, value: Any, descales: Descales, sums: CutSums | None, xp: Any
 ) -> tuple[float, float, float]:
     """Return the effect of scores' errors on the output: on all of it, a row, an element.
 
@@ -197,7 +208,10 @@ def _through_scores(
     shift = exact.shift
     if shift is None:
         size = xp.abs(xp.where(xp.isfinite(exact.lse), exact.lse, 0.0))
-        shift = xp.where(size < LARGE_LOGIT, 0.0, size * 2.0**-25)
+        large, unit = LARGE_LOGIT, 2.0**-25
+        if sums is not None:
+            large, unit = LARGE_CUT_LOGIT, CUT_LOGIT_UNITS * 2.0**-sums.alignment_bits
+        shift = xp.where(size < large, 0.0, size * unit)
         if not float(shift.max()):
             return 0.0, 0.0, 0.0
     scale = float(descales.get("value", np.ones(1)).max())

@@ -194,7 +194,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("FROBENIUS_FACTOR = 1.25", "FROBENIUS_FACTOR = 12.5"),
         ("ROW_FACTOR = 1.5", "ROW_FACTOR = 15"),
         ("total += products", "total = products"),
-        ("DEVIATIONS = 4.0", "DEVIATIONS = 400.0"),
+        ("DEVIATIONS * xp.sqrt(squares)", "400 * xp.sqrt(squares)"),
         ("return total, cut", "return total, 0 * cut"),
         ("min(how.alignment_bits, MANTISSA_BITS) - 1", "99"),
         ("2.0**-how.alignment_bits", "2.0**-20"),

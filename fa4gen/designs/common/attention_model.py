@@ -225,6 +225,11 @@ class AttentionPlan(AttentionFacts):
         return 0
 
     @property
+    def promoted_keys(self) -> int | None:
+        """The keys after which outputs leave the tensor cores' sums for float32; None: never."""
+        return None
+
+    @property
     def votes_on_rescaling(self) -> bool:
         """Whether warps vote on rescaling their rows; else they do at every block."""
         return self.rescale_threshold > 0

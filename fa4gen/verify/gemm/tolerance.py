@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.verify.cut_sums import DEVIATIONS, WGMMA_FP8_ALIGNMENT_BITS
 from fa4gen.verify.errors import ErrorSet, element_shares, shares_of
 from fa4gen.verify.rounding import UNIT_ROUNDOFF
 
@@ -48,10 +49,7 @@ ROW_FACTOR = 1.5
 ROUNDOFF = {**UNIT_ROUNDOFF, "fp32": 2.0**-24}
 FLOAT32_CUT = 2.0**-23
 ALIGNMENT_BITS = 25
-WGMMA_FP8_ALIGNMENT_BITS = 13
-"""The alignment bits of 8-bit floats with sums in registers: the sum so far has no more, either."""
 MANTISSA_BITS = 24
-DEVIATIONS = 4.0
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 

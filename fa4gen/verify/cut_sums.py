@@ -1,0 +1,115 @@
+"""Sums of products in the tensor cores that keep few bits: those of wgmma with 8-bit elements.
+
+An instruction adds 32 products and the sum so far. All are aligned to the largest of them, at
+least 2^E and less than 2^(E + 1), and what is below the unit 2^(E - 13) is cut off, towards zero
+(see ``gemm.tolerance``). So the more keys there are whose values have a mean, the more of every
+product is lost: promotion of the sums to float32 every few blocks of keys bounds that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fa4gen.designs.common.attention_model import AttentionPlan
+
+WGMMA_FP8_ALIGNMENT_BITS = 13
+"""The alignment bits of 8-bit floats with sums in registers: the sum so far has no more, either."""
+DEVIATIONS = 4.0
+"""Standard deviations of independent errors that are allowed: see ``gemm.tolerance``."""
+PRODUCT_BITS = 6
+"""Bits of a product of two of them."""
+RESCALES = 2
+"""Rescales of a row that a cut of one unit follows, of data that have few different maxima."""
+E4M3_BITS = 3
+"""Bits of a mantissa after the point: a number is a multiple of 2^-3 of any that is not larger."""
+
+
+@dataclass(frozen=True)
+class CutSums:
+    """The sums of one kernel."""
+
+    step: int = 32
+    """Products of an instruction."""
+    alignment_bits: int = WGMMA_FP8_ALIGNMENT_BITS
+    part_keys: int | None = None
+    """The keys after which an output is promoted to float32; None: never."""
+
+    @classmethod
+    def of(cls, plan: AttentionPlan) -> CutSums | None:
+        """Return the sums of the kernel of ``plan``; None where they are as good as float32."""
+        if plan.operand_dtype != "fp8_e4m3" or plan.has_tensor_memory:
+            return None
+        return cls(plan.mma_k, part_keys=plan.promoted_keys)
+
+    def products(self, a: Any, b: Any, xp: Any, *, part: int | None = None) -> Any:
+        """Return a . b as such sums give it on average; ``part``: of k, before they are promoted.
+
+        k is walked from its end, as kernels walk keys. A cut takes all values below the unit, half
+        of it on average: of a product, those that are multiples of its own last bit.
+        """
+        total, promoted = (xp.zeros((a.shape[0], b.shape[1]), xp.float64) for _ in range(2))
+        whole = _is_whole(a, xp) and _is_whole(b, xp)
+        grain = 1.0 if whole else _grain(a, 1, xp) * _grain(b, 0, xp)
+        in_part = 0
+        for start in range((a.shape[1] - 1) // self.step * self.step, -1, -self.step):
+            left, right = a[:, start : start + self.step], b[start : start + self.step]
+            largest = xp.abs(left).max(axis=1)[:, None] * xp.abs(right).max(axis=0)
+            unit = self._unit(xp.maximum(xp.abs(total), largest), xp)
+            typical = xp.abs(left) @ xp.abs(right) / left.shape[1] * 2.0**-PRODUCT_BITS
+            drift = xp.maximum(unit - xp.maximum(grain, typical), 0.0) / 2
+            drift *= xp.sign(left) @ xp.sign(right)
+            total = xp.trunc(total / unit) * unit + (left @ right).astype(xp.float64) - drift
+            in_part += self.step
+            if part is not None and in_part >= part:
+                promoted, total, in_part = promoted + total, xp.zeros_like(total), 0
+        return promoted + total
+
+    def room(self, weights: Any, values: Any, sums: Any, xp: Any) -> Any:
+        """Return by how much ``sums`` = weights . values may be short; nothing is negative.
+
+        Where all products are multiples of the unit of the whole sum, by the cuts after rescales,
+        whose factors are not quite powers of two.
+        """
+        count = (weights > 0).astype(xp.float64) @ (values > 0).astype(xp.float64)
+        part = count if self.part_keys is None else xp.minimum(count, self.part_keys)
+        units = xp.ceil(part / self.step) + 1 + part / 2 + DEVIATIONS * xp.sqrt(part)
+        whole = 1.0 if _is_whole(values, xp) else _grain(values, 0, xp)
+        grain = _least(weights, 1, xp)[:, None] * whole
+        cut = sums >= 2.0**self.alignment_bits * grain
+        return xp.where(cut, units, RESCALES) * sums * 2.0**-self.alignment_bits
+
+    def score_room(self, query: Any, key: Any, xp: Any) -> Any:
+        """Return how far each product of a query and a key may be from the exact one.
+
+        0 where all terms are multiples of the unit of the sum of their magnitudes.
+        """
+        sizes = xp.abs(query) @ xp.abs(key.T)
+        whole = _is_whole(query, xp) and _is_whole(key, xp)
+        grain = 1.0 if whole else _grain(query, 1, xp) * _grain(key.T, 0, xp)
+        drift = xp.abs(self.products(query, key.T, xp) - query @ key.T)
+        chance = DEVIATIONS * (query.shape[1] / 12) ** 0.5 * 2.0**-self.alignment_bits * sizes
+        return xp.where(sizes >= 2.0**self.alignment_bits * grain, drift + chance, 0.0)
+
+    def _unit(self, largest: Any, xp: Any) -> Any:
+        _, exponent = xp.frexp(largest)
+        power = xp.exp2(exponent.astype(xp.float64) - 1 - self.alignment_bits)
+        return xp.where(largest > 0, power, 1.0)
+
+
+def _is_whole(array: Any, xp: Any) -> bool:
+    """Return whether all are whole numbers."""
+    return bool((array == xp.rint(array)).all())
+
+
+def _least(array: Any, axis: int, xp: Any) -> Any:
+    """Return the least magnitude above zero of each line; 0 for lines of zeros."""
+    sizes = xp.where(array == 0, xp.inf, xp.abs(array)).min(axis=axis)
+    return xp.where(xp.isfinite(sizes), sizes, 0.0)
+
+
+def _grain(array: Any, axis: int, xp: Any) -> Any:
+    """Return a number of which those of a line are multiples, of each line along ``axis``."""
+    least = _least(array, axis, xp) * 2.0**-E4M3_BITS
+    return least[:, None] if axis else least
