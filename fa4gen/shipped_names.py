@@ -171,6 +171,7 @@ GemmName = Literal[
     "gemm_bf16_column_bias",
     "gemm_bf16_column_bias_sm90",
     "gemm_bf16_fp32_out",
+    "gemm_bf16_fp8_out_sm90",
     "gemm_bf16_m16_sm90",
     "gemm_bf16_m16_split_sm90",
     "gemm_bf16_m64_residual_sm90",

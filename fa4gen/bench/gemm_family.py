@@ -64,6 +64,14 @@ class GemmFamily(Family):
                     key="groups",
                 )
             )
+        if plan.config.output_scales is not None:
+            raise ConfigError(
+                Problem(
+                    f"{plan.name}: bench checks no output with scales yet",
+                    "`fa4gen verify` checks it, and a call by `fa4gen.load` can be timed.",
+                    key="output_scales",
+                )
+            )
         if size.k % plan.elements_per_byte:
             raise ConfigError(
                 Problem(

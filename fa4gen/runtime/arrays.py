@@ -53,7 +53,8 @@ def view(name: str, array: Any) -> tuple[TensorView, Any]:
 def empty(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
     """Make a contiguous array on the GPU of ``like``, a torch tensor or CuPy array as ``like`` is.
 
-    ``dtype`` is NumPy's name: "bfloat16", "float16" or "float32".
+    ``dtype`` is NumPy's name: "bfloat16", "float16" or "float32"; a CuPy array for elements of 8
+    bits has their patterns, uint8.
     """
     if is_torch(like):
         torch = sys.modules["torch"]
@@ -160,6 +161,8 @@ def _in_bytes(strides: tuple[int, ...], element_bytes: int) -> tuple[int, ...]:
 def _numpy_dtype(name: str) -> Any:
     import numpy as np
 
+    if name.startswith("float8"):
+        return np.dtype(np.uint8)
     if name != "bfloat16":
         return np.dtype(name)
     import ml_dtypes

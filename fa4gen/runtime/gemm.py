@@ -55,6 +55,7 @@ class GemmKernel(Kernel[GemmArguments]):
         row_counts: Any = None,
         row_index: Any = None,
         out: Any = None,
+        out_scales: Any = None,
         alpha: float = 1.0,
         beta: float = 1.0,
     ) -> Any:
@@ -102,6 +103,11 @@ class GemmKernel(Kernel[GemmArguments]):
         where alpha is 0, neither a nor b, as in BLAS. alpha and beta are finite, and rounded to
         float32.
 
+        A kernel with ``output_scales`` quantises the float32 result as ``fa4gen.scales.quantize``
+        does, and returns ``(out, out_scales)``: for 1x128, elements of fp8_e4m3 and a scale of
+        float32 or ue8m0 for each block of a row, (m, blocks of n), with a batch where ``out`` has
+        one, any strides, and allocated when not given.
+
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         ``a`` is a torch tensor, it is enqueued on torch's current stream. The host does not wait.
         After a first call on the GPU, calls can be captured into CUDA graphs.
@@ -110,9 +116,9 @@ class GemmKernel(Kernel[GemmArguments]):
         MissingCapabilityError where there is no GPU.
         """
         others = scale_a, scale_b, row_offsets, row_counts, row_index
-        call = self._take(a, b, c, others, out, alpha, beta)
+        call = self._take(a, b, c, others, (out, out_scales), alpha, beta)
         self._enqueue(call)
-        return call.out
+        return call.out if self.plan.output_scales is None else (call.out, call.out_scales)
 
     def prepare(
         self,
@@ -126,6 +132,7 @@ class GemmKernel(Kernel[GemmArguments]):
         row_counts: Any = None,
         row_index: Any = None,
         out: Any = None,
+        out_scales: Any = None,
         alpha: float = 1.0,
         beta: float = 1.0,
     ) -> Launch:
@@ -134,26 +141,42 @@ class GemmKernel(Kernel[GemmArguments]):
         Arguments and errors are those of the call itself.
         """
         others = scale_a, scale_b, row_offsets, row_counts, row_index
-        call = self._take(a, b, c, others, out, alpha, beta)
+        call = self._take(a, b, c, others, (out, out_scales), alpha, beta)
         self._enqueue(call, launch=False)
         return Launch(self, call)
 
     def _take(
-        self, a: Any, b: Any, c: Any, others: tuple[Any, ...], out: Any, alpha: float, beta: float
+        self,
+        a: Any,
+        b: Any,
+        c: Any,
+        others: tuple[Any, ...],
+        outs: tuple[Any, Any],
+        alpha: float,
+        beta: float,
     ) -> Call[GemmArguments]:
-        """View the arrays, and make the output where it was not given."""
+        """View the arrays, and make the output and its scales where they were not given."""
         a_view, a = arrays.view("a", a)
         b_view, b = arrays.view("b", b)
         c_view, kept_c = view_optional("c", c)
         viewed = [view_optional(*each) for each in zip(OTHERS, others, strict=True)]
+        out, out_scales = outs
         shape = out_shape(self.plan, a_view, b_view, viewed[OTHERS.index("row_index")][0])
         if out is None and shape is not None:  # else the checks report the error
             out = self._new_out(a, shape)
+        if out_scales is None and shape is not None and self.plan.output_scales is not None:
+            made = self.plan.output_scales
+            blocks = (*shape[:-1], made.blocks(shape[-1]))
+            out_scales = arrays.empty(a, blocks, GEMM_DTYPES[made.dtype])
         out_view, kept_out = view_optional("out", out)
+        scales_view, kept_scales = view_optional("out_scales", out_scales)
         factors = as_factor("alpha", alpha), as_factor("beta", beta)
         views, kept = zip(*viewed, strict=True)
-        arguments = GemmArguments(a_view, b_view, c_view, out_view, *factors, *views)
-        return Call(arguments, out, (a, b, kept_c, kept_out, *kept))
+        arguments = GemmArguments(
+            a_view, b_view, c_view, out_view, *factors, *views, out_scales=scales_view
+        )
+        kept = (a, b, kept_c, kept_out, kept_scales, *kept)
+        return Call(arguments, out, kept, out_scales=out_scales)
 
     def _new_out(self, a: Any, shape: tuple[int, ...]) -> Any:
         """Return a new output with rows a multiple of 16 bytes apart, as TMA requires."""

@@ -10,9 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from fa4gen.designs.common.gemm_scales import OutputScales
 from fa4gen.runtime.gated_arguments import AXES as GATED_AXES
 from fa4gen.runtime.gated_arguments import check_columns, with_halves, wrong_shape
-from fa4gen.runtime.gemm_axes import AXES, GEMM_DTYPES, dtype_of, named_axes
+from fa4gen.runtime.gemm_axes import AXES, GEMM_DTYPES, OUTPUTS, dtype_of, named_axes
 from fa4gen.runtime.gemm_memory import check_memory, check_overlap
 from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
 from fa4gen.runtime.group_arguments import (
@@ -41,6 +42,7 @@ from fa4gen.runtime.scale_arguments import (
     addresses,
     as_loaded,
     check_atoms,
+    check_output_scales,
     check_presence,
 )
 from fa4gen.runtime.schedule import INT32_MAX
@@ -72,6 +74,7 @@ class GemmArguments(NamedTuple):
     row_offsets: TensorView | None = None
     row_counts: TensorView | None = None
     row_index: TensorView | None = None
+    out_scales: TensorView | None = None
 
     @property
     def device(self) -> int:
@@ -105,6 +108,8 @@ class CheckedGemm:
     """The rows of groups, by the name of the argument."""
     row_index: TensorView | None = None
     """(batch, m)."""
+    out_scales: TensorView | None = None
+    """Scales of a quantised output, (batch, m, blocks of n)."""
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor of an argument; KeyError for an absent one."""
@@ -167,6 +172,9 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     problems += check_row_index(plan, arguments.row_index)
     if arguments.row_index is not None:
         views[ROW_INDEX] = arguments.row_index
+    problems += check_output_scales(plan, arguments.out_scales, arguments.out)
+    if arguments.out_scales is not None:
+        views["out_scales"] = arguments.out_scales
     rows = {name: getattr(arguments, name) for name in ROW_ARGUMENTS}
     refuse([*problems, *check_rows(plan, rows, arguments.device)])
     shapes: Iterable[Problem] = ()
@@ -213,6 +221,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         scale_axes={row.name: row.loaded_axes for row in plan.scales},
         rows={name: view for name, view in rows.items() if view is not None},
         row_index=index,
+        out_scales=views.get("out_scales"),
     )
 
 
@@ -220,9 +229,12 @@ def gemm_scalar_values(
     checked: CheckedGemm, schedule: GemmSchedule
 ) -> dict[str, bytes | int | float]:
     """Every kernel parameter except the tensor maps, by name."""
+    scales, axes = dict(checked.scales), dict(checked.scale_axes)
+    if checked.out_scales is not None:
+        scales["out_scales"], axes["out_scales"] = checked.out_scales, OutputScales.axes
     index = checked.row_index
     return {
-        **addresses(checked.scales, checked.scale_axes),
+        **addresses(scales, axes),
         **({} if index is None else gathered_values(checked.a, index)),
         "alpha": checked.alpha,
         "beta": checked.beta,
@@ -272,9 +284,11 @@ def _with_batch(
     full = {name: len(named_axes(plan, name)) for name in views}
     has_batch = {name: len(view.shape) == full[name] for name, view in views.items()}
     batch = views["a"].shape[0] if has_batch["a"] else 1
-    problems = []
-    if "out" in views and has_batch["out"] != has_batch["a"]:
-        problems.append(wrong("out", f"{views['out'].shape}", "a batch exactly where A has one"))
+    problems = [
+        wrong(name, f"{views[name].shape}", "a batch exactly where A has one")
+        for name in OUTPUTS
+        if name in views and has_batch[name] != has_batch["a"]
+    ]
     if not has_batch["a"]:
         problems += [
             wrong(name, f"a batch, {views[name].shape}", "no batch, since A has none")
@@ -314,6 +328,8 @@ def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
         word = {"a": "dtype", "b": of_b}.get(name, "out_dtype")
         if name.startswith("scale"):
             word = "dtype of scales"
+        if name in OUTPUTS and plan.output_scales is not None:
+            word = "output_scales" if name == "out" else "output_scale_dtype"
         if name != ROW_INDEX:
             problems += wrong_dtype(name, view, dtype, GEMM_DTYPES, word)
         problems += wrong_device(name, view.device, device, "A's")
@@ -343,6 +359,8 @@ def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]
     problems = [*_too_large(plan, views), *check_columns(plan, n)]
     for row in plan.scales:
         extents |= row.extents(rows, n, k * plan.elements_per_byte)
+    if plan.output_scales is not None:
+        extents["blocks"] = plan.output_scales.blocks(plan.output_columns(n))
     for name, view in views.items():
         if name == "a":
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_scales import OutputScales
 from fa4gen.runtime.arguments import DTYPE_NAMES
 from fa4gen.runtime.row_index import A_AXES, INDEX_AXES, INDEX_BYTES, ROW_INDEX
 from fa4gen.runtime.scale_arguments import SCALE_BYTES, scales_of
@@ -26,7 +27,10 @@ AXES = {
     "b": ("batch", "k", "n"),
     "out": ("batch", "m", "n"),
     ROW_INDEX: INDEX_AXES,
+    OutputScales.name: OutputScales.axes,
 }
+OUTPUTS = ("out", OutputScales.name)
+"""The arguments that a kernel writes."""
 
 
 def named_axes(plan: GemmPlan, name: str) -> tuple[str, ...]:
@@ -44,7 +48,9 @@ def dtype_of(plan: GemmPlan, name: str) -> str:
     scales = scales_of(plan, name)
     if scales is not None:
         return scales.dtype
-    types = {"a": plan.dtype, "b": plan.b_dtype, ROW_INDEX: "int32"}
+    types = {"a": plan.dtype, "b": plan.b_dtype, "c": plan.c_dtype, ROW_INDEX: "int32"}
+    if plan.output_scales is not None:
+        types[OutputScales.name] = plan.output_scales.dtype
     return types.get(name, plan.out_dtype)
 
 
@@ -55,4 +61,7 @@ def element_bytes_of(plan: GemmPlan, name: str) -> int:
         return SCALE_BYTES["uint32" if scales.in_atoms else GEMM_DTYPES[scales.dtype]]
     if name == ROW_INDEX:
         return INDEX_BYTES
-    return plan.element_bytes if name in ("a", "b") else plan.out_element_bytes
+    if name == OutputScales.name:
+        return SCALE_BYTES[GEMM_DTYPES[dtype_of(plan, name)]]
+    sizes = {"out": plan.out_element_bytes, "c": plan.c_element_bytes}
+    return sizes.get(name, plan.element_bytes)

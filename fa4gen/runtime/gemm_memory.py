@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_scales import OutputScales
 from fa4gen.runtime.gemm_axes import AXES, element_bytes_of, named_axes
 from fa4gen.runtime.group_arguments import wrong_clipped_strides
 from fa4gen.runtime.memory_overlap import may_overlap
@@ -27,6 +28,9 @@ def check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
     scales = scales_of(plan, name)
     if scales is not None and not scales.in_atoms:
         return check_any_strides(name, view, element_bytes_of(plan, name))
+    if name == OutputScales.name:
+        problems = check_any_strides(name, view, element_bytes_of(plan, name))
+        return problems or list(meets_itself(name, view, "pass elements of their own"))
     if scales is not None:
         axes, contiguous = scales.loaded_axes, scales.loaded_axes[-1]
     remedy = f"pass a copy of {name} in which {contiguous} is contiguous and the rest padded"
@@ -55,16 +59,21 @@ def check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]
 
     Each panel of C is read before the same panel of the output is written, and no other is.
     """
-    out = views["out"]
     problems = []
-    for name in ("a", "b", "c", "scale_a", "scale_b", ROW_INDEX):
-        view = views.get(name)
-        if view is None or (name == "c" and _same_memory(view, out)):
+    inputs = ("a", "b", "c", "scale_a", "scale_b", ROW_INDEX)
+    pairs = [("out", name) for name in inputs]
+    pairs += [(OutputScales.name, name) for name in (*inputs, "out")]
+    for written, name in pairs:
+        if written not in views or name not in views:
             continue
-        if may_overlap(out, plan.out_element_bytes, view, element_bytes_of(plan, name)):
-            but = ", or C's own memory" if name == "c" and plan.c.is_matrix else ""
+        out, view = views[written], views[name]
+        in_place = (written, name) == ("out", "c") and plan.may_write_in_place
+        if in_place and _same_memory(view, out):
+            continue
+        if may_overlap(out, element_bytes_of(plan, written), view, element_bytes_of(plan, name)):
+            but = ", or C's own memory" if in_place else ""
             problems.append(
-                wrong("out", f"memory that overlaps {name}'s", f"memory of its own{but}")
+                wrong(written, f"memory that overlaps {name}'s", f"memory of its own{but}")
             )
     return problems
 

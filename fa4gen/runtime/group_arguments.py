@@ -81,6 +81,8 @@ def check_group_extents(
         return problems
     extents = {"groups": views["b"].shape[0], "n": views["b"].shape[2]}
     extents |= dict(zip(axes["a"][-2:], views["a"].shape[-2:], strict=True))
+    if plan.output_scales is not None:
+        extents["blocks"] = plan.output_scales.blocks(plan.output_columns(extents["n"]))
     for scales in plan.scales:
         extents |= scales.extents(extents[axes["a"][-2]], extents["n"], extents["k"])
     if plan.gathers_rows:
@@ -111,7 +113,7 @@ def with_groups(
     """
     if len(axes) == len(full):
         return view
-    count = 1 if name == "out" or full == ("batch", "m", "n") else groups
+    count = 1 if name in ("out", "out_scales") or full == ("batch", "m", "n") else groups
     return view._replace(shape=(count, *view.shape), strides=(0, *view.strides))
 
 

@@ -49,6 +49,7 @@ class Call(Generic[A]):
     arrays: tuple[Any, ...]
     """The owners of the memory; the first one decides the stream."""
     lse: Any = None
+    out_scales: Any = None
 
 
 @dataclass(frozen=True)
@@ -204,14 +205,15 @@ class Kernel(ABC, Generic[A]):
 class Launch:
     """One prepared call: calling it enqueues the kernel again on the same memory.
 
-    It keeps the arrays alive. ``out`` and ``lse`` are where the results go (``lse`` is None for a
-    kernel without). The stream is chosen at each call, as the kernel does.
+    It keeps the arrays alive. ``out``, ``lse`` and ``out_scales`` are where the results go (the
+    last two are None for a kernel without). The stream is chosen at each call, as the kernel does.
     """
 
     def __init__(self, kernel: Kernel[Any], call: Call[Any]) -> None:
         """Keep a checked call; made by the kernel's ``prepare``."""
         self.out = call.out
         self.lse = call.lse
+        self.out_scales = call.out_scales
         self._kernel = kernel
         self._call = call
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_scales import OutputScales
 from fa4gen.runtime.refusal import unwanted, wrong
 
 if TYPE_CHECKING:
@@ -33,6 +34,18 @@ def check_presence(plan: GemmPlan, name: str, view: TensorView | None) -> list[P
         return [unwanted(name, "this kernel was generated without scales")]
     if scales is not None and view is None:
         return [wrong(name, "nothing", f"scales {scales.form} of {scales.operand.upper()}")]
+    return []
+
+
+def check_output_scales(
+    plan: GemmPlan, view: TensorView | None, out: TensorView | None
+) -> list[Problem]:
+    """Return a problem for scales of an output that is not quantised, and for missing ones."""
+    name, scales = OutputScales.name, plan.output_scales
+    if scales is None and view is not None:
+        return [unwanted(name, "this kernel was generated without output_scales")]
+    if scales is not None and view is None and out is not None:
+        return [wrong(name, "nothing", f"an array for the scales {scales.form} of the output")]
     return []
 
 

@@ -77,17 +77,17 @@ def quantize(
     is_nan = xp.isnan(values)
     sizes = xp.where(is_nan, np.float32(0), whole)
     values = xp.clip(values, np.float32(-LARGEST_FLOAT), np.float32(LARGEST_FLOAT))
-    amax = xp.maximum(_by_block(sizes, wanted, xp), np.float32(LEAST_AMAX))
+    amax = xp.maximum(by_block(sizes, wanted, xp), np.float32(LEAST_AMAX))
     of_tensor = np.float32(1.0)
     if wanted.has_tensor_scale:
         largest = float(xp.max(amax)) if amax.size else LEAST_AMAX
         of_tensor = np.float32(largest) / np.float32(_E4M3.largest * kind.largest)
         if tensor_scale is not None:
             of_tensor = np.float32(tensor_scale)
-    scales, factors = _scales(amax, wanted, of_tensor, xp)
-    patterns = encode(values * _to_elements(factors, values.shape, wanted, xp), kind, xp)
+    scales, factors = scales_of_amax(amax, wanted, of_tensor, xp)
+    patterns = encode(values * to_elements(factors, values.shape, wanted, xp), kind, xp)
     if kind.bits == 4:
-        hidden = _by_block(is_nan.astype(xp.float32), wanted, xp) > 0
+        hidden = by_block(is_nan.astype(xp.float32), wanted, xp) > 0
         scales = xp.where(hidden, np.uint8(SCALE_NAN[wanted.scale]), scales).astype(xp.uint8)
         patterns = pack_pairs(patterns)
     return Quantized(wanted, backend.back(patterns), backend.back(scales), float(of_tensor))
@@ -107,7 +107,7 @@ def dequantize(quantized: Quantized) -> Any:
     scales = scale_values(backend.array(quantized.scales), form, xp)
     scales = scales * np.float32(quantized.tensor_scale)
     with np.errstate(over="ignore"):
-        return backend.back(numbers * _to_elements(scales, numbers.shape, form, xp))
+        return backend.back(numbers * to_elements(scales, numbers.shape, form, xp))
 
 
 def as_mxfp8(quantized: Quantized) -> Quantized:
@@ -145,7 +145,9 @@ def scale_values(scales: Any, form: ScaleForm, xp: Any = np) -> Any:
     return xp.where(scales == UE8M0_NAN, np.float32(np.nan), powers.view(xp.float32))
 
 
-def _scales(amax: Any, form: ScaleForm, of_tensor: np.float32, xp: Any) -> tuple[Any, Any]:
+def scales_of_amax(
+    amax: Any, form: ScaleForm, of_tensor: np.float32, xp: Any = np
+) -> tuple[Any, Any]:
     """Return the scales of blocks, and by what their elements are multiplied before rounding."""
     largest = np.float32(ELEMENTS[form.element].largest)
     if form.scale == "fp32":
@@ -161,7 +163,7 @@ def _scales(amax: Any, form: ScaleForm, of_tensor: np.float32, xp: Any) -> tuple
     return patterns, per_tensor / decode(patterns, _E4M3, xp)
 
 
-def _by_block(sizes: Any, form: ScaleForm, xp: Any) -> Any:
+def by_block(sizes: Any, form: ScaleForm, xp: Any) -> Any:
     """Return the largest of ``sizes``, which are not negative, in each block."""
     rows, columns = sizes.shape[-2:]
     more = (-rows % form.rows, -columns % form.columns)
@@ -177,7 +179,7 @@ def _by_block(sizes: Any, form: ScaleForm, xp: Any) -> Any:
     return padded.reshape(shape).max(axis=(-3, -1))
 
 
-def _to_elements(blocks: Any, shape: tuple[int, ...], form: ScaleForm, xp: Any) -> Any:
+def to_elements(blocks: Any, shape: tuple[int, ...], form: ScaleForm, xp: Any) -> Any:
     """Return the number of its block for each element."""
     rows, columns = shape[-2:]
     each = xp.repeat(xp.repeat(blocks, form.rows, axis=-2), form.columns, axis=-1)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa4gen.bench.gemm_workload import GemmWorkload
+from fa4gen.designs.common.values import ELEMENT_BYTES
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.gemm_arguments import GEMM_DTYPES, GemmArguments, check_gemm_arguments
 from fa4gen.runtime.strides import ALIGNMENT
@@ -31,11 +32,12 @@ def refusals(plan: GemmPlan, problem: GemmWorkload) -> tuple[str, ...]:
     given = GemmArguments(
         a=_view(1, (*lead, m, k), plan.dtype, plan.element_bytes, swapped=plan.a_major != "k"),
         b=_view(2, (*lead, k, n), plan.dtype, plan.element_bytes, swapped=plan.b_major == "k"),
-        c=_view(3, of_c, plan.out_dtype, plan.out_element_bytes) if plan.c.exists else None,
+        c=_view(3, of_c, plan.c_dtype, plan.c_element_bytes) if plan.c.exists else None,
         out=_view(4, (*lead, m, columns), plan.out_dtype, plan.out_element_bytes),
         alpha=1.0,
         beta=1.0,
         row_index=_view(5, (*lead, m), "int32", 4) if plan.gathers_rows else None,
+        out_scales=_output_scales(plan, lead, m, columns),
     )
     try:
         check_gemm_arguments(replace(plan, scales=()), given)
@@ -46,7 +48,8 @@ def refusals(plan: GemmPlan, problem: GemmWorkload) -> tuple[str, ...]:
 
 def padded_problem(plan: GemmPlan, problem: GemmWorkload) -> GemmWorkload:
     """Return the problem with its contiguous extents rounded up to valid rows."""
-    unit = ALIGNMENT // min(plan.element_bytes, plan.out_element_bytes)
+    bytes_of_c = plan.c_element_bytes if plan.c.exists else plan.out_element_bytes
+    unit = ALIGNMENT // min(plan.element_bytes, plan.out_element_bytes, bytes_of_c)
     contiguous = {"k" if plan.a_major == "k" else "m", "k" if plan.b_major == "k" else "n", "n"}
     extents = {"m": problem.m, "n": problem.n, "k": problem.k}
     units = {
@@ -59,6 +62,13 @@ def padded_problem(plan: GemmPlan, problem: GemmWorkload) -> GemmWorkload:
         for name, extent in extents.items()
     }
     return GemmWorkload(rounded["m"], rounded["n"], rounded["k"], problem.batch)
+
+
+def _output_scales(plan: GemmPlan, lead: tuple[int, ...], m: int, n: int) -> TensorView | None:
+    scales = plan.output_scales
+    if scales is None:
+        return None
+    return _view(6, (*lead, m, scales.blocks(n)), scales.dtype, ELEMENT_BYTES[scales.dtype])
 
 
 def _view(

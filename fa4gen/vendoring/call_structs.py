@@ -100,7 +100,7 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
         beta=arguments.beta,
     )
     if c is not None:
-        args.c = matrix(c, len(plan.c.axes), plan.out_element_bytes, 1)
+        args.c = matrix(c, len(plan.c.axes), plan.c_element_bytes, 1)
     given = {"scale_a": arguments.scale_a, "scale_b": arguments.scale_b}
     for row in plan.scales:
         view = given[row.name]

@@ -49,6 +49,9 @@ class GemmFamily:
             message = "activation: vendored folders take none over gate and up yet"
         elif plan.gathers_rows:
             key, message = "rows", "rows: vendored folders take no index of rows yet"
+        elif plan.config.output_scales is not None:
+            key = "output_scales"
+            message = "output_scales: vendored folders take no output with scales yet"
         if message:
             remedy = (
                 "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` with a "

@@ -27,7 +27,7 @@ by half."""
 GUARD_PATTERN = 0xA5
 LEAST_ALIGNMENT = 16
 """Bytes: the least alignment that the launchers accept."""
-OUTPUTS = ("out", "lse")
+OUTPUTS = ("out", "lse", "out_scales")
 ODD_STRIDE = 7
 """Elements: no multiple of 16 bytes."""
 

@@ -31,7 +31,7 @@ LARGEST = {
     "fp8_e5m2": 57344.0,
     "fp4_e2m1": 6.0,
 }
-POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5, "fp8_e4m3": 0x7F} | {
+POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5, "fp8_e4m3": 0xFF} | {
     "int32": 0x7FA5A5A5,
     "ue8m0": 0xFF,
     "ue4m3": 0x7F,
@@ -39,8 +39,9 @@ POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5, "fp8_e4m3": 0
     "fp4_e2m1": 0x77,
 }
 """A signalling NaN of each type that outputs have: arithmetic makes quiet ones only, so an output
-element that still holds these bits was never written. fp8 and ue8m0, used for inputs only, have a
-single NaN; a length or place of int32 is far too large; fp4 has its largest number, twice."""
+element that still holds these bits was never written. Of the two NaN of fp8_e4m3 conversions make
+the positive one; ue8m0 has a single NaN; a length or place of int32 is far too large; fp4 has its
+largest number, twice."""
 TIED_ABOVE = 68
 """The logits above which rows share a maximum: kLowest and the threshold of rescaling, see
 ``tied_rows.cuh.j2``."""

@@ -208,7 +208,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("float(np.float32(draft.alpha))", "1.0"),
         ("float(np.float32(case.beta))", "float(np.float32(case.alpha))"),
         ("shapes[name] = (1, *shapes[name][1:])", "pass"),
-        ("_rounded(draft.c, plan.out_dtype)", "draft.c"),
+        ("_rounded(draft.c, plan.c_dtype)", "draft.c"),
     ),
     "gemm/scales.py": (
         ("of_a[:, index, None] * of_b[index]", "of_a[:, index, None] * of_b[0]"),

@@ -10,8 +10,10 @@ what the activation gives.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from fa4gen.designs.common.gemm_scales import OUTPUT_FORMS, OutputScales
 from fa4gen.designs.common.kernel_config import KernelConfig
 from fa4gen.epilogues import ResidualValue, residual_of
 from fa4gen.epilogues.gate import GateLayout, names_a_gate
@@ -42,7 +44,13 @@ class GemmKeys(KernelConfig):
     dtype: Literal["bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "fp4_e2m1"]
     """Element type of A and B. Sums are kept in float32."""
     out_dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
-    """Element type of C and of the output: as dtype when not given, and bf16 for fp8."""
+    """Element type of C and of the output: as dtype when not given, and bf16 for fp8. Of C alone
+    where the output is quantised."""
+    output_scales: Literal["1x128", "mxfp8", "nvfp4", "amax"] | None = None
+    """The output is quantised, with a scale for each block of a row; amax: its largest magnitude is
+    found."""
+    output_scale_dtype: Literal["fp32", "ue8m0"] | None = None
+    """Type of a scale of 1x128: fp32 when not given; ue8m0 is a power of two in a byte."""
     a_major: Literal["k", "m"] = "k"
     """The extent of A that is contiguous in memory."""
     b_major: Literal["k", "n"] = "k"
@@ -80,8 +88,23 @@ class GemmKeys(KernelConfig):
         return self.dtype
 
     @property
-    def resolved_out_dtype(self) -> str:
-        """Element type of C and of the output."""
+    def resolved_c_dtype(self) -> str:
+        """Element type of C, and of an output that is not quantised."""
         if self.out_dtype != "auto":
             return self.out_dtype
         return self.dtype if self.dtype in ("bf16", "fp16") else "bf16"
+
+    @property
+    def resolved_output_scales(self) -> OutputScales | None:
+        """The scales of a quantised output."""
+        if self.output_scales is None or self.output_scales == "amax":
+            return None
+        form = OUTPUT_FORMS.get(self.output_scales)
+        given = self.output_scale_dtype
+        return form if form is None or given is None else replace(form, dtype=given)
+
+    @property
+    def resolved_out_dtype(self) -> str:
+        """Element type of the output."""
+        scales = self.resolved_output_scales
+        return self.resolved_c_dtype if scales is None else scales.element

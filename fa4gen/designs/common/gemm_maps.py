@@ -48,7 +48,9 @@ def gemm_tensor_maps(
     if plan.c.exists:
         for part, columns in outs if plan.c.is_matrix else [("", out_columns)]:
             rows = out_rows if plan.c.is_matrix else residual_rows or out_rows
-            if plan.gated and not plan.c.is_matrix and plan.gate_layout == "interleaved":
+            if plan.c.is_matrix:
+                columns = min(columns, plan.c_panel_columns)
+            elif plan.gated and plan.gate_layout == "interleaved":
                 columns = plan.columns_of_b(columns)
             box = (*plan.c.extents(rows, columns)[::-1], 1)
             maps.append(_panel("c", plan, box, part, out_columns))
@@ -77,7 +79,9 @@ def _panel(
     columns: int,
 ) -> TensorMapPlan:
     """Return a map of panels with lines for ``columns`` columns, of which a box may have fewer."""
-    size, is_output = plan.out_element_bytes, tensor == "out"
+    is_output = tensor == "out"
+    size = plan.out_element_bytes if is_output else plan.c_element_bytes
+    columns = columns if is_output else min(columns, plan.c_panel_columns)
     dims = ("n", "m", "batch") if is_output else plan.c.dims
     if plan.groups and len(dims) == len(CLIPPED_MATRIX_DIMS) - 2:
         dims, box = CLIPPED_MATRIX_DIMS, (*box, 1, 1)

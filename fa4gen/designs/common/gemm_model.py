@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.common.kernel_model import KernelPlan
-from fa4gen.designs.common.values import PANEL_BYTES
+from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES
 from fa4gen.epilogues import residual_of
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_config import GemmKeys
-    from fa4gen.designs.common.gemm_scales import Operand, OperandScales
+    from fa4gen.designs.common.gemm_scales import Operand, OperandScales, OutputScales
     from fa4gen.epilogues import Residual
     from fa4gen.epilogues.gate import GateLayout
 
@@ -31,7 +31,7 @@ def costly_calls(activation: str) -> int:
 class GemmPlan(KernelPlan):
     """The plan of a matrix product.
 
-    ``dtype`` is that of A and B, ``out_dtype`` that of C and D.
+    ``dtype`` is that of A and B, ``c_dtype`` that of C, and of D unless it is quantised.
     """
 
     RECORDED = (
@@ -114,7 +114,7 @@ class GemmPlan(KernelPlan):
         if self.b_major == "n":  # up's first column begins a line of B
             units.append(LINE_UNIT // self.element_bytes)
         if self.c.axes == ("n",):
-            units.append(LINE_UNIT // self.out_element_bytes)
+            units.append(LINE_UNIT // self.c_element_bytes)
         return max(units)  # powers of two
 
     def columns_of_b(self, columns: int) -> int:
@@ -157,6 +157,11 @@ class GemmPlan(KernelPlan):
         raise NotImplementedError
 
     @property
+    def c_panel_columns(self) -> int:
+        """Columns of a matrix C in a swizzled panel: fewer than the output's if it is quantised."""
+        return self.out_panel_columns
+
+    @property
     def a_bytes(self) -> int:
         """Bytes of A in a slot of the ring."""
         return self.BM * self.line_bytes(self.BK)
@@ -178,6 +183,31 @@ class GemmPlan(KernelPlan):
     @override
     def out_dtype(self) -> str:
         return self.config.resolved_out_dtype
+
+    @property
+    def c_dtype(self) -> str:
+        """The type of C."""
+        return self.config.resolved_c_dtype
+
+    @property
+    def c_element_bytes(self) -> int:
+        """Bytes of an element of C."""
+        return ELEMENT_BYTES[self.c_dtype]
+
+    @property
+    def output_scales(self) -> OutputScales | None:
+        """The scales of a quantised output, None for another one."""
+        return self.config.resolved_output_scales
+
+    @property
+    def may_write_in_place(self) -> bool:
+        """Whether the output may overwrite C: element by element."""
+        return self.c.is_matrix and self.output_scales is None
+
+    @property
+    def finds_amax(self) -> bool:
+        """Whether the kernel finds the largest magnitude of its output."""
+        return self.config.output_scales == "amax"
 
     @property
     def c(self) -> Residual:
@@ -214,6 +244,8 @@ class GemmPlan(KernelPlan):
             output = f"activation(gate and up of alpha * {scaled}) + beta * C"
         elif self.gated:
             output = f"activation(gate and up of {sums})"
+        if self.output_scales is not None:
+            output = f"quantize({output})"
         return f"matrix product, D = {output}{self.c.operation}"
 
     @property

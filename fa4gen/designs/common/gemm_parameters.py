@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.common.gemm_config import GemmKeys
-    from fa4gen.designs.common.gemm_scales import OperandScales
+    from fa4gen.designs.common.gemm_scales import OperandScales, OutputScales
 
 MAP_TYPE = "const __grid_constant__ TensorMap"
 GROUP_ROWS = {
@@ -29,6 +29,7 @@ GATHERED_ROWS = (
     Parameter("row_index_batch_stride", "int64", "in elements"),
 )
 """Parameters in place of A's tensor map."""
+_C_TYPES = {"fp32": "float", "ue8m0": "unsigned char"}
 
 
 def gemm_parameters(
@@ -38,12 +39,13 @@ def gemm_parameters(
     columns: str = "kBN",
     of_blocks: tuple[OperandScales, ...] = (),
     gathers_rows: bool = False,
+    of_output: OutputScales | None = None,
 ) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; c_map and beta only where there is a residual.
 
     ``last_maps``: the last panel of a tile has maps of its own. ``columns``: the constant that has
-    those of a tile, of all CTAs of a cluster. ``of_blocks``: scales of A and B. ``gathers_rows``:
-    A is read by the addresses of its rows.
+    those of a tile, of all CTAs of a cluster. ``of_blocks``: scales of A and B, ``of_output``: of a
+    quantised output. ``gathers_rows``: A is read by the addresses of its rows.
     """
     each = "batch" if config.groups is None else "groups"
     of_rows = "" if config.groups == "offsets" else f"{each}, "
@@ -60,6 +62,8 @@ def gemm_parameters(
         rows.append(Parameter("out_last_map", MAP_TYPE, "the same, for a tile's last panel"))
     for scales in of_blocks:
         rows += _scale_parameters(scales)
+    if of_output is not None:
+        rows += _output_scale_parameters(of_output)
     rows += GROUP_ROWS.get(config.groups or "", ())
     rows.append(Parameter("alpha", "float", "factor of A . B"))
     if config.c.exists:
@@ -104,7 +108,15 @@ def _scale_parameters(scales: OperandScales) -> Iterator[Parameter]:
     if scales.in_atoms:
         yield Parameter(f"{name}_map", MAP_TYPE, f"{meaning}, arranged")
         return
-    c_type = {"fp32": "const float*", "ue8m0": "const unsigned char*"}[scales.dtype]
-    yield Parameter(name, c_type, meaning)
+    yield Parameter(name, f"const {_C_TYPES[scales.dtype]}*", meaning)
+    for stride in scales.strides:
+        yield Parameter(stride, "int64", "in elements")
+
+
+def _output_scale_parameters(scales: OutputScales) -> Iterator[Parameter]:
+    """Yield the address of the scales of a quantised output, and their strides."""
+    axes = ", ".join(axis.replace("_", " ") for axis in scales.axes)
+    meaning = f"scales {scales.form} of the output ({axes})"
+    yield Parameter(scales.name, f"{_C_TYPES[scales.dtype]}*", meaning)
     for stride in scales.strides:
         yield Parameter(stride, "int64", "in elements")

@@ -1,10 +1,13 @@
-"""Scales of blocks of A and B, in the plan of a matrix product."""
+"""Scales of blocks of A and B, and of a quantised output, in the plan of a matrix product."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Operand = Literal["a", "b"]
 ATOM_AXES, ATOM_EXTENTS = ("line", "group", "byte"), (32, 4, 4)
@@ -94,3 +97,42 @@ class OperandScales:
         """The operand, the form and the type."""
         arranged = ", arranged" * self.in_atoms
         return f"{self.operand.upper()} {self.form} {self.dtype}{arranged}"
+
+
+@dataclass(frozen=True)
+class OutputScales:
+    """The scales of a quantised output: one for each block of consecutive columns of a row."""
+
+    form: str
+    """A name of ``fa4gen.scales.forms``: "1x128"."""
+    element: str
+    """The type of the output's elements."""
+    dtype: str
+    """"fp32" or "ue8m0": the type of a scale."""
+    columns: int
+    """Columns of a block."""
+
+    name = "out_scales"
+    """The argument of a call."""
+    axes = ("batch", "m", "blocks")
+    """The names of the argument's axes."""
+
+    @property
+    def strides(self) -> tuple[str, ...]:
+        """The kernel's parameters with the strides of ``axes``."""
+        return tuple(f"{self.name}_{axis}_stride" for axis in self.axes)
+
+    def blocks(self, n: int) -> int:
+        """Count the blocks of a row of ``n`` columns."""
+        return -(-n // self.columns)
+
+    @property
+    def words(self) -> str:
+        """The form and the type."""
+        return f"{self.form} {self.dtype}"
+
+
+OUTPUT_FORMS: Mapping[str, OutputScales] = {
+    form.form: form for form in (OutputScales("1x128", "fp8_e4m3", "fp32", 128),)
+}
+"""The forms of a quantised output."""

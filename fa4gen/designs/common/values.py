@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 Scheduler = Literal["static", "dynamic"]
 
-ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp4_e2m1": 1, "fp32": 4}
+ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp4_e2m1": 1, "fp32": 4} | {
+    "ue8m0": 1,
+}
 """Bytes of an element, or of those that share a byte."""
 SHARED_BYTE = {"fp4_e2m1": 2}
 """Elements of a type that share a byte, where they do."""
@@ -52,6 +54,15 @@ def take_out_dtype(config: OutputKeys | GemmKeys, log: ChoiceLog) -> None:
     narrow = config.dtype.partition("_")[0]
     reason = "as dtype" if resolved == config.dtype else f"{narrow} inputs have a 16-bit output"
     log.take("out_dtype", config.out_dtype, resolved, reason)
+
+
+def take_gemm_output(config: GemmKeys, log: ChoiceLog) -> None:
+    """Record the element type of a product's output, which may be quantised."""
+    if config.resolved_output_scales is None:
+        take_out_dtype(config, log)
+    else:
+        reason = f"output_scales: {config.output_scales}"
+        log.note("out_dtype", config.resolved_out_dtype, "derived", reason)
 
 
 def take_rescale_threshold(config: BlackwellKeys, log: ChoiceLog) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_slots
 from fa4gen.designs.common.gemm_scales import OperandScales
-from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, SHARED_BYTE, take_out_dtype
+from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, SHARED_BYTE, take_gemm_output
 from fa4gen.designs.gemm_sm100.limits import exceeded_limits
 from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 from fa4gen.designs.gemm_sm100.rules import broken_rules
@@ -33,7 +33,7 @@ ENOUGH_STAGES = 3
 def decide(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
     """Return the plan: a value for every key, and its origin; nothing is refused here."""
     log = ChoiceLog(config)
-    take_out_dtype(config, log)
+    take_gemm_output(config, log)
     row = PANEL_BYTES // ELEMENT_BYTES[config.dtype] * SHARED_BYTE.get(config.dtype, 1)
     draft = BlackwellGemmPlan(
         config=config,

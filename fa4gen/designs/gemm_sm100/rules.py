@@ -23,6 +23,9 @@ def broken_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     if plan.gated:
         message = "activation: one over gate and up is not supported yet on Blackwell"
         yield Refusal("gate", message, ("activation",), ([{"activation": None}],))
+    if plan.config.output_scales is not None:
+        message = f"output_scales: {plan.config.output_scales} is not supported yet on Blackwell"
+        yield Refusal("output scales", message, ("output_scales",), ([{"output_scales": None}],))
     wrong_types = list(_types_of_scales(plan))
     yield from wrong_types
     if plan.block_scales.kind and not wrong_types:

@@ -41,7 +41,7 @@ class HopperGemmMemory(HopperGemmTile):
             columns, rows = min(columns, self.out_columns), self.panel_rows
         elif "n" in self.c.axes:
             columns = self.columns_of_b(columns)
-        return self.c.elements(rows, columns) * self.out_element_bytes
+        return self.c.elements(rows, columns) * self.c_element_bytes
 
     @property
     def _ctas(self) -> Ctas:
@@ -184,8 +184,8 @@ class HopperGemmMemory(HopperGemmTile):
             slots_of("epi", panels, self.epi_bytes, epi),
         ]
         if self.c.exists and not self.c.is_matrix:
-            elements = self.residual_bytes // self.out_element_bytes
-            holds = f"The residual's {self.c.name} beside each panel: {elements} {out}"
+            elements = self.residual_bytes // self.c_element_bytes
+            holds = f"The residual's {self.c.name} beside each panel: {elements} {self.c_dtype}"
             size = self.residual_bytes
             regions.append(slots_of("residual", panels, size, holds, alignment=RESIDUAL_ALIGNMENT))
         if self.is_split:

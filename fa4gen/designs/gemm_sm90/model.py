@@ -139,6 +139,7 @@ class HopperGemmPlan(HopperGemmMemory):
             columns=self.columns_constant,
             of_blocks=self.scales,
             gathers_rows=self.gathers_rows,
+            of_output=self.output_scales,
         )
 
     @property
@@ -216,7 +217,7 @@ class HopperGemmPlan(HopperGemmMemory):
         if not self.c.exists:
             return None
         gate = self.gate_layout if self.gated else None
-        return self.c.hopper_loads(self.out_element_bytes, swapped=self.swap_operands, gate=gate)
+        return self.c.hopper_loads(self.c_element_bytes, swapped=self.swap_operands, gate=gate)
 
     @property
     def pads_panels(self) -> bool:

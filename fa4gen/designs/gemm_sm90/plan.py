@@ -9,7 +9,7 @@ from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_slots
 from fa4gen.designs.common.gemm_scales import OperandScales
 from fa4gen.designs.common.kernel_config import RegisterBudget
-from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_out_dtype
+from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_gemm_output
 from fa4gen.designs.gemm_sm90.limits import exceeded_limits
 from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
 from fa4gen.designs.gemm_sm90.rules import broken_rules
@@ -32,7 +32,7 @@ NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
 def decide(config: HopperGemmConfig) -> HopperGemmPlan:
     """Return the plan: a value for every key, and its origin; nothing is refused here."""
     log = ChoiceLog(config)
-    take_out_dtype(config, log)
+    take_gemm_output(config, log)
     ping_pong = log.take(
         "ping_pong",
         config.ping_pong,
@@ -116,6 +116,9 @@ def _epi_stages(draft: HopperGemmPlan, log: ChoiceLog) -> int:
         reason = "a consumer has one panel of a tile or two, and the ring of A and B needs the room"
         return log.take("num_epi_stages", config.num_epi_stages, 2, reason)
     default = 4 if config.c.is_matrix else 3
+    if draft.output_scales is not None:
+        reason = "a panel has a whole block of columns, and a tile few of them"
+        return log.take("num_epi_stages", config.num_epi_stages, 2, reason)
     reason = f"measured: with {default}, the output waits for no store; worth a stage of A and B"
     return log.take("num_epi_stages", config.num_epi_stages, default, reason)
 
@@ -161,7 +164,8 @@ def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> i
     wide = warpgroup_rows == WGMMA_ROWS and not three
     if config.scales is not None:
         reason = "sums and the products of a block fit the registers"
-        return log.take("BN", config.BN, 64 if three else 128, reason)
+        narrow = three and config.resolved_output_scales is None
+        return log.take("BN", config.BN, 64 if narrow else 128, reason)
     return log.take(
         "BN", config.BN, 256 if wide else 128, "the widest tile whose sums fit the registers"
     )

@@ -9,6 +9,7 @@ from fa4gen.designs.common.limits import turns_of_one
 from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.designs.gemm_sm90.gathered import gathered_rules
+from fa4gen.designs.gemm_sm90.quantised import quantised_rules
 from fa4gen.designs.gemm_sm90.scaled import scaled_rules
 from fa4gen.designs.gemm_sm90.swapped import swapped_rules
 from fa4gen.designs.gemm_sm90.tile import GRID, WARPGROUP_ROWS, WGMMA_ROWS
@@ -43,6 +44,7 @@ def broken_rules(plan: HopperGemmTile) -> Iterator[Refusal]:
     yield from scaled_rules(plan, all_automatic(plan))
     yield from _groups(plan)
     yield from gathered_rules(plan, all_automatic(plan))
+    yield from quantised_rules(plan, last_resorts(plan))
     yield from _split(plan)
     yield from _share(plan)
     yield from _output_in_ring(plan)

@@ -35,7 +35,7 @@ def swapped_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]
             yield fault(
                 key, f"{key}: {major}, but swap_operands is made for k contiguous", {key: "k"}
             )
-    if plan.out_element_bytes != 2:
+    if plan.out_element_bytes != 2 and plan.output_scales is None:
         yield fault(
             "out_dtype",
             f"out_dtype: {config.resolved_out_dtype}, but with swap_operands pieces of 8 x 8 "

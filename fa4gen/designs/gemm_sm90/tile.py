@@ -99,6 +99,22 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
         return PANEL_BYTES // self.out_element_bytes
 
     @property
+    @override
+    def c_panel_columns(self) -> int:
+        return PANEL_BYTES // self.c_element_bytes
+
+    @property
+    def c_panels(self) -> int:
+        """Panels of a matrix C for one of the output, side by side: two if it is quantised."""
+        return max(1, self.out_panel_columns // self.c_panel_columns) if self.c.is_matrix else 1
+
+    @property
+    def counts_columns(self) -> bool:
+        """Whether a quantising epilogue leaves out columns past n: their values may be no zeros."""
+        along_rows = self.c.exists and "n" not in self.c.axes
+        return self.output_scales is not None and (self.activation is not None or along_rows)
+
+    @property
     def last_panel_columns(self) -> int:
         """Columns of the last panel of a tile: ``out_panel_columns``, or fewer."""
         return (self.out_columns - 1) % self.out_panel_columns + 1
@@ -243,5 +259,5 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
 
     @property
     def epi_bytes(self) -> int:
-        """Bytes of one panel of the output."""
-        return -(-self.panel_rows // STORED_ROWS) * STORED_ROWS * PANEL_BYTES
+        """Bytes of one panel of the output, or of what is a matrix C for it."""
+        return -(-self.panel_rows // STORED_ROWS) * STORED_ROWS * PANEL_BYTES * self.c_panels

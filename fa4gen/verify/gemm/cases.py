@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.verify.cases import COUNTING, TURNS, unique
 from fa4gen.verify.gemm.groups import group_cases, in_groups
-from fa4gen.verify.gemm.input_kinds import GROUP_KINDS, KINDS, SCALED_KINDS, kind_meaning
+from fa4gen.verify.gemm.input_kinds import (
+    GROUP_KINDS,
+    KINDS,
+    QUANTISED_KINDS,
+    SCALED_KINDS,
+    kind_meaning,
+)
 from fa4gen.verify.sequences import around
 
 if TYPE_CHECKING:
@@ -111,6 +117,7 @@ def default_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
             *_factors(plan),
             *_residuals(plan),
             *_data(plan),
+            *_quantised(plan),
             *_many_tiles(plan, ARCHITECTURES[plan.arch].most_multiprocessors),
             *group_cases(plan, GemmCase),
             *_indices(plan),
@@ -153,14 +160,26 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
             GemmCase("factor/beta_0", 40, 40, 40, beta=0.0, nan_in_c=True),
             GemmCase("residual/positions", rows + 7, n + 24, 16, beta=1.0, data="positions"),
         ]
-    if plan.c.is_matrix:
+    if plan.may_write_in_place:
         cases.append(GemmCase("residual/in_place", rows + 3, n + 9, 40, in_place=True))
     if plan.scales:
         cases += [
             GemmCase(f"scales/{kind}", rows + 9, 2 * n + 24, 3 * k + 40, data=kind)
             for kind in SCALED_KINDS
         ]
-    return unique([*cases, *group_cases(plan, GemmCase), *_indices(plan)])
+    return unique([*cases, *_quantised(plan), *group_cases(plan, GemmCase), *_indices(plan)])
+
+
+def _quantised(plan: GemmPlan) -> Iterable[GemmCase]:
+    """Blocks with scales far from their neighbours', infinities, NaN: for quantised outputs."""
+    if plan.output_scales is None:
+        return
+    m, n, k = plan.BM + 9, plan.tile_columns + 136, 40
+    yield GemmCase("quantised/apart", m, n, k, data="scaled")
+    yield GemmCase("quantised/nan", m, n, k, data="nan_columns")
+    if plan.activation is None:  # sums of 256 and more, or larger ones with scales, are infinite
+        alpha = 2.0 ** (108 if plan.scales else 120)
+        yield GemmCase("quantised/infinite", m, n, k, alpha=alpha, data=COUNTING)
 
 
 def suited(plan: GemmPlan, cases: Iterable[GemmCase]) -> tuple[GemmCase, ...]:
@@ -261,7 +280,7 @@ def _residuals(plan: GemmPlan) -> Iterable[GemmCase]:
         )
         yield positions
     yield replace(positions, name="residual/positions_batch", m=rows + 1, n=99, batch=3)
-    if plan.c.is_matrix:
+    if plan.may_write_in_place:
         yield GemmCase("residual/in_place", rows + 3, plan.tile_columns + 9, 200, in_place=True)
         yield GemmCase("residual/in_place_batch", 100, 72, 64, batch=3, in_place=True, padded=True)
 
@@ -271,7 +290,7 @@ def _data(plan: GemmPlan) -> Iterable[GemmCase]:
     for kind in KINDS:
         if kind in SCALED_KINDS and not plan.scales:
             continue
-        if kind not in ("normal", "positions", *GROUP_KINDS):
+        if kind not in ("normal", "positions", *GROUP_KINDS, *QUANTISED_KINDS):
             yield GemmCase(f"data/{kind}", 2 * plan.BM, plan.BN, 5 * plan.BK, data=kind)
             yield GemmCase(f"data/{kind}_odd", 133, plan.BN + 7, 4 * plan.BK + 7, data=kind)
 

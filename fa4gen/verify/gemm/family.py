@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
+from fa4gen.runtime.gemm_axes import OUTPUTS
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.group_arguments import ROW_ARGUMENTS
 from fa4gen.runtime.row_index import ROW_INDEX
@@ -24,7 +25,8 @@ from fa4gen.verify.gemm.cases import (
     suited,
 )
 from fa4gen.verify.gemm.inputs import make_inputs
-from fa4gen.verify.gemm.memory import place, read_out
+from fa4gen.verify.gemm.memory import place, read_bits, read_out
+from fa4gen.verify.gemm.quantised import check_scales, dequantised, quantised_own
 from fa4gen.verify.gemm.reference import GemmProblem, compute
 from fa4gen.verify.inputs import make_rng
 from fa4gen.verify.ring_cases import gemm_further, gemm_rings
@@ -34,6 +36,7 @@ from fa4gen.verify.work_done import gemm_tiles
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from fa4gen.designs.common.gemm_scales import OutputScales
     from fa4gen.designs.common.plans import AnyGemmPlan
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_view import TensorView
@@ -123,9 +126,9 @@ class GemmFamily:
         factors = {"alpha": memory.alpha}
         if "c" in arrays:
             factors["beta"] = memory.beta
-        more = (*(row.name for row in self.plan.scales), *ROW_ARGUMENTS, ROW_INDEX)
+        more = (*(row.name for row in self.plan.scales), *ROW_ARGUMENTS, ROW_INDEX, *OUTPUTS)
         others = {name: arrays[name] for name in more if name in arrays}
-        kernel(arrays["a"], arrays["b"], arrays.get("c"), out=arrays["out"], **factors, **others)
+        kernel(arrays["a"], arrays["b"], arrays.get("c"), **factors, **others)
 
     def emulated_launch(
         self, views: Mapping[str, TensorView], memory: GemmMemory, multiprocessors: int
@@ -146,6 +149,7 @@ class GemmFamily:
                 views.get("row_offsets"),
                 views.get("row_counts"),
                 views.get(ROW_INDEX),
+                views.get("out_scales"),
             ),
         )
         schedule = plan_gemm_schedule(plan, checked.size, multiprocessors)
@@ -163,9 +167,11 @@ class GemmFamily:
             for row in plan.tensor_maps
         }
         values = gemm_scalar_values(checked, schedule)
-        pointers = tuple(row.name for row in plan.scales if not row.in_atoms)
+        pointers = [row.name for row in plan.scales if not row.in_atoms]
         if plan.gathers_rows:
-            pointers = (*pointers, "a", ROW_INDEX)
+            pointers += ["a", ROW_INDEX]
+        if plan.output_scales is not None:
+            pointers.append(plan.output_scales.name)
         return EmulatedLaunch(schedule.grid, values, maps, (*pointers, *checked.rows))
 
 
@@ -180,9 +186,13 @@ class DrawnGemm:
     def reference(self, xp: Any) -> GemmReference:
         """Compute the kernel's expected results."""
         result = compute(GemmProblem.of(self.plan), self.inputs, xp)
-        own = tolerance.measure(result.own, result, self.plan.out_dtype, xp)
-        bounds = tolerance.bounds(result, self.plan.out_dtype, xp)
-        return GemmReference(result, self.plan.out_dtype, own, bounds)
+        rounded, scales = result, self.plan.output_scales
+        if scales is not None:
+            rounded = quantised_own(result, scales, xp)
+            result = replace(result, own=rounded.own)
+        own = tolerance.measure(rounded.own, rounded, self.plan.out_dtype, xp)
+        bounds = tolerance.bounds(rounded, self.plan.out_dtype, xp)
+        return GemmReference(result, self.plan.out_dtype, own, bounds, scales)
 
 
 @dataclass(frozen=True)
@@ -193,17 +203,24 @@ class GemmReference:
     out_dtype: str
     own: GemmErrors
     bounds: GemmErrors
+    scales: OutputScales | None = None
+    """Those of a quantised output; ``result`` is then that of float32."""
 
     def compare(
         self, memory: GemmMemory, after: Mapping[str, Image], xp: Any
     ) -> tuple[GemmErrors, tuple[Failure, ...]]:
         """Return the errors of a kernel's results, and those above their bounds."""
-        got = xp.asarray(read_out(memory, after))
-        errors = tolerance.measure(got, self.result, self.out_dtype, xp)
-        return errors, tuple(self._wrong(memory, got, errors, xp))
+        got, result = xp.asarray(read_out(memory, after)), self.result
+        wrong_scales: tuple[Failure, ...] = ()
+        if self.scales is not None:
+            scales = xp.asarray(read_bits(memory, after, self.scales.name))
+            wrong_scales = check_scales(memory, result, scales, self.scales, xp)
+            got, result = dequantised(got, result, scales, self.scales, xp)
+        errors = tolerance.measure(got, result, self.out_dtype, xp)
+        return errors, (*wrong_scales, *self._wrong(memory, got, result, errors, xp))
 
     def _wrong(
-        self, memory: GemmMemory, got: Any, errors: GemmErrors, xp: Any
+        self, memory: GemmMemory, got: Any, result: GemmResult, errors: GemmErrors, xp: Any
     ) -> Iterator[Failure]:
         limits = dict(self.bounds)
         above = [
@@ -213,16 +230,16 @@ class GemmReference:
         ]
         if not above:
             return
-        shares = element_shares(got, self.result, xp)
+        shares = element_shares(got, result, xp)
         outside = int((shares > 1).sum())
         worst = tuple(int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
         shown = memory.index_of(worst)
-        low, high = (float(end[worst]) for end in (self.result.low, self.result.high))
+        low, high = (float(end[worst]) for end in (result.low, result.high))
         yield Failure(
             "numbers",
             f"{', '.join(above)}; {outside} of {shares.size} elements are outside of their "
             f"rounding bounds; {memory.place_of('out', shown)}: expected "
-            f"{float(self.result.exact[worst]):.6g}, from {low:.6g} to {high:.6g}, "
+            f"{float(result.exact[worst]):.6g}, from {low:.6g} to {high:.6g}, "
             f"got {float(got[worst]):.6g}",
         )
 

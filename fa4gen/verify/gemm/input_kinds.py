@@ -27,6 +27,9 @@ COUNTED_SIZE = 40.0
 """The approximate size of such a product."""
 
 
+NAN_COLUMNS = slice(5, None, 37)
+"""Columns of B that are NaN: some of every block of 128."""
+
 LARGE = {"bf16": 50, "fp16": 10, "fp8_e4m3": 6, "fp8_e5m2": 12, "fp4_e2m1": 1}
 """Exponents of large elements, whose sums fit float32."""
 TINY = {"bf16": -50, "fp16": -14, "fp8_e4m3": -7, "fp8_e5m2": -14, "fp4_e2m1": -1}
@@ -136,6 +139,11 @@ def _inf_groups(draft: Draft) -> None:
     _poison_groups(draft, np.inf)
 
 
+def _nan_columns(draft: Draft) -> None:
+    """NaN in some columns of B: they do not count for the scales of what is around them."""
+    draft.b[:, :, NAN_COLUMNS] = np.nan
+
+
 def _positions(draft: Draft) -> None:
     """Zeros in A, and a C that identifies positions: a residual from a wrong place shows."""
     draft.a[:] = 0
@@ -182,11 +190,14 @@ KINDS: dict[str, Callable[[Draft], None]] = {
     "nan_scales": _nan_scales,
     "nan_groups": _nan_groups,
     "inf_groups": _inf_groups,
+    "nan_columns": _nan_columns,
 }
 SCALED_KINDS = ("blocks_apart", "nan_scales")
 """Kinds that only scales of blocks differ in."""
 GROUP_KINDS = ("nan_groups", "inf_groups")
 """Kinds for groups of rows."""
+QUANTISED_KINDS = ("nan_columns",)
+"""Kinds for outputs that are quantised."""
 
 
 def kind_meaning(name: str) -> str:

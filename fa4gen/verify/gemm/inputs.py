@@ -97,7 +97,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
     groups = groups_of(plan, case)
     parts = () if groups is None else tuple(groups.parts())
     steep_c = steep and not (plan.gated and plan.c.is_matrix)
-    types = plan.dtype, plan.b_dtype, plan.out_dtype
+    types = plan.dtype, plan.b_dtype, plan.c_dtype
     draft = Draft(rng, *types, a, b, c, case.alpha, steep, parts, steep_c)
     if steep:  # sums of a few units, where activations are not linear
         draft.alpha *= 2.0 ** round(1 - np.log2(max(case.k, 1)) / 2)
@@ -120,7 +120,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
     inputs = GemmInputs(
         _rounded(draft.a, plan.dtype),
         _rounded(draft.b, plan.b_dtype),
-        _rounded(draft.c, plan.out_dtype) if plan.c.exists else None,
+        _rounded(draft.c, plan.c_dtype) if plan.c.exists else None,
         float(np.float32(draft.alpha)),
         float(np.float32(case.beta)),
         scales,

@@ -18,6 +18,7 @@ from fa4gen.verify.buffers import (
     GUARD_BYTES,
     GUARD_PATTERN,
     LEAST_ALIGNMENT,
+    OUTPUTS,
     CaseMemory,
     Image,
     View,
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 16
 """Bytes: strides are multiples of it, and TMA writes in units of it."""
-TENSORS = ("a", "b", "c", "out", "scale_a", "scale_b", "row_index")
+TENSORS = ("a", "b", "c", "out", "scale_a", "scale_b", "out_scales", "row_index")
+PLACES = {"out": ("batch", "row", "column"), "out_scales": ("batch", "row", "block")}
+"""The axes of outputs in messages."""
 ROW_PADDING_BYTES = 48
 MATRIX_PADDING_BYTES = 112
 
@@ -50,7 +53,7 @@ MATRIX_PADDING_BYTES = 112
 class GemmMemory(CaseMemory):
     """Views are "a", "b", "out", with a residual "c", with scales "scale_a" and "scale_b".
 
-    With gathered rows there is "row_index", too.
+    With gathered rows there is "row_index", too, and for a quantised output "out_scales".
     """
 
     alpha: float
@@ -58,8 +61,8 @@ class GemmMemory(CaseMemory):
     groups: Groups | None = None
 
     def place_of(self, name: str, index: tuple[int, ...]) -> str:
-        """Name an element of the output."""
-        return words(name, ("batch", "row", "column")[3 - len(index) :], index)
+        """Name an element of an output."""
+        return words(name, PLACES[name][3 - len(index) :], index)
 
     def index_of(self, element: tuple[int, ...]) -> tuple[int, ...]:
         """Return the index in the output of an element of the result."""
@@ -68,18 +71,20 @@ class GemmMemory(CaseMemory):
         return element[3 - len(self.views["out"].shape) :]
 
     def outside(self, name: str) -> NDArray[np.bool_]:
-        """Return a mask over the output's buffer: whole units of 16 bytes belong to the output."""
+        """Return a mask over an output's buffer: TMA writes whole units of 16 bytes of ``out``."""
         view = self.views[name]
-        per_chunk = CHUNK_BYTES // view.strides[-1]
-        columns = -(-view.shape[-1] // per_chunk) * per_chunk
-        whole = replace(view, shape=(*view.shape[:-1], columns))
-        mask = CaseMemory.outside(replace(self, views={**self.views, name: whole}), name)
+        if name == "out":
+            per_chunk = CHUNK_BYTES // view.strides[-1]
+            columns = -(-view.shape[-1] // per_chunk) * per_chunk
+            view = replace(view, shape=(*view.shape[:-1], columns))
+        mask = CaseMemory.outside(replace(self, views={**self.views, name: view}), name)
         if self.groups is None:
             return mask
-        batch_stride, row_stride, size = (0, *view.strides)[-3:]
-        for batch, row in np.argwhere(self.groups.rows_of_none()):
-            begin = view.offset + batch * batch_stride + row * row_stride
-            mask[begin : begin + columns * size] = True
+        size = numpy_dtype(view.dtype).itemsize
+        shape, strides = (*view.shape, size), (*view.strides, 1)
+        written = np.ndarray(shape, np.bool_, mask.data, view.offset, strides)
+        by_matrix = written if len(view.shape) == len(PLACES[name]) else written[None]
+        by_matrix[self.groups.rows_of_none()] = True
         return mask
 
 
@@ -106,7 +111,15 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
         if inputs.groups is not None:
             maker.guard("out", inputs.groups.rows_of_none())
         if inputs.c is not None:
-            maker.add("c", inputs.c, plan.out_dtype)
+            maker.add("c", inputs.c, plan.c_dtype)
+    if plan.output_scales is not None:
+        blocks = np.zeros((*out.shape[:2], plan.output_scales.blocks(case.n)), np.float32)
+        maker.add(
+            "out_scales", blocks, plan.output_scales.dtype, contiguous=-1 if case.padded else 1
+        )
+        poison(maker.views["out_scales"], maker.buffers["out_scales"])
+        if inputs.groups is not None:
+            maker.guard("out_scales", inputs.groups.rows_of_none())
     if inputs.groups is not None:
         maker.add_rows(*inputs.groups.argument)
     return GemmMemory(maker.buffers, maker.views, inputs.alpha, inputs.beta, inputs.groups)
@@ -114,12 +127,17 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
 
 def read_out(memory: GemmMemory, buffers: Mapping[str, Image]) -> NDArray[np.float32]:
     """Return the output in ``buffers`` as float32 (batch, m, n); with groups, their rows alone."""
-    view = memory.views["out"]
-    found = from_bits(view.bits(buffers[view.buffer]), view.dtype)
+    return from_bits(read_bits(memory, buffers, "out"), memory.views["out"].dtype)
+
+
+def read_bits(memory: GemmMemory, buffers: Mapping[str, Image], name: str) -> NDArray[Any]:
+    """Return the bit patterns of an output in ``buffers``, (batch, rows, ...), as ``read_out``."""
+    view = memory.views[name]
+    found = view.bits(buffers[view.buffer])
     found = found[None] if len(view.shape) == 2 else found
     if memory.groups is None:
         return found
-    none = np.zeros((0, found.shape[2]), np.float32)
+    none = np.zeros((0, found.shape[2]), found.dtype)
     rows = (found[part.batch, part.first :][: part.rows] for part in memory.groups.parts())
     return np.concatenate([none, *rows])[None]
 
@@ -127,7 +145,7 @@ def read_out(memory: GemmMemory, buffers: Mapping[str, Image]) -> NDArray[np.flo
 def _without_batch(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> frozenset[str]:
     """Return the arguments without a batch in front."""
     if inputs.groups is not None:
-        of_rows = {"a", "scale_a", "out", "row_index", *(["c"] if "m" in plan.c.axes else [])}
+        of_rows = {"a", "scale_a", *OUTPUTS, "row_index", *(["c"] if "m" in plan.c.axes else [])}
         if inputs.groups.kind == "offsets":
             return frozenset(of_rows)
         return frozenset(("a", "scale_a") if plan.gathers_rows else ())
@@ -172,7 +190,7 @@ class _Maker:
             strides[axis] = step
         offset = GUARD_BYTES + (LEAST_ALIGNMENT if self.case.padded else 0)
         total = max(1, values.shape[0]) * strides[0]
-        self.buffers[name] = new_buffer(-(-total // element), dtype, output=name == "out")
+        self.buffers[name] = new_buffer(-(-total // element), dtype, output=name in OUTPUTS)
         view = View(name, offset, values.shape, tuple(strides), dtype)
         if self.case.padded:
             view = with_odd_strides(view, contiguous)

@@ -38,7 +38,10 @@ FLOAT32_ROUNDOFF = 2.0**-24
 
 @dataclass(frozen=True)
 class GemmProblem:
-    """The computation and the roundings of a kernel, except for its tensors' values."""
+    """The computation and the roundings of a kernel, except for its tensors' values.
+
+    ``out_dtype`` of an output that is quantised is fp32: ``quantised`` has what follows.
+    """
 
     out_dtype: str
     residual: Residual
@@ -52,8 +55,9 @@ class GemmProblem:
     def of(cls, plan: GemmPlan) -> GemmProblem:
         """Return the problem of the kernel of ``plan``."""
         expression = None if plan.activation is None else parse_activation(plan.activation)
+        out_dtype = plan.out_dtype if plan.output_scales is None else "fp32"
         gate = plan.gate_layout if plan.gated else None
-        return cls(plan.out_dtype, plan.c, expression, Accumulation.of(plan), plan.scales, gate)
+        return cls(out_dtype, plan.c, expression, Accumulation.of(plan), plan.scales, gate)
 
     @property
     def c_is_added_last(self) -> bool:

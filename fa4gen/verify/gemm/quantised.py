@@ -1,0 +1,164 @@
+"""Quantised outputs in verify: what the scales and the elements may be.
+
+A kernel quantises its float32 result, of which each element is known within an interval: one number
+where all sums are exact. What follows from it is what ``fa4gen.scales.quantize`` makes of it:
+
+* A block's amax lies between the largest of the least magnitudes of its elements and the largest of
+  the greatest. A scale never falls as the amax grows, so it lies between those of both ends. One of
+  float32 must also be the scale of some amax in between: most numbers near it are not.
+* The elements are multiplied by a factor of the kernel's own amax, of which its scale leaves one
+  number or two neighbours, and rounded. Both are monotone, too: an element lies between what its
+  ends become.
+
+Where the float32 result is exact, both are single numbers, and the kernel has to be right to the
+bit, but for the sign of zeros. Elements are compared as the numbers that they stand for, with their
+scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fa4gen.scales.forms import ScaleForm, form_of
+from fa4gen.scales.narrow import ELEMENTS, decode, encode
+from fa4gen.scales.quantize import (
+    LARGEST_FLOAT,
+    LEAST_AMAX,
+    by_block,
+    scale_values,
+    scales_of_amax,
+    to_elements,
+)
+from fa4gen.verify.verdict import Failure
+
+if TYPE_CHECKING:
+    from fa4gen.designs.common.gemm_scales import OutputScales
+    from fa4gen.verify.gemm.memory import GemmMemory
+    from fa4gen.verify.gemm.tolerance import GemmResult
+
+NEIGHBOURS = 2
+"""Numbers of float32 on either side of scale * largest that may be the amax of a scale."""
+ONE = np.float32(1.0)
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def quantised_own(result: GemmResult, scales: OutputScales, xp: Any = np) -> GemmResult:
+    """Return a float32 result whose ``own`` is quantised, with the scales that it has itself."""
+    form = _form(scales)
+    amax = _amax(xp.abs(result.own), form, xp)
+    own, factors = scales_of_amax(amax, form, ONE, xp)
+    factors = to_elements(factors, result.own.shape, form, xp)
+    patterns = encode(_clipped(result.own, xp) * factors, _kind(form), xp)
+    got, quantised = dequantised(decode(patterns, _kind(form), xp), result, own, scales, xp)
+    return replace(quantised, own=got)
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def check_scales(
+    memory: GemmMemory, result: GemmResult, got: Any, scales: OutputScales, xp: Any = np
+) -> tuple[Failure, ...]:
+    """Return the failure of scales that no result in its interval has; ``got`` are their bits."""
+    form = _form(scales)
+    if not got.size:
+        return ()
+    values, known = _values(got, form, xp), _known_amax(_values(got, form, xp), result, form, xp)
+    low, high = (_scale_of(end, form, xp) for end in _amax_ends(result, form, xp))
+    wrong = xp.logical_not((values >= low) & (values <= high) & known.any(axis=0))
+    count = int(wrong.sum())
+    if not count:
+        return ()
+    first = tuple(int(i) for i in np.unravel_index(int(wrong.argmax()), wrong.shape))
+    shown = first[3 - len(memory.views[scales.name].shape) :]
+    message = (
+        f"{count} of {wrong.size} scales of blocks are not those of their amax; "
+        f"{memory.place_of(scales.name, shown)}: expected {float(low[first]):.9g} to "
+        f"{float(high[first]):.9g}, got {float(values[first]):.9g}"
+    )
+    return (Failure("numbers", message),)
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
+def dequantised(
+    elements: Any, result: GemmResult, scales: Any, described: OutputScales, xp: Any = np
+) -> tuple[Any, GemmResult]:
+    """Return the numbers that elements stand for, and those that ``result`` may become.
+
+    ``scales``: the bits of those that the kernel wrote, which decide what an element may be.
+    """
+    form = _form(described)
+    low, high = _factors(scales, result, form, xp)
+    low, high = (to_elements(one, result.low.shape, form, xp) for one in (low, high))
+    each = to_elements(_values(scales, form, xp), result.low.shape, form, xp).astype(xp.float64)
+    lowest = xp.minimum(_clipped(result.low, xp) * low, _clipped(result.low, xp) * high)
+    highest = xp.maximum(_clipped(result.high, xp) * low, _clipped(result.high, xp) * high)
+    ends = (decode(encode(end, _kind(form), xp), _kind(form), xp) for end in (lowest, highest))
+    low, high = (end * each for end in ends)
+    return elements * each, replace(result, low=low, high=high)
+
+
+def _form(scales: OutputScales) -> ScaleForm:
+    return form_of(scales.form, element=scales.element, scale=scales.dtype)
+
+
+def _kind(form: ScaleForm) -> Any:
+    return ELEMENTS[form.element]
+
+
+def _values(bits: Any, form: ScaleForm, xp: Any) -> Any:
+    return bits.view(xp.float32) if form.scale == "fp32" else scale_values(bits, form, xp)
+
+
+def _scale_of(amax: Any, form: ScaleForm, xp: Any) -> Any:
+    scales, _ = scales_of_amax(amax, form, ONE, xp)
+    return scale_values(scales, form, xp)
+
+
+def _clipped(values: Any, xp: Any) -> Any:
+    return xp.clip(values, np.float32(-LARGEST_FLOAT), np.float32(LARGEST_FLOAT))
+
+
+def _amax(sizes: Any, form: ScaleForm, xp: Any) -> Any:
+    """Return the amax of blocks as quantize has it; ``sizes`` may be NaN or infinite."""
+    counted = xp.where(xp.isnan(sizes), np.float32(0), sizes)
+    counted = xp.minimum(counted, np.float32(LARGEST_FLOAT)).astype(xp.float32)
+    return xp.maximum(by_block(counted, form, xp), np.float32(LEAST_AMAX))
+
+
+def _amax_ends(result: GemmResult, form: ScaleForm, xp: Any) -> tuple[Any, Any]:
+    """Return the least and the greatest amax of blocks."""
+    low, high = result.low, result.high
+    least = xp.where((low <= 0) & (high >= 0), np.float32(0), xp.fmin(xp.abs(low), xp.abs(high)))
+    return _amax(least, form, xp), _amax(xp.fmax(xp.abs(low), xp.abs(high)), form, xp)
+
+
+def _candidates(scales: Any, form: ScaleForm, xp: Any) -> Any:
+    """Return numbers of float32 that may be the amax of a scale, in order, on an axis in front."""
+    middle = scales * np.float32(_kind(form).largest)
+    bits = xp.ascontiguousarray(_clipped(middle, xp).astype(xp.float32)).view(xp.int32)
+    return xp.stack([(bits + i).view(xp.float32) for i in range(-NEIGHBOURS, NEIGHBOURS + 1)])
+
+
+def _known_amax(values: Any, result: GemmResult, form: ScaleForm, xp: Any) -> Any:
+    """Return which candidates are an amax that the result may have, and has this scale."""
+    if form.scale != "fp32":
+        return xp.ones((1, *values.shape), xp.bool_)
+    amax = _candidates(values, form, xp)
+    low, high = _amax_ends(result, form, xp)
+    return (amax >= low) & (amax <= high) & (_scale_of(amax, form, xp) == values)
+
+
+def _factors(bits: Any, result: GemmResult, form: ScaleForm, xp: Any) -> tuple[Any, Any]:
+    """Return the least and the greatest factor of elements in blocks with these scales."""
+    values = _values(bits, form, xp)
+    if form.scale != "fp32":
+        inverse = np.float32(1) / values
+        return inverse, inverse
+    amax, known = _candidates(values, form, xp), _known_amax(values, result, form, xp)
+    none = xp.logical_not(known.any(axis=0))  # a wrong scale: reported, and taken for right
+    known[NEIGHBOURS] |= none
+    _, factors = scales_of_amax(xp.where(known, amax, np.float32(1)), form, ONE, xp)
+    least = xp.where(known, factors, np.float32(np.inf)).min(axis=0)
+    return least, xp.where(known, factors, np.float32(0)).max(axis=0)
