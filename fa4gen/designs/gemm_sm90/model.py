@@ -273,4 +273,4 @@ class HopperGemmPlan(HopperGemmMemory):
     @property
     def wgmma_columns(self) -> tuple[int, ...]:
         """Columns of the sums of each kind of wgmma."""
-        return (self.sum_columns,)
+        return (self.product_columns,)

@@ -52,15 +52,27 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
     def issues_in_turn(self) -> bool:
         """Whether warpgroups issue products in turn: one adds while another multiplies.
 
-        With scales and 128 rows a warpgroup: registers hold one set of products, of 64 rows.
+        With scales, where a warpgroup's sums are two products wide or high, and registers hold one.
         """
         several = self.num_consumer_warpgroups > 1 and not self.ping_pong
-        return (
-            bool(self.scales)
-            and several
-            and self.warpgroup_rows > WGMMA_ROWS
-            and self.BK == SCALED_K
-        )
+        two = self.warpgroup_rows > WGMMA_ROWS or self.adds_halves
+        return bool(self.scales) and several and two and self.BK == SCALED_K
+
+    @property
+    def adds_halves(self) -> bool:
+        """Whether products are halves of a tile's 256 columns: A is read once, into registers."""
+        of_b = self.scales_of("b")
+        wide = self.BN == 2 * SCALED_K and self.warpgroup_rows == WGMMA_ROWS
+        plain = not (self.gated or self.swap_operands or self.ping_pong or self.multiply_ahead)
+        several = self.num_consumer_warpgroups > 1 and self.BK == SCALED_K
+        # Loaders of others would wait for reads by this one; gathered rows are copied, not loaded.
+        alone = not self.is_shared and not self.gathers_rows
+        return of_b is not None and of_b.rows == SCALED_K and wide and plain and several and alone
+
+    @property
+    def product_columns(self) -> int:
+        """Columns of the products of a wgmma."""
+        return SCALED_K if self.adds_halves else self.sum_columns
 
     @property
     def prefetches_scales(self) -> bool:
@@ -235,7 +247,7 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
         """Registers that hold the products of a block, before they are scaled and added."""
         if not self.scales:
             return 0
-        return (1 + self.multiply_ahead) * WGMMA_ROWS * self.sum_columns // 128
+        return (1 + self.multiply_ahead) * WGMMA_ROWS * self.product_columns // 128
 
     @property
     def stage_bytes(self) -> int:

@@ -197,6 +197,36 @@ def test_warpgroups_of_128_rows_issue_products_in_turn(
     assert (plan.issues_in_turn, plan.named_barriers) == (turns, barriers)
 
 
+@pytest.mark.parametrize(
+    ("keys", "halves"),
+    [
+        ({}, True),
+        ({"scales": FINE, "BN": 128}, False),
+        ({"BN": 192}, False),
+        ({"BM": 64, "BN": 128}, False),
+        ({"BM": 256, "BN": 128}, False),
+    ],
+    ids=str,
+)
+def test_products_are_halves_of_256_columns(
+    hopper_gemm: ConfigOf, keys: dict[str, Any], halves: bool
+) -> None:
+    plan = build_plan(hopper_gemm(**{**FP8, "scales": WIDE, "BN": 256, **keys}))
+    assert plan.adds_halves == halves
+    columns = 128 if halves else plan.BN
+    assert plan.wgmma_columns == (columns,)
+    if halves:
+        assert (plan.accumulators, plan.products, plan.issues_in_turn) == (128, 64, True)
+
+
+@pytest.mark.parametrize("keys", [{"cta_group": 2}, {"BK": 256}, {"multiply_ahead": True}], ids=str)
+def test_256_columns_without_halves_are_too_many_sums(
+    hopper_gemm: ConfigOf, keys: dict[str, Any]
+) -> None:
+    problems = problems_of(hopper_gemm(**FP8, scales=WIDE, BN=256, **keys))
+    assert any("of the products of a block" in problem.message for problem in problems)
+
+
 def test_scales_are_early_where_weights_stream(hopper_gemm: ConfigOf) -> None:
     def early(**keys: Any) -> bool:
         return build_plan(hopper_gemm(**FP8, BM=64, BN=64, **keys)).prefetches_scales
