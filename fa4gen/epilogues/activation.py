@@ -20,7 +20,7 @@ from fa4gen.expressions.language import Language
 from fa4gen.expressions.parse import parse
 from fa4gen.expressions.real_intervals import Range
 from fa4gen.expressions.tree import Kind, Operation, Real, Variable, evaluate, parts, variables_in
-from fa4gen.expressions.words import OF_ACTIVATIONS, ExpressionError
+from fa4gen.expressions.words import OF_ACTIVATIONS, OF_GATES, ExpressionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,14 @@ GATED_LANGUAGE = replace(
     what="a gated activation",
     example="silu(gate) * up",
     variables=dict.fromkeys(GATED, Range(-math.inf, math.inf)),
+    of_floats=OF_GATES,
+    macros={
+        "relu": MACROS["relu"],
+        "gelu": MACROS["gelu"],
+        "silu": _of("real_multiply", _X, _of("sigmoid", _X)),
+    },
 )
+"""Sigmoid is an operation of its own: a gate has few instructions for an element of the output."""
 _TRIED = (-4096.0, -64.0, -3.0, -1.0, -0.5, 0.0, 0.25, 1.0, 2.5, 7.0, 64.0, 4096.0)
 """Values of its variables, for some of which an activation has to give a number."""
 _CHOICES = ("real_minimum", "real_maximum", "real_absolute", "real_negative", "real_where")
@@ -146,7 +153,9 @@ def _language_of(text: str) -> Language:
 class _Text(CudaText):
     """CUDA's own functions, and sums and products in the order in which they are written."""
 
-    functions = FUNCTIONS | {name: f"{name}f" for name in OF_ACTIVATIONS}
+    functions = (
+        FUNCTIONS | {name: f"{name}f" for name in OF_ACTIVATIONS} | {"sigmoid": "sigmoid_by_exp2"}
+    )
 
     def real_add(self, left: C, right: C) -> C:
         """Return the sum."""
@@ -167,6 +176,10 @@ class _Arrays(RealArrays):
     def real_maximum(self, left: Any, right: Any) -> Any:
         """Return the larger one."""
         return self.xp.fmax(left, right)
+
+    def sigmoid(self, x: Any) -> Any:
+        """Return 1 / (1 + exp(-x))."""
+        return 1 / (1 + self.xp.exp(-x))
 
     def erf(self, x: Any) -> Any:
         """Return the error function."""

@@ -15,6 +15,10 @@ LARGEST_DIVISOR = 2.0**126
 """Above it the GPU's fast division gives 0 (CUDA programming guide, "Intrinsic functions")."""
 
 
+LARGEST_POWER = 700.0
+"""The largest exponent of e that float64 holds, about; float32 holds none near it."""
+
+
 def rounded(value: float) -> float:
     """Return the nearest float32, an infinity for what is too large."""
     try:
@@ -74,4 +78,5 @@ _COMPUTED: dict[str, Callable[..., float]] = {
     "sqrt": math.sqrt,
     "tanh": math.tanh,
     "erf": math.erf,
+    "sigmoid": lambda x: 1 / (1 + math.exp(-x)) if x > -LARGEST_POWER else 0.0,
 }

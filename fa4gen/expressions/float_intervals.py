@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 UNIT = 2.0**-22
 FUNCTION_UNIT = 2.0**-21
 LEAST_NORMAL = 2.0**-126
-LARGEST_POWER = 700.0
-"""The largest exponent of e that float64 holds, about; float32 holds none near it."""
+POWER_UNIT = 2.0**-23
+"""By an exponent of e, the error of its power where it is a product with log2(e) in float32."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,15 @@ class FloatIntervals:
 
     def exp(self, one: Ends) -> Ends:
         """Return e to this power."""
-        return self._of_growing(lambda x: self.xp.exp(self.xp.minimum(x, LARGEST_POWER)), one)
+        return self._of_growing(
+            lambda x: self.xp.exp(self.xp.minimum(x, float32.LARGEST_POWER)), one
+        )
 
     def exp2(self, one: Ends) -> Ends:
         """Return 2 to this power."""
-        return self._of_growing(lambda x: self.xp.exp2(self.xp.minimum(x, LARGEST_POWER)), one)
+        return self._of_growing(
+            lambda x: self.xp.exp2(self.xp.minimum(x, float32.LARGEST_POWER)), one
+        )
 
     def log(self, one: Ends) -> Ends:
         """Return the natural logarithm."""
@@ -124,6 +128,20 @@ class FloatIntervals:
     def erf(self, one: Ends) -> Ends:
         """Return the error function."""
         return self._of_growing(lambda x: error_function(x, self.xp), one)
+
+    def sigmoid(self, one: Ends) -> Ends:
+        """Return 1 / (1 + exp(-x)), by the power of 2 to x * -log2(e)."""
+        low, high = (self._sigmoid(x, sign) for x, sign in ((one.low, -1), (one.high, 1)))
+        return Ends(low, high)
+
+    def _sigmoid(self, x: Any, sign: int) -> Any:
+        """Return the least or the most of the kernel's, by ``sign``."""
+        power = self.xp.exp(self.xp.minimum(-x, float32.LARGEST_POWER))
+        value = 1 / (1 + power)
+        error = value * (FUNCTION_UNIT + POWER_UNIT * self.xp.abs(x) * (1 - value)) + LEAST_NORMAL
+        if sign > 0:
+            return value + error
+        return self.xp.where(power >= float32.LARGEST_DIVISOR, 0.0, value - error)
 
     def real_where(self, condition: Verdict, first: Ends, second: Ends) -> Ends:
         """Return the first where the condition holds, else the second; both where it may."""

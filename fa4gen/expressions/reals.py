@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from fa4gen.expressions.tree import TO_REAL, Kind, Number, Operation, Real, parts
-from fa4gen.expressions.words import OF_ACTIVATIONS
+from fa4gen.expressions.words import OF_GATES
 
 if TYPE_CHECKING:
     from fa4gen.expressions.tree import Node
@@ -39,7 +39,7 @@ def of_reals(name: str, arguments: tuple[Node, ...]) -> Node:
             return Operation("real_subtract", (left, right))
         case "negative", (Operation("real_negative", (inner,)),):
             return inner
-    own = name if name in OF_ACTIVATIONS else f"real_{name}"
+    own = name if name in OF_GATES else f"real_{name}"
     return Operation(own, arguments)
 
 

@@ -17,6 +17,8 @@ OF_FLOATS = ("exp2", "log2", "tanh")
 """Functions of languages with floats."""
 OF_ACTIVATIONS = ("exp", "exp2", "log", "log2", "tanh", "erf", "sqrt")
 """Functions of activations, which C has with an f at the end of the name."""
+OF_GATES = (*OF_ACTIVATIONS, "sigmoid")
+"""Functions of gated activations."""
 SYNONYMS = {"swish": "silu", "SiLU": "silu", "GELU": "gelu", "ReLU": "relu", "fmax": "max"}
 """Names of functions elsewhere."""
 FLOOR_DIVIDE, FLOOR_REMAINDER = "floor_divide", "floor_remainder"

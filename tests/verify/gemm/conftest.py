@@ -31,6 +31,10 @@ ACTIVATIONS = {
     "silu(x)": lambda x: x / (1 + np.exp(-x)),
     "exp(x)": np.exp,
 }
+GATED = {
+    "silu(gate) * up": lambda gate, up: gate / (1 + np.exp(-gate)) * up,
+    "max(gate, 0) * up": lambda gate, up: np.maximum(gate, np.float32(0)) * up,
+}
 SUM_BITS = {"coarse_sum": 13, "fine_sum": 25}
 
 
@@ -73,7 +77,7 @@ class NumpyGemm:
         return buffers
 
     def _tiles(self, batches: int, m: int, n: int) -> list[Place]:
-        rows, columns = self.plan.cta_group * self.plan.BM, self.plan.BN
+        rows, columns = self.plan.cta_group * self.plan.BM, self.plan.out_columns
         return [
             (batch, slice(row, min(row + rows, m)), slice(column, min(column + columns, n)))
             for batch in range(batches)
@@ -93,7 +97,10 @@ class NumpyGemm:
         for tile in tiles:
             _, i, j = tile
             c = self._residual(bits, tile, *before)
-            x[i, j] = self._finish(self._sum(a[i], b[:, j]), c, memory)
+            if self.plan.gated:
+                x[i, j] = self._gated(a[i], b, j, c, memory)
+            else:
+                x[i, j] = self._finish(self._sum(a[i], b[:, j]), c, memory)
             written[i, j.stop - 1] = wrong != "last_column"
             before = [tile]
         if wrong == "last_tile" and batch == len(out) - 1:
@@ -134,6 +141,37 @@ class NumpyGemm:
             total += round_to(partial, "bf16") if wrong == "narrow_partials" else partial
         return round_to(total, "bf16") if wrong == "narrow_sum" else total
 
+    def _gated(self, a: Any, b: Any, columns: slice, c: Any, memory: GemmMemory) -> Any:
+        """Return the output in some columns, of products of gate's columns of B and of up's.
+
+        ``c`` is a matrix's part, or the columns of a row for gate and for up.
+        """
+        wrong, plan = self.mutant, self.plan
+        alpha, beta = np.float32(memory.alpha), np.float32(memory.beta)
+        n = b.shape[1] // 2
+        of_gate = np.arange(columns.start, columns.stop)
+        first = {"up_of_the_next": of_gate + 1, "up_from_the_first": of_gate - columns.start}
+        of_up = first.get(wrong, of_gate) % n
+        if plan.gate_layout == "interleaved" and wrong != "halves_for_interleaved":
+            at = 2 * of_gate, 2 * of_up + 1
+        else:
+            at = of_gate, of_up + n
+        gate, up = (alpha * self._sum(a, b[:, one]) for one in at)
+        if wrong == "tail_without_up" and columns.stop == n:
+            up[:, -1] = 0
+        if wrong == "gate_and_up_exchanged":
+            gate, up = up, gate
+        activate = GATED[plan.activation]
+        if c is None or beta == 0:
+            return activate(gate, up)
+        if plan.c.is_matrix and wrong != "matrix_before_the_gate":
+            return activate(gate, up) + beta * c
+        biases = (c, c) if plan.c.axes != ("n",) else (c[:, one] for one in at)
+        of_gate, of_up = (beta * one for one in biases)
+        if wrong == "no_bias_of_up":
+            of_up = np.zeros_like(of_up)
+        return activate(gate + of_gate, up + of_up)
+
     def _residual(self, bits: dict[str, Any], tile: Place, before: Place) -> Any:
         plan, wrong = self.plan, self.mutant
         if not plan.c.exists:
@@ -141,6 +179,8 @@ class NumpyGemm:
         batch, i, j = before if wrong == "c_of_the_tile_before" else tile
         c = _batched(from_bits(bits["c"], plan.out_dtype), 1 + len(plan.c.axes))
         shape = bits["out"].shape[-2:]
+        if plan.gated and plan.c.axes == ("n",):
+            return np.broadcast_to(c[batch % len(c)], (i.stop - i.start, c.shape[-1]))
         c = np.broadcast_to(plan.c.rows_of(c[batch % len(c)], slice(None)), shape).copy()
         if wrong == "swapped_rows" and len(c) > 8:
             c[[0, 8]] = c[[8, 0]]

@@ -21,7 +21,14 @@ ROW = {"residual": "row"}
 FP8 = {"dtype": "fp8_e4m3"}
 BLACKWELL = {"arch": "sm_100a", "cta_group": 1}
 RELU = {"residual": "matrix", "activation": "max(x, 0)"}
+GATED = {"activation": "silu(gate) * up"}
+TURNS = {**GATED, "gate_layout": "interleaved"}
 RIGHT = [
+    {**GATED},
+    {**TURNS, "residual": "row"},
+    {**GATED, "residual": "matrix", "out_dtype": "fp32"},
+    {**GATED, "residual": "row", "dtype": "fp8_e4m3"},
+    {"activation": "max(gate, 0) * up", "residual": "column", "dtype": "fp16"},
     {"residual": "matrix"},
     {"residual": "row", "out_dtype": "fp32", "a_major": "m", "b_major": "n"},
     {"dtype": "fp8_e4m3", "residual": "matrix"},
@@ -106,6 +113,18 @@ MUTANTS = [
     ("cut_off", {}, "size/64", "numbers"),
     ("cut_off", MATRIX, "factor/negative", "numbers"),
     ("rounded_twice", FLOAT32, "size/64", "numbers"),
+    ("gate_and_up_exchanged", GATED, "size/64", "numbers"),
+    ("gate_and_up_exchanged", {**TURNS, **ROW}, "odd/129x257x65", "numbers"),
+    ("up_of_the_next", GATED, "odd/129x257x65", "numbers"),
+    ("up_from_the_first", GATED, "size/128", "numbers"),
+    ("up_from_the_first", {**TURNS, **FLOAT32}, "odd/129x257x65", "numbers"),
+    ("tail_without_up", GATED, "odd/129x257x65", "numbers"),
+    ("halves_for_interleaved", TURNS, "size/8", "numbers"),
+    ("matrix_before_the_gate", {**GATED, **MATRIX}, "size/64", "numbers"),
+    ("no_bias_of_up", {**GATED, **ROW}, "size/64", "numbers"),
+    ("lost_block", GATED, "size/128", "numbers"),
+    ("coarse_sum", {**GATED, **FLOAT32}, "size/64", "numbers"),
+    ("cut_off", GATED, "size/64", "numbers"),
 ]
 
 
@@ -126,6 +145,8 @@ COUNTED = [
     ({"dtype": "fp8_e4m3"}, "lost_product"),
     ({"dtype": "fp16"}, "narrow_partials"),
     ({"activation": "silu(x)", "dtype": "fp16"}, "lost_product"),
+    (GATED, "lost_product"),
+    ({"activation": "max(gate, 0) * up", "out_dtype": "fp32"}, "next_row"),
 ]
 
 
