@@ -94,3 +94,39 @@ GATED_ALONG_ROWS_OF_SUMS: Mapping[GateLayout, Loads] = {
     ),
 }
 """Elements of 2 bytes, one for each row."""
+_CHUNKS_APART = Loads(
+    each=(
+        "uint4 c{0, 0, 0, 0}, d{0, 0, 0, 0};",
+        "if (has_residual) c = load_shared_chunk(from + place.in_row(i));",
+        "if (has_residual) d = load_shared_chunk(from + kRowPieceBytes + place.in_row(i));",
+    ),
+    words=("c",),
+    up_words=("d",),
+)
+_CHUNKS_IN_TURN = (
+    "uint4 c{0, 0, 0, 0}, d{0, 0, 0, 0};",
+    "if (has_residual) c = load_shared_chunk(from + 2 * place.in_row(i));",
+    "if (has_residual) d = load_shared_chunk(from + 2 * place.in_row(i) + 16);",
+)
+
+
+def _picked(bytes_of: str) -> tuple[str]:
+    """Return a chunk of every other element of 2 bytes of two chunks."""
+    pairs = ("c.x, c.y", "c.z, c.w", "d.x, d.y", "d.z, d.w")
+    words = ", ".join(f"__byte_perm({pair}, {bytes_of})" for pair in pairs)
+    return (f"uint4{{{words}}}",)
+
+
+GATED_CHUNKS: Mapping[tuple[GateLayout, int], Loads] = {
+    ("halves", 2): _CHUNKS_APART,
+    ("halves", 4): _CHUNKS_APART,
+    ("interleaved", 2): Loads(
+        each=_CHUNKS_IN_TURN, words=_picked("0x5410"), up_words=_picked("0x7632")
+    ),
+    ("interleaved", 4): Loads(
+        each=_CHUNKS_IN_TURN,
+        words=("uint4{c.x, c.z, d.x, d.z}",),
+        up_words=("uint4{c.y, c.w, d.y, d.w}",),
+    ),
+}
+"""Chunks of a row on Blackwell."""

@@ -64,6 +64,9 @@ class Residual:
     and up in ``residual_slot``, of ``kResidualBytes``; and the bytes of an element."""
     hopper_swapped_gated: Mapping[tuple[GateLayout, int], Loads] = field(default_factory=dict)
     """The same for ``hopper_swapped``."""
+    blackwell_gated: Mapping[tuple[GateLayout, int], Loads] = field(default_factory=dict)
+    """The loads of ``blackwell`` with a gated activation, where they are others. In scope is
+    ``kRowPieceBytes``, from gate's elements to up's."""
     blackwell: Mapping[int, Loads] = field(default_factory=dict)
     """By the bytes of an element of C. One word: 16 bytes of C as a ``uint4``, of the chunk ``i``
     of the thread's row ``place.row``. In scope are ``from``, the slot, and ``has_residual``: the
@@ -81,8 +84,13 @@ class Residual:
         if gate is None:
             return plain[element_bytes]
         of_gate = self.hopper_swapped_gated if swapped else self.hopper_gated
-        found = of_gate.get((gate, element_bytes))
-        return found or replace(plain[element_bytes], up_words=plain[element_bytes].words)
+        return _with_gate(plain, of_gate, gate, element_bytes)
+
+    def blackwell_loads(self, element_bytes: int, *, gate: GateLayout | None) -> Loads:
+        """Return the loads on Blackwell; ``gate`` as above."""
+        if gate is None or self.is_matrix:
+            return self.blackwell[element_bytes]
+        return _with_gate(self.blackwell, self.blackwell_gated, gate, element_bytes)
 
     @property
     def exists(self) -> bool:
@@ -144,3 +152,14 @@ class Residual:
         """
         row = rows if "m" in self.axes else None
         return c[(..., row, slice(None) if "n" in self.axes else None)]
+
+
+def _with_gate(
+    plain: Mapping[int, Loads],
+    of_gate: Mapping[tuple[GateLayout, int], Loads],
+    gate: GateLayout,
+    element_bytes: int,
+) -> Loads:
+    """Return the loads of a gated activation; those of gate are up's, too, if there are no own."""
+    own = plain[element_bytes]
+    return of_gate.get((gate, element_bytes)) or replace(own, up_words=own.words)

@@ -7,6 +7,7 @@ from fa4gen.epilogues.loads import (
     ALONG_ROWS_OF_SUMS,
     GATED_ALONG_COLUMNS_OF_SUMS,
     GATED_ALONG_ROWS_OF_SUMS,
+    GATED_CHUNKS,
     GATED_FLOATS_ALONG_COLUMNS_OF_SUMS,
 )
 from fa4gen.epilogues.residual import Loads, Residual
@@ -41,6 +42,7 @@ ROW = Residual(
     },
     hopper_swapped_gated={(layout, 2): loads for layout, loads in GATED_ALONG_ROWS_OF_SUMS.items()},
     blackwell={2: _CHUNK, 4: _CHUNK},
+    blackwell_gated=GATED_CHUNKS,
     beta=1.0,  # PyTorch passes a bias to cuBLAS's epilogue only at 1
     short="bias",
 )

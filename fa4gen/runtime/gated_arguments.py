@@ -26,7 +26,7 @@ def check_columns(plan: GemmPlan, n: int) -> Iterator[Problem]:
     if plan.gate_layout == "halves":
         why = "gate has the first half of the columns and up the other"
     if plan.column_unit >= SCALED_COLUMNS:
-        why += ", and no scale is for columns of both"
+        why += ", and no scale, or atom of scales, is for columns of both"
     elif plan.column_unit > 1:
         why += ", which begins at a multiple of 16 bytes"
     yield wrong("b", f"{n} columns", f"a multiple of {unit}: {why}")

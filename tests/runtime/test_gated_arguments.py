@@ -103,4 +103,4 @@ def test_a_scale_of_columns_of_both_is_refused():
     found = str(refused(check_gemm_arguments, plan, given))
     assert "got 384 columns" in found
     assert "b: expected a multiple of 256" in found
-    assert "no scale is for columns of both" in found
+    assert "no scale, or atom of scales, is for columns of both" in found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fa4gen.designs.common.gemm_scales import ATOM_ROWS
 from fa4gen.designs.common.kernel_model import KernelPlan
 from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES
 from fa4gen.epilogues import residual_of
@@ -110,7 +111,8 @@ class GemmPlan(KernelPlan):
         if not self.gated or self.gate_layout == "interleaved":
             return 1
         units = [1]
-        units += [row.rows for row in self.scales if row.operand == "b"]  # no block is of both
+        for row in self.scales:  # no block, and no atom, is of both
+            units.append(ATOM_ROWS if row.in_atoms else row.rows)
         if self.b_major == "n":  # up's first column begins a line of B
             units.append(LINE_UNIT // self.element_bytes)
         if self.c.axes == ("n",):

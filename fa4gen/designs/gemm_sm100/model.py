@@ -16,9 +16,12 @@ from fa4gen.overriding import override
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import NamedBarriers, Parameter, TensorMapPlan
+    from fa4gen.epilogues.residual import Loads
 
 EPILOGUE_WARPS = 4
 WORD_BYTES = 4
+SUMS_LOADED = 32
+"""Columns of tensor memory that a thread loads at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +124,7 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
     @property
     @override
     def parameters(self) -> tuple[Parameter, ...]:
-        return gemm_parameters(self.config, of_blocks=self.scales)
+        return gemm_parameters(self.config, columns=self.columns_constant, of_blocks=self.scales)
 
     @property
     @override
@@ -136,7 +139,7 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
             f"{self.c.words}{slots}; {self.scheduler} scheduler",
         ]
         if self.activation is not None:
-            lines.append(f"activation {self.activation}")
+            lines.append(self.activation_words)
         if self.scales:
             lines.append(self._scale_words)
         if self.is_pair:
@@ -156,6 +159,14 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
         )
 
     @property
+    def residual_loads(self) -> Loads | None:
+        """The CUDA by which the epilogue's thread reads its elements of C; None without a C."""
+        if not self.c.exists:
+            return None
+        gate = self.gate_layout if self.gated else None
+        return self.c.blackwell_loads(self.out_element_bytes, gate=gate)
+
+    @property
     def loads_in_parts(self) -> bool:
         """Whether the epilogue loads the sums of a step in parts of 32 columns.
 
@@ -163,4 +174,6 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
         loaded in between.
         """
         wide = self.out_element_bytes == 2 and self.accumulator_layout != "quarters"
+        if self.gated:  # twice as many sums
+            return wide and self.out_panel_columns % SUMS_LOADED == 0
         return wide and costly_calls(self.activation or "") > 1 and not self.c.is_matrix

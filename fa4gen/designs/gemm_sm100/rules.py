@@ -8,6 +8,7 @@ from fa4gen.designs.common.gated_rules import gated_rules
 from fa4gen.designs.common.refusal import Refusal
 from fa4gen.designs.gemm_sm100.limits import back_to_auto, narrower
 from fa4gen.designs.gemm_sm100.scaling import ATOM_ROWS, FORMS
+from fa4gen.designs.gemm_sm100.tile import LANES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,10 +20,9 @@ def broken_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
     yield from _stride(plan)
     yield from _groups(plan)
-    yield from gated_rules(plan, 1, "", [])
+    yield from gated_rules(plan, 1, "", list(back_to_auto(plan.config)))
     if plan.gated:
-        message = "activation: one over gate and up is not supported yet on Blackwell"
-        yield Refusal("gate", message, ("activation",), ([{"activation": None}],))
+        yield from _gated(plan)
     if plan.config.output_scales is not None:
         message = f"output_scales: {plan.config.output_scales} is not supported yet on Blackwell"
         yield Refusal("output scales", message, ("output_scales",), ([{"output_scales": None}],))
@@ -31,6 +31,38 @@ def broken_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     if plan.block_scales.kind and not wrong_types:
         yield from _tile_of_scales(plan)
         yield from _majors_of_scales(plan)
+
+
+def _gated(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
+    """Yield what a gated activation excludes: a thread has gate's sums and those of up."""
+    if plan.accumulator_layout == "halves":
+        yield Refusal(
+            kind="gated rows",
+            message=f"BM: {plan.BM} rows of each CTA of a pair, but then half of the columns are "
+            "in other lanes of tensor memory: gate's sums are another thread's than up's",
+            keys=("BM", "cta_group", "activation"),
+            remedies=([{"BM": LANES}, {"BM": "auto"}], [{"cta_group": 1}]),
+            last_resort=list(back_to_auto(plan.config)),
+        )
+    if not plan.scales:
+        return
+    if plan.gate_layout == "interleaved":
+        yield Refusal(
+            kind="interleaved scales",
+            message=f"gate_layout: interleaved, but an atom of scales {plan.config.scales} is for "
+            f"{ATOM_ROWS} neighbouring columns of B, and gate and up are apart",
+            keys=("gate_layout", "scales"),
+            remedies=([{"gate_layout": "halves"}],),
+        )
+    if plan.BN != 2 * ATOM_ROWS:
+        yield Refusal(
+            kind="gated scales",
+            message=f"BN: {plan.BN} columns of B, but with scales {plan.config.scales} gate and up "
+            f"have whole atoms of {ATOM_ROWS} columns each",
+            keys=("BN", "scales"),
+            remedies=([{"BN": 2 * ATOM_ROWS}],),
+            last_resort=list(back_to_auto(plan.config)),
+        )
 
 
 def _groups(plan: BlackwellGemmMemory) -> Iterator[Refusal]:

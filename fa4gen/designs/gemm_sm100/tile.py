@@ -102,7 +102,8 @@ class BlackwellGemmTile(GemmPlan):
         """Bytes in a row of a swizzled panel of B."""
         if self.b_major == "k":
             return panel_bytes(self.line_bytes(self.BK))
-        return panel_bytes(self.b_columns * self.element_bytes)
+        columns = min(self.b_columns, self.out_columns)  # a panel is of gate or of up
+        return panel_bytes(columns * self.element_bytes)
 
     @property
     def b_bytes(self) -> int:
@@ -113,7 +114,7 @@ class BlackwellGemmTile(GemmPlan):
     @override
     def out_panel_columns(self) -> int:
         size = self.out_element_bytes  # whole panels in each half of the lanes
-        return panel_bytes(self.accumulator_columns * size) // size
+        return panel_bytes(min(self.accumulator_columns, self.out_columns) * size) // size
 
     @property
     def out_panel_bytes(self) -> int:
@@ -133,6 +134,8 @@ class BlackwellGemmTile(GemmPlan):
     @property
     def residual_copies(self) -> int:
         """TMA loads of C that a step of the epilogue needs: one of each panel's columns."""
+        if self.gated and self.c.axes == ("n",):
+            return 2  # gate's columns and up's
         return self.slot_panels if "n" in self.c.axes else 1
 
     @property
