@@ -207,5 +207,6 @@ GemmName = Literal[
     "gemm_nvfp4_pair",
     "gemm_nvfp4_residual_sm103",
     "gemm_swiglu_bf16_sm90",
+    "gemm_swiglu_clamped_bf16",
 ]
 """The names of matrix products."""
