@@ -108,8 +108,8 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
         if not scales.kind:
             return ()
         box = (ATOM_BYTES // WORD_BYTES, scales.k_atoms)
-        # Each CTA of a pair brings one of two atoms into both.
-        b_atoms = 1 if self.is_pair else scales.b_atoms
+        # Each CTA of a pair brings one of two atoms into both; gate's and up's are apart.
+        b_atoms = 1 if self.is_pair or self.gated else scales.b_atoms
         return (
             tensor_map(
                 "scale_a", ("word", "k_atoms", "m_atoms", "batch"), (*box, 1, 1), WORD_BYTES,
