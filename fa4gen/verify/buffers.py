@@ -84,7 +84,8 @@ class CaseMemory(ABC):
     """The unit of the kernel's work in an emulated case: heads, keys of all heads of a group, or
     row tiles. None: the launcher's choice."""
     far: bool = field(default=False, kw_only=True)
-    """Tensors' rows, heads and batches are 2^31 elements apart where the case is emulated."""
+    """Rows, heads and batches of attention's tensors, or of a product's scales, are 2^31 elements
+    apart where the case is emulated."""
 
     @property
     def outputs(self) -> dict[str, View]:

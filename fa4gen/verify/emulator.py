@@ -26,7 +26,7 @@ from fa4gen.verify.rounding import numpy_dtype
 from fa4gen.verify.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -121,7 +121,9 @@ class EmulatedKernel:
         limits = Limits(idle_steps=IDLE_STEPS)
         buffers = {name: image.copy() for name, image in memory.buffers.items()}
         far = far_memory(memory, buffers) if memory.far else None
-        calls = self._calls(far.memory if far else memory, far.buffers if far else buffers)
+        calls = (
+            self._calls(far.memory, far.buffers, far.moved) if far else self._calls(memory, buffers)
+        )
         number = self._number(memory) if calls else 0
         for call in calls:
             try:
@@ -170,7 +172,9 @@ class EmulatedKernel:
         self._runs[inputs] += 1
         return inputs + self._runs[inputs]
 
-    def _calls(self, memory: CaseMemory, buffers: dict[str, Image]) -> Sequence[EmulatedCall]:
+    def _calls(
+        self, memory: CaseMemory, buffers: dict[str, Image], moved: Collection[str] = ()
+    ) -> Sequence[EmulatedCall]:
         """Return the launches on ``buffers``, the kernel's last; none where nothing is to do."""
         from fa4gen.emulator import Memory
 
@@ -192,7 +196,7 @@ class EmulatedKernel:
             return ()
         values = {**launch.values, **self._kept.give(launch.kept)}
         maps = launch.maps.items()
-        values |= {name: _tensor_map(spec, buffers, far=memory.far) for name, spec in maps}
+        values |= {name: _tensor_map(spec, buffers, moved) for name, spec in maps}
         for name in launch.pointers:
             if name in memory.views:
                 values[name] = _array(memory.views[name], buffers)
@@ -204,9 +208,11 @@ class EmulatedKernel:
             plan.launch.dynamic_shared_bytes,
             [_argument(row.c_type, values[row.name]) for row in plan.parameters],
             # maps of far tensors lead to their first elements alone
-            [Memory(_array(view, buffers), name=name) for name, view in memory.views.items()]
-            if memory.far
-            else (),
+            [
+                Memory(_array(view, buffers), name=name)
+                for name, view in memory.views.items()
+                if view.buffer in moved
+            ],
         )
         listing = plan.tile_list
         if listing is None:
@@ -265,17 +271,20 @@ def plan_names(plan: KernelPlan) -> Names:
     return Names(tuple(ranges), tuple(roles), base_align=plan.shared[0].alignment)
 
 
-def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image], *, far: bool = False) -> TensorMap:
+def _tensor_map(
+    spec: TensorMapSpec, buffers: dict[str, Image], moved: Collection[str]
+) -> TensorMap:
     """Return the emulator's tensor map for the map that the launcher encodes by the driver."""
     from fa4gen.emulator import TensorMap
 
     name = next(name for name, word in WORDS.items() if word == spec.dtype)
     dtype = np.dtype(BITS_ACCEPTED.get(name) or numpy_dtype(name))
-    image = _owner(spec.pointer, buffers)
+    owner = _owner(spec.pointer, buffers)
+    image = buffers[owner]
     # by its strides, not as an array: those of maps that clip rows wrap around the address space
     start = spec.pointer - image.__array_interface__["data"][0]
     return TensorMap(
-        image[start : start + dtype.itemsize] if far else image[start:],
+        image[start : start + dtype.itemsize] if owner in moved else image[start:],
         box=spec.box[::-1],
         swizzle=spec.swizzle,
         dtype=dtype,
@@ -284,11 +293,11 @@ def _tensor_map(spec: TensorMapSpec, buffers: dict[str, Image], *, far: bool = F
     )
 
 
-def _owner(pointer: int, buffers: dict[str, Image]) -> NDArray[np.uint8]:
-    for image in buffers.values():
+def _owner(pointer: int, buffers: dict[str, Image]) -> str:
+    for name, image in buffers.items():
         start = image.__array_interface__["data"][0]
         if start <= pointer < start + image.size:
-            return image
+            return name
     raise ValueError("a tensor map outside the case's buffers")
 
 

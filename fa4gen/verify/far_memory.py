@@ -1,6 +1,7 @@
 """Tensors whose rows, heads and batches are 2^31 elements apart, over memory that costs nothing.
 
-The sequences of a page table are 2^30 entries apart, its largest stride in 32 bits.
+The sequences of a page table are 2^30 entries apart, its largest stride in 32 bits. Matrix products
+have only their scales far apart: the strides of their matrices are in tensor maps.
 
 A case has its tensors near each other, where they are cheap to draw, to copy and to compare. For a
 launch their elements go to addresses far apart, in mappings of which only touched pages exist, and
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 import mmap
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.buffers import CaseMemory, Image
 
 TENSORS = ("query", "key", "value", "out")
+SCALES = ("scale_a", "scale_b")
 FAR_ELEMENTS = 1 << 31
 FAR_ENTRIES = 1 << 30
 """The stride of the page table, in entries from one sequence to the next."""
@@ -39,35 +42,41 @@ MAP_NORESERVE = 0x4000
 class FarMemory:
     """The memory of a case with its tensors far apart, and the buffers that a launch works on."""
 
-    near: AttentionMemory
-    memory: AttentionMemory
+    near: CaseMemory
+    memory: CaseMemory
     buffers: dict[str, Image]
+    tensors: tuple[str, ...]
+    """Those that are far apart."""
+
+    @property
+    def moved(self) -> frozenset[str]:
+        """Buffers of which a tensor map leads to the first element alone."""
+        return frozenset(self.memory.views[name].buffer for name in self.tensors)
 
     def bring_back(self, buffers: Mapping[str, Image]) -> None:
         """Write the tensors after a launch to ``buffers``, those of the case."""
-        for name in TENSORS:
+        for name in self.tensors:
             near, far = self.near.views[name], self.memory.views[name]
             near.bits(buffers[near.buffer])[...] = far.bits(self.buffers[far.buffer])
 
 
 def far_memory(memory: CaseMemory, buffers: Mapping[str, Image]) -> FarMemory:
-    """Copy the tensors in ``buffers`` to places far apart; other arrays stay as they are.
-
-    Only of attention: products have no strides, their tensor maps do.
-    """
-    assert isinstance(memory, AttentionMemory)
+    """Copy the tensors in ``buffers`` to places far apart; other arrays stay as they are."""
     views, images = dict(memory.views), dict(buffers)
-    for number, name in enumerate(TENSORS):
+    tensors, strides_of = SCALES, _all_far
+    if isinstance(memory, AttentionMemory):
+        tensors, strides_of = TENSORS, partial(_far_strides, memory)
+    for number, name in enumerate(tensors):
         view = memory.views[name]
         if name == "value" and view.buffer == "key":  # they are the first columns of the keys
             views[name] = replace(views["key"], shape=view.shape)
             continue
-        strides = _far_strides(memory, view, number)
+        strides = strides_of(view, number)
         views[name], images[view.buffer] = _moved(view, strides, buffers[view.buffer])
     if (table := memory.views.get("page_table")) is not None:
         strides = numpy_dtype(table.dtype).itemsize * FAR_ENTRIES, table.strides[1]
         views["page_table"], images[table.buffer] = _moved(table, strides, buffers[table.buffer])
-    return FarMemory(memory, replace(memory, buffers=images, views=views), images)
+    return FarMemory(memory, replace(memory, buffers=images, views=views), images, tensors)
 
 
 def _moved(view: View, strides: tuple[int, ...], buffer: Image) -> tuple[View, Image]:
@@ -102,6 +111,13 @@ def _far_strides(memory: AttentionMemory, view: View, number: int) -> tuple[int,
                 strides[axis] = step
                 step *= max(1, extent[axis])
     return (*(strides[axis] for axis in axes), element)
+
+
+def _all_far(view: View, number: int) -> tuple[int, ...]:
+    """Return strides in bytes, each far and larger than the one before."""
+    far = numpy_dtype(view.dtype).itemsize * FAR_ELEMENTS + number * OWN_BYTES
+    extents = [max(1, extent) for extent in view.shape]
+    return tuple(far * math.prod(extents[:axis]) for axis in range(len(extents)))
 
 
 def _reach(view: View) -> int:

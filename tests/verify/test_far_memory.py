@@ -11,7 +11,8 @@ from fa4gen.config.find import find_configs
 from fa4gen.emulator.state.budget import process_bytes
 from fa4gen.verify.edges.specials import specials
 from fa4gen.verify.family import family_of
-from fa4gen.verify.far_memory import FAR_ELEMENTS, TENSORS, far_memory
+from fa4gen.verify.far_memory import FAR_ELEMENTS, SCALES, TENSORS, far_memory
+from fa4gen.verify.gemm.cases import emulated_cases
 from fa4gen.verify.memory import APART
 from tests.shipped import plan_of
 
@@ -43,6 +44,21 @@ def test_strides_are_far_and_memory_is_not_touched(name: str) -> None:
         ]
         assert max(steps) >= FAR_ELEMENTS * wide.strides[-1]
         assert len(set(steps)) == len(steps)
+
+
+def test_scales_of_a_product_are_far_apart_and_its_matrices_are_not() -> None:
+    plan = plan_of(find_configs(["gemm_fp8_scaled_sm90"])[0])
+    case = next(one for one in emulated_cases(plan) if one.far)
+    memory = family_of(plan).draw(case, 1).memory
+    far = far_memory(memory, {key: image.copy() for key, image in memory.buffers.items()})
+    for name in SCALES:
+        near, wide = memory.views[name], far.memory.views[name]
+        assert min(wide.strides) >= FAR_ELEMENTS * 4
+        np.testing.assert_array_equal(
+            wide.bits(far.buffers[wide.buffer]), near.bits(memory.buffers[near.buffer])
+        )
+    assert far.moved == set(SCALES)
+    assert far.memory.views["a"] == memory.views["a"]
 
 
 def test_what_a_launch_writes_comes_back() -> None:

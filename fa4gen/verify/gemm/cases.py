@@ -61,6 +61,8 @@ class GemmCase:
     backend's."""
     group: int | None = None
     """Row tiles worked on together where the case is emulated; None: the launcher's choice."""
+    far: bool = False
+    """The rows and columns of scales are 2^31 elements apart where the case is emulated."""
     counts: tuple[int, ...] = ()
     """Rows of each group, in a kernel with groups: m is the most, and batch the number of them."""
     apart: tuple[int, int] = (0, 0)
@@ -85,6 +87,7 @@ class GemmCase:
         words = [f"shared {name}" for name in self.shared]
         words += ["padded"] * self.padded + ["in place"] * self.in_place
         words += [f"index {self.index}"] * (self.index != "mixed")
+        words += ["far scales"] * self.far
         words += ["NaN in c"] * self.nan_in_c + ["NaN in a and b"] * (self.alpha == 0)
         if self.alpha != 1:
             words.append(f"alpha {self.alpha:g}")
@@ -167,6 +170,8 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
             GemmCase(f"scales/{kind}", rows + 9, 2 * n + 24, 3 * k + 40, data=kind)
             for kind in SCALED_KINDS
         ]
+        if not any(scales.in_atoms for scales in plan.scales):
+            cases.append(GemmCase("scales/far", 70, 2 * n + 24, k + 130, batch=2, far=True))
     return unique([*cases, *_quantised(plan), *group_cases(plan, GemmCase), *_indices(plan)])
 
 

@@ -122,7 +122,9 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
             maker.guard("out_scales", inputs.groups.rows_of_none())
     if inputs.groups is not None:
         maker.add_rows(*inputs.groups.argument)
-    return GemmMemory(maker.buffers, maker.views, inputs.alpha, inputs.beta, inputs.groups)
+    return GemmMemory(
+        maker.buffers, maker.views, inputs.alpha, inputs.beta, inputs.groups, far=case.far
+    )
 
 
 def read_out(memory: GemmMemory, buffers: Mapping[str, Image]) -> NDArray[np.float32]:

@@ -57,6 +57,9 @@ BLOCKS_OF_K: Final = {
         "ahead", APART, r"walk\.row_step = a_scales\.k_stride;", "walk.row_step = 0;"),
     "a_scale_of_b_is_not_advanced": _one(
         "ahead", APART, r"walk\.column_step = b_scales\.k_stride;", "walk.column_step = 0;"),
+    "steps_of_a_in_32_bits": _one("in turn", "scales/far", r"int64 row_step;", "int row_step;", ""),
+    "steps_of_b_in_32_bits": _one(
+        "in turn", "scales/far", r"int64 column_step;", "int column_step;", ""),
     "scales_of_b_are_stepped_as_those_of_a": _one(
         "ahead", APART, r"column_step = b_scales", "column_step = a_scales", "out-of-bounds"),
     "products_get_the_scales_of_the_next_block": _one(
