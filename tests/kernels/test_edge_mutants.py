@@ -164,6 +164,10 @@ MUTANTS = {
         "d64_paged64_window_sinks_bf16", GROUP.format("heads"),
         r"min\(heads_per_group, query_heads - first_head\)", "heads_per_group", "",
     ),
+    "buckets_are_those_of_short_sequences": _one(
+        RAGGED, "a sequence with more blocks of keys than there are buckets",
+        r"if \(work < 16\) return", "return", "",
+    ),
     "a_last_group_of_a_sequence_is_taken_as_full": _one(
         RAGGED, GROUP.format("heads"),
         r"min\(heads_per_group, query_heads - first_head\)", "heads_per_group", "",
@@ -191,6 +195,7 @@ MUTANTS = {
     ),
 }  # fmt: skip
 ALWAYS = {
+    "buckets_are_those_of_short_sequences",
     "a_window_begins_a_key_late",
     "what_inner_tiles_see_ends_a_key_early",
     "a_last_group_of_heads_is_taken_as_full",

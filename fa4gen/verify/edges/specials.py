@@ -21,6 +21,8 @@ MOST_UNSEEN: Final = 600
 """Rows before the first key that may be tried for one that a tile of them does not see."""
 FIRST_BUCKET: Final = 7
 """Blocks of keys of the sequences in the first of the eight buckets of a lane that lists tiles."""
+NUM_BUCKETS: Final = 256
+"""Buckets of the kernel that lists tiles: kNumBuckets in its template."""
 WILD_HEADS: Final = 6
 """The number of heads: that of wild numbers in ``inputs``."""
 
@@ -116,6 +118,20 @@ def _has_first_of_a_lane(plan: AttentionPlan, case: Case) -> bool:
 def _no_first_of_a_lane(plan: AttentionPlan) -> str:
     case = _first_of_a_lane(plan)
     return "" if _has_first_of_a_lane(plan, case) else f"no row sees {FIRST_BUCKET + 1} blocks"
+
+
+def _past_the_buckets(plan: AttentionPlan) -> Case:
+    """Return a sequence whose row sees more blocks than there are buckets."""
+    return _case(plan, "ragged/most_work", (1, NUM_BUCKETS * plan.BN + 5), (1, plan.BN), heads=1)
+
+
+def _is_past_the_buckets(plan: AttentionPlan, case: Case) -> bool:
+    return max((_work(plan, *pair) for pair in case.sequences), default=0) > NUM_BUCKETS
+
+
+def _never_past_the_buckets(plan: AttentionPlan) -> str:
+    case = _past_the_buckets(plan)
+    return "" if _is_past_the_buckets(plan, case) else f"no row sees {NUM_BUCKETS + 1} blocks"
 
 
 def _work(plan: AttentionPlan, rows: int, keys: int) -> int:
@@ -323,6 +339,14 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
         _has_first_of_a_lane,
         _first_of_a_lane,
         _no_first_of_a_lane,
+    ),
+    Special(
+        "a sequence with more blocks of keys than there are buckets",
+        "its bucket is computed as that of a shorter one, and lies before the first",
+        lambda plan: plan.tile_list is not None,
+        _is_past_the_buckets,
+        _past_the_buckets,
+        _never_past_the_buckets,
     ),
     Special(
         "maxima that grow in a block masked at the left",
