@@ -25,6 +25,8 @@ MOST_EPI_STAGES = 4
 """The schema's limit."""
 THREE_WITH_PARTS = RegisterBudget(producer=40, consumer=152)
 """The split for three consumer warpgroups when the loader ``loads_parts`` or gathers rows."""
+MOST_GROUPS = (512, 256, 128)
+"""Groups that a call may have where the config does not say: two words of shared memory each."""
 NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
 """Consumer warpgroups of a tile, by its rows of wgmma."""
 
@@ -57,10 +59,10 @@ def decide(config: HopperGemmConfig) -> HopperGemmPlan:
         ping_pong=ping_pong,
         registers=DEFAULT_REGISTERS[warpgroups],
         scales=_scales(config),
-        most_groups=_most_groups(config, log),
     )
     draft = replace(draft, num_epi_stages=_epi_stages(draft, log))
     draft = replace(draft, registers=_registers(draft, log))
+    draft = replace(draft, most_groups=_most_groups(draft, log))
     draft = replace(draft, multiply_ahead=_multiply_ahead(draft, log))
     return replace(draft, num_stages=_stages(draft, log), choices=log.rows)
 
@@ -80,13 +82,6 @@ def _scales(config: HopperGemmConfig) -> tuple[OperandScales, ...]:
         OperandScales("a", given.a, given.dtype, 1, SCALED_K, config.rows == "gathered"),
         OperandScales("b", given.b, given.dtype, columns, SCALED_K),
     )
-
-
-def _most_groups(config: HopperGemmConfig, log: ChoiceLog) -> int:
-    if config.groups is None:
-        return 0
-    reason = "two words each: more than most mixtures have experts"
-    return log.take("most_groups", config.most_groups, 512, reason)
 
 
 def _block(config: HopperGemmConfig, log: ChoiceLog) -> int:
@@ -178,6 +173,21 @@ def _registers(draft: HopperGemmPlan, log: ChoiceLog) -> RegisterBudget:
         default = THREE_WITH_PARTS
     reason = "the register file, less what the loaders need, in equal parts"
     return log.take("registers", draft.config.registers, default, reason)
+
+
+def _most_groups(draft: HopperGemmPlan, log: ChoiceLog) -> int:
+    config = draft.config
+    if config.groups is None:
+        return 0
+
+    def stages(groups: int) -> int:
+        most = MAX_STAGES if config.num_stages == "auto" else config.num_stages
+        return most_slots(replace(draft, most_groups=groups), "num_stages", most)
+
+    default = next(most for most in MOST_GROUPS if stages(most) == stages(MOST_GROUPS[-1]))
+    counts = ", ".join(map(str, MOST_GROUPS))
+    reason = f"the most of {counts} whose list costs no stage of A and B"
+    return log.take("most_groups", config.most_groups, default, reason)
 
 
 def _multiply_ahead(draft: HopperGemmPlan, log: ChoiceLog) -> bool:

@@ -9,6 +9,7 @@ from fa4gen.designs.common.limits import turns_of_one
 from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.designs.gemm_sm90.gathered import gathered_rules
+from fa4gen.designs.gemm_sm90.grouped import grouped_rules
 from fa4gen.designs.gemm_sm90.quantised import quantised_rules
 from fa4gen.designs.gemm_sm90.scaled import scaled_rules
 from fa4gen.designs.gemm_sm90.swapped import swapped_rules
@@ -42,9 +43,9 @@ def broken_rules(plan: HopperGemmTile) -> Iterator[Refusal]:
         yield from _rows(plan)
     yield from gated_rules(plan, *_gated_unit(plan), last_resorts(plan))
     yield from scaled_rules(plan, all_automatic(plan))
-    yield from _groups(plan)
     yield from gathered_rules(plan, all_automatic(plan))
     yield from quantised_rules(plan, last_resorts(plan))
+    yield from grouped_rules(plan, last_resorts(plan))
     yield from _split(plan)
     yield from _share(plan)
     yield from _output_in_ring(plan)
@@ -153,16 +154,6 @@ def _share(plan: HopperGemmTile) -> Iterator[Refusal]:
         automatic = {"share": "auto", "cta_group": 4}
     last_resort = [{**changes, **automatic} for changes in last_resorts(plan)]
     yield Refusal("share", message, ("share", "cta_group"), ([automatic], fixes), last_resort)
-
-
-def _groups(plan: HopperGemmTile) -> Iterator[Refusal]:
-    if plan.config.groups is None and plan.config.most_groups != "auto":
-        yield Refusal(
-            kind="groups",
-            message=f"most_groups: {plan.config.most_groups}, but there are no groups",
-            keys=("most_groups",),
-            remedies=([{"most_groups": "auto"}], [{"groups": "offsets"}]),
-        )
 
 
 def _split(plan: HopperGemmTile) -> Iterator[Refusal]:

@@ -111,15 +111,18 @@ def matrix_parts(batches: int, rows: int) -> Iterator[Part]:
 def in_groups(plan: GemmPlan, cases: Iterable[GemmCase]) -> tuple[GemmCase, ...]:
     """Return the cases for a kernel with groups: a matrix of the batch is a group of rows.
 
-    Every other group has fewer rows. Groups share nothing.
+    Every other group has fewer rows. Groups share nothing, and are as many as a call may have.
     """
     if plan.groups is None:
         return tuple(cases)
-    return tuple(case if case.counts else _in_groups(case) for case in cases)
+    return tuple(_in_groups(case, plan.most_groups) for case in cases)
 
 
-def _in_groups(case: GemmCase) -> GemmCase:
-    number = 1 if case.batch is None else case.batch
+def _in_groups(case: GemmCase, most: int) -> GemmCase:
+    if case.counts:
+        counts = case.counts[-most:]
+        return replace(case, counts=counts, batch=len(counts), m=max(counts))
+    number = min(most, 1 if case.batch is None else case.batch)
     counts = tuple(-(-case.m // (1 + i % 2)) for i in range(number))
     return replace(case, batch=number, shared=(), counts=counts, apart=ROWS_OF_NONE)
 

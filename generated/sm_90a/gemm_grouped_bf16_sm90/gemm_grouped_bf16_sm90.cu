@@ -217,8 +217,7 @@ __device__ __forceinline__ int32 group_of(const Problem& problem, int32 row_tile
 // The tile number `index` in the order of work: group by group, so that the B of each is read once
 // where it has few rows. Within a group as many row tiles as have their part of A in L2 while B
 // passes by, down their columns.
-__device__ __forceinline__ Tile tile_at(const Problem& problem, int32 index) {
-  const int32 group = group_of(problem, index / problem.column_tiles);
+__device__ __forceinline__ Tile tile_of(const Problem& problem, int32 index, int32 group) {
   uint32 own[2], next[2];
   load_shared_v2(own, problem.list + 8 * group);
   load_shared_v2(next, problem.list + 8 * group + 8);
@@ -230,6 +229,10 @@ __device__ __forceinline__ Tile tile_at(const Problem& problem, int32 index) {
   const int32 in_band = in_matrix - first_row * problem.column_tiles;
   return {int32(own[1]) + (first_row + in_band % rows) * kTileRows, in_band / rows * kBN, group,
           int32(next[1])};
+}
+
+__device__ __forceinline__ Tile tile_at(const Problem& problem, int32 index) {
+  return tile_of(problem, index, group_of(problem, index / problem.column_tiles));
 }
 
 // ---- role: load. One thread brings in A and B by TMA. ----
