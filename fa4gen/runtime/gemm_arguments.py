@@ -38,12 +38,12 @@ from fa4gen.runtime.row_index import (
     index_rows,
 )
 from fa4gen.runtime.scale_arguments import (
-    ARRANGED,
     addresses,
     as_loaded,
     check_atoms,
     check_output_scales,
     check_presence,
+    remedy_for_axes,
 )
 from fa4gen.runtime.schedule import INT32_MAX
 from fa4gen.runtime.strides import wrong_dtype
@@ -271,7 +271,7 @@ def _check_axes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
                     name,
                     f"{len(view.shape)} axes {view.shape}",
                     f"axes ({without}), or ({with_batch})",
-                    ARRANGED if axes[-1] == "byte" else "",
+                    remedy_for_axes(plan, name),
                 )
             )
     return problems

@@ -15,16 +15,25 @@ if TYPE_CHECKING:
     from fa4gen.errors import Problem
     from fa4gen.runtime.tensor_view import TensorView
 
-SCALE_BYTES = {"float32": 4, "float8_e8m0fnu": 1, "uint32": 4}
+SCALE_BYTES = {"float32": 4, "float8_e8m0fnu": 1, "float8_e4m3fn": 1, "uint32": 4}
 ATOM_STRIDES = (16, 4, 1)
 """Bytes between lines, groups and bytes of an atom of scales."""
-ARRANGED = "pass what fa4gen.scales.arrange returns"
+ARRANGED = "pass what fa4gen.scales.arrange returns, or set scale_order: row_major"
+PLAIN = "pass what fa4gen.scales.quantize returns, the scales of B transposed"
 ATOM_WORDS, WORD_BYTES = 128, 4
 
 
 def scales_of(plan: GemmPlan, name: str) -> OperandScales | None:
     """Return the scales that an argument is, None for another one."""
     return next((row for row in plan.scales if row.name == name), None)
+
+
+def remedy_for_axes(plan: GemmPlan, name: str) -> str:
+    """Return the remedy where scales for tensor cores have a wrong number of axes, else nothing."""
+    scales = scales_of(plan, name)
+    if scales is None or not scales.in_tensor_cores:
+        return ""
+    return ARRANGED if scales.in_atoms else PLAIN
 
 
 def check_presence(plan: GemmPlan, name: str, view: TensorView | None) -> list[Problem]:

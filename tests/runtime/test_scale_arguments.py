@@ -11,6 +11,7 @@ from fa4gen.config.load import config_from_data
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments
+from fa4gen.runtime.scale_arguments import addresses
 from fa4gen.runtime.tensor_map import describe_axes
 from fa4gen.runtime.tensor_view import TensorView
 
@@ -18,13 +19,14 @@ M, N, K = 200, 300, 640
 GAP = 1 << 32
 
 
-def plan_of(form, dtype):
-    data = {"kernel": "gemm", "arch": "sm_100a", "dtype": dtype, "scales": form}
+def plan_of(form, dtype, **keys):
+    data = {"kernel": "gemm", "arch": "sm_100a", "dtype": dtype, "scales": form, **keys}
     return build_plan(config_from_data(data, "probe"))
 
 
 MXFP8 = plan_of("mxfp8", "fp8_e4m3")
 NVFP4 = plan_of("nvfp4", "fp4_e2m1")
+ROW_MAJOR = plan_of("nvfp4", "fp4_e2m1", scale_order="row_major")
 PLAIN = build_plan(
     config_from_data({"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16"}, "probe")
 )
@@ -38,6 +40,8 @@ def make_arguments(plan, batch=(), **changes):
     """Quantised arrays of a product; each keyword replaces fields of one argument, or it."""
     of_a = scales.quantize(np.ones((*batch, M, K), np.float32), plan.config.scales)
     of_b = scales.quantize(np.ones((*batch, N, K), np.float32), plan.config.scales)
+    arranges = plan.config.scale_order == "arranged"
+    order = scales.arrange if arranges else lambda plain: plain
     arguments = GemmArguments(
         view_of(of_a.elements, GAP),
         view_of(np.swapaxes(of_b.elements, -1, -2), 2 * GAP),
@@ -45,8 +49,8 @@ def make_arguments(plan, batch=(), **changes):
         TensorView(3 * GAP, (*batch, M, N), (*(2 * M * 304,) * len(batch), 608, 2), "bfloat16", 0),
         1.0,
         0.0,
-        view_of(scales.arrange(of_a.scales), 4 * GAP),
-        view_of(scales.arrange(of_b.scales), 5 * GAP),
+        view_of(order(of_a.scales), 4 * GAP),
+        view_of(order(of_b.scales) if arranges else np.swapaxes(of_b.scales, -1, -2), 5 * GAP),
     )
     for name, change in changes.items():
         old = getattr(arguments, name)
@@ -108,3 +112,36 @@ def test_what_is_refused_says_how_scales_are_made() -> None:
     for change in (plain, {"strides": (2560, 512, 4, 128, 1)}):
         [text] = refusal(MXFP8, scale_b=change)
         assert "fa4gen.scales.arrange" in text
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_plain_scales_are_passed_by_address_and_strides(batch) -> None:
+    checked = check_gemm_arguments(ROW_MAJOR, make_arguments(ROW_MAJOR, batch))
+    values = addresses(checked.scales, checked.scale_axes)
+    blocks = K // 16
+    assert values == {
+        "scale_a": 4 * GAP, "scale_a_batch_stride": len(batch) * M * blocks,
+        "scale_a_m_stride": blocks, "scale_a_k_blocks_stride": 1,
+        "scale_b": 5 * GAP, "scale_b_batch_stride": len(batch) * N * blocks,
+        "scale_b_n_stride": blocks, "scale_b_k_blocks_stride": 1,
+    }  # fmt: skip
+
+
+def test_plain_scales_may_lie_in_any_strides() -> None:
+    odd = {"pointer": 4 * GAP + 3, "strides": (1, M + 5)}
+    check_gemm_arguments(ROW_MAJOR, make_arguments(ROW_MAJOR, scale_a=odd))
+
+
+@pytest.mark.parametrize(
+    ("plan", "changes", "message", "remedy"),
+    [
+        (ROW_MAJOR, {"scale_a": {"shape": (M, 39)}}, "scale_a: expected (batch, m, k_blocks) = (1, 200, 40), got (1, 200, 39)", ""),
+        (ROW_MAJOR, {"scale_b": {"shape": (N, 40)}}, "scale_b: expected (batch, k_blocks, n) = (1, 40, 300), got (1, 300, 40)", ""),
+        (ROW_MAJOR, {"scale_a": {"shape": (2, 10, 32, 4, 4), "strides": (5120, 512, 16, 4, 1)}}, "scale_a: expected axes (m, k_blocks), or (batch, m, k_blocks), got 5 axes (2, 10, 32, 4, 4)", "fa4gen.scales.quantize"),
+        (MXFP8, {"scale_a": {"shape": (M, 20), "strides": (20, 1)}}, "scale_a: expected axes (m_atoms, k_atoms, line, group, byte), or (batch, m_atoms, k_atoms, line, group, byte), got 2 axes (200, 20)", "scale_order: row_major"),
+    ],
+)  # fmt: skip
+def test_scales_in_the_other_order_are_refused(plan, changes, message, remedy) -> None:
+    [text] = refusal(plan, **changes)
+    assert text.split("\n")[0] == message
+    assert remedy in text

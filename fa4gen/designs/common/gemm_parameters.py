@@ -29,7 +29,7 @@ GATHERED_ROWS = (
     Parameter("row_index_batch_stride", "int64", "in elements"),
 )
 """Parameters in place of A's tensor map."""
-_C_TYPES = {"fp32": "float", "ue8m0": "unsigned char"}
+_C_TYPES = {"fp32": "float", "ue8m0": "unsigned char", "ue4m3": "unsigned char"}
 
 
 def gemm_parameters(

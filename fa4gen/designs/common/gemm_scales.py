@@ -13,7 +13,8 @@ Operand = Literal["a", "b"]
 ATOM_AXES, ATOM_EXTENTS = ("line", "group", "byte"), (32, 4, 4)
 """The axes of an atom: scales of 128 rows and 4 blocks of k (``fa4gen.scales.atoms``)."""
 ATOM_ROWS = 128
-FORMS_IN_ATOMS = ("mxfp8", "mxfp4", "nvfp4")
+TENSOR_CORE_FORMS = ("mxfp8", "mxfp4", "nvfp4")
+"""Forms that Blackwell's tensor cores multiply elements with."""
 ROWS: dict[Operand, str] = {"a": "m", "b": "n"}
 """The extent of an operand that is not summed over."""
 
@@ -31,6 +32,8 @@ class OperandScales:
     """Rows of A, or columns of B, of a block."""
     columns: int
     """Elements along k of a block."""
+    in_atoms: bool = False
+    """Whether they are passed in the order of Blackwell's tensor cores."""
     gathered: bool = False
     """Whether A has another number of rows than the output: an index names them."""
 
@@ -48,9 +51,9 @@ class OperandScales:
         return extent if self.rows == 1 else f"{extent}_blocks"
 
     @property
-    def in_atoms(self) -> bool:
-        """Whether they are in the order of Blackwell's tensor cores."""
-        return self.form in FORMS_IN_ATOMS
+    def in_tensor_cores(self) -> bool:
+        """Whether tensor cores multiply elements with them."""
+        return self.form in TENSOR_CORE_FORMS
 
     @property
     def axes(self) -> tuple[str, ...]:

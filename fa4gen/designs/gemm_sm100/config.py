@@ -16,7 +16,9 @@ class BlackwellGemmConfig(GemmKeys):
     dtype: Literal["bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "fp4_e2m1"]
     """Element type of A and B, fp8_e5m2 and fp4_e2m1 with scales. Sums are kept in float32."""
     scales: Literal["mxfp8", "mxfp4", "nvfp4"] | None = None
-    """Scales for blocks along k of each row of A and column of B, in the order of the hardware."""
+    """Scales for blocks along k of each row of A and column of B."""
+    scale_order: Literal["arranged", "row_major"] = "arranged"
+    """Scales as fa4gen.scales.arrange returns them, or plain, which the kernel then arranges."""
     cta_group: Literal[1, 2] | Auto = "auto"
     """2: a cluster pair multiplies together: twice BM rows, each CTA loads half of B."""
     BM: Literal[64, 128] | Auto = "auto"

@@ -50,23 +50,27 @@ class BlackwellGemmMemory(BlackwellGemmTile):
     @cached_property
     def ring(self) -> Ring:
         """The blocks of A and B, which have a region each."""
-        scaled = bool(self.scaled_kind)
+        scaled, arranges = bool(self.scaled_kind), self.arranges_scales
         what = "A, B and scales" if scaled else "A and B"
+        loaded_what = "A and B, and each warp that arranges scales" if arranges else what
         return Ring(
             name="input",
             key="num_stages",
             slots=self.num_stages,
             full=loaded(
-                f"the loader, then the bytes of {what}{self._both}",
+                f"the loader, then the bytes of {loaded_what}{self._both}",
                 "the MMA warp",
                 f"a block of {what} has landed",
-                self.cta_group * self.stage_bytes,
+                self.cta_group * self.loaded_bytes,
+                arrivals=1 + self.cta_group * self.arrange_warps,
                 cta=self._waited,
             ),
             empty=End(
                 how=self._commit,
                 arrived_by="commit of the products that read the block",
-                waited_by="the loader" + ", and the MMA warp before it copies scales" * scaled,
+                waited_by="the loader"
+                + ", the warps that arrange scales" * arranges
+                + ", and the MMA warp before it copies scales" * scaled,
                 meaning=f"a slot of {what} may be overwritten",
                 cta=self._copied,
             ),
@@ -148,9 +152,9 @@ class BlackwellGemmMemory(BlackwellGemmTile):
     def tile_ring(self) -> Ring:
         """The hardware's answers: in a pair that to the leader goes to both CTAs."""
         leader = "the leader's scheduler" if self.is_pair else "the scheduler"
-        # Four warps of the epilogue, the loader and the residual's in each CTA, and the one MMA
-        # warp that issues.
-        readers = self.cta_group * (5 + self.c.exists) + 1
+        # Four warps of the epilogue, the loader, the residual's and those that arrange scales in
+        # each CTA, and the one MMA warp that issues.
+        readers = self.cta_group * (5 + self.c.exists + self.arrange_warps) + 1
         return Ring(
             name="tile",
             slots=TILE_SLOTS,

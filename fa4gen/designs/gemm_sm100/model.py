@@ -39,8 +39,9 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
     @property
     @override
     def threads(self) -> int:
-        # Epilogue, scheduler, load, mma, residual: those that there are.
-        return 32 * (EPILOGUE_WARPS + (self.scheduler == "dynamic") + 2 + self.c.exists)
+        # Epilogue, scheduler, load, mma, residual, arrange: those that there are.
+        others = (self.scheduler == "dynamic") + 2 + self.c.exists + self.arrange_warps
+        return 32 * (EPILOGUE_WARPS + others)
 
     @property
     def registers_per_thread(self) -> int:
@@ -62,7 +63,8 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
     @override
     def roles(self) -> tuple[Role, ...]:
         leader = " for both CTAs" if self.is_pair else ""
-        scaled = bool(self.block_scales.kind)
+        scaled, arranges = bool(self.block_scales.kind), self.arranges_scales
+        and_scales = " and their scales" * (scaled and not arranges)
         rows = [
             ("epilogue", EPILOGUE_WARPS, "reads the sums, adds the residual, stores the output"
              if self.c.exists else "reads the sums, stores the output"),
@@ -70,7 +72,7 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
         if self.scheduler == "dynamic":
             rows.append(("scheduler", 1, f"asks the hardware for the next tile{leader}"))
         rows += [
-            ("load", 1, f"issues the TMA loads of A and B{' and their scales' * scaled}"),
+            ("load", 1, f"issues the TMA loads of A and B{and_scales}"),
             (
                 "mma",
                 1,
@@ -80,6 +82,9 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
         ]
         if self.c.exists:
             rows.append(("residual", 1, "issues the TMA loads of C, ahead of the epilogue"))
+        if arranges:
+            work = "bring row-major scales into the order of the tensor cores"
+            rows.append(("arrange", self.arrange_warps, work))
         roles = []
         first = 0
         for name, warps, work in rows:
@@ -105,7 +110,7 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
     def _scale_maps(self) -> tuple[TensorMapPlan, ...]:
         """The maps of the scales of A and B, by words of 4 bytes: a box has whole atoms."""
         scales = self.block_scales
-        if not scales.kind:
+        if not scales.kind or self.arranges_scales:
             return ()
         box = (ATOM_BYTES // WORD_BYTES, scales.k_atoms)
         # Each CTA of a pair brings one of two atoms into both; gate's and up's are apart.
@@ -153,6 +158,7 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
         """The line of the summary on scales."""
         scales = self.block_scales
         kind = "powers of two" if scales.powers_of_two else "in e4m3"
+        kind += ", row-major" * self.arranges_scales
         return (
             f"{self.config.scales}: a scale for {scales.columns} elements along k of each row of A "
             f"and column of B, {kind}; {self.num_scale_stages} slots in tensor memory"

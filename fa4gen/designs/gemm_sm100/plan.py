@@ -69,9 +69,10 @@ def _scales(config: BlackwellGemmConfig) -> tuple[OperandScales, ...]:
         return ()
     form = FORMS[config.scales]
     scale = "ue8m0" if form.powers_of_two else "ue4m3"
+    in_atoms = config.scale_order == "arranged"
     return (
-        OperandScales("a", config.scales, scale, 1, form.columns),
-        OperandScales("b", config.scales, scale, 1, form.columns),
+        OperandScales("a", config.scales, scale, 1, form.columns, in_atoms=in_atoms),
+        OperandScales("b", config.scales, scale, 1, form.columns, in_atoms=in_atoms),
     )
 
 

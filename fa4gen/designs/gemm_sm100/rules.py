@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def broken_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     """Yield the config's requests that do not go together."""
     yield from _stride(plan)
+    yield from _order(plan)
     yield from _groups(plan)
     yield from gated_rules(plan, 1, "", list(back_to_auto(plan.config)))
     if plan.gated:
@@ -72,6 +73,18 @@ def _groups(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
             message=f"groups: {plan.groups}, but products of groups of rows are made for Hopper",
             keys=("groups",),
             remedies=([{"groups": None}],),
+        )
+
+
+def _order(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
+    if plan.config.scales is None and plan.config.scale_order != "arranged":
+        yield Refusal(
+            kind="order of scales",
+            message=f"scale_order: {plan.config.scale_order} is for products with block scales, "
+            "and the config has none",
+            keys=("scale_order", "scales"),
+            remedies=([{"scale_order": "arranged"}],),
+            last_resort=[{"scale_order": "arranged"}],
         )
 
 

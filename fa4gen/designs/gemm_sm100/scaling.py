@@ -1,7 +1,8 @@
 """Block scales of a product on Blackwell: its instructions, and where the scales of a block are.
 
 Scales come in atoms of 512 bytes, those of 128 rows and 4 blocks of k (``fa4gen.scales.atoms``).
-TMA brings the atoms of a block of k into shared memory, ``tcgen05.cp`` copies each into 4 columns
+TMA brings the atoms of a block of k into shared memory, or warps make them of row-major scales;
+``tcgen05.cp`` copies each into 4 columns
 of tensor memory, and the products read them there: one of ``per_product`` scales of a row at a
 time, from the byte that the instruction descriptor names.
 """

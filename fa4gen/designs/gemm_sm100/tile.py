@@ -47,9 +47,22 @@ class BlackwellGemmTile(GemmPlan):
         return self.block_scales.kind
 
     @property
-    def stage_bytes(self) -> int:
-        """Bytes of a slot of the ring: A, B and their scales."""
-        return self.a_bytes + self.b_bytes + self.block_scales.a_bytes + self.block_scales.b_bytes
+    def arranges_scales(self) -> bool:
+        """Whether warps bring row-major scales into the order of the tensor cores."""
+        return bool(self.scales) and not self.scales[0].in_atoms
+
+    @property
+    def arrange_warps(self) -> int:
+        """Warps that do so: one for each 128 rows of A and columns of B."""
+        return (1 + self.block_scales.b_atoms) * self.arranges_scales
+
+    @property
+    def loaded_bytes(self) -> int:
+        """Bytes that TMA brings into a slot of the ring: A, B and arranged scales."""
+        scales = (
+            0 if self.arranges_scales else self.block_scales.a_bytes + self.block_scales.b_bytes
+        )
+        return self.a_bytes + self.b_bytes + scales
 
     @property
     def accumulator_layout(self) -> AccumulatorLayout:

@@ -230,7 +230,7 @@ def predict_gemm(tile: GemmTile, problem: GemmWorkload, chip: Chip) -> Predictio
 def _column_scales(plan: GemmPlan, swaps: bool) -> Literal["none", "block", "blocks", "lines"]:
     """Return the scales that a lane needs of a product's columns; Blackwell's cores apply them."""
     of_columns = plan.scales_of("a" if swaps else "b")
-    if of_columns is None or of_columns.in_atoms:
+    if of_columns is None or of_columns.in_tensor_cores:
         return "none"
     if of_columns.rows == 1:
         return "lines"

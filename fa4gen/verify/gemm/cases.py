@@ -121,6 +121,7 @@ def default_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
             *_residuals(plan),
             *_data(plan),
             *_quantised(plan),
+            *_plain_scales(plan),
             *_many_tiles(plan, ARCHITECTURES[plan.arch].most_multiprocessors),
             *group_cases(plan, GemmCase),
             *_indices(plan),
@@ -172,7 +173,8 @@ def emulated_cases(plan: GemmPlan) -> tuple[GemmCase, ...]:
         ]
         if not any(scales.in_atoms for scales in plan.scales):
             cases.append(GemmCase("scales/far", 70, 2 * n + 24, k + 130, batch=2, far=True))
-    return unique([*cases, *_quantised(plan), *group_cases(plan, GemmCase), *_indices(plan)])
+    further = (*_quantised(plan), *_plain_scales(plan), *_indices(plan))
+    return unique([*cases, *further, *group_cases(plan, GemmCase)])
 
 
 def _quantised(plan: GemmPlan) -> Iterable[GemmCase]:
@@ -311,6 +313,16 @@ def _indices(plan: GemmPlan) -> Iterable[GemmCase]:
     yield GemmCase("index/no_rows", 40, n, k, index="no_rows")
     shared = GemmCase("index/shared", 70, n, k, batch=3, shared=("row_index",), padded=True)
     yield replace(shared, data=COUNTING)
+
+
+def _plain_scales(plan: GemmPlan) -> Iterable[GemmCase]:
+    """Yield rows of scales that a kernel loads 16 and 4 at once, and with any strides."""
+    if not any(row.in_tensor_cores and not row.in_atoms for row in plan.scales):
+        return
+    rows, columns, scale = plan.tile_rows + 9, plan.tile_columns + 24, plan.scales[0].columns
+    for scales, padded in ((48, False), (36, False), (48, True)):
+        name = f"scales/{scales}_a_row" + "_padded" * padded
+        yield GemmCase(name, rows, columns, scales * scale, data="blocks_apart", padded=padded)
 
 
 def _many_tiles(plan: GemmPlan, multiprocessors: int) -> Iterable[GemmCase]:

@@ -98,7 +98,9 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
         if scales.in_atoms:
             maker.put_atoms(scales.name, bits, scales.dtype)
             continue
-        maker.put(scales.name, bits, scales.dtype, contiguous=-1 if case.padded else 1)
+        along_k = -1 if scales.operand == "a" else 1  # tensor cores' are row-major but with padding
+        contiguous = along_k if scales.in_tensor_cores and not case.padded else 1
+        maker.put(scales.name, bits, scales.dtype, contiguous=-1 if case.padded else contiguous)
     if inputs.row_index is not None:
         maker.put("row_index", inputs.row_index.view(np.uint32), "int32", contiguous=-1)
     out = np.zeros((*inputs.out_rows, case.n), np.float32)

@@ -221,7 +221,7 @@ class _Operands:
         """Return the product in float64, and the error of a kernel's sums."""
         if not self.scales:
             return sum_products(problem.accumulation, self.a, self.b, xp)
-        if problem.scales[0].in_atoms:  # tensor cores multiply elements with their scales
+        if problem.scales[0].in_tensor_cores:  # tensor cores multiply elements with their scales
             return sum_products(problem.accumulation, *self._scaled(problem, xp), xp)
         of_a, of_b = self.scales
         block = problem.scales[0].columns

@@ -19,6 +19,7 @@ KEYS: dict[str, list[Any]] = {
     "arch": ["sm_100a", "sm_103a"],
     "dtype": ["bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "fp4_e2m1"],
     "scales": [None, "mxfp8", "mxfp4", "nvfp4"],
+    "scale_order": ["arranged", "row_major"],
     "out_dtype": ["auto", "bf16", "fp16", "fp32"],
     "a_major": ["k", "m"],
     "b_major": ["k", "n"],

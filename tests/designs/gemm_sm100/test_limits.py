@@ -113,6 +113,12 @@ def test_every_offer_removes_its_problem_and_brings_no_other(
             "Set dtype: fp4_e2m1; or scales: null.",
         ),
         (
+            {"scale_order": "row_major"},
+            "scale_order",
+            "scale_order: row_major is for products with block scales, and the config has none",
+            "Set scale_order: arranged.",
+        ),
+        (
             {"dtype": "fp8_e5m2"},
             "dtype",
             "dtype: fp8_e5m2 is for products with block scales, and the config has none",
@@ -170,6 +176,7 @@ def test_messages(
         {"dtype": "fp8_e4m3", "BK": 64, "a_major": "m", "b_major": "n"},
         {"dtype": "fp8_e5m2", "scales": "mxfp8", "a_major": "m", "b_major": "n"},
         {"dtype": "fp4_e2m1", "scales": "nvfp4", "BK": 128, "num_accum_stages": 4, "BN": 64},
+        {"dtype": "fp8_e4m3", "scales": "mxfp8", "scale_order": "row_major", "BN": 64},
         {"residual": "none", "num_epi_stages": 4},  # a sweep may vary both
     ],
     ids=str,

@@ -66,7 +66,9 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
 
 
 def _loaded(plan: BlackwellGemmPlan) -> tuple[str, ...]:
-    return ("a", "b", "scale_a", "scale_b") if plan.scales else ("a", "b")
+    maps = [row.name for row in plan.tensor_maps]
+    assert ("scale_a" in maps) == (bool(plan.scales) and not plan.arranges_scales)
+    return ("a", "b", "scale_a", "scale_b") if "scale_a" in maps else ("a", "b")
 
 
 @settings(max_examples=60, deadline=None)
@@ -169,6 +171,12 @@ def test_the_rows_of_the_table(plan_of: PlanOf) -> None:
         ("tile_empty", 2, 13, "leader"),  # twice 4 + load + residual, and the leader's mma
         ("tile_wanted", 1, 1, "leader"),
     ]
+    plain = {"dtype": "fp4_e2m1", "scales": "nvfp4", "scale_order": "row_major"}
+    arranging = plan_of(**plain, BN=256, scheduler="dynamic")
+    assert arranging.role("arrange").num_warps == 3
+    assert arranging.barrier("input_full").arrivals == 1 + 2 * 3
+    assert arranging.barrier("tile_empty").arrivals == 2 * (5 + 3) + 1
+    assert plan_of(**plain, BN=64).role("arrange").num_warps == 2
     alone = plan_of(cta_group=1, scheduler="dynamic")
     assert {row.cta for row in alone.barriers} == {"own"}
     assert alone.barrier("tile_empty").arrivals == 6

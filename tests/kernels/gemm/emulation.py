@@ -22,6 +22,7 @@ from tests.kernels.source_mutation import Found, Kernel, kernel_in, matches, pro
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.emulator import Program, Report
 
 DTYPES = {
@@ -52,7 +53,8 @@ def noting(text: str) -> Iterator[None]:
 @dataclass(frozen=True)
 class Problem:
     """``indexed``: A is zero, and each element of C its own index. ``multiprocessors``: of the
-    chip that the launch is for, few so that each CTA takes several tiles."""
+    chip that the launch is for, few so that each CTA takes several tiles. ``scale_padding``: bytes
+    after each row of plain scales; ``scale_step``: from one of a row to the next."""
 
     m: int
     n: int
@@ -64,6 +66,8 @@ class Problem:
     multiprocessors: int = 2
     indexed: bool = False
     nan_in_c: bool = False
+    scale_padding: int = 0
+    scale_step: int = 1
 
 
 @dataclass(frozen=True)
@@ -157,13 +161,21 @@ class _Tensor:
 class _Scales:
     """Scales of the rows of A or the columns of B, as the kernel reads them and as numbers."""
 
-    def __init__(self, form: str, batch: int, rows: int, k: int, rng: np.random.Generator) -> None:
-        known = form_of(form)
+    def __init__(
+        self, scales: OperandScales, problem: Problem, rows: int, rng: np.random.Generator
+    ) -> None:
+        known, batch, k = form_of(scales.form), problem.batch, max(problem.k, 1)
         shape = (batch, rows, -(-k // known.columns))
         least, most = (120, 134) if known.scale == "ue8m0" else (0x20, 0x58)
         codes = rng.integers(least, most, shape).astype(np.uint8)
-        atoms = arrange(codes)
-        self.memory = atoms.reshape(*atoms.shape[:3], -1).view(np.uint32)
+        if scales.in_atoms:
+            atoms = arrange(codes)
+            self.memory = atoms.reshape(*atoms.shape[:3], -1).view(np.uint32)
+        else:
+            step, blocks = problem.scale_step, shape[2]
+            lines = np.full((batch, rows, step * blocks + problem.scale_padding), 255, np.uint8)
+            self.memory = lines[..., : step * blocks : step]  # NaN between them
+            self.memory[...] = codes
         each = np.repeat(scale_values(codes, known), known.columns, axis=2)
         self.numbers = each[..., :k].astype(np.float64)
 
@@ -182,7 +194,7 @@ def emulate(kernel: Kernel, problem: Problem, seed: int, order: int | None = Non
     scales = {}
     if plan.tensor_memory and plan.scales:
         for name, rows in (("scale_a", m), ("scale_b", n)):
-            scales[name] = _Scales(plan.scales[0].form, batch, rows, some, rng)
+            scales[name] = _Scales(plan.scales[0], problem, rows, rng)
     columns = 2 if "n" in plan.c.axes else 1  # the axis of C that is contiguous
     c_rows = m if "m" in plan.c.axes else 1
     c = _Tensor((batch, c_rows, n if columns == 2 else 1), columns, plan.out_dtype, rng)
@@ -225,6 +237,10 @@ def _launch(
         "k": problem.k, "row_tiles": row_tiles, "column_tiles": column_tiles,
         "num_tiles": tiles, "group_rows": problem.group_rows,
     }  # fmt: skip
+    for row in plan.scales:
+        if not row.in_atoms:
+            values[row.name] = memory = tensors[row.name].memory
+            values.update(zip(row.strides, memory.strides, strict=True))
     for row in plan.tensor_maps:
         memory = tensors[row.tensor].memory
         if len(row.dims) < memory.ndim:
@@ -232,7 +248,7 @@ def _launch(
         if memory.dtype in (DTYPES["fp8_e4m3"], DTYPES["fp8_e5m2"]):
             memory = memory.view(np.uint8)
         values[row.parameter] = TensorMap(memory, box=row.box[::-1], swizzle=row.swizzle)
-    types = {"int32": np.int32, "float": np.float32}
+    types = {"int32": np.int32, "int64": np.int64, "float": np.float32}
     most = tiles * plan.launch.cluster
     fit = max(1, problem.multiprocessors // plan.launch.cluster) * plan.launch.cluster
     return program.launch(

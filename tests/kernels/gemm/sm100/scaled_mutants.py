@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tests.kernels.gemm.emulation import Problem
 from tests.kernels.gemm.sm100.mutants import NUMBERS, WAIT, GemmMutant
-from tests.kernels.source_mutation import Change, Found
+from tests.kernels.source_mutation import ANYWHERE, Change, Found
 
 _SMALL: Final = {"num_stages": 2, "num_accum_stages": 1}
 CONFIGS: Final[dict[str, dict[str, Any]]] = {
@@ -17,6 +17,10 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
                   "num_stages": 4},
     "overlap": {"cta_group": 1, "dtype": "fp4_e2m1", "scales": "nvfp4", "residual": "matrix",
                 "BN": 256, "num_stages": 2},
+    "rows": {"cta_group": 1, "dtype": "fp4_e2m1", "scales": "mxfp4", "scale_order": "row_major",
+             "BN": 256, **_SMALL},
+    "rows_pair": {"cta_group": 2, "dtype": "fp8_e4m3", "scales": "mxfp8",
+                  "scale_order": "row_major", "BN": 256, **_SMALL},
     "mxfp8_pair": {"cta_group": 2, "dtype": "fp8_e4m3", "scales": "mxfp8", "BN": 256, **_SMALL},
 }  # fmt: skip
 BLOCKS: Final = Problem(140, 260, 600, alpha=-0.5)
@@ -203,4 +207,119 @@ OVERLAP: Final[dict[str, GemmMutant]] = {
     ),
 }  # fmt: skip
 
-MUTANTS: Final = {**OVERLAP, **BYTES, **PLACES, **ORDER}
+RUNS: Final = Problem(140, 260, 2200)
+"""Several runs of scales for each tile, rows that begin anywhere."""
+CHUNKS: Final = Problem(140, 260, 2048)
+WORDS: Final = Problem(140, 260, 2176)
+PAST_THE_END: Final = Found("out-of-bounds", ANYWHERE, "arrange")
+ARRIVAL: Final = (
+    r"mbarrier_arrive_release_shared\(leader_address<kCtaGroup>\(inputs\.producer_mbar\(\)\)\)"
+)
+
+ARRANGED: Final[dict[str, GemmMutant]] = {
+    "stored_without_proxy_fence": GemmMutant(
+        "rows", "nothing orders the stores of scales before the copies that read them",
+        (Change(r"\n *fence_proxy_async_shared\(\);  // orders the stores before[^\n]*"),),
+        (Found("missing-proxy-fence", COPY, "mma"),), CHUNKS,
+    ),
+    "arrived_before_the_warp_has_stored": GemmMutant(
+        "rows", "the first lane arrives for lanes that may not have stored",
+        (Change(r"(orders the stores before[^\n]*)\n *__syncwarp\(\);", r"\1"),),
+        (Found("race", COPY, "mma"), Found("race", "store_shared_chunk", "arrange"),
+         Found("missing-proxy-fence", COPY, "mma")), CHUNKS,
+    ),
+    "stored_into_a_slot_in_use": GemmMutant(
+        "rows", "the products that read a slot are not waited for",
+        (Change(r"\n *inputs\.wait_consumer\(\);(?=\n *run\.store)"),),
+        (Found("race", "store_shared_chunk", "arrange"), Found("race", COPY, "mma"),
+         Found("phase-lap", ANYWHERE, ""), Found("over-arrival", ANYWHERE, "")), CHUNKS,
+    ),
+    "always_the_first_block_of_a_run": GemmMutant(
+        "rows", "each block has the scales of the run's first",
+        (Change(r"part \* kKAtoms \+ atom", "atom"),), (NUMBERS,), CHUNKS,
+    ),
+    "always_the_first_run": GemmMutant(
+        "rows", "every run is loaded from the beginning of k",
+        (Change(r"lines\[group\] \+ first \+ i", "lines[group] + i"),), (NUMBERS,), CHUNKS,
+    ),
+    "always_the_first_half_of_a_run": GemmMutant(
+        "rows", "the second sixteen scales of a run are the first",
+        (Change(r"lines\[group\] \+ first \+ i", "lines[group] + first"),), (NUMBERS,), CHUNKS,
+    ),
+    "first_half_lost": GemmMutant(
+        "rows", "the first half of a run is not moved down before the second",
+        (Change(r"words\[group\]\[i\] = words\[group\]\[kHalf \+ i\];[^\n]*"),), (NUMBERS,), WORDS,
+    ),
+    "rows_of_a_lane_side_by_side": GemmMutant(
+        "rows", "a lane takes four rows in turn",
+        (Change(r"row \+ 32 \* group", "row + group"),), (NUMBERS,), CHUNKS,
+    ),
+    "rows_past_the_end": GemmMutant(
+        "rows", "scales of rows past the end are loaded",
+        (Change(r"min\(row \+ 32 \* group, last_row\)", "row + 32 * group"),),
+        (PAST_THE_END,), CHUNKS,
+    ),
+    "words_past_the_end": GemmMutant(
+        "rows", "words of scales are loaded past the end of k",
+        (Change(r"min\(place, extent - 4\)", "place"),), (PAST_THE_END,),
+        WORDS,
+    ),
+    "bytes_past_the_end": GemmMutant(
+        "rows", "scales are loaded past the end of k",
+        (Change(r"min\(place \+ i, last\)", "(place + i)"),),
+        (PAST_THE_END,), RUNS,
+    ),
+    "strides_along_k_taken_to_be_1": GemmMutant(
+        "rows", "scales are always loaded as if they were row-major",
+        (Change(r"scales\.k_stride != 1 \|\| "),),
+        (NUMBERS, PAST_THE_END),
+        Problem(140, 260, 2048, scale_step=2),
+    ),
+    "chunks_wherever_rows_begin": GemmMutant(
+        "rows", "sixteen scales are loaded at once from any address",
+        (Change(r"return places % 16 == 0 \? 16 : 4;", "return 16;"),),
+        (Found("misaligned", ANYWHERE, "arrange"), PAST_THE_END), WORDS,
+    ),
+    "second_columns_have_the_scales_of_the_first": GemmMutant(
+        "rows", "the second 128 columns of a tile have the scales of the first",
+        (Change(r"tile\.column / kAtomRows \+ rows - 1", "tile.column / kAtomRows"),), (NUMBERS,),
+        CHUNKS,
+    ),
+    "atoms_of_columns_in_the_place_of_the_first": GemmMutant(
+        "rows", "the atoms of all columns go to the place of the first",
+        (Change(r"kScaleBOffset \+ kScaleABytes \* \(rows - 1\)", "kScaleBOffset"),),
+        (NUMBERS, Found("race", "store_shared_chunk", "arrange"), Found("uninitialised", COPY, "mma")),
+        CHUNKS,
+    ),
+    "scales_of_the_other_operand": GemmMutant(
+        "rows", "the warp for A has the scales of B",
+        (Change(r"\? a_scales : b_scales", "? b_scales : a_scales"),),
+        (NUMBERS, PAST_THE_END), CHUNKS,
+    ),
+    "an_arrival_too_few": GemmMutant(
+        "rows", "a block counts as there without the scales of its last columns",
+        (Change(r"kInputFullArrivals = 4", "kInputFullArrivals = 3"),),
+        (Found("race", COPY, "mma"), Found("over-arrival", ANYWHERE, "")), CHUNKS, in_header=True,
+    ),
+    "peer_arranges_the_rows_of_the_leader": GemmMutant(
+        "rows_pair", "the second half of the pair's rows has the scales of the first",
+        (Change(r"(first_row = tile\.row) \+ rank \* kBM", r"\1"),), (NUMBERS,), PAIRS,
+    ),
+    "arrived_without_release": GemmMutant(
+        "rows_pair", "the peer's stores are not released to the leader",
+        (Change(ARRIVAL, "mbarrier_arrive_remote(leader_address<kCtaGroup>(inputs.producer_mbar()))"),),
+        (Found("race", COPY, "mma"),), PAIRS,
+    ),
+    "waited_without_acquire": GemmMutant(
+        "rows_pair", "the leader does not acquire what the peer has stored",
+        (Change(r"mbarrier_wait_acquire_shared\(inputs\.full\([^;]*;", "inputs.wait_producer();"),),
+        (Found("race", COPY, "mma"),), PAIRS,
+    ),
+    "arrived_in_the_own_cta": GemmMutant(
+        "rows_pair", "the peer's warps arrive on barriers that nobody waits on",
+        (Change(ARRIVAL, "mbarrier_arrive_release_shared(inputs.producer_mbar())"),),
+        (Found("deadlock", ANYWHERE, ""),), PAIRS,
+    ),
+}  # fmt: skip
+
+MUTANTS: Final = {**ARRANGED, **OVERLAP, **BYTES, **PLACES, **ORDER}

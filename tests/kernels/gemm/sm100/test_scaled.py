@@ -82,6 +82,33 @@ def test_tiles_handed_out_by_the_hardware(cta_group: int) -> None:
     check({**FORMS["mxfp4"], **keys, "BN": 64}, Problem(600, 200, 520))
 
 
+PLAIN: Keys = {"scale_order": "row_major"}
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("cta_group", [1, 2])
+@pytest.mark.parametrize("form", FORMS)
+def test_plain_scales_are_arranged(form: str, cta_group: int) -> None:
+    keys = {**FORMS[form], **PLAIN, "cta_group": cta_group}
+    check(keys, SEVERAL)
+    check(keys, Problem(140, 270, 1600, scale_step=2), 1)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(("k", "padding"), [(1024, 0), (1536, 16), (640, 0), (640, 4), (580, 13)])
+def test_plain_scales_are_loaded_as_their_rows_begin(k: int, padding: int) -> None:
+    for seed, form in enumerate(("mxfp4", "nvfp4")):
+        keys = {**FORMS[form], **PLAIN, "cta_group": 1 + seed, "BN": 192 if seed else 64}
+        check(keys, Problem(140, 200, k, batch=2, scale_padding=padding), seed)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("cta_group", [1, 2])
+def test_plain_scales_of_tiles_handed_out_by_the_hardware(cta_group: int) -> None:
+    keys = {"cta_group": cta_group, "scheduler": "dynamic", "residual": "matrix", "num_stages": 1}
+    check({**FORMS["nvfp4"], **PLAIN, **keys, "BN": 64}, Problem(600, 200, 520))
+
+
 @pytest.mark.compile
 @pytest.mark.parametrize("size", [(1, 1, 2), (128, 192, 256), (1, 400, 40), (140, 10, 0)], ids=str)
 def test_sizes(size: tuple[int, int, int]) -> None:
@@ -101,11 +128,13 @@ def test_whatever_is_planned_multiplies_under_many_seeds(seed: int) -> None:
         "num_stages": random.choice((1, 2, 3, "auto")),
         "residual": random.choice(("none", "matrix", "row", "column")),
         "scheduler": random.choice(("static", "dynamic")),
+        "scale_order": random.choice(("arranged", "row_major")),
     }
     if keys["BN"] == 256:
         keys["num_accum_stages"] = 1
-    k = 2 * random.randint(0, 700)
-    check(keys, Problem(random.randint(1, 500), random.randint(1, 500), k), seed)
+    m, n, k = random.randint(1, 500), random.randint(1, 500), 2 * random.randint(0, 700)
+    step, padding = random.choice((1, 1, 3)), random.choice((0, 3, 16))
+    check(keys, Problem(m, n, k, scale_step=step, scale_padding=padding), seed)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
