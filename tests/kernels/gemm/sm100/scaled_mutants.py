@@ -288,8 +288,8 @@ ARRANGED: Final[dict[str, GemmMutant]] = {
     "atoms_of_columns_in_the_place_of_the_first": GemmMutant(
         "rows", "the atoms of all columns go to the place of the first",
         (Change(r"kScaleBOffset \+ kScaleABytes \* \(rows - 1\)", "kScaleBOffset"),),
-        (NUMBERS, Found("race", "store_shared_chunk", "arrange"), Found("uninitialised", COPY, "mma")),
-        CHUNKS,
+        (NUMBERS, Found("race", "store_shared_chunk", "arrange"),
+         Found("uninitialised", COPY, "mma")), CHUNKS,
     ),
     "scales_of_the_other_operand": GemmMutant(
         "rows", "the warp for A has the scales of B",
@@ -307,7 +307,8 @@ ARRANGED: Final[dict[str, GemmMutant]] = {
     ),
     "arrived_without_release": GemmMutant(
         "rows_pair", "the peer's stores are not released to the leader",
-        (Change(ARRIVAL, "mbarrier_arrive_remote(leader_address<kCtaGroup>(inputs.producer_mbar()))"),),
+        (Change(ARRIVAL,
+                "mbarrier_arrive_remote(leader_address<kCtaGroup>(inputs.producer_mbar()))"),),
         (Found("race", COPY, "mma"),), PAIRS,
     ),
     "waited_without_acquire": GemmMutant(
