@@ -201,12 +201,12 @@ GemmName = Literal[
     "gemm_fp8_sm90",
     "gemm_gathered_bf16_sm90",
     "gemm_grouped_bf16_sm90",
-    "gemm_grouped_masked_fp8_scaled_sm90",
     "gemm_mxfp4_bias_gelu",
     "gemm_mxfp8",
     "gemm_mxfp8_mn_major",
     "gemm_nvfp4_pair",
     "gemm_nvfp4_residual_sm103",
+    "gemm_nvfp4_row_major",
     "gemm_swiglu_bf16_sm90",
     "gemm_swiglu_clamped_bf16",
 ]
