@@ -201,6 +201,7 @@ GemmName = Literal[
     "gemm_fp8_sm90",
     "gemm_gathered_bf16_sm90",
     "gemm_grouped_bf16_sm90",
+    "gemm_grouped_masked_fp8_scaled_sm90",
     "gemm_mxfp4_bias_gelu",
     "gemm_mxfp8",
     "gemm_mxfp8_mn_major",

@@ -31,6 +31,7 @@ VARIANTS: dict[str, Keys] = {
     "fp8, bias": {**FP8, "BN": 64, "residual": "row"},
     "nvfp4": {**FP4, "scales": "nvfp4", "cta_group": 1},
     "mxfp4 pair, bias": {**FP4, "scales": "mxfp4", "residual": "row"},
+    "nvfp4 pair, row-major scales": {**FP4, "scales": "nvfp4", "scale_order": "row_major"},
     "exact": {"dtype": "fp16", "activation": "max(gate, 0) * up", "out_dtype": "fp32", "BN": 64},
 }  # fmt: skip
 ALWAYS = (
