@@ -16,6 +16,7 @@ from tests.kernels.attention.decode import test_splits as decode_splits
 from tests.kernels.attention.decode import test_wide as decode_wide
 from tests.kernels.attention.latent import test_latent as latent
 from tests.kernels.attention.latent_sm100 import test_latent as latent_sm100
+from tests.kernels.attention.sm90 import test_fp8 as fp8_sm90
 from tests.kernels.attention.sm90 import test_ragged as ragged_sm90
 from tests.kernels.attention.sm100 import test_ragged as ragged_sm100
 
@@ -30,6 +31,7 @@ TABLES: Final = {
     "decode page scales": decode_page_scales,
     "decode splits": decode_splits,
     "decode wide": decode_wide,
+    "fp8 sm90": fp8_sm90,
     "latent": latent,
     "latent sm100": latent_sm100,
     "ragged sm90": ragged_sm90,

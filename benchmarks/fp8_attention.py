@@ -1,0 +1,361 @@
+"""Times attention in fp8 on a GPU beside bf16 and cuDNN, and measures errors by number of keys.
+
+    python benchmarks/fp8_attention.py speed OUT.jsonl [--depth D ...] [--drawn COUNT --seed SEED]
+                                             [--set KEY=VALUE ...]
+    python benchmarks/fp8_attention.py errors OUT.jsonl [--keys N ...] [--set KEY=VALUE ...]
+
+Needs PyTorch; cuDNN takes part where its Python frontend is installed. Inputs are drawn from
+N(0, 1) and rounded to e4m3 with one scale a tensor. Kernels of a problem take turns, each call with
+a cold L2. Errors are relative Frobenius errors against float64 on the same rounded inputs, with
+values from N(0, 1), where sums of few bits show nothing, and from N(1, 1), where they lose what is
+small beside the sum so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from fa4gen.callables import compile_config  # noqa: E402
+from fa4gen.config.load import load_mapping  # noqa: E402
+from fa4gen.errors import ConfigError  # noqa: E402
+from fa4gen.runtime.device import require_device  # noqa: E402
+from fa4gen.runtime.timing import TimingProtocol, time_in_turn  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+ARCH = "sm_90a"
+ROWS = (2048, 4096, 8192, 16384, 32768)
+KEYS = (4096, 32768, 131072)
+PROMOTIONS: tuple[int | str, ...] = ("never", "auto", 1, 4, 16, 64)
+"""The values of ``promote_every`` whose errors are measured, where configs have that key."""
+CHECKED_ROWS = 256
+PROTOCOL = TimingProtocol(warmup_s=0.01, budget_s=0.05, min_samples=11)
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A dense batch; as many keys as query rows."""
+
+    batch: int
+    rows: int
+    heads: int
+    key_heads: int
+    depth: int
+    causal: bool
+
+    @property
+    def words(self) -> str:
+        """The shape in words, as in results."""
+        mask = "causal" if self.causal else "dense"
+        heads = f"{self.heads}/{self.key_heads}"
+        return f"{self.batch}x{self.rows}, heads {heads}, depth {self.depth}, {mask}"
+
+    @property
+    def operations(self) -> float:
+        """Operations by the usual count: half of all pairs where the mask is causal."""
+        whole = 4.0 * self.batch * self.heads * self.rows**2 * self.depth
+        return whole / 2 if self.causal else whole
+
+
+def kernel_of(shape: Shape, dtype: str, keys: Mapping[str, object]) -> Any:
+    """Return the kernel for a shape, compiled."""
+    config = {
+        "kernel": "attention",
+        "arch": ARCH,
+        "dtype": dtype,
+        "depth": shape.depth,
+        "mask": "causal" if shape.causal else "none",
+        **keys,
+    }
+    return compile_config(load_mapping(config, f"fp8_attention_{dtype}")).kernel
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Query, key and value in e4m3 with a scale each, and the same numbers in bf16."""
+
+    narrow: tuple[Any, ...]
+    scales: tuple[float, ...]
+    wide: tuple[Any, ...]
+
+    @classmethod
+    def draw(cls, shape: Shape, rows: int, mean: float) -> Inputs:
+        """Draw ``rows`` queries; values have this mean."""
+        import torch
+
+        torch.manual_seed(shape.rows)
+        sizes = ((rows, shape.heads, 0.0), (shape.rows, shape.key_heads, 0.0))
+        sizes = (*sizes, (shape.rows, shape.key_heads, mean))
+        drawn = [
+            torch.randn(shape.batch, n, heads, shape.depth, device="cuda") + offset
+            for n, heads, offset in sizes
+        ]
+        scales = tuple(float(x.abs().max()) / 448 for x in drawn)
+        narrow = tuple(
+            (x / scale).to(torch.float8_e4m3fn) for x, scale in zip(drawn, scales, strict=True)
+        )
+        wide = tuple(
+            (x.float() * scale).to(torch.bfloat16) for x, scale in zip(narrow, scales, strict=True)
+        )
+        return cls(narrow, scales, wide)
+
+    def head(self, batch: int, head: int, shape: Shape) -> tuple[Any, ...]:
+        """Return query, key and value of a query head in float64."""
+        of_key = head * shape.key_heads // shape.heads
+        return tuple(
+            x[batch, :, at].double() * scale
+            for x, scale, at in zip(self.narrow, self.scales, (head, of_key, of_key), strict=True)
+        )
+
+
+def exact(inputs: Inputs, shape: Shape, rows: Any) -> Any:
+    """Return the output of some rows of the last head in float64."""
+    import torch
+
+    query, key, value = inputs.head(shape.batch - 1, shape.heads - 1, shape)
+    scores = query[rows] @ key.T * shape.depth**-0.5
+    if shape.causal:
+        place = torch.arange(shape.rows, device="cuda")
+        scores = scores.masked_fill(place[None] > rows[:, None], -math.inf)
+    return torch.softmax(scores, 1) @ value
+
+
+def error(out: Any, wanted: Any, rows: Any) -> float:
+    """Return the relative Frobenius error of these rows of the last head."""
+    return float((out[-1, rows, -1].double() - wanted).norm() / wanted.norm())
+
+
+def ours(kernel: Any, inputs: Inputs, out: Any, *, narrow: bool) -> Callable[[], Any]:
+    """Return a launch of one of fa4gen's kernels."""
+    import torch
+
+    if not narrow:
+        return kernel.prepare(*inputs.wide, out=out)  # type: ignore[no-any-return]
+    shape = (inputs.narrow[1].shape[0], inputs.narrow[1].shape[2])
+    scales = {
+        f"{name}_descale": torch.full(shape, scale, device="cuda")
+        for name, scale in zip(("query", "key", "value"), inputs.scales, strict=True)
+    }
+    bits = (x.view(torch.uint8) for x in inputs.narrow)
+    return kernel.prepare(*bits, out=out, **scales)  # type: ignore[no-any-return]
+
+
+def cudnn(shape: Shape, inputs: Inputs, out: Any, out_scale: float) -> Callable[[], Any]:
+    """Return a launch of cuDNN's attention in fp8; its output is e4m3, too."""
+    import cudnn as library
+    import torch
+
+    types, handle = library.data_type, library.create_handle()
+    stream = torch.cuda.current_stream().cuda_stream
+    library.set_stream(handle=handle, stream=stream)
+    graph = library.pygraph(
+        io_data_type=types.FP8_E4M3,
+        intermediate_data_type=types.FLOAT,
+        compute_data_type=types.FLOAT,
+        handle=handle,
+    )
+
+    def operand(name: str, x: Any) -> Any:
+        batch, rows, heads, depth = x.shape
+        strides = [rows * heads * depth, depth, heads * depth, 1]
+        return graph.tensor(
+            name=name, dim=[batch, heads, rows, depth], stride=strides, data_type=types.FP8_E4M3
+        )
+
+    names = ("descale_q", "descale_k", "descale_v", "descale_s", "scale_s", "scale_o")
+    numbers = {
+        name: graph.tensor(name=name, dim=[1] * 4, stride=[1] * 4, data_type=types.FLOAT)
+        for name in names
+    }
+    operands = dict(zip("qkv", map(operand, "qkv", inputs.narrow), strict=True))
+    result, _, largest_s, largest_o = graph.sdpa_fp8(
+        **operands,
+        **numbers,
+        attn_scale=shape.depth**-0.5,
+        use_causal_mask=shape.causal,
+        generate_stats=False,
+    )
+    extents, strides = (operand("out", out).get_dim(), operand("out", out).get_stride())
+    result.set_output(True).set_dim(extents).set_stride(strides).set_data_type(types.FP8_E4M3)
+    for number in (largest_s, largest_o):
+        number.set_output(True).set_dim([1] * 4).set_stride([1] * 4).set_data_type(types.FLOAT)
+    graph.validate()
+    graph.build_operation_graph()
+    graph.create_execution_plans([library.heur_mode.A, library.heur_mode.FALLBACK])
+    graph.check_support()
+    graph.build_plans()
+    workspace = torch.empty(max(16, graph.get_workspace_size()), dtype=torch.uint8, device="cuda")
+    given = (*inputs.scales, 1 / 256, 256.0, out_scale)
+    held = [torch.full((1,), number, device="cuda") for number in given]
+    held += [torch.zeros(1, device="cuda") for _ in range(2)]
+    tensors = (*operands.values(), result, *numbers.values(), largest_s, largest_o)
+    addresses = [x.data_ptr() for x in (*inputs.narrow, out, *held)]
+    pack = dict(zip(tensors, addresses, strict=True))
+
+    def launch() -> None:
+        assert held  # alive as long as the launch
+        graph.execute(pack, workspace, handle=handle)
+
+    return launch
+
+
+def measure_speed(shape: Shape, keys: Mapping[str, object]) -> dict[str, Any]:
+    """Return a line of results of one shape."""
+    import torch
+
+    inputs = Inputs.draw(shape, shape.rows, 0.0)
+    rows = torch.arange(shape.rows - min(shape.rows, CHECKED_ROWS), shape.rows, device="cuda")
+    wanted = exact(inputs, shape, rows)
+    size = (shape.batch, shape.rows, shape.heads, shape.depth)
+    outs = [torch.full(size, math.nan, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
+    runs: dict[str, Callable[[], Any]] = {
+        "fp8": ours(kernel_of(shape, "fp8_e4m3", keys), inputs, outs[0], narrow=True),
+        "bf16": ours(kernel_of(shape, "bf16", {}), inputs, outs[1], narrow=False),
+    }
+    results: dict[str, tuple[Any, float]] = {"fp8": (outs[0], 1.0), "bf16": (outs[1], 1.0)}
+    left_out: dict[str, str] = {}
+    out_scale = 224 / float(wanted.abs().max())
+    narrow = torch.zeros(size, device="cuda", dtype=torch.uint8).view(torch.float8_e4m3fn)
+    try:
+        runs["cudnn fp8"] = cudnn(shape, inputs, narrow, out_scale)
+        results["cudnn fp8"] = (narrow, 1 / out_scale)
+    except Exception as problem:  # whatever a library raises, it does not take part
+        left_out["cudnn fp8"] = f"{type(problem).__name__}: {str(problem)[:200]}"
+    for run in runs.values():
+        run()
+    torch.cuda.synchronize()
+    errors = {
+        name: error(out.float() * scale, wanted, rows) for name, (out, scale) in results.items()
+    }
+    taken = time_in_turn(
+        runs, PROTOCOL, rounds=ROUNDS, stream=torch.cuda.current_stream().cuda_stream
+    )
+    times = {
+        name: statistics.median(one.median_ms for one in timings) for name, timings in taken.items()
+    }
+    return {
+        "problem": shape.words,
+        **about(keys),
+        "times_us": {name: round(1e3 * time, 2) for name, time in times.items()},
+        "tflops": {name: round(shape.operations / time / 1e9, 1) for name, time in times.items()},
+        "errors": {name: round(found, 5) for name, found in errors.items()},
+        "left_out": left_out,
+    }
+
+
+def measure_errors(keys_of_row: int, keys: Mapping[str, object]) -> Iterator[dict[str, Any]]:
+    """Yield lines of results for one number of keys: each way to promote, and cuDNN."""
+    import torch
+
+    shape = Shape(1, keys_of_row, 2, 1, 128, causal=False)
+    rows = torch.arange(CHECKED_ROWS, device="cuda")
+    kernels: dict[str, Any] = {}
+    for every in PROMOTIONS:
+        try:
+            kernels[f"promote_every {every}"] = kernel_of(
+                shape, "fp8_e4m3", {**keys, "promote_every": every}
+            )
+        except ConfigError:
+            kernels.setdefault("no promotion", kernel_of(shape, "fp8_e4m3", keys))
+    for mean in (0.0, 1.0):
+        inputs = Inputs.draw(shape, CHECKED_ROWS, mean)
+        wanted = exact(inputs, shape, rows)
+        size = (1, CHECKED_ROWS, shape.heads, shape.depth)
+        errors = {}
+        for name, kernel in kernels.items():
+            out = torch.full(size, math.nan, device="cuda", dtype=torch.bfloat16)
+            ours(kernel, inputs, out, narrow=True)()
+            errors[name] = round(error(out, wanted, rows), 5)
+        narrow = torch.zeros(size, device="cuda", dtype=torch.uint8).view(torch.float8_e4m3fn)
+        out_scale = 224 / float(wanted.abs().max())
+        try:
+            cudnn(shape, inputs, narrow, out_scale)()
+            errors["cudnn fp8"] = round(error(narrow.float() / out_scale, wanted, rows), 5)
+        except Exception as problem:  # as above
+            print(f"cudnn left out: {type(problem).__name__}: {str(problem)[:200]}")
+        yield {
+            "problem": f"{keys_of_row} keys, values from N({mean:g}, 1)",
+            **about(keys),
+            "errors": errors,
+        }
+
+
+def about(keys: Mapping[str, object]) -> dict[str, Any]:
+    """Return what a line says of where it was measured."""
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return {
+        "chip": require_device(ARCH).name,
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": done.stdout.strip(),
+        "keys": dict(keys),
+    }
+
+
+def shapes_of(options: argparse.Namespace) -> Iterator[Shape]:
+    """Yield the shapes to time: those drawn, or a table."""
+    if options.drawn:
+        rng = random.Random(options.seed)
+        for _ in range(options.drawn):
+            rows = round(2 ** rng.uniform(6, 14))
+            key_heads = rng.choice((1, 2, 4, 8))
+            heads = key_heads * rng.choice((1, 2, 4, 8))
+            batch = max(1, min(16, 32768 // rows))
+            yield Shape(batch, rows, heads, key_heads, 128, rng.random() < 0.5)
+        return
+    for depth in options.depth or (128, 64, 256):
+        for causal in (False, True):
+            if depth == 128:
+                yield from (Shape(1, rows, 64, 8, depth, causal) for rows in ROWS)
+            else:
+                heads = 2048 // depth
+                for rows in (1024, 2048, 4096, 8192, 16384):
+                    yield Shape(16384 // rows, rows, heads, heads, depth, causal)
+
+
+def main() -> None:
+    """Measure, and append a line of JSON a problem."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("speed", "errors"))
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--depth", type=int, action="append", default=[])
+    parser.add_argument("--keys", type=int, action="append", default=[])
+    parser.add_argument("--drawn", type=int, default=0, help="shapes to draw, in place of a table")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE of our fp8 kernel")
+    options = parser.parse_args()
+    pairs = (text.partition("=") for text in options.set)
+    keys = {key: yaml.safe_load(value) for key, _, value in pairs}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with options.out.open("a") as file:
+        lines: Iterator[dict[str, Any]]
+        if options.what == "speed":
+            lines = (measure_speed(shape, keys) for shape in shapes_of(options))
+        else:
+            lines = (line for n in options.keys or KEYS for line in measure_errors(n, keys))
+        for line in lines:
+            print(json.dumps(line), flush=True)
+            file.write(json.dumps(line) + "\n")
+            file.flush()
+
+
+if __name__ == "__main__":
+    main()
