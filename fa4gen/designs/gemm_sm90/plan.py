@@ -160,7 +160,8 @@ def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> i
     if config.scales is not None:
         reason = "sums and the products of a block fit the registers"
         narrow = three and config.resolved_output_scales is None
-        return log.take("BN", config.BN, 64 if narrow else 128, reason)
+        halves = config.is_gated and config.resolved_output_scales is not None
+        return log.take("BN", config.BN, 256 if halves else 64 if narrow else 128, reason)
     return log.take(
         "BN", config.BN, 256 if wide else 128, "the widest tile whose sums fit the registers"
     )

@@ -78,6 +78,46 @@ def test_tiles_have_whole_blocks_of_columns(hopper_gemm: ConfigOf, keys: dict[st
     assert (plan.out_dtype, plan.c_dtype) == ("fp8_e4m3", "bf16")
 
 
+GATED = {**SCALED, **QUANTISED, "activation": "silu(gate) * up"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "halves", "adds", "products"),
+    [
+        ({}, False, True, 64),
+        ({"BM": 64}, True, False, 64),
+        ({"cta_group": 2}, True, False, 64),
+        ({"output_scales": None}, False, False, 128),
+        ({"output_scales": None, "BN": 256}, False, True, 64),
+        ({"activation": "silu(x)"}, False, False, 128),
+    ],
+    ids=str,
+)
+def test_products_of_gate_and_up_take_turns_in_the_registers(
+    hopper_gemm: ConfigOf, keys: dict[str, Any], halves: bool, adds: bool, products: int
+) -> None:
+    """Whether ``BN: 256`` has room for the products of a half."""
+    plan = build_plan(hopper_gemm(**{**GATED, **keys}))
+    assert (plan.multiplies_halves, plan.adds_halves, plan.products) == (halves, adds, products)
+    assert plan.issues_in_turn == (plan.has_halves and plan.num_consumer_warpgroups > 1)
+    assert plan.wgmma_columns == (128,)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"BN": 128}, "BN: 128 columns of B, 64 of the output, but with output_scales: 1x128"),
+        ({"gate_layout": "interleaved"}, "a scale of B is for 128: gate is to have one, and up"),
+        ({"multiply_ahead": True}, "gate's and up's products are in the same registers"),
+    ],
+)
+def test_what_gated_products_cannot_be_is_refused(
+    hopper_gemm: ConfigOf, keys: dict[str, Any], words: str
+) -> None:
+    problems = problems_of(hopper_gemm(**{**GATED, **keys}))
+    assert any(words in problem.message for problem in problems)
+
+
 @pytest.mark.parametrize(("dtype", "type_"), [("fp32", "float*"), ("ue8m0", "unsigned char*")])
 def test_scales_are_a_pointer_with_a_stride_for_each_axis(
     hopper_gemm: ConfigOf, dtype: str, type_: str
@@ -112,6 +152,7 @@ def test_a_matrix_c_has_two_panels_for_one_of_the_output(hopper_gemm: ConfigOf) 
         ({"residual": "matrix"}, False),
         ({"residual": "column"}, True),
         ({"activation": "exp(x)"}, True),
+        ({**SCALED, "activation": "silu(gate) * up"}, False),
     ],
 )
 def test_columns_past_the_end_that_are_no_zeros_are_left_out(

@@ -22,6 +22,14 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "silu": {**_SMALL, "activation": "silu(x)"},
     "exp": {**_SMALL, "activation": "exp(x)"},
     "bytes": {**_SMALL, "output_scale_dtype": "ue8m0"},
+    "halves": {
+        **_SMALL,
+        "dtype": "fp8_e4m3",
+        "cta_group": 2,
+        "BN": 256,
+        "activation": "silu(gate) * up",
+        "scales": {"a": "1x128", "b": "128x128"},
+    },
 }
 PAIR: Final = r"pack_e4m3_pair\(value\[(\d)\] \* (\w+), value\[(\d)\] \* (\w+)\)"
 CUT: Final = r"__uint_as_float(__float_as_uint(value[\1] * \2) & 0xfff00000u)"
@@ -148,4 +156,23 @@ RESIDUAL: Final = {
         "matrix", "residual/positions", r"slot \+ line \* kPanelBytes",
         "slot + (line ^ 16) * kPanelBytes", ""),
 }  # fmt: skip
-MUTANTS: Final[dict[str, ScaledMutant]] = {**AMAX, **SCALES, **ELEMENTS, **RESIDUAL}
+_APART: Final = "scales/blocks_apart"
+HALVES: Final = {
+    "up_is_multiplied_by_gates_columns": _one(
+        "halves", "tile/128x128x128", r" \+ half \* kOutColumns \* kPanelBytes", ""),
+    "up_has_the_scale_of_gate": _one(
+        "halves", _APART, r"scales\.columns\[0\] : scales\.columns\[1\]",
+        "scales.columns[0] : scales.columns[0]"),
+    "products_of_up_are_added_to_gate": _one(
+        "halves", "tile/128x128x128", r"half \* \(kOutColumns / 8\) \+ piece", "piece"),
+    "up_has_the_scales_of_the_next_block": _one(
+        "halves", _APART, r"const LaneScales now = scales;", "const LaneScales& now = scales;"),
+    "a_slot_is_released_before_up": _one(
+        "halves", "depth/392", r"if \(half == 1\) release", "if (half == 0) release", ""),
+    "gate_and_up_are_exchanged": _one(
+        "halves", "tile/128x128x128", r"gated\(alpha \* gate, alpha \* up\)",
+        "gated(alpha * up, alpha * gate)"),
+}  # fmt: skip
+MUTANTS: Final[dict[str, ScaledMutant]] = {
+    **AMAX, **SCALES, **ELEMENTS, **RESIDUAL, **HALVES,
+}  # fmt: skip
