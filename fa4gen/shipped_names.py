@@ -210,5 +210,6 @@ GemmName = Literal[
     "gemm_nvfp4_row_major",
     "gemm_swiglu_bf16_sm90",
     "gemm_swiglu_clamped_bf16",
+    "gemm_swiglu_fp8_out_sm90",
 ]
 """The names of matrix products."""
