@@ -34,6 +34,8 @@ KEYS: dict[str, list[Any]] = {
         {"a": "1x128", "b": "128x128"},
         {"a": "1x128", "b": "1x128", "dtype": "ue8m0"},
     ],
+    "groups": ["offsets", "masked"],
+    "most_groups": ["auto", 9, 4096],
     "output_scales": ["1x128", "1x128", "amax", "mxfp8", "nvfp4"],
     "output_scale_dtype": [None, "fp32", "ue8m0"],
     "multiply_ahead": ["auto", True, False],

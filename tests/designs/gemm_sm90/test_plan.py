@@ -74,7 +74,7 @@ def test_the_panels_of_a_tile_are_its_columns_and_no_others(
     for tensor in ("c", "out") if plan.c.is_matrix else ("out",):
         first, last = boxes[tensor], boxes.get(f"{tensor}_last", boxes[tensor])
         assert (panels - 1) * first[0] + last[0] == plan.BN
-        assert first[1:] == last[1:] == (rows, 1)
+        assert first[1:] == last[1:] == (rows, *[1] * (3 if plan.groups else 1))
         assert first[0] == min(plan.BN, plan.out_panel_columns)
         assert (f"{tensor}_last" in boxes) == (last[0] < first[0]) == plan.has_last_maps
     assert {row.parameter for row in plan.tensor_maps} == {
