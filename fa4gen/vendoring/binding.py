@@ -74,7 +74,7 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("page_size", "int64"),
         *_all("int", "sinks", "query_offsets", "key_offsets", "key_lengths"),
         *_all("int64", "scale_a_rows", "scale_b_rows"),
-        ("scales_ue8m0", "int"),
+        *_all("int", "scales_ue8m0", "gate_interleaved"),
     ),
     "prepared": (("words", "uint64 160"),),
 }

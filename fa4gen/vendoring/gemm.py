@@ -26,6 +26,10 @@ _FLOAT_LITERAL = re.compile(r"(\d\.?\d*(?:e[+-]?\d+)?)f\b")
 _FLOAT_FUNCTION = re.compile(r"\b(erf|exp2?|log2?|tanh|sqrt|fabs|fmax|fmin)f\(")
 
 
+GATES = {"halves": 1, "interleaved": 2}
+"""The launcher's numbers for the order of a gated product's columns of B."""
+
+
 class GemmFamily:
     """Matrix products."""
 
@@ -44,9 +48,6 @@ class GemmFamily:
         elif plan.groups:
             key = "groups"
             message = f"groups: vendored folders take no groups of rows yet ({plan.groups})"
-        elif plan.gated:
-            key = "activation"
-            message = "activation: vendored folders take none over gate and up yet"
         elif plan.gathers_rows:
             key, message = "rows", "rows: vendored folders take no index of rows yet"
         elif plan.config.output_scales is not None:
@@ -73,6 +74,8 @@ class GemmFamily:
             residual=f"RESIDUAL_{plan.residual.upper()}",
             c_axes=plan.c.axes,
             activation="NULL" if plan.activation is None else json.dumps(plan.activation),
+            gate=GATES[plan.gate_layout] if plan.gated else 0,
+            column_unit=plan.columns_of_b(plan.column_unit),
             scales=passed_scales(plan),
         )
 
@@ -95,6 +98,7 @@ class GemmFamily:
             exp2_error=0.0,
             products_per_step=how.products_per_step,
             alignment_bits=how.alignment_bits,
+            gated=plan.gated,
             activation=None if cuda is None else double_expression(cuda),
             activation_float=None if cuda is None else float_expression(cuda),
             condition=None,
@@ -117,13 +121,16 @@ class GemmFamily:
 
 def double_expression(cuda: str) -> str:
     """Return C over double for an activation's CUDA over float: ``1.f`` -> ``1.``."""
-    text = float_expression(cuda).replace("divide_float(", "divide(")
+    text = float_expression(cuda)
+    for name in ("divide", "sigmoid"):
+        text = text.replace(f"{name}_float(", f"{name}(")
     return _FLOAT_FUNCTION.sub(r"\1(", _FLOAT_LITERAL.sub(r"\1", text))
 
 
 def float_expression(cuda: str) -> str:
-    """Return C over float: the one function that only CUDA has gets another name."""
-    return cuda.replace("__fdividef(", "divide_float(")
+    """Return C over float: functions that only CUDA and the kernels have get other names."""
+    found = cuda.replace("__fdividef(", "divide_float(")
+    return found.replace("sigmoid_by_exp2(", "sigmoid_float(")
 
 
 GEMM = GemmFamily()

@@ -136,6 +136,10 @@ class LauncherFacts:
     """The axes of C among "m" and "n"."""
     activation: str = "NULL"
     """A C string, or NULL."""
+    gate: int = 0
+    """With a gated activation, 1 where gate's columns of B come before up's, 2 where in turn."""
+    column_unit: int = 1
+    """Columns of B are a multiple of it."""
     scales: tuple[PassedScales, ...] = ()
     """Matrix product: of blocks."""
 

@@ -27,11 +27,13 @@ class SelftestFacts:
     products_per_step: int
     alignment_bits: int
     activation: str | None
-    """The activation as an expression of C over ``double x``."""
+    """The activation as an expression of C over ``double x``, or ``gate`` and ``up``."""
     activation_float: str | None
-    """The activation over ``float x``."""
+    """The same over ``float``."""
     condition: str | None
     """A mask as a condition over ``int64_t query, key, row, head, key_head, batch``."""
+    gated: bool = False
+    """Whether the activation is over gate and up."""
     score: str | None = None
     """A score function as an expression over ``double score`` and the names of conditions."""
     mask: str = ""

@@ -94,19 +94,16 @@ class GemmProblem:
             return (self.m, self.k) if plan.a_major == "k" else (self.k, self.m)
         if name == "b":
             return (self.n, self.k) if plan.b_major == "k" else (self.k, self.n)
-        extents = plan.c.extents(self.m, self.n) if name == "c" else (self.m, self.n)
-        return (1, *extents)[-2:]
+        out = self.m, plan.output_columns(self.n)
+        return (1, *(plan.c_extents(*out) if name == "c" else out))[-2:]
 
     def _view(self, plan: GemmPlan, name: str) -> TensorView:
         one = self.operands[name]
         size = element_bytes(plan, name)
         dtype = GEMM_DTYPES[plan.dtype if name in ("a", "b") else plan.out_dtype]
-        shapes = {"a": (self.m, self.k), "b": (self.k, self.n), "out": (self.m, self.n)}
-        shape = (
-            plan.c.extents(self.m, self.n)
-            if name == "c" and plan.c.exists
-            else shapes.get(name, ())
-        )
+        out = self.m, plan.output_columns(self.n)
+        shapes = {"a": (self.m, self.k), "b": (self.k, self.n), "out": out}
+        shape = plan.c_extents(*out) if name == "c" and plan.c.exists else shapes.get(name, ())
         if len(shape) == 1:
             strides = (size,)
         elif (name == "a" and plan.a_major == "m") or (name == "b" and plan.b_major == "k"):

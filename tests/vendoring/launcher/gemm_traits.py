@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def traits(plan: GemmPlan) -> tuple[object, ...]:
     """Return the properties that a caller can choose, except dtypes and architecture."""
-    return (plan.a_major, plan.b_major, plan.residual, plan.activation, *scales(plan))
+    layout = plan.gate_layout if plan.gated else None
+    return (plan.a_major, plan.b_major, plan.residual, plan.activation, layout, *scales(plan))
 
 
 def scales(plan: GemmPlan) -> tuple[int, int, bool]:
@@ -31,12 +32,13 @@ def set_traits(problem: Problem, plan: GemmPlan) -> None:
     problem.a_m_major, problem.b_n_major = plan.a_major == "m", plan.b_major == "n"
     problem.residual = {"none": 1, "matrix": 2, "row": 3, "column": 4}[plan.residual]
     problem.scale_a_rows, problem.scale_b_rows, problem.scales_ue8m0 = scales(plan)
+    problem.gate_interleaved = plan.gated and plan.gate_layout == "interleaved"
     problem.activation = plan.activation and plan.activation.encode()
 
 
 def tiles(plan: AnyGemmPlan, problem: Problem, multiprocessors: int) -> tuple[int, Fraction]:
     """CTAs that the problem takes, and what each computes and reads."""
-    size = GemmSize(problem.batch, problem.m, problem.n, problem.k)
+    size = GemmSize(problem.batch, problem.m, plan.output_columns(problem.n), problem.k)
     ctas = plan_gemm_schedule(plan, size, multiprocessors).num_tiles * plan.launch.cluster
     lines = plan.tile_rows + plan.tile_columns  # that the CTAs of a cluster read together
     read = Fraction(lines * plan.ctas_per_tile, plan.launch.cluster)

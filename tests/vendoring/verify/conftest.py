@@ -22,6 +22,7 @@ ATTENTION = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 
 PRODUCT = {"kernel": "gemm", "dtype": "bf16"}
 PACKED = {**ATTENTION, "pack_heads": True}
 BLOCKS = {**PRODUCT, "arch": "sm_90a", "dtype": "fp8_e4m3", "BM": 64}
+GATED = {**PRODUCT, "arch": "sm_90a", "BM": 64, "BN": 64}
 LISTED = {**ATTENTION, "blocks": "listed", "BN": 64, "BM": 128}
 FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "builds": {
@@ -49,6 +50,21 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         "by_blocks": {**BLOCKS, "scales": {"a": "1x128", "b": "128x128"}},
         "by_columns": {
             **BLOCKS, "BN": 64, "scales": {"a": "1x128", "b": "1x128", "dtype": "ue8m0"},
+        },
+    },
+    "gates": {
+        "halves": {**GATED, "activation": "silu(gate) * up", "residual": "matrix"},
+        "in_turn": {
+            **GATED,
+            "activation": "min(gate, 7) * sigmoid(1.702 * min(gate, 7)) * (max(up, -7) + 1)",
+            "gate_layout": "interleaved",
+            "residual": "row",
+        },
+        "scaled_gates": {
+            **BLOCKS,
+            "BN": 64,
+            "activation": "silu(gate) * up",
+            "scales": {"a": "1x128", "b": "128x128"},
         },
     },
     "conditions": {
