@@ -11,6 +11,7 @@ SEQUENCES, SCALED = "fa4_d128_paged64_causal_fp8", "decode_d128_kv_fp8_bf16"
 SCALED_PAGES = "decode_d128_paged64_kv_fp8_page_bf16"
 RESIDUAL, MAJORS = "gemm_bf16_residual_sm90", "gemm_bf16_mn_major_sm90"
 BLOCKS = "gemm_fp8_scaled_sm90"
+SWIGLU, IN_TURN = "gemm_swiglu_bf16_sm90", "gemm_swiglu_clamped_bf16"
 
 
 class Spec(NamedTuple):
@@ -85,6 +86,10 @@ CALLS = {
         },
         (Spec((3, 72, 104)),),
     ),
+    SWIGLU: Call({"a": Spec((3, 72, 64)), "b": Spec((64, 208))}, (Spec((3, 72, 104)),)),
+    IN_TURN: Call(
+        {"a": Spec((72, 64)), "b": Spec((64, 208)), "c": Spec((208,))}, (Spec((72, 104)),)
+    ),
 }  # fmt: skip
 
 REFUSED: tuple[tuple[str, str, Spec | None, str], ...] = (
@@ -100,6 +105,7 @@ REFUSED: tuple[tuple[str, str, Spec | None, str], ...] = (
     (BLOCKS, "scale_b", floats(1, 3), r"shape \(3, 1\)"),
     (BLOCKS, "scale_b", Spec((3, 1)), "float32, got bfloat16"),
     (BLOCKS, "scale_a", None, "an array"),
+    (IN_TURN, "c", Spec((104,)), r"shape \(208\)|expected shape \(208,\)"),
     (RESIDUAL, "c", None, r"an array .the kernel has residual: matrix"),
     (PAGED, "sinks", Spec((8,)), "float32, got bfloat16"),
     (PAGED, "sinks", floats(7), r"shape \(8\), got \(7,\)"),
