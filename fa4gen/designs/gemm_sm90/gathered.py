@@ -35,10 +35,9 @@ def gathered_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal
             f"{key}: {getattr(config, key)}, with which CTAs share A by multicast, but gathered "
             "rows are copied without one"
         )
-        fixes: list[Changes] = [{"cta_group": 1, "share": "auto"}]
-        if not plan.swap_operands:
-            fixes.insert(0, {"cta_group": 2, "share": "auto"})
-        yield fault(key, message, fixes)
+        alone: tuple[Changes, ...] = {"share": "auto"}, {"cta_group": 2}, {"cta_group": 1}
+        fixes = [change for change in alone if change != {key: getattr(config, key)}]
+        yield fault(key, message, [*fixes, {"cta_group": 1, "share": "auto"}])
     if plan.evict_first == "both":
         message = "evict_first: both, but the lines of gathered rows have no policy for L2"
         yield fault("evict_first", message, [{"evict_first": "b"}])

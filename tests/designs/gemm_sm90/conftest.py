@@ -39,6 +39,7 @@ KEYS: dict[str, list[Any]] = {
     "output_scales": ["1x128", "1x128", "amax", "mxfp8", "nvfp4"],
     "output_scale_dtype": [None, "fp32", "ue8m0"],
     "multiply_ahead": ["auto", True, False],
+    "rows": ["contiguous", "gathered"],
     "num_stages": ["auto", 1, 2, 5, 16],
     "num_epi_stages": ["auto", 1, 2, 4],
     "registers": ["auto", {"producer": 40, "consumer": 232}, {"producer": 24, "consumer": 256}],
