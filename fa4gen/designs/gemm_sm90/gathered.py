@@ -38,6 +38,18 @@ def gathered_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal
         alone: tuple[Changes, ...] = {"share": "auto"}, {"cta_group": 2}, {"cta_group": 1}
         fixes = [change for change in alone if change != {key: getattr(config, key)}]
         yield fault(key, message, [*fixes, {"cta_group": 1, "share": "auto"}])
+    if plan.num_consumer_warpgroups > 2:
+        message = (
+            f"num_consumer_warpgroups: {plan.num_consumer_warpgroups}, whose outputs leave one "
+            "warp of the producer, but gathered rows need two: to copy rows and to pass them on"
+        )
+        fewer: list[Changes] = [
+            {"num_consumer_warpgroups": 2},
+            {"BM": 128, "num_consumer_warpgroups": 2},
+            {**automatic, "num_consumer_warpgroups": 2},
+        ]
+        key = "BM" if config.num_consumer_warpgroups == "auto" else "num_consumer_warpgroups"
+        yield fault(key, message, fewer)
     if plan.evict_first == "both":
         message = "evict_first: both, but the lines of gathered rows have no policy for L2"
         yield fault("evict_first", message, [{"evict_first": "b"}])

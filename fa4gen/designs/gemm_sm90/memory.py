@@ -70,11 +70,11 @@ class HopperGemmMemory(HopperGemmTile):
             full=loaded(
                 f"the loader, then the bytes of {'B' if self.gathers_rows else 'A and B'}"
                 + f", {part} of {self.shared_operands}'s by {others}" * self.is_shared
-                + ", and every lane whose copies of A have landed" * self.gathers_rows,
+                + ", and the relay" * self.gathers_rows,
                 "the consumers of the tile",
                 "a block of A and of B has landed in its slot",
                 self.b_bytes if self.gathers_rows else self.stage_bytes,
-                arrivals=1 + WARP_LANES * self.gather_warps * self.gathers_rows,
+                arrivals=1 + self.gathers_rows,
                 cta=self._ctas,
             ),
             empty=freed(
@@ -149,6 +149,18 @@ class HopperGemmMemory(HopperGemmTile):
         rows = [*rows_of((self.ring, *self.epi_rings))]
         if self.is_split:
             rows += self.sums_ring.rows
+        if self.gathers_rows:
+            rows.append(
+                Barrier(
+                    "rows_landed",
+                    self.num_stages,
+                    WARP_LANES,
+                    "thread",
+                    "every lane of the loader's warp, once its copies of A are written",
+                    "the relay",
+                    "the rows of A of a block are in their slot",
+                )
+            )
         if self.output_in_ring:
             of_all = {1: "", 2: " of both CTAs"}.get(self.cta_group, " of all CTAs")
             rows.append(

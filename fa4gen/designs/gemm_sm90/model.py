@@ -26,8 +26,9 @@ GROUPS = {
     "offsets": "rows in groups that lie one after the other, each multiplied by a B of its own",
     "masked": "groups of rows, each the first of a matrix, multiplied by a B of their own",
 }
-GATHER_WARP = 3
+RELAY_WARP = 3
 """The last warp of the producer warpgroup: no warp that stores output."""
+RELAY_WORK = "one thread orders landed rows of A before wgmma, and passes them on"
 COUNTS = {4: "four", 8: "eight"}
 """CTAs of a large cluster."""
 
@@ -92,8 +93,8 @@ class HopperGemmPlan(HopperGemmMemory):
                 for i in range(count)
             ),
             *(
-                [Role("gather", GATHER_WARP, 1, registers.producer, "copies the other rows of A")]
-                if self.gathers_rows and self.gather_warps > 1
+                [Role("relay", RELAY_WARP, 1, registers.producer, RELAY_WORK)]
+                if self.gathers_rows
                 else []
             ),
             *consumer_roles(registers, count, self._consumer_work),
@@ -103,8 +104,7 @@ class HopperGemmPlan(HopperGemmMemory):
     def _load_work(self) -> str:
         if not self.gathers_rows:
             return "one thread issues the TMA loads of A and B"
-        part = "half of the rows of A" if self.gather_warps > 1 else "the rows of A"
-        return f"one thread issues the TMA loads of B, all lanes copy {part}"
+        return "one warp copies the rows of A, a thread of it issues the TMA loads of B"
 
     def _consumer_work(self, consumer: int) -> str:
         if self.ping_pong:

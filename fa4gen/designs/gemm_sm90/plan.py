@@ -24,7 +24,7 @@ MAX_STAGES = 16
 MOST_EPI_STAGES = 4
 """The schema's limit."""
 THREE_WITH_PARTS = RegisterBudget(producer=40, consumer=152)
-"""The split for three consumer warpgroups when the loader ``loads_parts`` or gathers rows."""
+"""The split for three consumer warpgroups when the loader ``loads_parts``."""
 MOST_GROUPS = (512, 256, 128)
 """Groups that a call may have where the config does not say: two words of shared memory each."""
 NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
@@ -79,7 +79,7 @@ def _scales(config: HopperGemmConfig) -> tuple[OperandScales, ...]:
         return ()
     columns = SCALED_K if given.b == "128x128" else 1
     return (
-        OperandScales("a", given.a, given.dtype, 1, SCALED_K, config.rows == "gathered"),
+        OperandScales("a", given.a, given.dtype, 1, SCALED_K, gathered=config.rows == "gathered"),
         OperandScales("b", given.b, given.dtype, columns, SCALED_K),
     )
 
@@ -169,8 +169,7 @@ def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> i
 
 def _registers(draft: HopperGemmPlan, log: ChoiceLog) -> RegisterBudget:
     default = DEFAULT_REGISTERS[draft.num_consumer_warpgroups]
-    works_more = draft.loads_parts or draft.gathers_rows
-    if works_more and default.producer < THREE_WITH_PARTS.producer:
+    if draft.loads_parts and default.producer < THREE_WITH_PARTS.producer:
         default = THREE_WITH_PARTS
     reason = "the register file, less what the loaders need, in equal parts"
     return log.take("registers", draft.config.registers, default, reason)

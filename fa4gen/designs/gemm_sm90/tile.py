@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from fa4gen.designs.common.consumers import ConsumerPlan
 from fa4gen.designs.common.gemm_model import GemmPlan
 from fa4gen.designs.common.kernel_config import RegisterBudget
-from fa4gen.designs.common.roles import WARPGROUP, WARPGROUP_WARPS
+from fa4gen.designs.common.roles import WARPGROUP
 from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.overriding import override
 
@@ -106,11 +106,6 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
     @override
     def gathers_rows(self) -> bool:
         return self.config.rows == "gathered"
-
-    @property
-    def gather_warps(self) -> int:
-        """Warps that copy gathered rows of A: two of the producer's without output, or one."""
-        return min(2, WARPGROUP_WARPS - self.num_consumer_warpgroups)
 
     @property
     def output_in_ring(self) -> bool:

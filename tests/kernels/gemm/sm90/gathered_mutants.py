@@ -13,7 +13,6 @@ _SCALED: Final = {**_SMALL, "dtype": "fp8_e4m3", "scales": WIDE}
 CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "plain": _SMALL,
     "high": {**_SMALL, "BM": 128},
-    "one warp": {**_SMALL, "BM": 192, "BN": 48},
     "pair": {**_SMALL, "BM": 128, "cta_group": 2},
     "grouped": {**_SMALL, "groups": "offsets"},
     "masked": {**_SMALL, "groups": "masked"},
@@ -33,8 +32,10 @@ def _one(
 
 PERMUTED: Final = "index/permutation"
 APART: Final = "scales/blocks_apart"
-FENCE: Final = r"\n *fence_proxy_async_shared\(\);[^\n]*(?:\n *//[^\n]*)*(?=\n *const uint32 stage)"
-ARRIVE: Final = r"mbarrier_arrive_after_copies\(stage\.mbar\(\)\);"
+FENCE: Final = (
+    r"\n *fence_proxy_async_shared\(\);[^\n]*(?=(?:\n *//[^\n]*)*\n *mbarrier_arrive\(input)"
+)
+ARRIVE: Final = r"mbarrier_arrive_after_copies\(base \+ kRowsLanded \+ 8 \* stage\.index\(\)\);"
 
 INDEX: Final = {
     "the_index_is_a_row_off": _one(
@@ -66,14 +67,12 @@ INDEX: Final = {
         "masked", "groups/uneven", r"batch \* index_batch_stride \+ ", ""),
 }  # fmt: skip
 COPIES: Final = {
-    "the_second_warp_copies_the_rows_of_the_first": _one(
-        "plain", PERMUTED, r"4 \* part \+ threadIdx", "threadIdx", ""),
     "later_steps_have_the_rows_of_the_first_eight": _one(
         "high", PERMUTED, r"rows\[i / 8\]\[j\]", "rows[0][j]"),
     "a_step_has_the_row_of_the_next": _one(
         "plain", PERMUTED, r"i % 8, 8\)", "(i + 1) % 8, 8)"),
     "the_second_four_rows_of_a_step_are_the_first": _one(
-        "one warp", PERMUTED, r"rows\[i / 8\]\[j\]", "rows[i / 8][0]"),
+        "plain", PERMUTED, r"rows\[i / 8\]\[j\]", "rows[i / 8][0]"),
     "rows_are_not_swizzled": _one(
         "plain", PERMUTED, r"\(threadIdx\.x % 8 \^ own\) \* 16", "threadIdx.x % 8 * 16"),
     "all_blocks_are_the_first": _one(
@@ -95,10 +94,19 @@ ORDER: Final = {
     "the_fence_is_missing": _one("plain", PERMUTED, FENCE, "", "proxy"),
     "the_fence_is_missing_with_scales": _one("scaled", APART, FENCE, "", "proxy", times=1),
     "lanes_arrive_before_their_copies": _one(
-        "plain", PERMUTED, ARRIVE, "mbarrier_arrive(stage.mbar());", ""),
+        "plain", PERMUTED, ARRIVE, "mbarrier_arrive(base + kRowsLanded + 8 * stage.index());", ""),
     "one_lane_arrives_for_its_warp": _one(
         "plain", PERMUTED, ARRIVE,
-        "if (threadIdx.x % 32 == 0) mbarrier_arrive_after_copies(stage.mbar());", ""),
+        "if (threadIdx.x % 32 == 0) "
+        "mbarrier_arrive_after_copies(base + kRowsLanded + 8 * stage.index());", ""),
+    "the_relay_does_not_wait_for_the_rows": _one(
+        "plain", PERMUTED, r"mbarrier_wait\(base \+ kRowsLanded[^;]*;", "", ""),
+    "the_relay_passes_on_the_next_slot": _one(
+        "plain", "depth/*", r"mbarrier_arrive\(input\.full\(landed\.index\)\);",
+        "mbarrier_arrive(input.full((landed.index + 1) % kNumStages));", ""),
+    "the_relay_forgets_the_second_half_of_k": _one(
+        "split", "depth/*", r"num_blocks = blocks\.end - blocks\.first;\s+for",
+        "num_blocks = blocks.first; for", ""),
 }  # fmt: skip
 SCALES: Final = {
     "scales_are_those_of_the_rows_of_the_output": _one(

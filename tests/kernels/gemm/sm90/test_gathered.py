@@ -22,7 +22,7 @@ VARIANTS: dict[str, Keys] = {
     "fp8": {**FP8, "BM": 128},
     "fp16, ping_pong": {"dtype": "fp16", "ping_pong": True, "residual": "row"},
     "256 rows": {"BM": 256, "b_major": "n", "residual": "matrix"},
-    "192 rows, a pair": {"BM": 192, "BN": 48, "cta_group": 2},
+    "128 rows, a pair": {"BM": 128, "BN": 48, "cta_group": 2},
     "four share in turns": {"BM": 64, "BN": 48, "cta_group": 4},
     "the output in the ring": {"output_in_ring": True, "short_ends": True, "cta_group": 2},
     "swapped, 16 rows": {"BM": 16, "swap_operands": True, "activation": "silu(x)"},
