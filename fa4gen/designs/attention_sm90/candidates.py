@@ -28,6 +28,7 @@ def candidates(config: HopperAttentionConfig) -> Iterator[Changes]:
         yield {"BN": block}
         if config.dtype == "fp8_e4m3" and tuning.overlap_epilogue:
             yield {"BN": block, "overlap_epilogue": False}
+            yield {"BN": block, "overlap_epilogue": False, "num_pv_chunks_in_flight": 0}
         for chunks in (tuning.num_pv_chunks_in_flight - 1, 0) if block == tuning.BN else ():
             yield {"BN": block, "num_pv_chunks_in_flight": chunks}
         if not tuning.narrows_first:

@@ -36,6 +36,8 @@ class HopperAttentionConfig(ListedKeys, OutputKeys, HopperPrefillKeys):
     """Query heads of a key head whose rows share a tile: for few rows, fewer of them left empty."""
     rescale_threshold: Annotated[float, Field(ge=0, le=10)] | Auto = "auto"
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
+    promote_every: Annotated[int, Field(ge=1, le=4096)] | Literal["auto", "never"] = "never"
+    """fp8: sums leave the tensor cores for float32 after so many blocks; auto: 1024 keys."""
     num_kv_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
     """Slots of the ring of K blocks, and of the ring of V blocks."""
     overlap: bool = True
@@ -53,6 +55,14 @@ class HopperAttentionConfig(ListedKeys, OutputKeys, HopperPrefillKeys):
     def chunk_keys(self) -> int:
         """Keys of one wgmma of P.V."""
         return MMA_K_BYTES // ELEMENT_BYTES[self.dtype]
+
+    @rule
+    def _promotion_is_of_bytes(self) -> None:
+        if self.dtype != "fp8_e4m3" and self.promote_every != "never":
+            raise ValueError(
+                f"promote_every: {self.promote_every} is for dtype: fp8_e4m3, whose sums keep 13 "
+                f"bits in the tensor cores; those of {self.dtype} are as good as float32"
+            )
 
     @rule
     def _output_goes_with_inputs(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.hopper_model import HopperPlan
 from fa4gen.designs.common.rings import End, Ring, freed, loaded, rows_of, tile_ring
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, WARPGROUP_WARPS
-from fa4gen.designs.common.shared_memory import barrier_region
+from fa4gen.designs.common.shared_memory import barrier_region, slots_of
 from fa4gen.designs.common.values import PANEL_BYTES, probability_shift
 from fa4gen.overriding import override
 
@@ -36,6 +36,8 @@ class HopperMemory(HopperPlan):
     num_pv_chunks_in_flight: int
     ping_pong: bool
     overlap_epilogue: bool
+    promote_every: int | None = None
+    """Blocks after which partial outputs are added to sums in float32; None: never."""
 
     @property
     @override
@@ -56,6 +58,11 @@ class HopperMemory(HopperPlan):
     @override
     def probability_shift(self) -> int:
         return probability_shift(self.element_bytes, self.rescale_threshold)
+
+    @property
+    @override
+    def promoted_keys(self) -> int | None:
+        return None if self.promote_every is None else self.promote_every * self.BN
 
     @property
     def chunk_keys(self) -> int:
@@ -225,6 +232,16 @@ class HopperMemory(HopperPlan):
             ),
         )
 
+    @property
+    def _promoted_sums(self) -> SharedRegion:
+        return slots_of(
+            "sums",
+            self.num_consumer_warpgroups,
+            WARPGROUP_ROWS * self.value_depth * 4,
+            f"Promoted sums, one slot a consumer warpgroup: {WARPGROUP_ROWS} x {self.value_depth} "
+            "fp32, as threads hold them",
+        )
+
     @cached_property
     def tile_ring(self) -> Ring:
         """The slots that tiles pass through."""
@@ -254,9 +271,11 @@ class HopperMemory(HopperPlan):
     @property
     @override
     def regions(self) -> tuple[SharedRegion, ...]:
+        promoted = () if self.promote_every is None else (self._promoted_sums,)
         return (
             self.query_ring.region,
             *(ring.region for ring in self.rings),
+            *promoted,
             barrier_region(self.barrier_rows),
             self.tile_ring.region,
         )

@@ -30,7 +30,8 @@ class HopperAttentionPlan(HopperMemory):
 
     RECORDED = (
         *HopperMemory.RECORDED, "num_consumer_warpgroups", "overlap", "num_pv_chunks_in_flight",
-        "ping_pong", "overlap_epilogue", "producer_registers", "consumer_registers",
+        "ping_pong", "overlap_epilogue", "promote_every", "producer_registers",
+        "consumer_registers",
     )  # fmt: skip
 
     @property

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 DEFAULT_THRESHOLD = 8.0
 FP8_THRESHOLD = 2.7
 """With probabilities of up to 2^6 at the maximum: together just below 448."""
+PROMOTED_KEYS = 1024
 MAX_STAGES = 16
 """The schema's limit."""
 
@@ -69,12 +70,27 @@ def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
         epilogue=epilogue,
         scheduler=_scheduler(config, log),
         registers=registers,
+        promote_every=_promote_every(config, block, log),
         rescale_threshold=_rescale_threshold(config, log),
     )
     draft = _with_stages(draft, tuning, log)
     reason = "the register file, less what the loader needs, in equal parts"
     log.take("registers", config.registers, registers, reason)
     return replace(draft, choices=log.rows)
+
+
+def _promote_every(config: HopperAttentionConfig, block: int, log: ChoiceLog) -> int | None:
+    """Return the blocks after which sums are promoted to float32; None: never.
+
+    A cut takes at most half a unit of 2^-13 of the sum off each of 32 products, half of it on
+    average as the sum grows: after 1024 keys 2^-5, as much as the rounding of a probability.
+    """
+    if config.dtype != "fp8_e4m3":
+        return None
+    reason = f"{PROMOTED_KEYS} keys lose at most 2^-5, as much as the rounding of a probability"
+    default = max(1, PROMOTED_KEYS // block)
+    taken = log.take("promote_every", config.promote_every, default, reason)
+    return None if taken == "never" else taken
 
 
 def _rescale_threshold(config: HopperAttentionConfig, log: ChoiceLog) -> float:

@@ -66,6 +66,24 @@ def test_the_output_has_16_bits(config_of: ConfigOf, plan_of: PlanOf) -> None:
         config_of(dtype="bf16", out_dtype="fp16")
 
 
+def test_promoted_sums_have_a_slot_a_warpgroup(config_of: ConfigOf, plan_of: PlanOf) -> None:
+    assert fp8_plan(plan_of).promote_every is None
+    plan = fp8_plan(plan_of, promote_every="auto")
+    assert (plan.promote_every, plan.promoted_keys) == (8, 1024)
+    sums = plan.region("sums")
+    assert (sums.slots, sums.slot_bytes) == (3, 64 * 128 * 4)
+    assert fp8_plan(plan_of, promote_every=3).promoted_keys == 3 * 128
+    with pytest.raises(ConfigError, match="promote_every: 4 is for dtype: fp8_e4m3"):
+        config_of(dtype="bf16", promote_every=4)
+
+
+@pytest.mark.parametrize("depth", [64, 96, 128, 192, 256])
+def test_two_stages_fit_beside_promoted_sums(plan_of: PlanOf, depth: int) -> None:
+    plan = fp8_plan(plan_of, depth=depth, promote_every="auto")
+    assert plan.num_kv_stages == 2
+    assert plan.promoted_keys == 1024
+
+
 def test_no_candidate_has_half_of_a_product(config_of: ConfigOf) -> None:
     blocks = [int(str(row["BN"])) for row in candidates(config_of(dtype=FP8, depth=128))]
     assert blocks[0] == 128

@@ -26,11 +26,16 @@ Invariant = Callable[[HopperAttentionConfig, AttentionPlan], None]
 
 INVARIANTS: list[Invariant] = []
 OF_PACKED_HEADS = {"kv_dtype", "kv_scale", "packed_rows", "split_keys"}
-AUTO_KEYS = {
-    name
-    for name, field in HopperAttentionConfig.model_fields.items()
-    if "auto" in str(field.annotation)
-} - OF_PACKED_HEADS
+OF_BYTES = {"promote_every"}
+AUTO_KEYS = (
+    {
+        name
+        for name, field in HopperAttentionConfig.model_fields.items()
+        if "auto" in str(field.annotation)
+    }
+    - OF_PACKED_HEADS
+    - OF_BYTES
+)
 
 
 def invariant(check: Invariant) -> Invariant:
@@ -197,6 +202,10 @@ def every_auto_is_accounted_for(config: HopperAttentionConfig, plan: AttentionPl
         if key == "registers":
             assert choice.value == RegisterBudget(
                 producer=plan.producer_registers, consumer=plan.consumer_registers
+            )
+        elif key == "promote_every":
+            assert plan.promoted_keys == (
+                None if choice.value == "never" else choice.value * plan.BN
             )
         elif key == "rescale_threshold":
             assert plan.rescale_threshold in (choice.value, 0.0)

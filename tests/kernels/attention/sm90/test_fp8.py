@@ -58,6 +58,8 @@ def test_the_kernel_without_a_change_is_right(case: Case) -> None:
         {"depth": 128, "BN": 128, "batching": "ragged", "keys": "paged", "page_size": 16},
         {"depth": 128, "value_depth": 64, "BN": 32, "overlap": False, "rescale_threshold": 0},
         {"depth": 64, "BN": 192, "softcap": 30.0, "sinks": True, "out_dtype": "fp16"},
+        {"promote_every": 1},
+        {"promote_every": 2, "depth": 192, "BN": 32, "rescale_threshold": 0},
         pytest.param({"depth": 256, "tile_heads": 2}, marks=pytest.mark.seeds),
     ],
     ids=str,
@@ -97,12 +99,24 @@ MUTANTS = {
     "no fence after the transposition": (Change(r"\n *fence_proxy_async_shared\(\);\n *__syncwarp\(\);", "\n      __syncwarp();"), SCALED),
     "lanes not met": (Change(r"(fence_proxy_async_shared\(\);)\n *__syncwarp\(\);", r"\1"), SCALED),
 }  # fmt: skip
+PROMOTED = {
+    "promoted sums not rescaled": (Change(r"\n *rescale_sums\(sums, factor\);"), LARGE),
+    "promoted twice": (Change(r"(\{x\.x \+ o\[0\][^\n]*\n *\}\n) *zero_output\(\);", r"\1"), SCALED),
+    "sums of the tile before": (Change(r"(o\[3\] \+= x\.w;\n *\}\n) *zero_sums\(\);", r"\1"), SCALED),
+    "last blocks not promoted": (Change(r"\n *collect_sums\(\);"), SCALED),
+    "promoted while P.V runs": (Change(r"(\n *finish_value\(\);)(\n *issue_scores\(\);)((?:\n[^\n]*)*?)(\n *if \(block % kPromoteEvery[^\n]*)", r"\4\1\2\3"), SCALED),
+}  # fmt: skip
 QUICK = (
     "wrong half of 32 columns",
     "scale of the neighbour's head",
     "no fence after the transposition",
 )
 
+PROMOTING = {**KEYS, "promote_every": 1, "num_pv_chunks_in_flight": 0}
 SHOWN = {
     name: ShownMutant(KEYS, change, case, findings) for name, (change, case) in MUTANTS.items()
 }  # type: ignore[arg-type]
+SHOWN |= {
+    name: ShownMutant(PROMOTING, change, case, findings)  # type: ignore[arg-type]
+    for name, (change, case) in PROMOTED.items()
+}
