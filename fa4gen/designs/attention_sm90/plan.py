@@ -89,8 +89,9 @@ def _promote_every(config: HopperAttentionConfig, block: int, log: ChoiceLog) ->
         return None
     reason = f"{PROMOTED_KEYS} keys lose at most 2^-5, as much as the rounding of a probability"
     default = max(1, PROMOTED_KEYS // block)
-    taken = log.take("promote_every", config.promote_every, default, reason)
-    return None if taken == "never" else taken
+    given = config.promote_every
+    taken: int | str = log.take("promote_every", given, default, reason)
+    return taken if isinstance(taken, int) else None
 
 
 def _rescale_threshold(config: HopperAttentionConfig, log: ChoiceLog) -> float:
