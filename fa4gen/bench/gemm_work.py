@@ -103,7 +103,7 @@ class GemmWork(Work):
     def prepare(self, kernel: Any, plan: GemmPlan, number: int, out: Any) -> Run:
         arrays = (viewed(bits, dtype) for bits, dtype in self._inputs[number].of(plan))
         beta = BETAS[plan.residual]
-        scales = {
+        scales: dict[str, Any] = {
             row.name: viewed(self._inputs[number].scales[row.name], row.dtype)
             for row in plan.scales
         }

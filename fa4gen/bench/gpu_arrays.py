@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.runtime.device import load_cupy
-from fa4gen.runtime.gemm_arguments import GEMM_DTYPES
+from fa4gen.runtime.gemm_axes import GEMM_DTYPES
 from fa4gen.runtime.strides import BITS_ACCEPTED
 from fa4gen.scales.narrow import ELEMENTS
 from fa4gen.verify.rounding import (

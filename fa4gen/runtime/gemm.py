@@ -8,13 +8,13 @@ from fa4gen.designs.common.shared_memory import align_up
 from fa4gen.runtime import arrays
 from fa4gen.runtime.device import device_info
 from fa4gen.runtime.gemm_arguments import (
-    GEMM_DTYPES,
     GemmArguments,
     as_factor,
     check_gemm_arguments,
     gemm_scalar_values,
     out_shape,
 )
+from fa4gen.runtime.gemm_axes import GEMM_DTYPES
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.parameters import ParameterBlock, pack
@@ -172,9 +172,8 @@ class GemmKernel(Kernel[GemmArguments]):
         scales_view, kept_scales = view_optional("out_scales", out_scales)
         factors = as_factor("alpha", alpha), as_factor("beta", beta)
         views, kept = zip(*viewed, strict=True)
-        arguments = GemmArguments(
-            a_view, b_view, c_view, out_view, *factors, *views, out_scales=scales_view
-        )
+        arguments = GemmArguments(a_view, b_view, c_view, out_view, *factors, *views)
+        arguments = arguments._replace(out_scales=scales_view)
         kept = (a, b, kept_c, kept_out, kept_scales, *kept)
         return Call(arguments, out, kept, out_scales=out_scales)
 

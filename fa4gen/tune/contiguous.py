@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from fa4gen.bench.gemm_workload import GemmWorkload
 from fa4gen.designs.common.values import ELEMENT_BYTES
 from fa4gen.errors import ArgumentError
-from fa4gen.runtime.gemm_arguments import GEMM_DTYPES, GemmArguments, check_gemm_arguments
+from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments
+from fa4gen.runtime.gemm_axes import GEMM_DTYPES
 from fa4gen.runtime.strides import ALIGNMENT
 from fa4gen.runtime.tensor_view import TensorView
 

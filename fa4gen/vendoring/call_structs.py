@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.runtime.axes import is_packed, swap_rows_and_heads, with_batch
-from fa4gen.runtime.gemm_arguments import GEMM_DTYPES
+from fa4gen.runtime.gemm_axes import GEMM_DTYPES
 from fa4gen.runtime.scale_arguments import SCALE_BYTES
 from fa4gen.runtime.table_arguments import INT32_BYTES
 from fa4gen.vendoring.binding import AttentionArgs, GemmArgs, Matrix, Scales, Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fa4gen.runtime.gemm_arguments import GEMM_DTYPES
+from fa4gen.runtime.gemm_axes import GEMM_DTYPES
 from fa4gen.runtime.scale_arguments import SCALE_BYTES
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.errors import Fa4genError, Problem
-from fa4gen.runtime.gemm_arguments import GEMM_DTYPES
+from fa4gen.runtime.gemm_axes import GEMM_DTYPES
 from fa4gen.runtime.parameters import to_bytes
 from fa4gen.runtime.strides import BITS_ACCEPTED
 from fa4gen.runtime.tensor_view import TensorView

@@ -148,6 +148,7 @@ def make_plan(**changes: Any) -> SimpleNamespace:
         "b_major": "k",
         "residual": "none",
         "scales": (),
+        "output_scales": None,
         "gathers_rows": False,
         "groups": None,
         "activation": None,

@@ -55,7 +55,7 @@ def relaxations(config: KernelConfig, keys: Iterable[str]) -> tuple[list[Changes
     plan, then all of them together, then something else is computed, and last both.
     """
     given, data = given_keys(config, keys), config.data()
-    left = dict.fromkeys(given, "auto")
+    left: Changes = dict.fromkeys(given, "auto")
     features = [
         changes
         for changes in FEATURES

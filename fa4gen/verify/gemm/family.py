@@ -167,7 +167,7 @@ class GemmFamily:
             for row in plan.tensor_maps
         }
         values = gemm_scalar_values(checked, schedule)
-        pointers = [row.name for row in plan.scales if not row.in_atoms]
+        pointers: list[str] = [row.name for row in plan.scales if not row.in_atoms]
         if plan.gathers_rows:
             pointers += ["a", ROW_INDEX]
         if plan.output_scales is not None:
