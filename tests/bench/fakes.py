@@ -148,6 +148,7 @@ def make_plan(**changes: Any) -> SimpleNamespace:
         "b_major": "k",
         "residual": "none",
         "scales": (),
+        "gated": False,
         "output_scales": None,
         "gathers_rows": False,
         "groups": None,
@@ -162,4 +163,7 @@ def make_plan(**changes: Any) -> SimpleNamespace:
     }
     values |= changes
     values.setdefault("b_dtype", values["dtype"])
-    return SimpleNamespace(**values, c=residual_of(values["residual"]))
+    c = residual_of(values["residual"])
+    return SimpleNamespace(
+        **values, c=c, c_extents=c.extents, output_columns=lambda columns: columns
+    )

@@ -121,7 +121,7 @@ def test_scales_of_blocks_are_counted() -> None:
         OperandScales("a", "1x128", "fp32", 1, 128),
         OperandScales("b", "128x128", "ue8m0", 128, 128),
     )
-    atoms = OperandScales("a", "nvfp4", "ue4m3", 1, 16)
+    atoms = OperandScales("a", "nvfp4", "ue4m3", 1, 16, in_atoms=True)
     problem = GemmWorkload(100, 300, 520, batch=2)
     without = problem.bytes_moved(sizes_of(1, 2))
     assert problem.bytes_moved(sizes_of(1, 2, scales=rows)) - without == 2 * (4 * 100 * 5 + 3 * 5)

@@ -75,9 +75,9 @@ class HopperGemmPlan(HopperGemmMemory):
     @property
     @override
     def named_barriers(self) -> NamedBarriers:
-        names = ["ring_barrier"] if self.output_in_ring else []
-        names += ["turn_barrier"] if self.ping_pong or self.issues_in_turn else []
-        return tuple((name, 1 + place) for place, name in enumerate(names))
+        if self.output_in_ring:  # the rules refuse both at once
+            return (("ring_barrier", 1),)
+        return (("turn_barrier", 1),) if self.ping_pong else ()
 
     @property
     @override

@@ -49,16 +49,6 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
     """With scales: whether products have two sets of registers, one under way, one being added."""
 
     @property
-    def issues_in_turn(self) -> bool:
-        """Whether warpgroups issue products in turn: one adds while another multiplies.
-
-        With scales, where a warpgroup's sums are two products wide or high, and registers hold one.
-        """
-        several = self.num_consumer_warpgroups > 1 and not self.ping_pong
-        two = self.warpgroup_rows > WGMMA_ROWS or self.has_halves
-        return bool(self.scales) and several and two and self.BK == SCALED_K
-
-    @property
     def adds_halves(self) -> bool:
         """Whether products are halves of a tile's 256 columns: A is read once, into registers."""
         of_b = self.scales_of("b")

@@ -177,27 +177,6 @@ def test_products_of_a_block_take_registers(
 
 
 @pytest.mark.parametrize(
-    ("keys", "turns", "barriers"),
-    [
-        ({}, False, ()),
-        ({"BM": 256}, True, (("turn_barrier", 1),)),
-        ({"BM": 256, "output_in_ring": True}, True, (("ring_barrier", 1), ("turn_barrier", 2))),
-        ({"BN": 256, "BM": 64, "BK": 128, "swap_operands": True}, True, (("turn_barrier", 1),)),
-        ({"BM": 256, "BN": 64, "BK": 256}, False, ()),
-        ({"BM": 128, "num_consumer_warpgroups": 1, "BN": 64}, False, ()),
-        ({"BM": 128, "BN": 64, "ping_pong": True}, False, (("turn_barrier", 1),)),
-        ({"BM": 256, "scales": None}, False, ()),
-    ],
-    ids=str,
-)
-def test_warpgroups_of_128_rows_issue_products_in_turn(
-    hopper_gemm: ConfigOf, keys: dict[str, Any], turns: bool, barriers: tuple[tuple[str, int], ...]
-) -> None:
-    plan = build_plan(hopper_gemm(**{**FP8, "scales": WIDE, **keys}))
-    assert (plan.issues_in_turn, plan.named_barriers) == (turns, barriers)
-
-
-@pytest.mark.parametrize(
     ("keys", "halves"),
     [
         ({}, True),
@@ -216,7 +195,7 @@ def test_products_are_halves_of_256_columns(
     columns = 128 if halves else plan.BN
     assert plan.wgmma_columns == (columns,)
     if halves:
-        assert (plan.accumulators, plan.products, plan.issues_in_turn) == (128, 64, True)
+        assert (plan.accumulators, plan.products) == (128, 64)
 
 
 @pytest.mark.parametrize("keys", [{"cta_group": 2}, {"BK": 256}, {"multiply_ahead": True}], ids=str)

@@ -173,14 +173,8 @@ SUMS: Final = {
         "high", APART, r"const LaneScales now = scales;", "const LaneScales& now = scales;"),
     "a_slot_is_released_after_the_upper_rows": _one(
         "high", "depth/392", r"i == kRowBlocks - 1\) release", "i == 0) release", ""),
-    "nobody_has_the_first_turn": _one(
-        "high", "size/1x1x1", r"if \(consumer == kNumConsumerWarpgroups - 1\) self\.end_turn\(\);",
-        "", "deadlock"),
-    "a_turn_goes_to_the_warpgroup_that_has_it": _one(
-        "high", "size/1x1x1", r"\(consumer \+ 1\) % kNumConsumerWarpgroups", "consumer",
-        "deadlock"),
     "both_halves_have_the_scales_of_the_first": _one(
-        "halves", APART, r"scales\.columns\[half\]", "scales.columns[0]", times=2),
+        "halves", APART, r"scales\.columns\[0\], half\)", "scales.columns[0], 0)"),
     "halves_are_exchanged": _one(
         "halves", "size/33x24x40", r"sums\[half \* \(kHalf / 2\) \+ j\]",
         "sums[(1 - half) * (kHalf / 2) + j]"),
@@ -194,6 +188,8 @@ SUMS: Final = {
     "a_is_not_fenced_before_its_slot_is_released": _one(
         "halves", "rings/6x8", r"if \(half == 0\) fence_proxy_async_shared\(\);[^\n]*", "",
         "fence.proxy.async"),
+    "lanes_are_not_waited_for_before_the_release": _one(
+        "halves", "rings/6x8", r"__syncwarp\(\);[^\n]*\n(\s+release)", r"\1", ""),
     "the_next_rows_of_a_are_read_before_the_second_half": _one(
         "halves", APART, r"half == 1\) \{", "half == 0) {", ""),
     "a_product_of_scales_is_rounded": _one(

@@ -58,7 +58,6 @@ ALWAYS = (
     "the_second_block_of_columns_begins_late",
     "the_last_of_an_even_number_of_blocks_is_left_out",
     "the_lower_rows_of_a_warpgroup_have_the_scales_of_the_next_block",
-    "nobody_has_the_first_turn",
     "the_second_half_multiplies_the_first_columns",
     "a_is_not_fenced_before_its_slot_is_released",
     "a_slot_is_released_before_its_products_are_over",
