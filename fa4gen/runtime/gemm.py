@@ -104,8 +104,8 @@ class GemmKernel(Kernel[GemmArguments]):
         float32.
 
         A kernel with ``output_scales`` quantises the float32 result as ``fa4gen.scales.quantize``
-        does, and returns ``(out, out_scales)``: for 1x128, elements of fp8_e4m3 and a scale of
-        float32 or ue8m0 for each block of a row, (m, blocks of n), with a batch where ``out`` has
+        does, and returns ``(out, out_scales)``: elements of fp8_e4m3 and, for each block
+        of a row, a scale of float32 or ue8m0 (1x128) or of ue8m0 (mxfp8), (m, blocks of n), with a batch where ``out`` has
         one, any strides, and allocated when not given.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and

@@ -107,7 +107,7 @@ class OutputScales:
     """The scales of a quantised output: one for each block of consecutive columns of a row."""
 
     form: str
-    """A name of ``fa4gen.scales.forms``: "1x128"."""
+    """A name of ``fa4gen.scales.forms``: "1x128" or "mxfp8"."""
     element: str
     """The type of the output's elements."""
     dtype: str
@@ -136,6 +136,10 @@ class OutputScales:
 
 
 OUTPUT_FORMS: Mapping[str, OutputScales] = {
-    form.form: form for form in (OutputScales("1x128", "fp8_e4m3", "fp32", 128),)
+    form.form: form
+    for form in (
+        OutputScales("1x128", "fp8_e4m3", "fp32", 128),
+        OutputScales("mxfp8", "fp8_e4m3", "ue8m0", 32),
+    )
 }
 """The forms of a quantised output."""

@@ -129,7 +129,12 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
     @property
     @override
     def parameters(self) -> tuple[Parameter, ...]:
-        return gemm_parameters(self.config, columns=self.columns_constant, of_blocks=self.scales)
+        return gemm_parameters(
+            self.config,
+            columns=self.columns_constant,
+            of_blocks=self.scales,
+            of_output=self.output_scales,
+        )
 
     @property
     @override
@@ -179,6 +184,8 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
         Measured: of 64 at once ptxas computes two functions ahead and spills, where no matrix C is
         loaded in between.
         """
+        if self.output_scales is not None:
+            return True
         wide = self.out_element_bytes == 2 and self.accumulator_layout != "quarters"
         if self.gated:  # twice as many sums
             return wide and self.out_panel_columns % SUMS_LOADED == 0

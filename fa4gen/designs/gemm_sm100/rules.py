@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.gated_rules import gated_rules
 from fa4gen.designs.common.refusal import Refusal
 from fa4gen.designs.gemm_sm100.limits import back_to_auto, narrower
+from fa4gen.designs.gemm_sm100.quantised import quantised_rules
 from fa4gen.designs.gemm_sm100.scaling import ATOM_ROWS, FORMS
 from fa4gen.designs.gemm_sm100.tile import LANES
 
@@ -24,9 +25,7 @@ def broken_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     yield from gated_rules(plan, 1, "", list(back_to_auto(plan.config)))
     if plan.gated:
         yield from _gated(plan)
-    if plan.config.output_scales is not None:
-        message = f"output_scales: {plan.config.output_scales} is not supported yet on Blackwell"
-        yield Refusal("output scales", message, ("output_scales",), ([{"output_scales": None}],))
+    yield from quantised_rules(plan)
     wrong_types = list(_types_of_scales(plan))
     yield from wrong_types
     if plan.block_scales.kind and not wrong_types:

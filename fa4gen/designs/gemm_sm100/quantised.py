@@ -1,0 +1,66 @@
+"""Rules of products on Blackwell whose output is quantised, and suggested fixes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fa4gen.designs.common.refusal import Changes, Refusal
+from fa4gen.designs.gemm_sm100.limits import back_to_auto
+from fa4gen.designs.gemm_sm100.tile import LANES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fa4gen.designs.gemm_sm100.memory import BlackwellGemmMemory
+
+STEP_COLUMNS = 128
+"""Columns of a step of the epilogue, whole blocks of every form."""
+
+
+def quantised_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
+    """Yield requests that do not go together with ``output_scales``."""
+    config, form = plan.config, plan.config.output_scales
+    without: Changes = {"output_scales": None, "output_scale_dtype": None}
+
+    def fault(kind: str, message: str, key: str, fixes: list[Changes]) -> Refusal:
+        more = [{**changes, **without} for changes in back_to_auto(config)]
+        return Refusal(kind, message, (key, "output_scales"), (fixes, [without]), more)
+
+    if form != "1x128" and config.output_scale_dtype is not None:
+        yield Refusal(
+            kind="dtype of scales",
+            message=f"output_scale_dtype: {config.output_scale_dtype}, which is for output_scales: "
+            "1x128",
+            keys=("output_scale_dtype", "output_scales"),
+            remedies=([{"output_scale_dtype": None}], [{"output_scales": "1x128"}]),
+        )
+    if form in ("nvfp4", "amax"):
+        message = f"output_scales: {form} is not supported yet"
+        yield fault("form of scales", message, "output_scales", [{"output_scales": "mxfp8"}])
+    if plan.output_scales is None:
+        return
+    if plan.BM != LANES:
+        message = (
+            f"BM: {plan.BM} rows, but with output_scales: {form} a thread has a row of its own, "
+            f"one in each of {LANES} lanes of tensor memory"
+        )
+        yield fault("rows of blocks", message, "BM", [{"BM": LANES}])
+    if plan.out_columns % STEP_COLUMNS:
+        half = f" of B, {plan.out_columns} of the output" * plan.gated
+        message = (
+            f"BN: {plan.BN} columns{half}, but with output_scales: {form} the epilogue quantises "
+            f"{STEP_COLUMNS} at a time"
+        )
+        yield fault("whole blocks", message, "BN", [{"BN": 256}, {"BN": 128}])
+    if plan.c.exists:
+        message = (
+            f"residual: {config.residual} is not supported yet with output_scales: {form} on "
+            "Blackwell"
+        )
+        yield fault("residual", message, "residual", [{"residual": "none"}])
+    elif config.out_dtype != "auto":
+        message = (
+            f"out_dtype: {config.out_dtype}, but with output_scales: {form} it is the type of C, "
+            "and residual is none"
+        )
+        yield fault("type of C", message, "out_dtype", [{"out_dtype": "auto"}])

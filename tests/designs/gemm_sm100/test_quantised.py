@@ -1,0 +1,91 @@
+"""Quantised outputs on Blackwell: what is refused, what helps, what the plan holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fa4gen.config.load import config_from_data
+from fa4gen.designs.build import build_plan
+from fa4gen.designs.common.refusal import changed
+from fa4gen.errors import ConfigError, Problem
+from tests.designs.gemm_sm90.test_limits import offers
+
+
+def config_of(**keys: Any) -> Any:
+    data = {"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", **keys}
+    return config_from_data(data, "probe")
+
+
+def problems_of(config: Any) -> tuple[Problem, ...]:
+    try:
+        build_plan(config)
+    except ConfigError as error:
+        return error.problems
+    return ()
+
+
+WITHOUT = "output_scales: null and output_scale_dtype: null."
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "words", "remedy"),
+    [
+        (
+            {"output_scales": "1x128", "BM": 64},
+            "BM",
+            "with output_scales: 1x128 a thread has a row of its own",
+            f"Set BM: 128; or {WITHOUT}",
+        ),
+        (
+            {"output_scales": "mxfp8", "BN": 192},
+            "BN",
+            "BN: 192 columns, but with output_scales: mxfp8 the epilogue quantises 128 at a time",
+            f"Set BN: 256; or {WITHOUT}",
+        ),
+        (
+            {"output_scales": "1x128", "residual": "row"},
+            "residual",
+            "residual: row is not supported yet with output_scales: 1x128 on Blackwell",
+            f"Set residual: none; or {WITHOUT}",
+        ),
+        (
+            {"output_scales": "1x128", "out_dtype": "fp16"},
+            "out_dtype",
+            "with output_scales: 1x128 it is the type of C, and residual is none",
+            f"Set out_dtype: auto; or {WITHOUT}",
+        ),
+        (
+            {"output_scales": "nvfp4"},
+            "output_scales",
+            "output_scales: nvfp4 is not supported yet",
+            f"Set output_scales: mxfp8; or {WITHOUT}",
+        ),
+        (
+            {"output_scales": "mxfp8", "output_scale_dtype": "fp32"},
+            "output_scale_dtype",
+            "output_scale_dtype: fp32, which is for output_scales: 1x128",
+            "Set output_scale_dtype: null; or output_scales: 1x128.",
+        ),
+    ],
+)
+def test_a_refusal_says_what_helps(keys: dict[str, Any], key: str, words: str, remedy: str) -> None:
+    config = config_of(**keys)
+    (problem,) = problems_of(config)
+    assert problem.key == key
+    assert words in problem.message
+    assert problem.remedy == remedy
+    for offer in offers(problem):
+        assert problems_of(changed(config, offer)) == (), offer
+
+
+@pytest.mark.parametrize(("form", "columns"), [("1x128", 128), ("mxfp8", 32)])
+def test_a_panel_of_the_output_has_whole_blocks(form: str, columns: int) -> None:
+    plan = build_plan(config_of(output_scales=form, activation="silu(gate) * up"))
+    assert plan.output_scales.columns == columns
+    assert plan.out_panel_columns == 128
+    assert plan.out_dtype == "fp8_e4m3"
+    assert plan.loads_in_parts
+    types = {row.name: row.c_type for row in plan.parameters}
+    assert types["out_scales"] == ("float*" if form == "1x128" else "unsigned char*")

@@ -1,0 +1,181 @@
+"""Quantised outputs on Blackwell: equal to quantize of float32 to the bit; mutants are reported."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from fa4gen.scales import quantize
+from fa4gen.verify.cases import COUNTING
+from fa4gen.verify.emulator import EmulatedKernel
+from fa4gen.verify.family import family_of
+from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.memory import read_bits, read_out
+from tests.kernels.gemm.sm90.scaled_mutants import ScaledMutant
+from tests.kernels.gemm.sm90.test_scaled import check_clean, messages
+from tests.kernels.source_mutation import (
+    Change,
+    Kernel,
+    kernel_in,
+    mutated,
+    program_of,
+    ptx_of,
+    verify,
+)
+
+Keys = dict[str, Any]
+MXFP8: Final = {"output_scales": "mxfp8"}
+BLOCKS: Final = {"output_scales": "1x128"}
+BYTES: Final = {**BLOCKS, "output_scale_dtype": "ue8m0"}
+VARIANTS: dict[str, Keys] = {
+    "256 columns, a pair, silu": {**BLOCKS, "BN": 256, "cta_group": 2, "activation": "silu(x)"},
+    "bytes, dynamic": {**BYTES, "scheduler": "dynamic"},
+    "mxfp8 in and out": {**MXFP8, "dtype": "fp8_e4m3", "scales": "mxfp8", "cta_group": 2},
+    "gated": {**MXFP8, "BN": 256, "activation": "silu(gate) * up"},
+    "gated, interleaved": {**BLOCKS, "BN": 256, "activation": "gelu(gate) * up",
+                           "gate_layout": "interleaved"},
+    "one accumulator": {**MXFP8, "num_accum_stages": 1, "num_out_stages": 1,
+                        "activation": "exp(x)"},
+}  # fmt: skip
+CONFIGS: dict[str, Keys] = {
+    "plain": BLOCKS,
+    "bytes": BYTES,
+    "mxfp8": MXFP8,
+    "pair": {**MXFP8, "cta_group": 2},
+    "exp": {**MXFP8, "activation": "exp(x)"},
+    "silu": {**BLOCKS, "activation": "silu(x)"},
+}
+
+
+def _one(
+    config: str, case: str, pattern: str, new: str, says: str = "numbers: ", times: int = 1
+) -> ScaledMutant:
+    return ScaledMutant(config, case, (Change(pattern, new, times),), says)
+
+
+TILE: Final = "tile/128x128x64"
+MUTANTS: Final[dict[str, ScaledMutant]] = {
+    "amax_of_half_of_the_columns": _one(
+        "plain", TILE, r"j < kScaledColumns; \+\+j\) amax", "j < kScaledColumns / 2; ++j) amax"),
+    "amax_of_numbers_with_their_sign": _one(
+        "mxfp8", TILE, r"fmaxf\(amax, fabsf\(values\[j\]\)\)", "fmaxf(amax, values[j])"),
+    "zeros_have_no_scale": _one(
+        "plain", "depth/0", r"fmaxf\(fminf\(amax, kLargestFloat\), kLeastAmax\)",
+        "fminf(amax, kLargestFloat)"),
+    "an_infinity_is_the_amax": _one(
+        "plain", "quantised/infinite", r"fminf\(amax, kLargestFloat\)", "amax"),
+    "an_infinity_is_larger_than_its_amax": _one(
+        "bytes", "quantised/infinite", r"if \(amax > kLargestFloat\)", "if (false)"),
+    "nan_is_the_amax": _one(
+        "mxfp8", "quantised/nan", r"amax = fmaxf\(amax, fabsf\(values\[j\]\)\)",
+        "amax = fabsf(values[j]) <= amax ? amax : fabsf(values[j])"),
+    "columns_past_the_end_count": _one(
+        "exp", "tile/127x129x63", r"if \(problem\.n - column < kOutPanel\)", "if (false)"),
+    "amax_before_the_activation": ScaledMutant(
+        "silu", TILE,
+        (Change(r"return activation\((.*)\);", r"return \1;"),
+         Change(r"values\[(\d+)\] \* factor", r"activation(values[\1]) * factor", 16))),
+    "the_scale_of_the_next_block": _one(
+        "mxfp8", TILE, r"row, column \+ first, scale\)",
+        "row, (column + first) / 32 % 2 == 0 ? column + first + 32 : column + first - 32, scale)"),
+    "the_scale_of_the_next_row": _one(
+        "plain", TILE, r"store\(batch, row, column", "store(batch, row ^ 1, column"),
+    "scales_of_rows_past_the_end": _one(
+        "plain", "tile/127x129x63", r"row < problem\.m && ", "", ""),
+    "scales_of_blocks_past_the_end": _one(
+        "mxfp8", "tile/127x129x63", r" && column \+ first < problem\.n", "", ""),
+    "the_second_cta_has_the_rows_of_the_first": _one(
+        "pair", "tile/256x128x64", r"tile\.row \+ rank \* kBM, tile", "tile.row, tile", ""),
+    "every_block_has_the_first_columns": _one(
+        "mxfp8", TILE, r"address \+ first \+ part", "address + part"),
+    "blocks_are_stored_over_each_other": _one(
+        "mxfp8", TILE, r"first / kChunk \+ i", "i", ""),
+    "a_byte_is_rounded_down": _one(
+        "mxfp8", TILE, r"__float_as_uint\(x\) \+ 0x7fffffu", "__float_as_uint(x)"),
+    "the_inverse_of_a_byte_is_half": _one("mxfp8", TILE, r"254 - code", "253 - code"),
+    "a_product_with_the_reciprocal": _one(
+        "plain", "tile/129x127x65", r"divide\(kLargestElement, amax\)",
+        "kLargestElement * (1.f / amax)"),
+    "a_scale_by_the_reciprocal": _one(
+        "plain", "tile/129x127x65", r"divide\(amax, kLargestElement\)",
+        "amax * (1.f / kLargestElement)"),
+    "elements_are_cut": _one(
+        "plain", TILE, r"values\[0\] \* factor",
+        "__uint_as_float(__float_as_uint(values[0] * factor) & 0xfff00000u)"),
+    "elements_of_a_word_are_exchanged": _one(
+        "plain", TILE, r"values\[0\] \* factor, values\[1\]",
+        "values[1] * factor, values[0]"),
+}  # fmt: skip
+ALWAYS = (
+    "amax_of_half_of_the_columns",
+    "zeros_have_no_scale",
+    "an_infinity_is_larger_than_its_amax",
+    "columns_past_the_end_count",
+    "the_scale_of_the_next_block",
+    "scales_of_rows_past_the_end",
+    "a_byte_is_rounded_down",
+    "a_product_with_the_reciprocal",
+)
+"""Made in every run; all of them with --many-seeds."""
+
+
+def variant(keys: Keys) -> Kernel:
+    common = {"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", "BN": 128, "cta_group": 1}
+    return kernel_in(json.dumps({**common, "num_stages": 2, **keys}))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_is_clean(name: str) -> None:
+    check_clean(variant(VARIANTS[name]), "quantised/*", "tile/*", "batch/shared", "depth/0")
+
+
+def run(kernel: Kernel) -> tuple[Any, Any]:
+    """Return the memory of a case with sums that are exact, and the buffers after the kernel."""
+    case = GemmCase("own/counting", 130, 200, 136, alpha=0.7, data=COUNTING)
+    memory: Any = family_of(kernel.plan).draw(case, 3).memory
+    return memory, EmulatedKernel(kernel.plan, program_of(ptx_of(kernel))).run(memory)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("output", [BLOCKS, BYTES, MXFP8], ids=str)
+@pytest.mark.parametrize("activation", [None, "gelu(x)"])
+def test_the_output_is_quantize_of_the_float32_output(output: Keys, activation: str | None) -> None:
+    """To the bit: by a kernel that differs in the output alone."""
+    memory, after = run(variant({"activation": activation, "out_dtype": "fp32"}))
+    scale = output.get("output_scale_dtype")
+    wanted = quantize(read_out(memory, after), output["output_scales"], scale=scale)
+    memory, after = run(variant({**output, "activation": activation}))
+    assert np.array_equal(read_bits(memory, after, "out"), wanted.elements)
+    found = read_bits(memory, after, "out_scales")
+    assert np.array_equal(found, wanted.scales.view(found.dtype))
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_mutant_can_still_be_made(name: str) -> None:
+    kernel = variant(CONFIGS[MUTANTS[name].config])
+    assert mutated(kernel, MUTANTS[name]) != kernel
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("config", CONFIGS)
+def test_what_is_not_mutated_is_clean(config: str) -> None:
+    cases = {mutant.case for mutant in MUTANTS.values() if mutant.config == config}
+    check_clean(variant(CONFIGS[config]), *sorted(cases))
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ALWAYS else [pytest.mark.seeds]) for name in MUTANTS],
+)
+def test_a_mutant_is_reported_by_verify(name: str) -> None:
+    mutant = MUTANTS[name]
+    kernel = mutated(variant(CONFIGS[mutant.config]), mutant)
+    verdict, _ = verify(kernel, mutant.case, 0)
+    assert verdict.num_cases == 1
+    assert not verdict.passed, f"{name} passes"
+    assert mutant.says in messages(verdict)
