@@ -205,6 +205,7 @@ GemmName = Literal[
     "gemm_mxfp4_bias_gelu",
     "gemm_mxfp8",
     "gemm_mxfp8_mn_major",
+    "gemm_mxfp8_out",
     "gemm_nvfp4_pair",
     "gemm_nvfp4_residual_sm103",
     "gemm_nvfp4_row_major",
