@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from fa4gen.designs.common.hardware import ARCHITECTURES
-from fa4gen.verify.input_kinds import KINDS, kind_meaning
+from fa4gen.verify.cut_sums import CutSums
+from fa4gen.verify.input_kinds import CUT_KINDS, KINDS, kind_meaning
 from fa4gen.verify.sequences import around, batch_of, hard_sequences, small_sequences
 
 if TYPE_CHECKING:
@@ -179,6 +180,8 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         cases.append(Case("data/high_peaks", 1, 1, 1, m, 2 * n, data="high_peaks"))
     if plan.has_descales:
         cases.append(_without_descales(plan))
+    if CutSums.of(plan) is not None:
+        cases += [Case(f"data/{kind}", 1, 2, 1, 70, 3 * n + 7, data=kind) for kind in CUT_KINDS]
     word, span = plan.mask.WORD, plan.mask.span
     if span is not None:
         if span <= 4 * n:
@@ -310,6 +313,10 @@ def _data(plan: AttentionPlan) -> Iterable[Case]:
         left_out |= {"huge", "tiny"}  # their scales exceed the limit of a launcher with a score
     if not plan.score.only_adds:
         left_out.add("high_peaks")
+    if CutSums.of(plan) is None:
+        left_out |= CUT_KINDS.keys()
+    else:
+        yield Case("data/with_mean_long", 1, 2, 1, plan.BM, 64 * plan.BN + 5, data="with_mean")
     for index, kind in enumerate(KINDS):
         if kind not in left_out:
             rows, keys = plan.BM + 40, 5 * plan.BN

@@ -297,6 +297,24 @@ def _counting_raised(draft: Draft) -> None:
         draft.key[..., : draft.value.shape[3]] = draft.value
 
 
+def _with_mean(draft: Draft) -> None:
+    """Values from N(1, 1): sums that keep few bits lose what is small beside them."""
+    draft.value += 1
+
+
+def _outlier_columns(draft: Draft) -> None:
+    """One column of query, key and value is 16 times as large as the others."""
+    column = int(draft.rng.integers(draft.depth))
+    draft.query[..., column] *= 16
+    draft.key[..., column] *= 16
+    draft.value[..., column % draft.value.shape[-1]] *= 16
+
+
+CUT_KINDS: dict[str, Callable[[Draft], None]] = {
+    "with_mean": _with_mean,
+    "outlier_columns": _outlier_columns,
+}
+"""Kinds for kernels whose sums keep few bits."""
 COUNTING_KINDS: dict[str, Callable[[Draft], None]] = {
     "counting": _counting,
     "counting_rising": _counting_rising,
@@ -324,6 +342,7 @@ KINDS: dict[str, Callable[[Draft], None]] = {
     "huge": _huge,
     "tiny": _tiny,
     **COUNTING_KINDS,
+    **CUT_KINDS,
 }
 
 

@@ -89,8 +89,8 @@ def _promote_every(config: HopperAttentionConfig, block: int, log: ChoiceLog) ->
         return None
     reason = f"{PROMOTED_KEYS} keys lose at most 2^-5, as much as the rounding of a probability"
     default = max(1, PROMOTED_KEYS // block)
-    given = config.promote_every
-    taken: int | str = log.take("promote_every", given, default, reason)
+    given: int | str = config.promote_every
+    taken = log.take("promote_every", given, default, reason)
     return taken if isinstance(taken, int) else None
 
 
