@@ -1,12 +1,14 @@
 """Times products of groups of rows on a GPU, and compares them with PyTorch's grouped product.
 
     python benchmarks/grouped_products.py OUT.jsonl [--dtype bf16|fp8] [--groups offsets|masked]
-        [--case NAME ...] [--shape NxK ...] [--tile KEY=VALUE,... ...] [--ratios FILE]
+        [--case NAME ...] [--shape NxK ...] [--tile KEY=VALUE,... ...] [--ctas N ...]
+        [--ratios FILE]
 
 Needs PyTorch. Each tile is checked against float64 on rows of some groups; then the tiles take
 turns with ``torch._grouped_mm``, for fp8 ``torch._scaled_grouped_mm`` with a scale a row, and with
-fa4gen's product of as many rows by one B, L2 cold each time. ``--ratios`` reads times of DeepGEMM's
-and PyTorch's grouped products on such a GPU, and adds the time that DeepGEMM would take here.
+fa4gen's product of as many rows by one B, L2 cold each time. ``--ctas`` times each tile with at
+most that many CTAs, too. ``--ratios`` reads times of DeepGEMM's and PyTorch's grouped products on
+such a GPU, and adds the time that DeepGEMM would take here.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import random
 import statistics
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,11 +34,12 @@ if str(ROOT) not in sys.path:
 
 from fa4gen.callables import compile_config  # noqa: E402
 from fa4gen.config.load import load_mapping  # noqa: E402
+from fa4gen.runtime import gemm as runtime  # noqa: E402
 from fa4gen.runtime.device import require_device  # noqa: E402
 from fa4gen.runtime.timing import TimingProtocol, time_in_turn  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     Tiles = Mapping[str, dict[str, object]]
     Runs = dict[str, Callable[[], object]]
@@ -224,8 +228,12 @@ class Operands:
             found[group, :count] = rows[first : first + count]
         return found.view(by_rows.dtype) if one_byte else found
 
-    def launch(self, kernel: Any) -> Any:
-        """Return a prepared call."""
+    def launch(self, kernel: Any, most_ctas: int | None = None) -> Any:
+        """Return a prepared call, of at most some CTAs."""
+        with fewer_ctas(most_ctas):
+            return self._prepared(kernel)
+
+    def _prepared(self, kernel: Any) -> Any:
         return kernel.prepare(self.passed_a, self.b.mT, **self.scales, **self.rows, out=self.out)
 
     def error(self) -> float:
@@ -285,6 +293,21 @@ class Operands:
         return {"one B": kernel.prepare(self.a, self.b[0].T, **scales, out=out)}
 
 
+@contextmanager
+def fewer_ctas(most: int | None) -> Iterator[None]:
+    """Make launches that are prepared inside have at most ``most`` CTAs."""
+    own = runtime.plan_gemm_schedule
+
+    def schedule(plan: Any, size: Any, multiprocessors: int) -> Any:
+        return own(plan, size, min(most or multiprocessors, multiprocessors))
+
+    runtime.plan_gemm_schedule = schedule
+    try:
+        yield
+    finally:
+        runtime.plan_gemm_schedule = own
+
+
 def runs(name: str, run: Callable[[], object]) -> bool:
     """Return whether a peer runs here; print why not."""
     try:
@@ -295,19 +318,23 @@ def runs(name: str, run: Callable[[], object]) -> bool:
     return True
 
 
-def measured(problem: Problem, dtype: str, groups: str, tiles: Tiles) -> dict[str, Any]:
+def measured(
+    problem: Problem, dtype: str, groups: str, tiles: Tiles, ctas: Sequence[int] = ()
+) -> dict[str, Any]:
     """Return a line of results of one problem."""
     operands = Operands(problem, dtype, groups)
     launches: Runs = {}
-    errors = {}
-    for name, tile in tiles.items():
-        launch = operands.launch(compiled(config_of(dtype, groups, tile), f"{groups}_{name}"))
-        operands.out.fill_(math.nan)
-        launch()
-        errors[name] = operands.error()
-        if not errors[name] <= MOST_ERROR:
-            raise SystemExit(f"{problem.name}, {name}: an error of {errors[name]:.3g}")
-        launches[name] = launch
+    for tile_name, tile in tiles.items():
+        for most in (None, *ctas):
+            kernel = compiled(config_of(dtype, groups, tile), f"{groups}_{tile_name}")
+            launch = operands.launch(kernel, most)
+            operands.out.fill_(math.nan)
+            launch()
+            error = operands.error()
+            name = tile_name if most is None else f"{tile_name}, {most} CTAs"
+            if not error <= MOST_ERROR:
+                raise SystemExit(f"{problem.name}, {name}: an error of {error:.3g}")
+            launches[name] = launch
     others = {**operands.peers(), **operands.dense()}
     taken = time_in_turn({**launches, **others}, PROTOCOL, rounds=ROUNDS)
     found = {
@@ -394,6 +421,7 @@ def main() -> None:
     parser.add_argument("--case", action="append", default=[], help="a name, such as 32x256")
     parser.add_argument("--shape", action="append", default=[], help="NxK; repeatable")
     parser.add_argument("--tile", action="append", default=[], help="KEY=VALUE,...; repeatable")
+    parser.add_argument("--ctas", action="append", default=[], type=int, help="repeatable")
     parser.add_argument("--ratios", type=Path, help="times of another library beside PyTorch's")
     options = parser.parse_args()
     cases = draws()
@@ -408,7 +436,7 @@ def main() -> None:
             for n, k in shapes:
                 problem = Problem(name, cases[name], n, k)
                 tiles = given or tiles_for(problem, options.dtype)
-                line = measured(problem, options.dtype, options.groups, tiles)
+                line = measured(problem, options.dtype, options.groups, tiles, options.ctas)
                 other = others.get((name, n, k), {})
                 deepgemm = estimated(line, other, options.dtype, options.groups)
                 if deepgemm > 0:

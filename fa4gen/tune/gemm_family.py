@@ -87,6 +87,14 @@ class GemmFamily(Family):
     def refuse_problem(self, plan: GemmPlan, problem: GemmWorkload) -> None:
         from fa4gen.tune.contiguous import padded_problem, refusals
 
+        if plan.groups:
+            raise ConfigError(
+                Problem(
+                    f"{plan.name}: problems of tune have no groups of rows yet",
+                    "`python benchmarks/grouped_products.py` times tiles of such products.",
+                    key="groups",
+                )
+            )
         found = refusals(plan, problem)
         if found:
             padded = self.word(padded_problem(plan, problem))

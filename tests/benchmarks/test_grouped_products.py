@@ -12,6 +12,8 @@ import pytest
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
+from fa4gen.runtime import gemm as runtime
+from fa4gen.runtime.gemm_schedule import GemmSize
 from fa4gen.runtime.timing import Timing
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class FakeOperands:
     def __init__(self, problem: Any, dtype: str, groups: str) -> None:
         self.out = SimpleNamespace(fill_=lambda value: None)
 
-    def launch(self, kernel: Any) -> Any:
+    def launch(self, kernel: Any, most_ctas: int | None = None) -> Any:
         return lambda: None
 
     def error(self) -> float:
@@ -111,6 +113,21 @@ def test_a_line_has_times_and_what_they_mean(run: Any, tmp_path: Path) -> None:
     assert found["peers_us"] == {"torch_bf16": 2000.0, "one B": 3000.0}
     assert found["details"]["deepgemm_estimated_us"] == pytest.approx(2000 / 1.2, abs=0.01)
     assert found["details"]["gbytes_s"] == pytest.approx(3850, rel=0.01)
+
+
+def test_fewer_ctas_take_turns_with_as_many_as_run(run: Any) -> None:
+    arguments = ("--case", "4x8192", "--shape", "4096x7168", "--tile", "BM=256", "--ctas", "128")
+    (found,) = run(*arguments)
+    assert list(found["details"]["tiles_us"]) == ["BM=256", "BM=256, 128 CTAs"]
+
+
+def test_a_launch_has_no_more_ctas_than_are_allowed() -> None:
+    config = grouped_products.config_of("bf16", "offsets", {})
+    plan: Any = build_plan(load_mapping(config, "tile").config)
+    size = GemmSize(4, 32768, 4096, 7168)
+    with grouped_products.fewer_ctas(128):
+        assert runtime.plan_gemm_schedule(plan, size, 132).grid == 128
+    assert runtime.plan_gemm_schedule(plan, size, 132).grid == 132
 
 
 def test_a_wrong_tile_ends_the_program(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,3 +60,8 @@ def test_matrices_of_a_batch_begin_at_multiples_of_16_bytes() -> None:
     plan = plan_of()
     assert not refusals(plan, GemmWorkload(1, 1, 12, 1))
     assert refusals(plan, GemmWorkload(1, 1, 12, 2))
+
+
+def test_groups_of_rows_are_no_part_of_tunes_problems() -> None:
+    with pytest.raises(ConfigError, match="problems of tune have no groups of rows yet"):
+        GEMM.refuse_problem(plan_of(groups="offsets"), GemmWorkload(64, 64, 64, 1))
