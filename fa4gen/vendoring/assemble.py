@@ -81,7 +81,18 @@ def text_files(
 
 
 def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
-    """Refuse an adapter that cannot pass values that are columns of the keys."""
+    """Refuse an adapter that cannot pass values that are columns of the keys, or fp4 and atoms."""
+    for one in kernels:
+        facts = kernel_facts(one).launcher
+        if request.adapters and (facts.scales_in_atoms or facts.elements_per_byte > 1):
+            what = "elements of fp4" if facts.elements_per_byte > 1 else "scales in atoms"
+            raise ConfigError(
+                Problem(
+                    f"{one.name}: adapters pass no {what} yet",
+                    "Call it in C, from a folder without adapters; scales of fp8 may be "
+                    "row-major, scale_order: row_major, which adapters pass.",
+                )
+            )
     names = [one.name for one in kernels if kernel_facts(one).launcher.values_in_keys]
     if names and "jax" in request.adapters:
         raise ConfigError(

@@ -75,6 +75,8 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         *_all("int", "sinks", "query_offsets", "key_offsets", "key_lengths"),
         *_all("int64", "scale_a_rows", "scale_b_rows"),
         *_all("int", "scales_ue8m0", "gate_interleaved"),
+        ("scale_depth", "int64"),
+        ("scales_in_atoms", "int"),
     ),
     "prepared": (("words", "uint64 160"),),
 }

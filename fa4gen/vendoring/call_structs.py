@@ -92,7 +92,7 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
         batch=a.shape[0] if has_batch else 1,
         m=a.shape[-2],
         n=b.shape[-1],
-        k=a.shape[-1],
+        k=a.shape[-1] * plan.elements_per_byte,
         a=matrix(a, 2, plan.element_bytes, 1 if plan.a_major == "k" else 0),
         b=matrix(b, 2, plan.element_bytes, 1 if plan.b_major == "n" else 0),
         out=matrix(out, 2, plan.out_element_bytes, 1),
@@ -110,7 +110,9 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
 
 
 def _scales(view: TensorView, row: OperandScales) -> Scales:
-    """Return scales whose last two axes are in the operand's order."""
+    """Return scales whose last two axes are in the operand's order, or arranged ones."""
+    if row.in_atoms:
+        return Scales(view.pointer, *(0, *view.strides)[-6:-3])
     size = SCALE_BYTES[GEMM_DTYPES[row.dtype]]
     batch, *steps = (0, *(_elements(stride, size) for stride in view.strides))[-3:]
     across, along = steps if row.operand == "a" else steps[::-1]

@@ -36,13 +36,7 @@ class GemmFamily:
     def refuse(self, plan: GemmPlan) -> None:
         """Raise ConfigError for a kernel that the C launcher cannot call."""
         key = message = ""
-        if any(row.in_atoms for row in plan.scales):
-            key = "scales"
-            message = (
-                f"scales: vendored folders take no scales {plan.scales[0].form} in the order of "
-                "Blackwell's tensor cores yet"
-            )
-        elif "fp8_e5m2" in (plan.dtype, plan.b_dtype):
+        if "fp8_e5m2" in (plan.dtype, plan.b_dtype):
             key = "dtype" if plan.dtype == "fp8_e5m2" else "b_dtype"
             message = f"{key}: vendored folders take no operands of fp8_e5m2 yet"
         elif plan.groups:
@@ -77,6 +71,7 @@ class GemmFamily:
             gate=GATES[plan.gate_layout] if plan.gated else 0,
             column_unit=plan.columns_of_b(plan.column_unit),
             scales=passed_scales(plan),
+            elements_per_byte=plan.elements_per_byte,
         )
 
     def selftest_facts(self, plan: GemmPlan) -> SelftestFacts:
@@ -102,6 +97,7 @@ class GemmFamily:
             activation=None if cuda is None else double_expression(cuda),
             activation_float=None if cuda is None else float_expression(cuda),
             condition=None,
+            scales_elements=any(row.in_tensor_cores for row in plan.scales),
         )
 
     def case_args(

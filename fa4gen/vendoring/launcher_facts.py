@@ -19,9 +19,16 @@ if TYPE_CHECKING:
     from fa4gen.vendoring.passed_tensors import PassedTensor
 
 MAX_RANK = 5
-DTYPES = {"bf16": "BF16", "fp16": "FP16", "fp8_e4m3": "FP8_E4M3", "fp32": "FP32"}
-MAP_DTYPES = {"fp8_e4m3": 0, "fp16": 6, "fp32": 7, "bf16": 9}
-"""CUtensorMapDataType; TMA moves bytes, and has no type for fp8."""
+DTYPES = {
+    "bf16": "BF16",
+    "fp16": "FP16",
+    "fp8_e4m3": "FP8_E4M3",
+    "fp32": "FP32",
+    "fp4_e2m1": "FP4_E2M1",
+}
+MAP_DTYPES = {"fp8_e4m3": 0, "fp4_e2m1": 0, "atoms": 2, "fp16": 6, "fp32": 7, "bf16": 9}
+"""CUtensorMapDataType; TMA moves bytes, and has no type for fp8; two of fp4 are one, and atoms of
+scales are words."""
 ARRAYS = (*DESCALES, "sinks", *TABLES)
 """Small arrays that only some attention kernels take, as the launcher numbers them."""
 MAP_PROMOTIONS = {64: 1, 128: 2, 256: 3}
@@ -142,6 +149,8 @@ class LauncherFacts:
     """Columns of B are a multiple of it."""
     scales: tuple[PassedScales, ...] = ()
     """Matrix product: of blocks."""
+    elements_per_byte: int = 1
+    """Matrix product: of A and B, along k."""
 
     @property
     def scale_rows(self) -> tuple[int, int]:
@@ -158,6 +167,16 @@ class LauncherFacts:
     def scale_bytes(self) -> int:
         """Bytes of a scale."""
         return max((one.element_bytes for one in self.scales), default=0)
+
+    @property
+    def scales_ue8m0(self) -> bool:
+        """Whether scales are powers of two in a byte."""
+        return any(one.dtype == "ue8m0" for one in self.scales)
+
+    @property
+    def scales_in_atoms(self) -> bool:
+        """Whether scales are in the order of Blackwell's tensor cores."""
+        return any(one.in_atoms for one in self.scales)
 
     @property
     def other_keys(self) -> bool:
@@ -198,12 +217,13 @@ def shared_facts(plan: Plan) -> LauncherFacts:
 
 
 def _map_facts(plan: Plan, row: TensorMapPlan) -> MapFacts:
-    of_inputs = row.tensor in ("query", "key", "value", "a", "b")
+    dtype = plan.dtype if row.tensor in ("query", "key", "value", "a", "b") else plan.out_dtype
+    dtype = "atoms" if row.tensor in ("scale_a", "scale_b") else dtype
     padding = MAX_RANK - len(row.dims)
     return MapFacts(
         tensor=row.tensor,
         parameter=row.parameter,
-        dtype=MAP_DTYPES[plan.dtype if of_inputs else plan.out_dtype],
+        dtype=MAP_DTYPES[dtype],
         swizzle=MAP_SWIZZLES[row.swizzle],
         l2_promotion=MAP_PROMOTIONS[row.l2_promotion],
         rank=len(row.dims),

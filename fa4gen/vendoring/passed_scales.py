@@ -11,21 +11,27 @@ from fa4gen.runtime.scale_arguments import SCALE_BYTES
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
 
-C_TYPES = {"fp32": "float", "ue8m0": "unsigned char (ue8m0)"}
+C_TYPES = {
+    "fp32": "float",
+    "ue8m0": "unsigned char (ue8m0)",
+    "ue4m3": "unsigned char (e4m3, none below 0)",
+}
 
 
 @dataclass(frozen=True)
 class PassedScales:
-    """Those of one operand, which the kernel reads by address and strides."""
+    """Those of one operand."""
 
     operand: str
     """a or b."""
     dtype: str
-    """fp32 or ue8m0."""
+    """fp32, ue8m0 or ue4m3."""
     rows: int
     """Rows of a block of A, or columns of one of B."""
     depth: int
     """Elements of a block along k."""
+    in_atoms: bool
+    """Whether they are in the order of Blackwell's tensor cores, for TMA; else in any strides."""
 
     @property
     def name(self) -> str:
@@ -51,4 +57,7 @@ class PassedScales:
 
 def passed_scales(plan: GemmPlan) -> tuple[PassedScales, ...]:
     """Return the scales of a call."""
-    return tuple(PassedScales(row.operand, row.dtype, row.rows, row.columns) for row in plan.scales)
+    return tuple(
+        PassedScales(row.operand, row.dtype, row.rows, row.columns, row.in_atoms)
+        for row in plan.scales
+    )

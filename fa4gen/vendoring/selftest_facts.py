@@ -38,5 +38,7 @@ class SelftestFacts:
     """A score function as an expression over ``double score`` and the names of conditions."""
     mask: str = ""
     """Attention: the header's word for a mask with a name."""
+    scales_elements: bool = False
+    """Matrix product: elements have scales, and not the sums of blocks."""
     part_rows: int = 0
     """Attention: rows of a tile that lists of blocks name by themselves."""

@@ -25,6 +25,30 @@ def test_values_that_are_columns_of_the_keys_have_no_adapter_of_jax() -> None:
         text_files(Request("acme", ("jax",)), planned, templates)
 
 
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("gemm_mxfp8", "gemm_mxfp8: adapters pass no scales in atoms yet"),
+        ("gemm_nvfp4_row_major", "gemm_nvfp4_row_major: adapters pass no elements of fp4 yet"),
+    ],
+)
+def test_atoms_and_fp4_have_no_adapters(name: str, what: str) -> None:
+    templates = open_templates()
+    planned = render_kernels(load_configs(find_configs((name,))), "acme", templates)
+    with pytest.raises(ConfigError, match=what):
+        text_files(Request("acme", ("python",)), planned, templates)
+    assert "include/acme.h" in text_files(Request("acme", ()), planned, templates)
+
+
+def test_functions_for_atoms_are_there_where_a_kernel_takes_them() -> None:
+    templates = open_templates()
+    for name, expected in (("gemm_mxfp8", True), ("gemm_nvfp4_row_major", False)):
+        planned = render_kernels(load_configs(find_configs((name,))), "acme", templates)
+        files = text_files(Request("acme", ()), planned, templates)
+        for path in ("include/acme.h", "src/launcher.c"):
+            assert (b"acme_arrange_scales" in files[path]) == expected
+
+
 def test_examples_pass_scales_of_blocks() -> None:
     templates = open_templates()
     planned = render_kernels(load_configs(find_configs((SCALED,))), "acme", templates)

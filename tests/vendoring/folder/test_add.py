@@ -106,13 +106,6 @@ def test_calls_that_are_refused(vendored: Vendored, words: tuple[str, ...], said
     assert said in vendored.refused(*words)
 
 
-def test_scales_in_the_order_of_tensor_cores_are_refused(vendored: Vendored) -> None:
-    message = vendored.refused("add", OTHER, "gemm_nvfp4_pair", "--into", "attn")
-    assert "take no scales nvfp4 in the order of Blackwell's tensor cores yet" in message
-    assert "Call the kernel by `fa4gen.load`" in message
-    vendored.refused("add", "gemm_nvfp4_pair", "--into", "new", "--prefix", "acme")
-
-
 def test_operands_of_e5m2_are_refused(vendored: Vendored, tmp_path: Path) -> None:
     config = tmp_path / "gradient.yaml"
     config.write_text(

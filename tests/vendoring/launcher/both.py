@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 DEVICES_OF_A_COPY = 16
 WAYS = ("called", "prepared", "graph")
 """By the kernel's function, prepared, and prepared with a graph."""
-MAP_TYPES = {"float8_e4m3fn": 0, "float16": 6, "float32": 7, "bfloat16": 9}
+MAP_TYPES = {
+    "float8_e4m3fn": 0,
+    "float4_e2m1fn_x2": 0,
+    "uint32": 2,
+    "float16": 6,
+    "float32": 7,
+    "bfloat16": 9,
+}
 MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 PROMOTIONS = {64: 1, 128: 2, 256: 3}
 COOPERATIVE = 2

@@ -73,6 +73,8 @@ class GemmProblem:
         """Return the blocks across and along k."""
         row = next(row for row in plan.scales if row.name == name)
         extents = row.extents(self.m, self.n, self.k)
+        if row.in_atoms:
+            return extents[f"{row.across}_atoms"], extents["k_atoms"]
         return extents[row.across], extents["k_blocks"]
 
     def _scales(self, plan: GemmPlan, name: str) -> TensorView | None:
@@ -84,16 +86,21 @@ class GemmProblem:
         if not one.data and self.batch and across and along:
             return None
         axes = [(across, one.stride), (along, one.k_stride)]
+        if plan.scales[0].in_atoms:
+            atom = [(32, 16), (4, 4), (4, 1)]
+            shape, strides = zip((self.batch, one.batch_stride), *axes, *atom, strict=True)
+            return TensorView(one.data or 0, shape, strides, dtype, 0)
         axes = [(self.batch, one.batch_stride), *(axes if name == "scale_a" else axes[::-1])]
         shape = tuple(extent for extent, _ in axes)
         strides = tuple(stride * size for _, stride in axes)
         return TensorView(one.data or 0, shape, strides, dtype, 0)
 
     def outer_and_inner(self, plan: GemmPlan, name: str) -> tuple[int, int]:
+        k = self.k // plan.elements_per_byte
         if name == "a":
-            return (self.m, self.k) if plan.a_major == "k" else (self.k, self.m)
+            return (self.m, k) if plan.a_major == "k" else (k, self.m)
         if name == "b":
-            return (self.n, self.k) if plan.b_major == "k" else (self.k, self.n)
+            return (self.n, k) if plan.b_major == "k" else (k, self.n)
         out = self.m, plan.output_columns(self.n)
         return (1, *(plan.c_extents(*out) if name == "c" else out))[-2:]
 
@@ -101,8 +108,9 @@ class GemmProblem:
         one = self.operands[name]
         size = element_bytes(plan, name)
         dtype = GEMM_DTYPES[plan.dtype if name in ("a", "b") else plan.out_dtype]
+        k = self.k // plan.elements_per_byte
         out = self.m, plan.output_columns(self.n)
-        shapes = {"a": (self.m, self.k), "b": (self.k, self.n), "out": out}
+        shapes = {"a": (self.m, k), "b": (k, self.n), "out": out}
         shape = plan.c_extents(*out) if name == "c" and plan.c.exists else shapes.get(name, ())
         if len(shape) == 1:
             strides = (size,)
@@ -136,7 +144,7 @@ def sound_problems(draw: Any, plan: GemmPlan) -> GemmProblem:
         batch=draw(st.sampled_from((0, 1, 1, 2, 17))),
         m=draw(extents),
         n=draw(extents),
-        k=draw(extents),
+        k=draw(extents) // plan.elements_per_byte * plan.elements_per_byte,
         operands={},
         alpha=draw(factors),
         beta=1.0 if not plan.c.exists else draw(factors),
@@ -159,6 +167,10 @@ def sound_problems(draw: Any, plan: GemmPlan) -> GemmProblem:
 def _sound_scales(draw: Any, plan: GemmPlan, problem: GemmProblem, name: str) -> Scales:
     """Draw scales of which either axis is contiguous, or neither, or all are the same."""
     across, along = problem.scale_extents(plan, name)
+    if plan.scales[0].in_atoms:
+        stride = 512 * along + draw(st.sampled_from((0, 0, 48)))
+        batch = draw(st.sampled_from((0, stride * across + 16)))
+        return Scales((7 if name == "scale_a" else 8) * FAR + 16, batch, stride, 512)
     step, gap = draw(st.sampled_from((0, 1, 1, 3))), draw(st.sampled_from((0, 0, 1)))
     strides = [step, step * across + gap]
     if draw(st.booleans()):
@@ -253,6 +265,11 @@ def plain_problem(plan: GemmPlan, **changes: Any) -> GemmProblem:
     scales = {
         row.name: Scales((place + 7) << 40, 512, 2, 1) for place, row in enumerate(plan.scales)
     }
+    if plan.scales and plan.scales[0].in_tensor_cores:
+        along = 256 // plan.scales[0].columns
+        strides = (1024 * along // 4, 512 * along // 4, 512)
+        strides = strides if plan.scales[0].in_atoms else (256 * along, along, 1)
+        scales = {name: Scales(one.data, *strides) for name, one in scales.items()}
     problem = GemmProblem(
         batch=2, m=256, n=256, k=256, operands=matrices, alpha=1.0, beta=1.0, scales=scales
     )  # fmt: skip

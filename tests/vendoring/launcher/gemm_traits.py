@@ -14,16 +14,22 @@ if TYPE_CHECKING:
     from fa4gen.vendoring.binding import Problem
 
 
+SCALES = ("scale_a_rows", "scale_b_rows", "scales_ue8m0", "scale_depth", "scales_in_atoms")
+
+
 def traits(plan: GemmPlan) -> tuple[object, ...]:
     """Return the properties that a caller can choose, except dtypes and architecture."""
     layout = plan.gate_layout if plan.gated else None
     return (plan.a_major, plan.b_major, plan.residual, plan.activation, layout, *scales(plan))
 
 
-def scales(plan: GemmPlan) -> tuple[int, int, bool]:
-    """Return rows and columns of the blocks of A and B with a scale, and whether it is a byte."""
+def scales(plan: GemmPlan) -> tuple[int, int, bool, int, bool]:
+    """Return the properties of scales in the order of the struct's fields."""
     rows = {row.operand: row.rows for row in plan.scales}
-    return rows.get("a", 0), rows.get("b", 0), any(row.dtype == "ue8m0" for row in plan.scales)
+    powers = any(row.dtype == "ue8m0" for row in plan.scales)
+    depth = max((row.columns for row in plan.scales), default=0)
+    in_atoms = any(row.in_atoms for row in plan.scales)
+    return rows.get("a", 0), rows.get("b", 0), powers, depth, in_atoms
 
 
 def set_traits(problem: Problem, plan: GemmPlan) -> None:
@@ -31,7 +37,8 @@ def set_traits(problem: Problem, plan: GemmPlan) -> None:
     problem.family = 2
     problem.a_m_major, problem.b_n_major = plan.a_major == "m", plan.b_major == "n"
     problem.residual = {"none": 1, "matrix": 2, "row": 3, "column": 4}[plan.residual]
-    problem.scale_a_rows, problem.scale_b_rows, problem.scales_ue8m0 = scales(plan)
+    for field, value in zip(SCALES, scales(plan), strict=True):
+        setattr(problem, field, value)
     problem.gate_interleaved = plan.gated and plan.gate_layout == "interleaved"
     problem.activation = plan.activation and plan.activation.encode()
 

@@ -129,6 +129,9 @@ def test_another_trait_of_a_product_is_no_kernel(launcher, change) -> None:
         ({"scale_a_rows": 0, "scale_b_rows": 0}, "gemm_fp8_"),
         ({"scale_b_rows": 1}, "PROBLEM NO_KERNEL"),
         ({"scales_ue8m0": 1}, "PROBLEM NO_KERNEL"),
+        ({"scale_depth": 32}, "PROBLEM NO_KERNEL"),
+        ({"scale_depth": 0}, "gemm_fp8_scaled_"),
+        ({"scales_in_atoms": 1}, "PROBLEM NO_KERNEL"),
     ],
 )
 def test_scales_of_blocks_are_a_trait(launcher, change, expected) -> None:
@@ -136,6 +139,9 @@ def test_scales_of_blocks_are_a_trait(launcher, change, expected) -> None:
     library = launcher.on(SimulatedDevice("sm_90a", 132))
     problem = problem_for(library, plan, batch=1, m=9, n=900, k=900, **change)
     assert best(launcher, library, problem).startswith(expected)
+    if not change:  # of a header without blocks along k
+        problem.struct_size = Problem.scale_depth.offset
+        assert best(launcher, library, problem).startswith(expected)
     problem.struct_size = Problem.scale_a_rows.offset  # of a header without scales
     found = best(launcher, library, problem)
     assert found.startswith("gemm_fp8_")

@@ -88,7 +88,7 @@ def test_traits_are_those_of_the_plan(library, name) -> None:
     plan = shipped_plans()[name]
     traits = Problem(struct_size=ctypes.sizeof(Problem))
     assert library.kernel_traits(library.kernel(plan.name).handle, ctypes.byref(traits)) == 0
-    dtypes = {"bf16": 1, "fp16": 2, "fp8_e4m3": 3, "fp32": 4}
+    dtypes = {"bf16": 1, "fp16": 2, "fp8_e4m3": 3, "fp32": 4, "fp4_e2m1": 5}
     expected = Problem(
         struct_size=ctypes.sizeof(Problem),
         dtype=dtypes[plan.dtype],
@@ -292,6 +292,27 @@ def test_scales_that_are_wrong_are_refused(library, changes, argument, reason, w
     status = library.kernel(f"acme_{SCALED}").launch(
         ctypes.byref(scaled_args(**out, **changes)), None
     )
+    assert refused(status) == (argument, reason)
+    assert words in library.words(status)
+
+
+@pytest.mark.parametrize(
+    ("changes", "argument", "reason", "words"),
+    [
+        ({"scale_a__data": None}, "SCALE_A", "IS_NULL", "the scales of A, one for each block"),
+        ({"scale_b__data": (1 << 40) + 8}, "SCALE_B", "MISALIGNED", "of 16 for atoms"),
+        ({"scale_a__k_stride": 520}, "SCALE_A", "BAD_STRIDE", "multiples of 16 bytes"),
+        ({"scale_b__stride": -512}, "SCALE_B", "BAD_STRIDE", "from atom to atom"),
+        ({"scale_b__batch_stride": 1 << 40}, "SCALE_B", "BAD_STRIDE", "below 2^40"),
+        ({"scale_a__data": 4 << 40}, "OUT", "OVERLAPS", "memory that nothing else"),
+        ({"k": 255}, "A", "BAD_EXTENT", "an even k of elements of fp4"),
+    ],
+)
+def test_atoms_that_are_wrong_are_refused(launcher, changes, argument, reason, words) -> None:
+    library = launcher.on(SimulatedDevice("sm_100a", 148))
+    args = plain_product(shipped_plans()["gemm_nvfp4_pair"]).c_args()
+    args = changed(args, {"out__data": 4 << 40, **changes})
+    status = library.kernel("acme_gemm_nvfp4_pair").launch(ctypes.byref(args), None)
     assert refused(status) == (argument, reason)
     assert words in library.words(status)
 

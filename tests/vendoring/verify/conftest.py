@@ -23,6 +23,7 @@ PRODUCT = {"kernel": "gemm", "dtype": "bf16"}
 PACKED = {**ATTENTION, "pack_heads": True}
 BLOCKS = {**PRODUCT, "arch": "sm_90a", "dtype": "fp8_e4m3", "BM": 64}
 GATED = {**PRODUCT, "arch": "sm_90a", "BM": 64, "BN": 64}
+SCALED = {**PRODUCT, "arch": "sm_100a", "cta_group": 1}
 LISTED = {**ATTENTION, "blocks": "listed", "BN": 64, "BM": 128}
 FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "builds": {
@@ -65,6 +66,14 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
             "BN": 64,
             "activation": "silu(gate) * up",
             "scales": {"a": "1x128", "b": "128x128"},
+        },
+    },
+    "blackwell_products": {
+        "arranged": {**SCALED, "dtype": "fp8_e4m3", "scales": "mxfp8", "BN": 64},
+        "fours": {**SCALED, "dtype": "fp4_e2m1", "scales": "mxfp4", "residual": "matrix"},
+        "row_major": {
+            **SCALED, "dtype": "fp4_e2m1", "scales": "nvfp4", "scale_order": "row_major",
+            "BN": 128,
         },
     },
     "conditions": {

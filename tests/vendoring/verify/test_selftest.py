@@ -70,6 +70,7 @@ def run(cache: Path, tmp_path: Path) -> Run:
         ("shares", "sm_90a", ("decode", "splits")),
         ("products", "sm_90a", ("by_blocks", "by_columns")),
         ("gates", "sm_90a", ("halves", "in_turn", "scaled_gates")),
+        ("blackwell_products", "sm_100a", ("arranged", "fours", "row_major")),
         ("conditions", "sm_90a", ("sinking",)),
         ("functions", "sm_90a", ("sloping", "documents")),
         ("lists", "sm_90a", ("listed_documents", "blocks")),
@@ -129,6 +130,13 @@ MISTAKES = (
         Edit(LAUNCHER, "extents->extent[DIM_HALF] = 2;", "extents->extent[DIM_HALF] = 1;"),
         "",
     ),
+    (
+        "arranged",
+        Edit(LAUNCHER, "SCALE_A: return &scales[0]", "SCALE_A: return &scales[1]"),
+        "elements are off",
+    ),
+    ("fours", Edit(SELFTEST, "(half & 8) << 4", "0"), "elements are off"),
+    ("row_major", Edit(LAUNCHER, "step_of(&views[0], 1, a->stride)", "0"), "elements are off"),
     ("paged", Edit(LAUNCHER, "values->sinks = args->sinks;", "values->sinks = args->lse;"), ""),
     ("ragged", Edit(LAUNCHER, "WRAP - step;", "WRAP;"), "illegal memory"),
     ("sinking", Edit(SELFTEST, "query - key < 60 ||", "query - key < 59 ||"), ""),
@@ -159,5 +167,6 @@ def test_a_mistake_is_found(
 ) -> None:
     builds = build(folder_of(kernel))
     words = ("--kernel", f"acme_{kernel}")
-    done, _ = run(builds, "sm_90a", builds.selftest(edit), *QUICK, *words, fails=True)
+    arch = builds.kernels[kernel].plan.arch
+    done, _ = run(builds, arch, builds.selftest(edit), *QUICK, *words, fails=True)
     assert (said or f"acme_{kernel}: FAILED on NVIDIA") in done.stdout + done.stderr
