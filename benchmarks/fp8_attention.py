@@ -3,12 +3,14 @@
     python benchmarks/fp8_attention.py speed OUT.jsonl [--depth D ...] [--drawn COUNT --seed SEED]
                                              [--set KEY=VALUE ...]
     python benchmarks/fp8_attention.py errors OUT.jsonl [--keys N ...] [--set KEY=VALUE ...]
+    python benchmarks/fp8_attention.py model OUT.jsonl [--keys N ...]
 
-Needs PyTorch; cuDNN takes part where its Python frontend is installed. Inputs are drawn from
-N(0, 1) and rounded to e4m3 with one scale a tensor. Kernels of a problem take turns, each call with
-a cold L2. Errors are relative Frobenius errors against float64 on the same rounded inputs, with
-values from N(0, 1), where sums of few bits show nothing, and from N(1, 1), where they lose what is
-small beside the sum so far.
+``model`` needs no GPU: it is verify's model of sums that keep 13 bits. The others need PyTorch;
+cuDNN takes part where its Python frontend is installed. Inputs are drawn from N(0, 1) and rounded
+to e4m3 with one scale a tensor. Kernels of a problem take turns, each call with a cold L2. Errors
+are relative Frobenius errors against float64 on the same rounded inputs, with values from N(0, 1),
+where sums of few bits show nothing, and from N(1, 1), where they lose what is small beside the sum
+so far.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,6 +39,8 @@ from fa4gen.config.load import load_mapping  # noqa: E402
 from fa4gen.errors import ConfigError  # noqa: E402
 from fa4gen.runtime.device import require_device  # noqa: E402
 from fa4gen.runtime.timing import TimingProtocol, time_in_turn  # noqa: E402
+from fa4gen.verify.cut_sums import CutSums  # noqa: E402
+from fa4gen.verify.rounding import round_to  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -46,6 +51,7 @@ KEYS = (4096, 32768, 131072)
 PROMOTIONS: tuple[int | str, ...] = ("never", "auto", 1, 4, 16, 64)
 """The values of ``promote_every`` whose errors are measured, where configs have that key."""
 CHECKED_ROWS = 256
+MODEL_ROWS, MODEL_COLUMNS = 32, 32
 PROTOCOL = TimingProtocol(warmup_s=0.01, budget_s=0.05, min_samples=11)
 ROUNDS = 3
 
@@ -298,6 +304,26 @@ def measure_errors(keys_of_row: int, keys: Mapping[str, object]) -> Iterator[dic
         }
 
 
+def model_errors(keys_of_row: int) -> Iterator[dict[str, Any]]:
+    """Yield lines of what sums of 13 bits do by verify's model of them, without a GPU."""
+    rng = np.random.default_rng(keys_of_row)
+    weights = np.exp(rng.standard_normal((MODEL_ROWS, keys_of_row)))
+    weights = np.ldexp(weights / weights.max(axis=1, keepdims=True), 6)
+    rounded = round_to(weights.astype(np.float32), "fp8_e4m3").astype(np.float64)
+    for mean in (0.0, 1.0):
+        drawn = rng.standard_normal((keys_of_row, MODEL_COLUMNS), np.float32) + np.float32(mean)
+        values = round_to(drawn, "fp8_e4m3").astype(np.float64)
+        wanted = weights @ values
+        errors = {}
+        for every in (None, 64, 16, 8, 4, 1):
+            part = None if every is None else 128 * every
+            got = CutSums().products(rounded, values, np, part=part)
+            found = np.linalg.norm(got - wanted) / np.linalg.norm(wanted)
+            errors[f"promote_every {every or 'never'}"] = round(float(found), 5)
+        problem = f"{keys_of_row} keys, values from N({mean:g}, 1)"
+        yield {"problem": problem, "chip": "model", "errors": errors}
+
+
 def about(keys: Mapping[str, object]) -> dict[str, Any]:
     """Return what a line says of where it was measured."""
     command = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
@@ -334,7 +360,7 @@ def shapes_of(options: argparse.Namespace) -> Iterator[Shape]:
 def main() -> None:
     """Measure, and append a line of JSON a problem."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("speed", "errors"))
+    parser.add_argument("what", choices=("speed", "errors", "model"))
     parser.add_argument("out", type=Path)
     parser.add_argument("--depth", type=int, action="append", default=[])
     parser.add_argument("--keys", type=int, action="append", default=[])
@@ -349,6 +375,8 @@ def main() -> None:
         lines: Iterator[dict[str, Any]]
         if options.what == "speed":
             lines = (measure_speed(shape, keys) for shape in shapes_of(options))
+        elif options.what == "model":
+            lines = (line for n in options.keys or KEYS for line in model_errors(n))
         else:
             lines = (line for n in options.keys or KEYS for line in measure_errors(n, keys))
         for line in lines:

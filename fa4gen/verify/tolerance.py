@@ -71,8 +71,8 @@ output."""
 LARGE_CUT_LOGIT = 32.0
 """The same logit where sums keep few bits."""
 CUT_ROOM = 4.0
-"""Units of |query row| |key row| that such sums may move a log-sum-exp by, unlike in NumPy: more than
-the deviation of 128 cuts below one large product, sqrt(128 / 12)."""
+"""Units of |query row| |key row| that such sums may move a log-sum-exp by, unlike in NumPy: more
+than the deviation of 128 cuts below one large product, sqrt(128 / 12)."""
 CUT_LOGIT_UNITS = 2.0
 """The units of a large logit by which such sums move it from key to key: the deviation of 128 cuts,
 of which the first are those of smaller sums. What moves all keys of a row alike does not reach its
