@@ -104,9 +104,9 @@ class GemmKernel(Kernel[GemmArguments]):
         float32.
 
         A kernel with ``output_scales`` quantises the float32 result as ``fa4gen.scales.quantize``
-        does, and returns ``(out, out_scales)``: elements of fp8_e4m3 and, for each block
-        of a row, a scale of float32 or ue8m0 (1x128) or of ue8m0 (mxfp8), (m, blocks of n), with a batch where ``out`` has
-        one, any strides, and allocated when not given.
+        does, and returns ``(out, out_scales)``: elements of fp8_e4m3 and, for each block of a row,
+        a scale of float32 or ue8m0 (1x128) or of ue8m0 (mxfp8). These are (m, blocks of n), with a
+        batch where ``out`` has one, in any strides, and allocated when not given.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         ``a`` is a torch tensor, it is enqueued on torch's current stream. The host does not wait.
