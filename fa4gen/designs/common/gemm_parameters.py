@@ -49,9 +49,10 @@ def gemm_parameters(
     """
     each = "batch" if config.groups is None else "groups"
     of_rows = "" if config.groups == "offsets" else f"{each}, "
+    columns_of_b = "2, n" if config.is_gated else "n"
     rows = [
         *(GATHERED_ROWS if gathers_rows else (_a_map(config, of_rows),)),
-        Parameter("b_map", MAP_TYPE, f"B ({each}, k, n), {config.b_major} contiguous"),
+        Parameter("b_map", MAP_TYPE, f"B ({each}, k, {columns_of_b}), {config.b_major} contiguous"),
     ]
     if config.c.exists:
         rows.append(Parameter("c_map", MAP_TYPE, config.c.described))
