@@ -24,6 +24,8 @@ KEYS: dict[str, list[Any]] = {
     "a_major": ["k", "m"],
     "b_major": ["k", "n"],
     "residual": ["none", "matrix", "row", "column"],
+    "activation": ["silu(gate) * up", "silu(gate) * up", "gelu(x)"],
+    "gate_layout": ["halves", "interleaved"],
     "cta_group": ["auto", 1, 2],
     "BM": ["auto", 64, 128],
     "BN": ["auto", 64, 128, 192, 256],

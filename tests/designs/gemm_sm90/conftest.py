@@ -18,6 +18,8 @@ KEYS: dict[str, list[Any]] = {
     "a_major": ["k", "m"],
     "b_major": ["k", "n"],
     "residual": ["none", "matrix", "row", "column"],
+    "activation": ["silu(gate) * up", "silu(gate) * up", "gelu(x)"],
+    "gate_layout": ["halves", "interleaved"],
     "cta_group": ["auto", 1, 2, 4, 8],
     "share": ["auto", "a", "b", "both"],
     "BM": ["auto", 16, 32, 40, 48, 64, 128, 136, 144, 192, 208, 256],

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
 
 import pytest
 
+from fa4gen.errors import ConfigError
 from fa4gen.verify.family import family_of
+from tests.kernels.gemm.emulation import noting
 from tests.kernels.gemm.sm90.gated_mutants import CLAMPED, CONFIGS, FINE, MUTANTS, SWIGLU, WIDE
-from tests.kernels.gemm.sm90.test_scaled import check_clean, messages
+from tests.kernels.gemm.sm90.test_scaled import MOST_WORK, any_keys, check_clean, messages
 from tests.kernels.source_mutation import kernel_in, mutated, verify
 
 Keys = dict[str, Any]
@@ -74,6 +77,40 @@ def test_a_variant_is_clean_in_more_cases(name: str) -> None:
     there = [case.name for case in family_of(kernel.plan).emulated_cases()]
     for seed in range(2):
         check_clean(kernel, *there, seed=seed)
+
+
+def check_any(seed: int) -> bool:
+    """Check a kernel drawn by ``seed`` on three cases; False where there is none."""
+    random = Random(seed)
+    keys = any_keys(random)
+    keys |= {"activation": random.choice((SWIGLU, SWIGLU, CLAMPED, "gelu(gate) * up")),
+             "gate_layout": random.choice(("halves", "interleaved")),
+             "b_major": random.choice(("k", "k", "n"))}  # fmt: skip
+    if random.random() < 0.5:
+        del keys["scales"]
+        keys["dtype"] = random.choice(("bf16", "fp16"))
+    else:
+        keys["dtype"] = "fp8_e4m3"
+    try:
+        kernel = variant(keys)
+    except ConfigError:
+        return False
+    family = family_of(kernel.plan)
+    cases = [case for case in family.emulated_cases() if family.cost(case) < MOST_WORK]
+    with noting(f"drawn by check_any({seed}): {keys}"):
+        check_clean(kernel, *random.sample([case.name for case in cases], 3), seed=seed)
+    return True
+
+
+@pytest.mark.compile
+def test_whatever_is_planned_is_clean(first_seed: int) -> None:
+    assert any(check_any(first_seed + attempt) for attempt in range(1000))
+
+
+@pytest.mark.seeds
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_is_planned_is_clean_under_many_seeds(seed: int) -> None:
+    check_any(seed)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
