@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.gemm_model import GemmPlan
 
+LANES = 32
+"""Threads of a warp."""
+
 
 def edges(plan: GemmPlan) -> tuple[Edge, ...]:
     """Return the edges of a plan."""
@@ -120,6 +123,17 @@ def _has_idle_parts(plan: GemmPlan, case: GemmCase) -> bool:
     return 0 < ceil_div(case.k, plan.BK) < _parts(plan)
 
 
+def _is_grouped(plan: GemmPlan) -> bool:
+    return plan.groups is not None
+
+
+def _groups(plan: GemmPlan, counts: tuple[int, ...]) -> GemmCase:
+    """Return a case with groups of these rows, as many as a call may have."""
+    counts = counts[: plan.most_groups]
+    name = f"edges/groups_of_{counts[0]}"
+    return GemmCase(name, max(counts), 24, 24, len(counts), data=COUNTING, counts=counts)
+
+
 SPECIALS: Final[tuple[Special[GemmPlan, GemmCase], ...]] = (
     Special(
         "several groups of row tiles, the last not full",
@@ -164,6 +178,27 @@ SPECIALS: Final[tuple[Special[GemmPlan, GemmCase], ...]] = (
         lambda plan: GemmCase(
             "edges/columns_of_one", plan.tile_rows + 9, 9, plan.BK + 8, data=COUNTING
         ),
+    ),
+    Special(
+        "groups without rows",
+        "the list counts tiles for them, or a tile is given to one",
+        _is_grouped,
+        lambda _, case: 0 in case.counts[:-1] and any(case.counts),
+        lambda plan: _groups(plan, (0, 9, 0, 0, plan.tile_rows + 1, 0)),
+    ),
+    Special(
+        "more groups than twice a warp's lanes",
+        "a lane counts one of them alone, or a search ends early",
+        lambda plan: plan.most_groups > 2 * LANES,
+        lambda _, case: len(case.counts) > 2 * LANES and len({*case.counts}) > 1,
+        lambda plan: _groups(plan, (0, 2, 1) * LANES),
+    ),
+    Special(
+        "groups that begin and end within a tile's rows",
+        "rows of a neighbour are overwritten, or counted from a multiple of a tile",
+        _is_grouped,
+        lambda plan, case: any(count % plan.tile_rows for count in case.counts[:-1]),
+        lambda plan: _groups(plan, (plan.tile_rows - 1, 5, plan.tile_rows + 1)),
     ),
     Special(
         "parts of k of different lengths",
