@@ -202,6 +202,14 @@ class GemmPlan(KernelPlan):
         return self.config.resolved_output_scales
 
     @property
+    def counts_columns(self) -> bool:
+        """Whether a quantising epilogue leaves out columns past n: their values may be no zeros."""
+        scales = self.output_scales
+        along_rows = self.c.exists and "n" not in self.c.axes
+        ragged = scales is not None and self.column_unit % scales.columns != 0
+        return ragged and (self.activation is not None or along_rows)
+
+    @property
     def may_write_in_place(self) -> bool:
         """Whether the output may overwrite C: element by element."""
         return self.c.is_matrix and self.output_scales is None

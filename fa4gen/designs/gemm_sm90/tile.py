@@ -123,14 +123,6 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
         return max(1, self.out_panel_columns // self.c_panel_columns) if self.c.is_matrix else 1
 
     @property
-    def counts_columns(self) -> bool:
-        """Whether a quantising epilogue leaves out columns past n: their values may be no zeros."""
-        scales = self.output_scales
-        along_rows = self.c.exists and "n" not in self.c.axes
-        ragged = scales is not None and self.column_unit % scales.columns != 0
-        return ragged and (self.activation is not None or along_rows)
-
-    @property
     def last_panel_columns(self) -> int:
         """Columns of the last panel of a tile: ``out_panel_columns``, or fewer."""
         return (self.out_columns - 1) % self.out_panel_columns + 1

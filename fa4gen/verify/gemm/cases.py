@@ -185,7 +185,8 @@ def _quantised(plan: GemmPlan) -> Iterable[GemmCase]:
     yield GemmCase("quantised/apart", m, n, k, data="scaled")
     yield GemmCase("quantised/nan", m, n, k, data="nan_columns")
     if plan.activation is None:  # sums of 256 and more, or larger ones with scales, are infinite
-        alpha = 2.0 ** (108 if plan.scales else 120)
+        counted = bool(plan.scales) and plan.scales[0].dtype == "fp32"
+        alpha = 2.0 ** (108 if counted else 120)
         yield GemmCase("quantised/infinite", m, n, k, alpha=alpha, data=COUNTING)
 
 
