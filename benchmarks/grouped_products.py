@@ -74,6 +74,7 @@ FEWEST_TILES: Tiles = {
 }
 SCALED_MANY: Tiles = {
     "128x128": {},
+    "128x256": {"BN": 256},
     "128x160": {"BN": 160},
     "256x128": {"BM": 256},
     "128x128 pair": {"cta_group": 2},
