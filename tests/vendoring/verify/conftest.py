@@ -61,6 +61,13 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
             "gate_layout": "interleaved",
             "residual": "row",
         },
+        "gated_atoms": {
+            **PRODUCT,
+            "arch": "sm_100a",
+            "dtype": "fp8_e4m3",
+            "scales": "mxfp8",
+            "activation": "silu(gate) * up",
+        },
         "scaled_gates": {
             **BLOCKS,
             "BN": 64,

@@ -70,6 +70,7 @@ def run(cache: Path, tmp_path: Path) -> Run:
         ("shares", "sm_90a", ("decode", "splits")),
         ("products", "sm_90a", ("by_blocks", "by_columns")),
         ("gates", "sm_90a", ("halves", "in_turn", "scaled_gates")),
+        ("gates", "sm_100a", ("gated_atoms",)),
         ("blackwell_products", "sm_100a", ("arranged", "fours", "row_major")),
         ("conditions", "sm_90a", ("sinking",)),
         ("functions", "sm_90a", ("sloping", "documents")),
