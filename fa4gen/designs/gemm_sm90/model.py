@@ -205,7 +205,10 @@ class HopperGemmPlan(HopperGemmMemory):
         """
         text = self.activation or "x"
         single = SINGLE_CALL.fullmatch(text) is not None and self.c.exists
-        simple = costly_calls(text) == 0 or single
+        costly = costly_calls(text)
+        if self.gated and not self.scales:  # its sigmoid takes few registers, and scales take many
+            costly -= text.count("sigmoid(") + text.count("silu(")
+        simple = costly == 0 or single
         few = self.consumer_registers < DEFAULT_REGISTERS[self.num_consumer_warpgroups].consumer
         crowded = few or self.swap_operands or self.ping_pong or self.num_consumer_warpgroups > 2
         crowded = crowded or self.launch.cluster > 1
