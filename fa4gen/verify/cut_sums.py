@@ -18,8 +18,9 @@ WGMMA_FP8_ALIGNMENT_BITS = 13
 """The alignment bits of 8-bit floats with sums in registers: the sum so far has no more, either."""
 DEVIATIONS = 4.0
 """Standard deviations of independent errors that are allowed: see ``gemm.tolerance``."""
-PRODUCT_BITS = 6
-"""Bits of a product of two of them."""
+SCORE_UNITS = 4.0
+"""Units of |query row| |key row| that such sums may move a score by, unlike in NumPy: more than the
+deviation of 128 cuts below one large product, sqrt(128 / 12)."""
 RESCALES = 2
 """Rescales of a row that a cut of one unit follows, of data that have few different maxima."""
 E4M3_BITS = 3
@@ -43,24 +44,28 @@ class CutSums:
             return None
         return cls(plan.mma_k, part_keys=plan.promoted_keys)
 
-    def products(self, a: Any, b: Any, xp: Any, *, part: int | None = None) -> Any:
-        """Return a . b as such sums give it on average; ``part``: of k, before they are promoted.
+    def products(
+        self, a: Any, b: Any, xp: Any, *, part: int | None = None, backwards: bool = False
+    ) -> Any:
+        """Return a . b as such sums give it, every cut made.
 
-        k is walked from its end, as kernels walk keys. A cut takes all values below the unit, half
-        of it on average: of a product, those that are multiples of its own last bit.
+        ``part``: of k, before they are promoted; ``backwards``: from the end of k, as keys are
+        walked.
         """
         total, promoted = (xp.zeros((a.shape[0], b.shape[1]), xp.float64) for _ in range(2))
-        whole = _is_whole(a, xp) and _is_whole(b, xp)
-        grain = 1.0 if whole else _grain(a, 1, xp) * _grain(b, 0, xp)
-        in_part = 0
-        for start in range((a.shape[1] - 1) // self.step * self.step, -1, -self.step):
-            left, right = a[:, start : start + self.step], b[start : start + self.step]
-            largest = xp.abs(left).max(axis=1)[:, None] * xp.abs(right).max(axis=0)
-            unit = self._unit(xp.maximum(xp.abs(total), largest), xp)
-            typical = xp.abs(left) @ xp.abs(right) / left.shape[1] * 2.0**-PRODUCT_BITS
-            drift = xp.maximum(unit - xp.maximum(grain, typical), 0.0) / 2
-            drift *= xp.sign(left) @ xp.sign(right)
-            total = xp.trunc(total / unit) * unit + (left @ right).astype(xp.float64) - drift
+        sizes = xp.abs(a), xp.abs(b)
+        in_part, starts = 0, range(0, a.shape[1], self.step)
+        for start in reversed(starts) if backwards else starts:
+            columns = range(start, min(start + self.step, a.shape[1]))
+            largest = xp.abs(total)
+            for i in columns:
+                xp.maximum(largest, sizes[0][:, i, None] * sizes[1][i], out=largest)
+            unit = self._unit(largest, xp)
+            each = 1 / unit
+            total = xp.trunc(total * each)
+            for i in columns:
+                total += xp.trunc(a[:, i, None] * b[i] * each)
+            total *= unit
             in_part += self.step
             if part is not None and in_part >= part:
                 promoted, total, in_part = promoted + total, xp.zeros_like(total), 0

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.expressions.places import Places
+from fa4gen.verify.cut_sums import SCORE_UNITS, CutSums
 from fa4gen.verify.rounding import round_to
 from fa4gen.verify.weight_ends import WeightedSums, output_ends
 
@@ -55,7 +56,10 @@ class AttentionProblem:
     def of(cls, plan: AttentionPlan, softmax_scale: float) -> AttentionProblem:
         """Return the problem that the kernel of ``plan`` solves."""
         units = plan.depth * plan.element_bytes / MMA_BYTES + 3
-        return cls(plan.mask, plan.score, softmax_scale, units * 2.0**-23)
+        error, sums = units * 2.0**-23, CutSums.of(plan)
+        if sums is not None:
+            error += SCORE_UNITS * 2.0**-sums.alignment_bits
+        return cls(plan.mask, plan.score, softmax_scale, error)
 
     def visible_keys(self, query_rows: int, key_rows: int) -> tuple[Any, Any]:
         """First visible key, and one past the last, of every query row (none: second not larger).
@@ -197,7 +201,8 @@ def rounded_attention(
         total = (weights * xp.exp2(-powers)).sum(axis=1, keepdims=True)
         rounded = round_to(weights * factors, precision.dtype, xp)
         part = precision.sums.part_keys if precision.sums else None
-        block_out = _product(rounded, block.value, precision, xp, part) / _nonzero(total, xp)
+        sums = _product(rounded, block.value, precision, xp, part=part, backwards=True)
+        block_out = sums / _nonzero(total, xp)
         with np.errstate(divide="ignore"):  # -inf of rows that see no key
             total_log2 = stale + xp.log2(total)
         if sinks is not None:
@@ -303,11 +308,11 @@ def _blocks(
                 )
 
 
-def _product(a: Any, b: Any, precision: Precision, xp: Any, part: int | None = None) -> Any:
+def _product(a: Any, b: Any, precision: Precision, xp: Any, **walk: Any) -> Any:
     """Return a . b in float32, with the bits that the tensor cores cut off."""
     if precision.sums is None:
         return a @ b
-    return precision.sums.products(a, b, xp, part=part).astype(xp.float32)
+    return precision.sums.products(a, b, xp, **walk).astype(xp.float32)
 
 
 def _times(scores: Any, scales: Any) -> Any:

@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.verify.cut_sums import SCORE_UNITS
 from fa4gen.verify.errors import ErrorSet, element_shares
 from fa4gen.verify.reference import MMA_BYTES
 from fa4gen.verify.rounding import UNIT_ROUNDOFF, numpy_dtype
@@ -70,9 +71,6 @@ LARGE_LOGIT = 512.0
 output."""
 LARGE_CUT_LOGIT = 32.0
 """The same logit where sums keep few bits."""
-CUT_ROOM = 4.0
-"""Units of |query row| |key row| that such sums may move a log-sum-exp by, unlike in NumPy: more
-than the deviation of 128 cuts below one large product, sqrt(128 / 12)."""
 CUT_LOGIT_UNITS = 2.0
 """The units of a large logit by which such sums move it from key to key: the deviation of 128 cuts,
 of which the first are those of smaller sums. What moves all keys of a row alike does not reach its
@@ -184,7 +182,8 @@ def _lse_floor(
     units = depth * numpy_dtype(precision.dtype).itemsize / MMA_BYTES + 2 + bool(descales)
     score: float = partial_sum * float(scale.max()) * units * 2.0**-23
     if precision.sums is not None:  # as seen in ``own``, but not by the same chance
-        score += CUT_ROOM * partial_sum * float(scale.max()) * 2.0**-precision.sums.alignment_bits
+        unit = 2.0**-precision.sums.alignment_bits
+        score += SCORE_UNITS * partial_sum * float(scale.max()) * unit
     score += problem.score.error
     if exact.shift is not None:
         score = float(exact.shift.max())

@@ -36,8 +36,8 @@ class HopperAttentionConfig(ListedKeys, OutputKeys, HopperPrefillKeys):
     """Query heads of a key head whose rows share a tile: for few rows, fewer of them left empty."""
     rescale_threshold: Annotated[float, Field(ge=0, le=10)] | Auto = "auto"
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
-    promote_every: Annotated[int, Field(ge=1, le=4096)] | Literal["auto", "never"] = "never"
-    """fp8: sums leave the tensor cores for float32 after so many blocks; auto: 1024 keys."""
+    promote_every: Annotated[int, Field(ge=1, le=4096)] | Literal["auto", "never"] = "auto"
+    """fp8: blocks of keys whose sums stay in the tensor cores, then float32; auto: 2048 keys."""
     num_kv_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
     """Slots of the ring of K blocks, and of the ring of V blocks."""
     overlap: bool = True
@@ -58,7 +58,7 @@ class HopperAttentionConfig(ListedKeys, OutputKeys, HopperPrefillKeys):
 
     @rule
     def _promotion_is_of_bytes(self) -> None:
-        if self.dtype != "fp8_e4m3" and self.promote_every != "never":
+        if self.dtype != "fp8_e4m3" and self.promote_every not in ("auto", "never"):
             raise ValueError(
                 f"promote_every: {self.promote_every} is for dtype: fp8_e4m3, whose sums keep 13 "
                 f"bits in the tensor cores; those of {self.dtype} are as good as float32"

@@ -13,7 +13,12 @@ from fa4gen.designs.attention_sm90.memory import (
 )
 from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
 from fa4gen.designs.attention_sm90.rules import broken_rules
-from fa4gen.designs.attention_sm90.tuning import LARGER_LOADERS, Tuning, tuning_of
+from fa4gen.designs.attention_sm90.tuning import (
+    LARGER_LOADERS,
+    UNPROMOTED_DEPTHS,
+    Tuning,
+    tuning_of,
+)
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_stages, with_stages
 from fa4gen.designs.common.hardware import ARCHITECTURES
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 DEFAULT_THRESHOLD = 8.0
 FP8_THRESHOLD = 2.7
 """With probabilities of up to 2^6 at the maximum: together just below 448."""
-PROMOTED_KEYS = 1024
+PROMOTED_KEYS = 2048
 MAX_STAGES = 16
 """The schema's limit."""
 
@@ -82,13 +87,16 @@ def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
 def _promote_every(config: HopperAttentionConfig, block: int, log: ChoiceLog) -> int | None:
     """Return the blocks after which sums are promoted to float32; None: never.
 
-    A cut takes at most half a unit of 2^-13 of the sum off each of 32 products, half of it on
-    average as the sum grows: after 1024 keys 2^-5, as much as the rounding of a probability.
+    Cuts take 2^-13 of the sum off each product at most, half of that on average, and the sum is
+    half of what it becomes: after 2048 keys 2^-4, as much as the rounding of a probability.
     """
     if config.dtype != "fp8_e4m3":
         return None
-    reason = f"{PROMOTED_KEYS} keys lose at most 2^-5, as much as the rounding of a probability"
-    default = max(1, PROMOTED_KEYS // block)
+    default: int | str = max(1, PROMOTED_KEYS // block)
+    reason = f"{PROMOTED_KEYS} keys lose at most 2^-4, as much as the rounding of a probability"
+    if config.resolved_value_depth in UNPROMOTED_DEPTHS:
+        default = "never"
+        reason = "promoted sums leave no shared memory for two stages of wide blocks"
     given: int | str = config.promote_every
     taken = log.take("promote_every", given, default, reason)
     return taken if isinstance(taken, int) else None

@@ -66,6 +66,8 @@ FP8 = {
     256: Tuning(2, 128, 1, False, FITS_SHARED),
 }
 """Elements of 8 bits: ptxas serialises what has more P.V in flight, at depth 128."""
+UNPROMOTED_DEPTHS = (192, 256)
+"""Depths of values whose promoted sums leave no room for two stages of 128 keys."""
 PROMOTED_BLOCKS = {192: 64, 256: 32}
 """The widest blocks of which two stages fit shared memory with promoted sums, by depth."""
 LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
@@ -78,7 +80,7 @@ def tuning_of(config: HopperAttentionConfig) -> Tuning:
     depth = max(depths)
     if config.dtype == "fp8_e4m3":
         tuning = FP8[128 if depths == (192, 128) else depth]
-        if config.promote_every != "never" and depth in PROMOTED_BLOCKS:
+        if isinstance(config.promote_every, int) and depth in PROMOTED_BLOCKS:
             tuning = replace(tuning, BN=PROMOTED_BLOCKS[depth])
     elif depths == (192, 128):
         tuning = LATENT

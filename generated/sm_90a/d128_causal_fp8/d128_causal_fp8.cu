@@ -34,7 +34,7 @@
 //     for each block b from the last to the first:
 //       S = -inf where the mask hides a key; m = max(m, S); O and l *= 2^(c(m before - m))
 //       P = 2^(c(S - m)); l += row sums of P; O += P . V(b), 32 keys at a time
-//       S = Q . K(b - 1), under the last products of O; slots are released once read
+//       S = Q . K(b - 1); slots are released once read
 //     O / l goes to global memory, with log-sum-exp m + log2(l)
 //
 // Config sha256 381d01f0c9971195c2f813aeff2e243f9d8aa6c9572659851892a87612421e94
@@ -61,7 +61,8 @@ constexpr int32 kBN = 128;                     // keys of a block
 constexpr int32 kNumConsumerWarpgroups = 3;    // each on kWarpgroupRows of the tile's rows
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
-constexpr int32 kNumPvChunksInFlight = 1;      // 32-key chunks of P.V under the next Q.K
+constexpr int32 kPromoteEvery = 16;            // blocks whose sums stay in the tensor cores
+                                               // together
 constexpr int32 kValuePanelKeys = 128;         // keys of one swizzled panel of transposed values
 constexpr float kRescaleThreshold = 2.7f;      // a maximum may be low by this, in powers of two
 constexpr float kProbabilityShift = 6.f;       // probabilities are scaled by 2^kProbabilityShift
@@ -81,7 +82,7 @@ static_assert(kNumPanels * kPanelColumns == kDepth, "Panels must tile the depth.
 static_assert(kNumThreads == 128 * (1 + kNumConsumerWarpgroups),
               "One producer warpgroup goes before the consumers.");
 
-// ---- shared memory: 123088 bytes, from a base aligned to 1024 ----
+// ---- shared memory: 221392 bytes, from a base aligned to 1024 ----
 
 // Queries, one slot a consumer warpgroup: 64 x 128 fp8_e4m3, 128-byte swizzle
 constexpr uint32 kQueryOffset = 0;
@@ -99,9 +100,13 @@ constexpr uint32 kValueRowsBytes = 16384;  // of each of 2
 constexpr uint32 kValueOffset = 90112;
 constexpr uint32 kValueBytes = 16384;  // of each of 2
 
+// Promoted sums, one slot a consumer warpgroup: 64 x 128 fp32, as threads hold them
+constexpr uint32 kSumsOffset = 122880;
+constexpr uint32 kSumsBytes = 32768;  // of each of 3
+
 // Tiles on their way from the loader to the consumers and the transposing warps: first row, head,
 // batch, active warpgroups
-constexpr uint32 kTileOffset = 123056;
+constexpr uint32 kTileOffset = 221360;
 constexpr uint32 kTileBytes = 16;  // of each of 2
 
 constexpr int32 kNumTileSlots = 2;
@@ -449,6 +454,18 @@ __device__ __forceinline__ void exponentiate_chunk(float* s, float scale_log2,
     s[i] = exp2_approx(fmaf(s[i], scale_log2, -offset[fragment_row(i)]));
 }
 
+// Where a thread has four of its promoted sums: those of other threads are in between.
+__device__ __forceinline__ constexpr uint32 sums_step(int32 i) { return i * (128 * 16); }
+
+__device__ __forceinline__ void rescale_sums(uint32 sums, const float (&factor)[2]) {
+#pragma unroll
+  for (int i = 0; i < kDepth / 8; ++i) {
+    const float4 x = load_shared_floats_4(sums + sums_step(i));
+    store_shared_floats_4(sums + sums_step(i),
+                          {x.x * factor[0], x.y * factor[0], x.z * factor[1], x.w * factor[1]});
+  }
+}
+
 // Whether some score of the warp may exceed its row's maximum by more than the threshold. Scores
 // are compared as integers, three at a time: right where the maximum is not negative, and else the
 // answer is yes. So it is where a score is not a number.
@@ -477,7 +494,8 @@ __device__ __forceinline__ bool any_exceeds(const RowState& rows, const float (&
 // by more than the threshold: probabilities stay below 2^(kProbabilityShift + kRescaleThreshold).
 template <bool kMasked, bool kFirst>
 __device__ __forceinline__ void take_maxima(RowState& rows, float (&output)[kDepth / 2],
-                                            const float (&scores)[kBN / 2], float scale_log2) {
+                                            const float (&scores)[kBN / 2], float scale_log2,
+                                            uint32 sums) {
   if (!kFirst && !any_exceeds(rows, scores, scale_log2)) return;
   float largest[2];
   block_max(scores, largest);
@@ -499,6 +517,7 @@ __device__ __forceinline__ void take_maxima(RowState& rows, float (&output)[kDep
   }
 #pragma unroll
   for (int i = 0; i < kDepth / 2; ++i) output[i] *= factor[fragment_row(i)];
+  rescale_sums(sums, factor);
 }
 
 // ---- mask: only blocks at a boundary are masked ----
@@ -659,6 +678,7 @@ struct Consumer {
   const OutputTensor out;
   const uint32 base;
   const Place place;
+  const uint32 sums;  // address of this thread's promoted sums
   const Descales descales;
   const float softmax_scale_log2;
   float scale_log2;  // of the tile: softmax scale * log2(e), with the scales of query and key
@@ -681,6 +701,37 @@ struct Consumer {
   __device__ __forceinline__ void take_scale(const Tile& tile) {
     const float descale = descales.of_scores(key_head_of(problem, tile));
     scale_log2 = softmax_scale_log2 * descale;
+  }
+
+  // Adds what the last blocks gave to the promoted sums, and begins anew.
+  __device__ __forceinline__ void promote() {
+#pragma unroll
+    for (int i = 0; i < kDepth / 8; ++i) {
+      const float* o = output + 4 * i;
+      const float4 x = load_shared_floats_4(sums + sums_step(i));
+      store_shared_floats_4(sums + sums_step(i), {x.x + o[0], x.y + o[1], x.z + o[2], x.w + o[3]});
+    }
+    zero_output();
+  }
+
+  // The tile's output; the next tile's sums begin with zeros.
+  __device__ __forceinline__ void collect_sums() {
+#pragma unroll
+    for (int i = 0; i < kDepth / 8; ++i) {
+      float* o = output + 4 * i;
+      const float4 x = load_shared_floats_4(sums + sums_step(i));
+      o[0] += x.x;
+      o[1] += x.y;
+      o[2] += x.z;
+      o[3] += x.w;
+    }
+    zero_sums();
+  }
+
+  __device__ __forceinline__ void zero_sums() {
+#pragma unroll
+    for (int i = 0; i < kDepth / 8; ++i)
+      store_shared_floats_4(sums + sums_step(i), {0.f, 0.f, 0.f, 0.f});
   }
 
   __device__ __forceinline__ KeyRing keys() const { return {base, kv.consumer()}; }
@@ -761,7 +812,7 @@ struct Consumer {
   template <bool kMasked, bool kFirst>
   __device__ __forceinline__ void process_block(const Tile& tile, int32 block, bool masked) {
     if (kMasked && masked) mask_scores(problem, scores, tile.first_row + place.row, block);
-    take_maxima<kMasked, kFirst>(rows, output, scores, scale_log2);
+    take_maxima<kMasked, kFirst>(rows, output, scores, scale_log2, sums);
     const float offset[2] = {finite_max<kMasked>(rows.max[0]) * scale_log2 - kProbabilityShift,
                              finite_max<kMasked>(rows.max[1]) * scale_log2 - kProbabilityShift};
 
@@ -805,17 +856,17 @@ struct Consumer {
     release(previous_values());
   }
 
-  // One more block: its Q.K is issued under the P.V of the block before.
+  // One more block: its Q.K is issued once the P.V of the block before is done.
   template <bool kMasked>
   __device__ __forceinline__ void step(const Tile& tile, int32 block, const BlockRange& own) {
-    wgmma_wait<kNumPvChunksInFlight>();  // frees the registers of the finished chunks
+    finish_value();
     issue_scores();
     wgmma_wait<0>();
     pin(scores);
     pin(output);
-    release(previous_values());
     release(keys());
     if (block == own.begin) release_query();
+    if (block % kPromoteEvery == kPromoteEvery - 1) promote();
     process_block<kMasked, false>(tile, block, true);
   }
 
@@ -840,6 +891,7 @@ struct Consumer {
   }
 
   __device__ __forceinline__ void finish_tile(const Tile& tile) {
+    collect_sums();
     float inverse[2];
     float lse[2];
 #pragma unroll
@@ -864,21 +916,18 @@ struct Consumer {
     describe_query(query, descriptor_low(base + kQueryOffset + place.warpgroup * kQueryBytes));
     Tile tile;
     BlockRange own;
+    zero_sums();
     if (!next_tile(tile, own)) return;
     zero_output();
     wait_query();
     issue_scores();
     while (true) {
       compute_tile(tile, own);
-      const Tile done = tile;
-      if (!next_tile(tile, own)) {
-        finish_tile(done);
-        break;
-      }
-      wait_query();
-      issue_scores();  // runs while this tile's output is written
-      finish_tile(done);
+      finish_tile(tile);
+      if (!next_tile(tile, own)) break;
       zero_output();
+      wait_query();
+      issue_scores();
     }
   }
 };
@@ -910,7 +959,7 @@ __device__ __forceinline__ void initialize_barriers(uint32 base) {
   initialize_slots(base + kTileEmpty, kTileEmptySlots, kTileEmptyArrivals);
 }
 
-// Launch with 512 threads and 124112 bytes of dynamic shared memory;
+// Launch with 512 threads and 222416 bytes of dynamic shared memory;
 // grid: as many CTAs as multiprocessors, or tiles where there are fewer.
 //   query_map           query (batch, rows, heads, depth), any strides
 //   key_map             key
@@ -985,8 +1034,9 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         consumer * kWarpgroupRows + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
     const Place place{consumer, row};
     const OutputTensor output{out, out_batch_stride, out_row_stride, out_head_stride, lse};
-    Consumer self{problem, output, base, place, {query_descale, key_descale, value_descale},
-                  softmax_scale_log2};
+    Consumer self{problem, output, base, place,
+                  base + kSumsOffset + consumer * kSumsBytes + threadIdx.x % 128 * 16,
+                  {query_descale, key_descale, value_descale}, softmax_scale_log2};
     self.run();
   }
 #endif

@@ -13,70 +13,70 @@ namespace d128_causal_fp8_kernel {
 // a warpgroup's query rows have landed
 //   arrived by the loader, then the bytes of Q (8192 bytes)
 //   waited for by the warpgroup, first with parity 0
-constexpr unsigned kQueryFull = 122880;
+constexpr unsigned kQueryFull = 221184;
 constexpr unsigned kQueryFullSlots = 3;
 constexpr unsigned kQueryFullArrivals = 1;
 
 // a warpgroup's query slot may be overwritten
 //   arrived by each warp of the warpgroup, after its last Q.K
 //   waited for by the loader, first with parity 1
-constexpr unsigned kQueryEmpty = 122904;
+constexpr unsigned kQueryEmpty = 221208;
 constexpr unsigned kQueryEmptySlots = 3;
 constexpr unsigned kQueryEmptyArrivals = 4;
 
 // a block of keys has landed in its slot
 //   arrived by the loader, then the bytes of the block (16384 bytes)
 //   waited for by every consumer, first with parity 0
-constexpr unsigned kKeyFull = 122928;
+constexpr unsigned kKeyFull = 221232;
 constexpr unsigned kKeyFullSlots = 2;
 constexpr unsigned kKeyFullArrivals = 1;
 
 // a key slot may be overwritten
 //   arrived by every consumer warp, once Q.K has read the block
 //   waited for by the loader, first with parity 1
-constexpr unsigned kKeyEmpty = 122944;
+constexpr unsigned kKeyEmpty = 221248;
 constexpr unsigned kKeyEmptySlots = 2;
 constexpr unsigned kKeyEmptyArrivals = 12;
 
 // a block of values has landed in its slot
 //   arrived by the loader, then the bytes of the block (16384 bytes)
 //   waited for by every transposing warp, first with parity 0
-constexpr unsigned kValueRowsFull = 122960;
+constexpr unsigned kValueRowsFull = 221264;
 constexpr unsigned kValueRowsFullSlots = 2;
 constexpr unsigned kValueRowsFullArrivals = 1;
 
 // a slot of values as they come may be overwritten
 //   arrived by every transposing warp, once it has read its keys
 //   waited for by the loader, first with parity 1
-constexpr unsigned kValueRowsEmpty = 122976;
+constexpr unsigned kValueRowsEmpty = 221280;
 constexpr unsigned kValueRowsEmptySlots = 2;
 constexpr unsigned kValueRowsEmptyArrivals = 3;
 
 // a block of values is in its slot, transposed
 //   arrived by every transposing warp
 //   waited for by every consumer, first with parity 0
-constexpr unsigned kValueFull = 122992;
+constexpr unsigned kValueFull = 221296;
 constexpr unsigned kValueFullSlots = 2;
 constexpr unsigned kValueFullArrivals = 3;
 
 // a value slot may be overwritten
 //   arrived by every consumer warp, once P.V has read the block
 //   waited for by every transposing warp, first with parity 1
-constexpr unsigned kValueEmpty = 123008;
+constexpr unsigned kValueEmpty = 221312;
 constexpr unsigned kValueEmptySlots = 2;
 constexpr unsigned kValueEmptyArrivals = 12;
 
 // the next tile is in its slot
 //   arrived by the loader
 //   waited for by every consumer and transposing warp, first with parity 0
-constexpr unsigned kTileFull = 123024;
+constexpr unsigned kTileFull = 221328;
 constexpr unsigned kTileFullSlots = 2;
 constexpr unsigned kTileFullArrivals = 1;
 
 // the tile has been read
 //   arrived by every consumer warp, and every transposing one
 //   waited for by the loader, first with parity 1
-constexpr unsigned kTileEmpty = 123040;
+constexpr unsigned kTileEmpty = 221344;
 constexpr unsigned kTileEmptySlots = 2;
 constexpr unsigned kTileEmptyArrivals = 15;
 

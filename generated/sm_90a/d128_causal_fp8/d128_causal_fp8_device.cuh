@@ -86,6 +86,19 @@ __device__ __forceinline__ void load_shared_words_4(uint32 address, int32& x, in
                : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(address) : "memory");
 }
 
+__device__ __forceinline__ float4 load_shared_floats_4(uint32 address) {
+  float4 values;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(values.x), "=f"(values.y), "=f"(values.z), "=f"(values.w) : "r"(address)
+               : "memory");
+  return values;
+}
+
+__device__ __forceinline__ void store_shared_floats_4(uint32 address, const float4& x) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};"
+               ::"r"(address), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
+}
+
 __device__ __forceinline__ void store_shared_words_4(uint32 address, int32 x, int32 y,
                                                      int32 z, int32 w) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"

@@ -27,7 +27,7 @@ def fp8_plan(plan_of: PlanOf, **keys: object) -> HopperAttentionPlan:
 def test_the_loader_fills_rows_and_three_warps_turn_them_over(plan_of: PlanOf) -> None:
     plan = fp8_plan(plan_of, depth=128)
     names = [region.name for region in plan.shared]
-    assert names == ["query", "key", "value_rows", "value", "barriers", "tile"]
+    assert names == ["query", "key", "value_rows", "value", "sums", "barriers", "tile"]
     rows, turned = plan.barrier("value_rows_full"), plan.barrier("value_full")
     assert (rows.arrive_how, rows.transaction_bytes) == ("tma_bytes", 128 * 128)
     assert (turned.arrive_how, turned.arrivals) == ("thread", 3)
@@ -67,9 +67,11 @@ def test_the_output_has_16_bits(config_of: ConfigOf, plan_of: PlanOf) -> None:
 
 
 def test_promoted_sums_have_a_slot_a_warpgroup(config_of: ConfigOf, plan_of: PlanOf) -> None:
-    assert fp8_plan(plan_of).promote_every is None
-    plan = fp8_plan(plan_of, promote_every="auto")
-    assert (plan.promote_every, plan.promoted_keys) == (8, 1024)
+    assert fp8_plan(plan_of, promote_every="never").promote_every is None
+    assert fp8_plan(plan_of, depth=256).promote_every is None
+    assert plan_of(dtype="fp16").promoted_keys is None
+    plan = fp8_plan(plan_of)
+    assert (plan.promote_every, plan.promoted_keys) == (16, 2048)
     sums = plan.region("sums")
     assert (sums.slots, sums.slot_bytes) == (3, 64 * 128 * 4)
     assert fp8_plan(plan_of, promote_every=3).promoted_keys == 3 * 128
@@ -79,9 +81,9 @@ def test_promoted_sums_have_a_slot_a_warpgroup(config_of: ConfigOf, plan_of: Pla
 
 @pytest.mark.parametrize("depth", [64, 96, 128, 192, 256])
 def test_two_stages_fit_beside_promoted_sums(plan_of: PlanOf, depth: int) -> None:
-    plan = fp8_plan(plan_of, depth=depth, promote_every="auto")
+    plan = fp8_plan(plan_of, depth=depth, promote_every=4)
     assert plan.num_kv_stages == 2
-    assert plan.promoted_keys == 1024
+    assert plan.promoted_keys == 4 * plan.BN
 
 
 def test_no_candidate_has_half_of_a_product(config_of: ConfigOf) -> None:
