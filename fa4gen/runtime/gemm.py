@@ -106,7 +106,8 @@ class GemmKernel(Kernel[GemmArguments]):
         A kernel with ``output_scales`` quantises the float32 result as ``fa4gen.scales.quantize``
         does, and returns ``(out, out_scales)``: elements of fp8_e4m3 and, for each block of a row,
         a scale of float32 or ue8m0 (1x128) or of ue8m0 (mxfp8). These are (m, blocks of n), with a
-        batch where ``out`` has one, in any strides, and allocated when not given.
+        batch where ``out`` has one, in any strides, and allocated when not given; with
+        ``output_scale_order: arranged`` they are what ``fa4gen.scales.arrange`` makes of them.
 
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         ``a`` is a torch tensor, it is enqueued on torch's current stream. The host does not wait.
@@ -166,8 +167,9 @@ class GemmKernel(Kernel[GemmArguments]):
             out = self._new_out(a, shape)
         if out_scales is None and shape is not None and self.plan.output_scales is not None:
             made = self.plan.output_scales
-            blocks = (*shape[:-1], made.blocks(shape[-1]))
-            out_scales = arrays.empty(a, blocks, GEMM_DTYPES[made.dtype])
+            extents = made.extents(*shape[-2:])
+            made_shape = (*shape[:-2], *(extents[axis] for axis in made.axes[1:]))
+            out_scales = arrays.empty(a, made_shape, GEMM_DTYPES[made.dtype])
         out_view, kept_out = view_optional("out", out)
         scales_view, kept_scales = view_optional("out_scales", out_scales)
         factors = as_factor("alpha", alpha), as_factor("beta", beta)

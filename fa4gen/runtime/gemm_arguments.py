@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from fa4gen.designs.common.gemm_scales import OutputScales
 from fa4gen.runtime.gated_arguments import AXES as GATED_AXES
 from fa4gen.runtime.gated_arguments import check_columns, with_halves, wrong_shape
 from fa4gen.runtime.gemm_axes import AXES, GEMM_DTYPES, OUTPUTS, dtype_of, named_axes
@@ -109,7 +108,9 @@ class CheckedGemm:
     row_index: TensorView | None = None
     """(batch, m)."""
     out_scales: TensorView | None = None
-    """Scales of a quantised output, (batch, m, blocks of n)."""
+    """Scales of a quantised output, (batch, m, blocks of n), or in atoms."""
+    out_scale_axes: tuple[str, ...] = ()
+    """The axes that the kernel has strides for."""
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor of an argument; KeyError for an absent one."""
@@ -222,6 +223,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         rows={name: view for name, view in rows.items() if view is not None},
         row_index=index,
         out_scales=views.get("out_scales"),
+        out_scale_axes=() if plan.output_scales is None else plan.output_scales.axes[:3],
     )
 
 
@@ -231,7 +233,9 @@ def gemm_scalar_values(
     """Every kernel parameter except the tensor maps, by name."""
     scales, axes = dict(checked.scales), dict(checked.scale_axes)
     if checked.out_scales is not None:
-        scales["out_scales"], axes["out_scales"] = checked.out_scales, OutputScales.axes
+        view = checked.out_scales  # of atoms, the kernel knows the inner axes
+        scales["out_scales"] = view._replace(shape=view.shape[:3], strides=view.strides[:3])
+        axes["out_scales"] = checked.out_scale_axes
     index = checked.row_index
     return {
         **addresses(scales, axes),
@@ -360,7 +364,7 @@ def _check_shapes(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]
     for row in plan.scales:
         extents |= row.extents(rows, n, k * plan.elements_per_byte)
     if plan.output_scales is not None:
-        extents["blocks"] = plan.output_scales.blocks(plan.output_columns(n))
+        extents |= plan.output_scales.extents(m, plan.output_columns(n))
     for name, view in views.items():
         if name == "a":
             continue

@@ -27,7 +27,6 @@ AXES = {
     "b": ("batch", "k", "n"),
     "out": ("batch", "m", "n"),
     ROW_INDEX: INDEX_AXES,
-    OutputScales.name: OutputScales.axes,
 }
 OUTPUTS = ("out", OutputScales.name)
 """The arguments that a kernel writes."""
@@ -38,6 +37,8 @@ def named_axes(plan: GemmPlan, name: str) -> tuple[str, ...]:
     scales = scales_of(plan, name)
     if scales is not None:
         return scales.axes
+    if name == OutputScales.name and plan.output_scales is not None:
+        return plan.output_scales.axes
     if name == "a" and plan.gathers_rows:
         return A_AXES
     return plan.c.batched_axes if name == "c" else AXES[name]

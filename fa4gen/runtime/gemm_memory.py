@@ -10,7 +10,12 @@ from fa4gen.runtime.group_arguments import wrong_clipped_strides
 from fa4gen.runtime.memory_overlap import may_overlap
 from fa4gen.runtime.refusal import wrong, wrong_address
 from fa4gen.runtime.row_index import ROW_INDEX
-from fa4gen.runtime.scale_arguments import ARRANGED, check_any_strides, scales_of
+from fa4gen.runtime.scale_arguments import (
+    ARRANGED,
+    check_any_strides,
+    check_output_atoms,
+    scales_of,
+)
 from fa4gen.runtime.strides import ALIGNMENT, meets_itself, wrong_stride
 
 if TYPE_CHECKING:
@@ -30,6 +35,7 @@ def check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
         return check_any_strides(name, view, element_bytes_of(plan, name))
     if name == OutputScales.name:
         problems = check_any_strides(name, view, element_bytes_of(plan, name))
+        problems += check_output_atoms(plan, view)
         return problems or list(meets_itself(name, view, "pass elements of their own"))
     if scales is not None:
         axes, contiguous = scales.loaded_axes, scales.loaded_axes[-1]

@@ -81,6 +81,22 @@ def check_atoms(plan: GemmPlan, views: Mapping[str, TensorView]) -> list[Problem
     ]
 
 
+def check_output_atoms(plan: GemmPlan, view: TensorView) -> list[Problem]:
+    """Check that a kernel can write atoms of an output's scales: contiguous, words of four."""
+    if plan.output_scales is None or not plan.output_scales.in_atoms:
+        return []
+    axes = zip(view.shape[:3], view.strides[:3], strict=True)
+    places = [view.pointer, *(stride for extent, stride in axes if extent > 1)]
+    if view.strides[3:] == ATOM_STRIDES and not any(place % WORD_BYTES for place in places):
+        return []
+    got = f"{view.pointer:#x} and {view.strides}"
+    expected = (
+        f"an address and strides that are multiples of {WORD_BYTES} bytes, and strides of "
+        f"{ATOM_STRIDES} within each atom"
+    )
+    return [wrong(OutputScales.name, got, expected)]
+
+
 def as_loaded(plan: GemmPlan, name: str, view: TensorView) -> TensorView:
     """Return an argument as TMA takes it: atoms of scales as lines of words."""
     scales = scales_of(plan, name)

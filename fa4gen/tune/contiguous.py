@@ -69,7 +69,12 @@ def _output_scales(plan: GemmPlan, lead: tuple[int, ...], m: int, n: int) -> Ten
     scales = plan.output_scales
     if scales is None:
         return None
-    return _view(6, (*lead, m, scales.blocks(n)), scales.dtype, ELEMENT_BYTES[scales.dtype])
+    return _view(
+        6,
+        (*lead, *(scales.extents(m, n)[axis] for axis in scales.axes[1:])),
+        scales.dtype,
+        ELEMENT_BYTES[scales.dtype],
+    )
 
 
 def _view(

@@ -125,6 +125,37 @@ def test_a_wrong_argument_is_refused(plan: Any, changes: dict[str, Any], message
     assert message in messages(plan, make_arguments(plan, **changes))
 
 
+ATOMS = plan_of(arch="sm_100a", output_scales="mxfp8", output_scale_order="arranged")
+
+
+def atoms(**changes: Any) -> TensorView:
+    return contiguous((1, 3, 32, 4, 4), 5, "uint8")._replace(**changes)
+
+
+def test_the_kernel_gets_the_strides_of_atoms() -> None:
+    arguments = make_arguments(ATOMS, out_scales=atoms(shape=(1, 3, 32, 4, 4)))
+    checked = check_gemm_arguments(ATOMS, arguments)
+    values = gemm_scalar_values(checked, plan_gemm_schedule(ATOMS, checked.size, 148))
+    assert values["out_scales_block_atoms_stride"] == 512
+    assert values["out_scales_m_atoms_stride"] == values["out_scales_batch_stride"] == 0
+    assert not [name for name in values if "line" in name]
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        (atoms(strides=(1536, 512, 4, 128, 1)),
+         "out_scales: expected an address and strides that are multiples of 4 bytes, and strides "
+         "of (16, 4, 1) within each atom, got 0x500000000 and (0, 1536, 512, 4, 128, 1)"),
+        (atoms(pointer=5 * GAP + 2), "got 0x500000002 and (0, 1536, 512, 16, 4, 1)"),
+        (contiguous((M, 9), 5, "uint8"),
+         "out_scales: expected axes (m_atoms, block_atoms, line, group, byte), or "),
+    ],
+)  # fmt: skip
+def test_wrong_atoms_are_refused(view: TensorView, message: str) -> None:
+    assert any(message in text for text in messages(ATOMS, make_arguments(ATOMS, out_scales=view)))
+
+
 def test_scales_have_a_batch_exactly_where_a_has_one() -> None:
     arguments = make_arguments(batch=(3,), out_scales=contiguous((M, 3), 5, "float32"))
     assert messages(FLOATS, arguments) == [

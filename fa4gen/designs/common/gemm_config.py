@@ -51,6 +51,8 @@ class GemmKeys(KernelConfig):
     found."""
     output_scale_dtype: Literal["fp32", "ue8m0"] | None = None
     """Type of a scale of 1x128: fp32 when not given; ue8m0 is a power of two in a byte."""
+    output_scale_order: Literal["row_major", "arranged"] = "row_major"
+    """Order of the scales of mxfp8: arranged, as Blackwell's products read those of A, or rows."""
     a_major: Literal["k", "m"] = "k"
     """The extent of A that is contiguous in memory."""
     b_major: Literal["k", "n"] = "k"
@@ -100,8 +102,10 @@ class GemmKeys(KernelConfig):
         if self.output_scales is None or self.output_scales == "amax":
             return None
         form = OUTPUT_FORMS.get(self.output_scales)
-        given = self.output_scale_dtype
-        return form if form is None or given is None else replace(form, dtype=given)
+        if form is None:
+            return None
+        in_atoms = self.output_scale_order == "arranged"
+        return replace(form, dtype=self.output_scale_dtype or form.dtype, in_atoms=in_atoms)
 
     @property
     def resolved_out_dtype(self) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fa4gen.designs.common.gemm_config import GemmKeys
+
 Operand = Literal["a", "b"]
 ATOM_AXES, ATOM_EXTENTS = ("line", "group", "byte"), (32, 4, 4)
 """The axes of an atom: scales of 128 rows and 4 blocks of k (``fa4gen.scales.atoms``)."""
@@ -114,16 +116,33 @@ class OutputScales:
     """"fp32" or "ue8m0": the type of a scale."""
     columns: int
     """Columns of a block."""
+    in_atoms: bool = False
+    """Whether they are written in the order of Blackwell's tensor cores."""
 
     name = "out_scales"
     """The argument of a call."""
-    axes = ("batch", "m", "blocks")
-    """The names of the argument's axes."""
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names of the argument's axes."""
+        if self.in_atoms:
+            return ("batch", "m_atoms", "block_atoms", *ATOM_AXES)
+        return ("batch", "m", "blocks")
 
     @property
     def strides(self) -> tuple[str, ...]:
-        """The kernel's parameters with the strides of ``axes``."""
-        return tuple(f"{self.name}_{axis}_stride" for axis in self.axes)
+        """The kernel's parameters with the strides of batches, rows and blocks, or atoms."""
+        return tuple(f"{self.name}_{axis}_stride" for axis in self.axes[:3])
+
+    def extents(self, m: int, n: int) -> dict[str, int]:
+        """Return the extents of ``axes`` for an output of (m, n), but for the batch."""
+        if not self.in_atoms:
+            return {"m": m, "blocks": self.blocks(n)}
+        atoms = {
+            "m_atoms": -(-m // ATOM_ROWS),
+            "block_atoms": -(-self.blocks(n) // ATOM_EXTENTS[-1]),
+        }
+        return atoms | dict(zip(ATOM_AXES, ATOM_EXTENTS, strict=True))
 
     def blocks(self, n: int) -> int:
         """Count the blocks of a row of ``n`` columns."""
@@ -132,7 +151,17 @@ class OutputScales:
     @property
     def words(self) -> str:
         """The form and the type."""
-        return f"{self.form} {self.dtype}"
+        return f"{self.form} {self.dtype}" + ", arranged" * self.in_atoms
+
+
+def without_output_scales(config: GemmKeys) -> dict[str, object]:
+    """Return the changes of a config that leave its output as it is."""
+    changes: dict[str, object] = {"output_scales": None}
+    if config.output_scale_dtype is not None:
+        changes["output_scale_dtype"] = None
+    if config.output_scale_order != "row_major":
+        changes["output_scale_order"] = "row_major"
+    return changes
 
 
 OUTPUT_FORMS: Mapping[str, OutputScales] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_scales import without_output_scales
 from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.gemm_sm100.limits import back_to_auto
 from fa4gen.designs.gemm_sm100.tile import LANES
@@ -20,7 +21,7 @@ STEP_COLUMNS = 128
 def quantised_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     """Yield requests that do not go together with ``output_scales``."""
     config, form = plan.config, plan.config.output_scales
-    without: Changes = {"output_scales": None, "output_scale_dtype": None}
+    without: Changes = without_output_scales(config)
 
     def fault(kind: str, message: str, key: str, fixes: list[Changes]) -> Refusal:
         more = [{**changes, **without} for changes in back_to_auto(config)]
@@ -33,6 +34,14 @@ def quantised_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
             "1x128",
             keys=("output_scale_dtype", "output_scales"),
             remedies=([{"output_scale_dtype": None}], [{"output_scales": "1x128"}]),
+        )
+    if form != "mxfp8" and config.output_scale_order != "row_major":
+        yield Refusal(
+            kind="order of scales",
+            message=f"output_scale_order: {config.output_scale_order}, which is for output_scales: "
+            "mxfp8",
+            keys=("output_scale_order", "output_scales"),
+            remedies=([{"output_scale_order": "row_major"}],),
         )
     if form in ("nvfp4", "amax"):
         message = f"output_scales: {form} is not supported yet"

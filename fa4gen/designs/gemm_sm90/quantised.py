@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_scales import without_output_scales
 from fa4gen.designs.common.refusal import Changes, Refusal
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def quantised_rules(plan: HopperGemmTile, last_resorts: list[Changes]) -> Iterat
     ``last_resorts``: the changes that leave every size to the plan.
     """
     config, form = plan.config, plan.config.output_scales
-    without: Changes = {"output_scales": None, "output_scale_dtype": None}
+    without: Changes = without_output_scales(config)
 
     def fault(kind: str, message: str, key: str, fixes: list[Changes]) -> Refusal:
         more = [{**changes, **without} for changes in last_resorts]
@@ -33,6 +34,15 @@ def quantised_rules(plan: HopperGemmTile, last_resorts: list[Changes]) -> Iterat
             "1x128",
             keys=("output_scale_dtype", "output_scales"),
             remedies=([{"output_scale_dtype": None}], [{"output_scales": "1x128"}]),
+            last_resort=[{**changes, **without} for changes in last_resorts],
+        )
+    if form != "mxfp8" and config.output_scale_order != "row_major":
+        yield Refusal(
+            kind="order of scales",
+            message=f"output_scale_order: {config.output_scale_order}, which is for output_scales: "
+            "mxfp8",
+            keys=("output_scale_order", "output_scales"),
+            remedies=([{"output_scale_order": "row_major"}],),
             last_resort=[{**changes, **without} for changes in last_resorts],
         )
     if form in BLACKWELL_FORMS:

@@ -26,7 +26,7 @@ from fa4gen.verify.gemm.cases import (
 )
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_bits, read_out
-from fa4gen.verify.gemm.quantised import check_scales, dequantised, quantised_own
+from fa4gen.verify.gemm.quantised import check_scales, dequantised, plain_scales, quantised_own
 from fa4gen.verify.gemm.reference import GemmProblem, compute
 from fa4gen.verify.inputs import make_rng
 from fa4gen.verify.ring_cases import gemm_further, gemm_rings
@@ -213,8 +213,12 @@ class GemmReference:
         got, result = xp.asarray(read_out(memory, after)), self.result
         wrong_scales: tuple[Failure, ...] = ()
         if self.scales is not None:
-            scales = xp.asarray(read_bits(memory, after, self.scales.name))
-            wrong_scales = check_scales(memory, result, scales, self.scales, xp)
+            bits = read_bits(memory, after, self.scales.name)
+            if self.scales.in_atoms:
+                bits, padding = plain_scales(bits, self.scales, got.shape)
+                wrong_scales = padding
+            scales = xp.asarray(bits)
+            wrong_scales += check_scales(memory, result, scales, self.scales, xp)
             got, result = dequantised(got, result, scales, self.scales, xp)
         errors = tolerance.measure(got, result, self.out_dtype, xp)
         return errors, (*wrong_scales, *self._wrong(memory, got, result, errors, xp))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.scales.atoms import ATOM_BYTES, BYTES, GROUPS, LINES
+from fa4gen.scales.atoms import ATOM_BYTES, BYTES, GROUPS, LINES, arrange
 from fa4gen.verify.buffers import (
     GUARD_BYTES,
     GUARD_PATTERN,
@@ -44,6 +44,7 @@ CHUNK_BYTES = 16
 """Bytes: strides are multiples of it, and TMA writes in units of it."""
 TENSORS = ("a", "b", "c", "out", "scale_a", "scale_b", "out_scales", "row_index")
 PLACES = {"out": ("batch", "row", "column"), "out_scales": ("batch", "row", "block")}
+ATOM_PLACES = ("batch", "atom of rows", "atom of blocks", "line", "group", "byte")
 """The axes of outputs in messages."""
 ROW_PADDING_BYTES = 48
 MATRIX_PADDING_BYTES = 112
@@ -62,7 +63,8 @@ class GemmMemory(CaseMemory):
 
     def place_of(self, name: str, index: tuple[int, ...]) -> str:
         """Name an element of an output."""
-        return words(name, PLACES[name][3 - len(index) :], index)
+        axes = PLACES[name] if len(index) <= len(PLACES[name]) else ATOM_PLACES
+        return words(name, axes[len(axes) - len(index) :], index)
 
     def index_of(self, element: tuple[int, ...]) -> tuple[int, ...]:
         """Return the index in the output of an element of the result."""
@@ -115,10 +117,13 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
         if inputs.c is not None:
             maker.add("c", inputs.c, plan.c_dtype)
     if plan.output_scales is not None:
-        blocks = np.zeros((*out.shape[:2], plan.output_scales.blocks(case.n)), np.float32)
-        maker.add(
-            "out_scales", blocks, plan.output_scales.dtype, contiguous=-1 if case.padded else 1
-        )
+        blocks = np.zeros((*out.shape[:2], plan.output_scales.blocks(case.n)), np.uint8)
+        if plan.output_scales.in_atoms:
+            maker.put_atoms("out_scales", arrange(blocks), plan.output_scales.dtype)
+        else:
+            floats = blocks.astype(np.float32)
+            contiguous = -1 if case.padded else 1
+            maker.add("out_scales", floats, plan.output_scales.dtype, contiguous=contiguous)
         poison(maker.views["out_scales"], maker.buffers["out_scales"])
         if inputs.groups is not None:
             maker.guard("out_scales", inputs.groups.rows_of_none())

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.scales.atoms import arrange, restore
 from fa4gen.scales.forms import ScaleForm, form_of
 from fa4gen.scales.narrow import ELEMENTS, decode, encode
 from fa4gen.scales.quantize import (
@@ -54,6 +55,18 @@ def quantised_own(result: GemmResult, scales: OutputScales, xp: Any = np) -> Gem
     patterns = encode(_clipped(result.own, xp) * factors, _kind(form), xp)
     got, quantised = dequantised(decode(patterns, _kind(form), xp), result, own, scales, xp)
     return replace(quantised, own=got)
+
+
+def plain_scales(
+    atoms: Any, scales: OutputScales, shape: tuple[int, ...]
+) -> tuple[Any, tuple[Failure, ...]]:
+    """Return the scales of an output of ``shape`` row by row, and the failure of wrong padding."""
+    _, m, n = shape
+    whole = atoms if atoms.ndim == len(scales.axes) else atoms[None]
+    plain = restore(np.ascontiguousarray(whole), m, scales.blocks(n))
+    wrong = int((arrange(plain) != whole).sum())
+    message = f"{wrong} scales past the end of the rows or of the blocks are not 0"
+    return plain, (Failure("numbers", message),) if wrong else ()
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")

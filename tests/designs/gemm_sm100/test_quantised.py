@@ -26,7 +26,7 @@ def problems_of(config: Any) -> tuple[Problem, ...]:
     return ()
 
 
-WITHOUT = "output_scales: null and output_scale_dtype: null."
+WITHOUT = "output_scales: null."
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,12 @@ WITHOUT = "output_scales: null and output_scale_dtype: null."
             "out_dtype",
             "with output_scales: 1x128 it is the type of C, and residual is none",
             f"Set out_dtype: auto; or {WITHOUT}",
+        ),
+        (
+            {"output_scales": "1x128", "output_scale_order": "arranged"},
+            "output_scale_order",
+            "output_scale_order: arranged, which is for output_scales: mxfp8",
+            "Set output_scale_order: row_major.",
         ),
         (
             {"output_scales": "nvfp4"},

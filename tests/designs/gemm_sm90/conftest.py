@@ -39,6 +39,7 @@ KEYS: dict[str, list[Any]] = {
     "groups": ["offsets", "masked"],
     "most_groups": ["auto", 9, 4096],
     "output_scales": ["1x128", "1x128", "amax", "mxfp8", "nvfp4"],
+    "output_scale_order": ["row_major", "arranged"],
     "output_scale_dtype": [None, "fp32", "ue8m0"],
     "multiply_ahead": ["auto", True, False],
     "rows": ["contiguous", "gathered"],

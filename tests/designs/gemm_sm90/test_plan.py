@@ -50,13 +50,13 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
         assert len(extents) == (3 if plan.gated and tensor == "b" else 2)
         assert plan.region(tensor).slot_bytes % boxes[tensor].box_bytes == 0
     for consumer in range(plan.num_consumer_warpgroups):
-        expected = boxes["c"].box_bytes if plan.residual != "none" else 0
+        expected = boxes["c"].box_bytes * plan.c_panels if plan.residual != "none" else 0
         if plan.gated and plan.residual == "row" and plan.gate_layout == "halves":
             expected *= 2  # gate's and up's
         assert plan.barrier(f"epi{consumer}_ready").transaction_bytes == expected
     rows = plan.BM if plan.swap_operands else 64
     slot = plan.region("epi").slot_bytes  # which begins with a swizzle's pattern
-    assert slot == -(-rows // 16) * 16 * 128 >= boxes["out"].box_bytes
+    assert slot == -(-rows // 16) * 16 * 128 * plan.c_panels >= boxes["out"].box_bytes
     assert all(max(row.box) <= 256 for row in plan.tensor_maps)
     for row in plan.tensor_maps:
         assert row.swizzle == (0 if row.tensor == "c" and not plan.c.is_matrix else 128)
@@ -78,9 +78,11 @@ def test_the_panels_of_a_tile_are_its_columns_and_no_others(
         panels = plan.panels_per_ring * plan.num_consumer_warpgroups
     for tensor in ("c", "out") if plan.c.is_matrix else ("out",):
         first, last = boxes[tensor], boxes.get(f"{tensor}_last", boxes[tensor])
-        assert (panels - 1) * first[0] + last[0] == plan.out_columns
+        loaded = panels * (plan.c_panels if tensor == "c" else 1)
+        columns = plan.c_panel_columns if tensor == "c" else plan.out_panel_columns
+        assert (loaded - 1) * first[0] + last[0] == plan.out_columns
         assert first[1:] == last[1:] == (rows, *[1] * (3 if plan.groups else 1))
-        assert first[0] == min(plan.out_columns, plan.out_panel_columns)
+        assert first[0] == min(plan.out_columns, columns)
         assert (f"{tensor}_last" in boxes) == (last[0] < first[0]) == plan.has_last_maps
     assert {row.parameter for row in plan.tensor_maps} == {
         row.name for row in plan.parameters if row.name.endswith("_map")

@@ -35,6 +35,7 @@ VARIANTS: dict[str, Keys] = {
     "bytes, dynamic": {**BYTES, "scheduler": "dynamic"},
     "mxfp8 in and out": {**MXFP8, "dtype": "fp8_e4m3", "scales": "mxfp8", "cta_group": 2},
     "gated": {**MXFP8, "BN": 256, "activation": "silu(gate) * up"},
+    "arranged, a pair": {**MXFP8, "output_scale_order": "arranged", "cta_group": 2},
     "gated, interleaved": {**BLOCKS, "BN": 256, "activation": "gelu(gate) * up",
                            "gate_layout": "interleaved"},
     "one accumulator": {**MXFP8, "num_accum_stages": 1, "num_out_stages": 1,
@@ -45,6 +46,7 @@ CONFIGS: dict[str, Keys] = {
     "bytes": BYTES,
     "mxfp8": MXFP8,
     "pair": {**MXFP8, "cta_group": 2},
+    "atoms": {**MXFP8, "output_scale_order": "arranged", "cta_group": 2, "BN": 256},
     "exp": {**MXFP8, "activation": "exp(x)"},
     "silu": {**BLOCKS, "activation": "silu(x)"},
 }
@@ -93,6 +95,25 @@ MUTANTS: Final[dict[str, ScaledMutant]] = {
         "mxfp8", TILE, r"address \+ first \+ part", "address + part"),
     "blocks_are_stored_over_each_other": _one(
         "mxfp8", TILE, r"first / kChunk \+ i", "i", ""),
+    "a_line_is_that_of_the_next_row": _one(
+        "atoms", "tile/257x255x65", r"row % 32 \* 16", "(row + 1) % 32 * 16"),
+    "groups_of_lines_are_exchanged": _one(
+        "atoms", "tile/257x255x65", r"row % 128 / 32 \* 4", "(row % 128 / 32 ^ 1) * 4"),
+    "bytes_of_a_word_are_exchanged": _one(
+        "atoms", "tile/257x255x65", r"first / kScaledColumns \* 8",
+        "(first / kScaledColumns ^ 1) * 8"),
+    "atoms_of_rows_are_stepped_by_those_of_blocks": _one(
+        "atoms", "tile/257x255x65", r"row / 128 \* row_stride", "row / 128 * block_stride", ""),
+    "padding_of_rows_is_no_zero": _one(
+        "atoms", "tile/257x255x65",
+        r"row < problem\.m && (column \+ first < problem\.n\)\s+word)", r"\1"),
+    "padding_of_blocks_is_no_zero": _one(
+        "atoms", "quantised/apart",
+        r"(row < problem\.m) && column \+ first < problem\.n(\)\s+word)", r"\1\2"),
+    "an_atom_past_the_rows_is_written": _one(
+        "atoms", "size/33x24x40", r"row / 128 \* 128 < problem\.m && ", "", ""),
+    "an_atom_past_the_blocks_is_written": _one(
+        "atoms", "size/33x24x40", r" && column < problem\.n(\)\s+out_scales\.store)", r"\1", ""),
     "a_byte_is_rounded_down": _one(
         "mxfp8", TILE, r"__float_as_uint\(x\) \+ 0x7fffffu", "__float_as_uint(x)"),
     "the_inverse_of_a_byte_is_half": _one("mxfp8", TILE, r"254 - code", "253 - code"),
