@@ -55,6 +55,11 @@ FEW_TILES: dict[str, dict[str, object]] = {
         "BM": rows, "BN": columns, "split_k": split, "evict_first": "b"
     }
     for rows in (64, 128) for columns in (32, 64, 128) for split in (1, 2)
+} | {
+    f"{rows}x{columns} swapped{' split' * (split == 2)}": {
+        "swap_operands": True, "BM": rows, "BN": columns, "BK": 128, "split_k": split
+    }
+    for rows, columns in ((64, 64), (64, 128), (32, 128)) for split in (1, 2)
 }  # fmt: skip
 MANY_TILES: dict[str, dict[str, object]] = {
     "128x128": {},

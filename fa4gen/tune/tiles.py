@@ -180,8 +180,6 @@ def _scaled() -> Iterator[Changes]:
             if rows > 64:
                 yield {**tile, "cta_group": 2}
                 yield {**tile, "cta_group": 2, **ACROSS}
-            if rows == 128 and columns == 128:
-                yield {"BM": rows, "BN": 2 * columns, "num_epi_stages": 2}
             if rows <= 128 and columns <= 128:
                 yield {**tile, **EVICTING}
                 yield {**tile, **EVICTING, "split_k": 2}

@@ -40,7 +40,7 @@ def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
             f"and two sets of products are for {WGMMA_ROWS}"
         )
         yield fault("ahead", message, "multiply_ahead", [{"multiply_ahead": "auto"}])
-    if plan.multiply_ahead and plan.has_halves:
+    if plan.multiply_ahead and plan.multiplies_halves:
         message = "multiply_ahead: true, but gate's and up's products are in the same registers"
         yield fault("ahead of up", message, "multiply_ahead", [{"multiply_ahead": "auto"}])
     if plan.multiply_ahead and plan.BK != SCALED_K:
@@ -56,7 +56,7 @@ def scaled_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal]:
         fixes: list[Changes] = [{"multiply_ahead": "auto"}]
         yield fault("ahead in one slot", message, "multiply_ahead", fixes)
     if config.scales.b == "128x128" and not config.swap_operands and plan.gated:
-        apart = plan.has_halves and config.gate_layout == "halves"
+        apart = plan.multiplies_halves and config.gate_layout == "halves"
         if SCALED_K % plan.BN and not apart:
             message = (
                 f"BN: {plan.BN} columns of B, and a scale of B is for 128: gate is to have one, "

@@ -49,37 +49,16 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
     """With scales: whether products have two sets of registers, one under way, one being added."""
 
     @property
-    def adds_halves(self) -> bool:
-        """Whether products are halves of a tile's 256 columns: A is read once, into registers."""
-        of_b = self.scales_of("b")
-        wide = self.BN == 2 * SCALED_K and self.warpgroup_rows == WGMMA_ROWS
-        plain = not (self.swap_operands or self.ping_pong or self.multiply_ahead)
-        several = self.num_consumer_warpgroups > 1 and self.BK == SCALED_K
-        # Loaders of others would wait for reads by this one; gathered rows are copied, not loaded.
-        alone = not self.is_shared and not self.gathers_rows
-        if self.gated and self.gate_layout != "halves":
-            return False  # gate's columns of a tile have scales of two blocks
-        return of_b is not None and of_b.rows == SCALED_K and wide and plain and several and alone
-
-    @property
     def multiplies_halves(self) -> bool:
-        """Whether products are those of gate's columns, then of up's, with A in shared memory.
-
-        For tiles of 256 columns of B with scales where ``adds_halves`` is false.
-        """
+        """Whether products are those of gate's columns, then of up's: of 256 with scales."""
         wide = self.gated and not self.swap_operands and self.BN == 2 * SCALED_K
         single = self.warpgroup_rows == WGMMA_ROWS and self.BK == SCALED_K
-        return bool(self.scales) and wide and single and not self.adds_halves
-
-    @property
-    def has_halves(self) -> bool:
-        """Whether products are those of half of a tile's columns."""
-        return self.adds_halves or self.multiplies_halves
+        return bool(self.scales) and wide and single
 
     @property
     def product_columns(self) -> int:
         """Columns of the products of a wgmma."""
-        return SCALED_K if self.has_halves else self.sum_columns
+        return SCALED_K if self.multiplies_halves else self.sum_columns
 
     @property
     def prefetches_scales(self) -> bool:

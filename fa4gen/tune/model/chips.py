@@ -17,6 +17,10 @@ class GemmCosts:
     """The factor with scales of two blocks of columns."""
     scaled_lines: float = 1.4
     """The factor with a scale for each column."""
+    scaled_low: float = 1.06
+    """The factor with 64 rows a warpgroup in place of 128, also where products are ahead."""
+    scaled_three: float = 1.04
+    """The factor with three warpgroups, and one scale for all columns."""
     scaled_in_turn: float = 1.1
     """The factor, in addition, where a warpgroup does not multiply while it adds."""
     launch: float = 6.723

@@ -240,17 +240,20 @@ def _column_scales(plan: GemmPlan, swaps: bool) -> Literal["none", "block", "blo
 def _scaled_share(tile: GemmTile, costs: GemmCosts) -> float:
     """Return how many times as long products take that are scaled and added by warpgroups.
 
-    Three warpgroups hide that: two multiply meanwhile.
+    Three warpgroups hide most of that with the scale of one block: two multiply meanwhile.
     """
-    if tile.scales == "none" or tile.warpgroups > 2:
+    if tile.scales == "none":
         return 1.0
     share = {
         "block": costs.scaled_block,
         "blocks": costs.scaled_blocks,
         "lines": costs.scaled_lines,
     }[tile.scales]
-    rows = tile.BM // tile.warpgroups
-    return share if tile.multiply_ahead or rows > HALF_ROWS else share * costs.scaled_in_turn
+    if tile.warpgroups > 2:
+        return costs.scaled_three * share / costs.scaled_block
+    if tile.BM // tile.warpgroups > HALF_ROWS:
+        return share
+    return share * (costs.scaled_low if tile.multiply_ahead else costs.scaled_in_turn)
 
 
 def _multiply_us(tile: GemmTile, steps: int, filled: float, chip: Chip) -> float:

@@ -176,36 +176,6 @@ def test_products_of_a_block_take_registers(
     assert {"multiply_ahead": False} in list(candidates(config)) or not ahead
 
 
-@pytest.mark.parametrize(
-    ("keys", "halves"),
-    [
-        ({}, True),
-        ({"scales": FINE, "BN": 128}, False),
-        ({"BN": 192}, False),
-        ({"BM": 64, "BN": 128}, False),
-        ({"BM": 256, "BN": 128}, False),
-    ],
-    ids=str,
-)
-def test_products_are_halves_of_256_columns(
-    hopper_gemm: ConfigOf, keys: dict[str, Any], halves: bool
-) -> None:
-    plan = build_plan(hopper_gemm(**{**FP8, "scales": WIDE, "BN": 256, **keys}))
-    assert plan.adds_halves == halves
-    columns = 128 if halves else plan.BN
-    assert plan.wgmma_columns == (columns,)
-    if halves:
-        assert (plan.accumulators, plan.products) == (128, 64)
-
-
-@pytest.mark.parametrize("keys", [{"cta_group": 2}, {"BK": 256}, {"multiply_ahead": True}], ids=str)
-def test_256_columns_without_halves_are_too_many_sums(
-    hopper_gemm: ConfigOf, keys: dict[str, Any]
-) -> None:
-    problems = problems_of(hopper_gemm(**FP8, scales=WIDE, BN=256, **keys))
-    assert any("of the products of a block" in problem.message for problem in problems)
-
-
 def test_scales_are_early_where_weights_stream(hopper_gemm: ConfigOf) -> None:
     def early(**keys: Any) -> bool:
         return build_plan(hopper_gemm(**FP8, BM=64, BN=64, **keys)).prefetches_scales

@@ -24,7 +24,6 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "deep": {**_SMALL, "scales": WIDE, "BK": 256},
     "high": {**_SMALL, "scales": WIDE, "BM": 256, "multiply_ahead": False},
     "bytes": {**_SMALL, "scales": {**WIDE, "dtype": "ue8m0"}},
-    "halves": {**_SMALL, "scales": WIDE, "BM": 128, "BN": 256, "num_epi_stages": 2},
 }
 
 
@@ -173,25 +172,6 @@ SUMS: Final = {
         "high", APART, r"const LaneScales now = scales;", "const LaneScales& now = scales;"),
     "a_slot_is_released_after_the_upper_rows": _one(
         "high", "depth/392", r"i == kRowBlocks - 1\) release", "i == 0) release", ""),
-    "both_halves_have_the_scales_of_the_first": _one(
-        "halves", APART, r"scales\.columns\[0\], half\)", "scales.columns[0], 0)"),
-    "halves_are_exchanged": _one(
-        "halves", "size/33x24x40", r"sums\[half \* \(kHalf / 2\) \+ j\]",
-        "sums[(1 - half) * (kHalf / 2) + j]"),
-    "the_second_half_multiplies_the_first_columns": _one(
-        "halves", "tile/129x255x129", r"\(half \* kHalf \* kPanelBytes >> 4\)", "0"),
-    "rows_of_a_are_read_without_the_swizzle": _one(
-        "halves", "size/33x24x40", r"\(lane / 16 \^ lane % 8\)", "(lane / 16)"),
-    "steps_of_a_are_added_not_exclusive": _one(
-        "halves", "tile/128x256x128", r"place \^ k \* kMmaK", "place + k * kMmaK",
-        "nobody has written"),
-    "a_is_not_fenced_before_its_slot_is_released": _one(
-        "halves", "rings/6x8", r"if \(half == 0\) fence_proxy_async_shared\(\);[^\n]*", "",
-        "fence.proxy.async"),
-    "lanes_are_not_waited_for_before_the_release": _one(
-        "halves", "rings/6x8", r"__syncwarp\(\);[^\n]*\n(\s+release)", r"\1", ""),
-    "the_next_rows_of_a_are_read_before_the_second_half": _one(
-        "halves", APART, r"half == 1\) \{", "half == 0) {", ""),
     "a_product_of_scales_is_rounded": _one(
         "lines", "size/33x24x40", r"(upper \* scale\.x)", ROUNDED),
     "a_product_of_scales_is_cut": _one("lines", "depth/392", r"(upper \* scale\.x)", CUT),
