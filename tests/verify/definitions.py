@@ -371,6 +371,8 @@ def gemm_problem(**more: Any) -> tuple[SimpleNamespace, GemmInputs]:
         activation=parse_activation("relu(x)"),
         accumulation=SimpleNamespace(products_per_step=16, alignment_bits=25),
         scales=(),
+        gate=None,
+        c_is_added_last=False,
     )
     vars(problem).update(more)
     return problem, GemmInputs(a, b, c, -0.75, 0.5)
@@ -397,11 +399,28 @@ def check_gemm(module: ModuleType) -> None:
         assert (found.high - found.low).max() < 2.0**-9 * right.max()
         assert (found.low == found.high).mean() > 0.9
         np.testing.assert_array_equal(found.own, round_to(found.own, "fp16"))
+        _check_gated(module)
         coarse = SimpleNamespace(products_per_step=16, alignment_bits=6)
         found = module.compute(*gemm_problem(accumulation=coarse))
         positive = found.exact > 0
         assert (found.low < found.exact)[positive].all()
         assert (found.exact < found.high)[positive].all()
+
+
+def _check_gated(module: ModuleType) -> None:
+    """Columns in turn are gate's and up's; a matrix C is added to what they give."""
+    expression = parse_activation("silu(gate) * up")
+    problem, inputs = gemm_problem(activation=expression, gate="interleaved", c_is_added_last=True)
+    inputs = replace(inputs, b=inputs.b[..., :6], c=inputs.c[..., :3])
+    found = module.compute(problem, inputs)
+    x = -0.75 * (inputs.a.astype("f8") @ inputs.b.astype("f8"))
+    gate, up = x[..., ::2], x[..., 1::2]
+    exact = gate / (1 + np.exp(-gate)) * up + 0.5 * inputs.c
+    np.testing.assert_allclose(found.exact, exact, rtol=1e-12, atol=1e-14)
+    right = round_to(exact.astype(np.float32), "fp16")
+    assert ((found.low <= right) & (right <= found.high)).all()
+    np.testing.assert_allclose(found.own, right, rtol=2.0**-10, atol=1e-5)
+    assert (found.high - found.low).max() < 2.0**-9 * np.abs(right).max()
 
 
 def check_gemm_tolerance(module: ModuleType) -> None:
@@ -443,15 +462,28 @@ def check_gemm_tolerance(module: ModuleType) -> None:
     assert module.measure(wrong, result, "bf16").element == math.inf
 
 
+PLAIN = {
+    "groups": None,
+    "gathers_rows": False,
+    "gated": False,
+    "output_scales": None,
+    "columns_of_b": lambda columns: columns,
+}
+"""What a plan says of a product without groups, gathered rows, a gate and scales of its output."""
+
+
 def check_gemm_inputs(module: ModuleType) -> None:
     """Numbers follow seed and type; factors and shared tensors are those of the case."""
     plan = SimpleNamespace(
         dtype="bf16",
         b_dtype="bf16",
         out_dtype="fp16",
+        c_dtype="fp16",
         activation=None,
         c=residual_of("matrix"),
+        c_extents=residual_of("matrix").extents,
         scales=(),
+        **PLAIN,
     )
     case = GemmCase("c", 30, 40, 50, batch=3, alpha=0.7, beta=0.3, shared=("b",))
     one, other = (module.make_inputs(case, plan, np.random.default_rng(i)) for i in (1, 2))
@@ -470,7 +502,7 @@ def check_gemm_scales(module: ModuleType) -> None:
     how = SimpleNamespace(products_per_step=32, alignment_bits=13)
     of_a = OperandScales("a", "1x128", "fp32", 1, 128)
     of_b = OperandScales("b", "128x128", "ue8m0", 128, 128)
-    plan = SimpleNamespace(out_dtype="bf16", activation=None, scales=(of_a, of_b))
+    plan = SimpleNamespace(out_dtype="bf16", activation=None, scales=(of_a, of_b), **PLAIN)
     case = GemmCase("c", 5, 200, 300, batch=2, shared=("b",))
     scales_a, scales_b = module.draw_scales(case, plan, rng)
     assert (scales_a.shape, scales_b.shape) == ((2, 5, 3), (1, 3, 2))
@@ -503,8 +535,8 @@ def check_gemm_scales(module: ModuleType) -> None:
     apart = module.draw_scales(replace(case, data="blocks_apart", k=4000), plan, rng)[0]
     assert {float(value) for value in np.unique(apart)} == {2.0**-30, 2.0**30}
     for row in (
-        OperandScales("a", "mxfp8", "ue8m0", 1, 32),
-        OperandScales("b", "mxfp8", "ue8m0", 1, 32),
+        OperandScales("a", "mxfp8", "ue8m0", 1, 32, in_atoms=True),
+        OperandScales("b", "mxfp8", "ue8m0", 1, 32, in_atoms=True),
     ):
         powers = np.exp2(rng.integers(-9, 9, (2, 300, 7))).astype("f4")
         atoms = module.scale_bits(row, powers if row.operand == "a" else powers.swapaxes(1, 2))
