@@ -189,10 +189,12 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("for start in range(0, part.rows, most)", "for start in range(most, part.rows, most)"),
         ("problem.residual.rows_of(c, rows)", "problem.residual.rows_of(c, slice(0, len(c)))"),
         # gate and up
-        ("before, after = (None, c) if problem.c_is_added_last", "before, after = (c, None) if True"),
+        ("before, after = (None, c) if problem.c_is_added_last",
+         "before, after = (c, None) if True"),
         ("found = exact + added", "found = exact - added"),
         ("lowest + added - error, highest", "lowest, highest"),
-        ("GatedError(problem.activation, problem.gate)", "GatedError(problem.activation, 'halves')"),
+        ("GatedError(problem.activation, problem.gate)",
+         "GatedError(problem.activation, 'halves')"),
         ("halves(problem.gate, x)", "halves('halves', x)"),
     ),
     "gemm/tolerance.py": (
