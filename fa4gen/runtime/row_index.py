@@ -19,6 +19,9 @@ A_AXES = ("batch", "rows", "k")
 """The axes of an A whose rows are gathered: it has another number of them than the output."""
 INDEX_AXES = ("batch", "m")
 INDEX_BYTES = 4
+CHUNK_BYTES = 16
+MOST_BYTES = CHUNK_BYTES * INT32_MAX
+"""The kernel numbers chunks of A by int32."""
 
 
 def check_row_index(plan: GemmPlan, view: TensorView | None) -> list[Problem]:
@@ -42,7 +45,7 @@ def index_rows(a: TensorView, index: TensorView) -> tuple[int, ...] | None:
 
 
 def check_row_places(views: Mapping[str, TensorView]) -> list[Problem]:
-    """Check strides and the address of the index, and that A's rows are not too far apart."""
+    """Check strides and the address of the index, and that the kernel can number A's chunks."""
     index, a = views[ROW_INDEX], views["a"]
     problems = []
     strides = dict(zip(INDEX_AXES, index.strides, strict=True))
@@ -53,10 +56,11 @@ def check_row_places(views: Mapping[str, TensorView]) -> list[Problem]:
         expected = f"contiguous elements at a multiple of {INDEX_BYTES} bytes"
         got = f"{index.pointer:#x} and strides of {index.strides} bytes"
         problems.append(wrong(ROW_INDEX, got, expected, "pass a contiguous copy of row_index"))
-    if a.shape[1] > 1 and a.strides[1] > INT32_MAX:
-        expected = f"at most {INT32_MAX} bytes from a row to the next, for an index of rows"
+    if a.shape[1] * a.strides[1] > MOST_BYTES:
+        expected = f"rows within {MOST_BYTES} bytes, for an index of rows"
+        got = f"{a.shape[1]} rows, {a.strides[1]} bytes apart"
         problems.append(
-            wrong("a", f"{a.strides[1]} bytes", expected, "pass a contiguous copy of a")
+            wrong("a", got, expected, "pass a contiguous copy of a, or part of its rows")
         )
     return problems
 
@@ -65,7 +69,7 @@ def gathered_values(a: TensorView, index: TensorView) -> dict[str, int]:
     """Return the kernel's parameters in place of A's tensor map, by name."""
     return {
         "a": a.pointer,
-        "a_row_bytes": a.strides[1] if a.shape[1] > 1 else 0,
+        "a_row_chunks": a.strides[1] // CHUNK_BYTES if a.shape[1] > 1 else 0,
         "a_batch_bytes": a.strides[0] if a.shape[0] > 1 else 0,
         "a_rows": a.shape[1],
         ROW_INDEX: index.pointer,

@@ -22,7 +22,7 @@ GROUP_ROWS = {
 """The rows of groups, which the kernel reads on the device."""
 GATHERED_ROWS = (
     Parameter("a", "const unsigned char*", "A, with any number of rows, k contiguous"),
-    Parameter("a_row_bytes", "int32", "from a row of A to the next"),
+    Parameter("a_row_chunks", "int32", "from a row of A to the next, of 16 bytes"),
     Parameter("a_batch_bytes", "int64", "from a matrix of A to the next"),
     Parameter("a_rows", "int32", "rows of A"),
     Parameter("row_index", "const int32*", "a row of A for each row of the output"),

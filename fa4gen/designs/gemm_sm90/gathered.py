@@ -41,7 +41,7 @@ def gathered_rules(plan: HopperGemmTile, automatic: Changes) -> Iterator[Refusal
     if plan.num_consumer_warpgroups > 2:
         message = (
             f"num_consumer_warpgroups: {plan.num_consumer_warpgroups}, whose outputs leave one "
-            "warp of the producer, but gathered rows need two: to copy rows and to pass them on"
+            "warp of the producer, but two copy gathered rows"
         )
         fewer: list[Changes] = [
             {"num_consumer_warpgroups": 2},

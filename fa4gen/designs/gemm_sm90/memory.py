@@ -20,8 +20,8 @@ GROUP_BYTES = 8
 """Bytes of a group in the list: two words."""
 RESIDUAL_ALIGNMENT = 128
 """Bytes, as TMA requires."""
-WARP_LANES = 32
-"""Each arrives once its own copies have landed."""
+GATHERING_LANES = 64
+"""Two warps copy gathered rows; each lane arrives once its own copies are written."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)  # a base: quicker
@@ -70,11 +70,11 @@ class HopperGemmMemory(HopperGemmTile):
             full=loaded(
                 f"the loader, then the bytes of {'B' if self.gathers_rows else 'A and B'}"
                 + f", {part} of {self.shared_operands}'s by {others}" * self.is_shared
-                + ", and the relay" * self.gathers_rows,
+                + ", and every lane whose copies of A have landed" * self.gathers_rows,
                 "the consumers of the tile",
                 "a block of A and of B has landed in its slot",
                 self.b_bytes if self.gathers_rows else self.stage_bytes,
-                arrivals=1 + self.gathers_rows,
+                arrivals=1 + GATHERING_LANES * self.gathers_rows,
                 cta=self._ctas,
             ),
             empty=freed(
@@ -149,18 +149,6 @@ class HopperGemmMemory(HopperGemmTile):
         rows = [*rows_of((self.ring, *self.epi_rings))]
         if self.is_split:
             rows += self.sums_ring.rows
-        if self.gathers_rows:
-            rows.append(
-                Barrier(
-                    "rows_landed",
-                    self.num_stages,
-                    WARP_LANES,
-                    "thread",
-                    "every lane of the loader's warp, once its copies of A are written",
-                    "the relay",
-                    "the rows of A of a block are in their slot",
-                )
-            )
         if self.output_in_ring:
             of_all = {1: "", 2: " of both CTAs"}.get(self.cta_group, " of all CTAs")
             rows.append(

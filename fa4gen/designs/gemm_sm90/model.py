@@ -26,9 +26,8 @@ GROUPS = {
     "offsets": "rows in groups that lie one after the other, each multiplied by a B of its own",
     "masked": "groups of rows, each the first of a matrix, multiplied by a B of their own",
 }
-RELAY_WARP = 3
+GATHER_WARP = 3
 """The last warp of the producer warpgroup: no warp that stores output."""
-RELAY_WORK = "one thread orders landed rows of A before wgmma, and passes them on"
 COUNTS = {4: "four", 8: "eight"}
 """CTAs of a large cluster."""
 
@@ -93,7 +92,7 @@ class HopperGemmPlan(HopperGemmMemory):
                 for i in range(count)
             ),
             *(
-                [Role("relay", RELAY_WARP, 1, registers.producer, RELAY_WORK)]
+                [Role("gather", GATHER_WARP, 1, registers.producer, "copies the other rows of A")]
                 if self.gathers_rows
                 else []
             ),
@@ -104,7 +103,7 @@ class HopperGemmPlan(HopperGemmMemory):
     def _load_work(self) -> str:
         if not self.gathers_rows:
             return "one thread issues the TMA loads of A and B"
-        return "one warp copies the rows of A, a thread of it issues the TMA loads of B"
+        return "one warp copies half of the rows of A, a thread of it issues the TMA loads of B"
 
     def _consumer_work(self, consumer: int) -> str:
         if self.ping_pong:

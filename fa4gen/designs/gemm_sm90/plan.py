@@ -25,6 +25,8 @@ MOST_EPI_STAGES = 4
 """The schema's limit."""
 THREE_WITH_PARTS = RegisterBudget(producer=40, consumer=152)
 """The split for three consumer warpgroups when the loader ``loads_parts``."""
+GATHERING = RegisterBudget(producer=56, consumer=224)
+"""The split for two consumer warpgroups with gathered rows: a lane keeps its rows of a tile."""
 MOST_GROUPS = (512, 256, 128)
 """Groups that a call may have where the config does not say: two words of shared memory each."""
 NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
@@ -110,10 +112,13 @@ def _epi_stages(draft: HopperGemmPlan, log: ChoiceLog) -> int:
     if config.swap_operands:
         reason = "a consumer has one panel of a tile or two, and the ring of A and B needs the room"
         return log.take("num_epi_stages", config.num_epi_stages, 2, reason)
-    default = 4 if config.c.is_matrix else 3
+    if draft.gathers_rows:
+        reason = "gathered rows land later than tiles of TMA: the ring has the room"
+        return log.take("num_epi_stages", config.num_epi_stages, 2, reason)
     if draft.output_scales is not None:
         reason = "a panel has a whole block of columns, and a tile few of them"
         return log.take("num_epi_stages", config.num_epi_stages, 2, reason)
+    default = 4 if config.c.is_matrix else 3
     reason = f"measured: with {default}, the output waits for no store; worth a stage of A and B"
     return log.take("num_epi_stages", config.num_epi_stages, default, reason)
 
@@ -169,7 +174,9 @@ def _columns(config: HopperGemmConfig, warpgroup_rows: int, log: ChoiceLog) -> i
 
 def _registers(draft: HopperGemmPlan, log: ChoiceLog) -> RegisterBudget:
     default = DEFAULT_REGISTERS[draft.num_consumer_warpgroups]
-    if draft.loads_parts and default.producer < THREE_WITH_PARTS.producer:
+    if draft.gathers_rows and draft.num_consumer_warpgroups == 2:
+        default = GATHERING
+    elif draft.loads_parts and default.producer < THREE_WITH_PARTS.producer:
         default = THREE_WITH_PARTS
     reason = "the register file, less what the loaders need, in equal parts"
     return log.take("registers", draft.config.registers, default, reason)

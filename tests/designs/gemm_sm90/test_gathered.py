@@ -48,7 +48,7 @@ FINE = {"dtype": "fp8_e4m3", "scales": {"a": "1x128", "b": "1x128"}}
         (
             {"BM": 192, "BN": 128},
             "BM",
-            "3, whose outputs leave one warp of the producer, but gathered rows need two",
+            "3, whose outputs leave one warp of the producer, but two copy gathered rows",
             "Set BM: 128 and num_consumer_warpgroups: 2; or rows: contiguous.",
         ),
         (
@@ -71,19 +71,13 @@ def test_what_does_not_go_with_gathered_rows(
 
 
 @pytest.mark.parametrize("warpgroups", [1, 2])
-def test_lanes_arrive_for_the_relay_and_it_for_the_consumers(
-    hopper_gemm: ConfigOf, warpgroups: int
-) -> None:
+def test_every_lane_that_copies_arrives(hopper_gemm: ConfigOf, warpgroups: int) -> None:
     plan = build_plan(hopper_gemm(**GATHERED, BM=64 * warpgroups, BN=64))
-    full, landed = plan.barrier("input_full"), plan.barrier("rows_landed")
-    assert (full.arrivals, full.transaction_bytes) == (2, plan.b_bytes)
-    assert (landed.arrivals, landed.slots) == (32, plan.num_stages)
-    assert plan.role("relay").first_warp == 3
-    contiguous = build_plan(hopper_gemm(BM=64 * warpgroups, BN=64))
-    assert contiguous.barrier("input_full").arrivals == 1
-    assert not {"relay", "rows_landed"} & {
-        row.name for row in (*contiguous.roles, *contiguous.barriers)
-    }
+    full = plan.barrier("input_full")
+    assert (full.arrivals, full.transaction_bytes) == (1 + 64, plan.b_bytes)
+    assert plan.role("gather").first_warp == 3
+    contiguous = build_plan(hopper_gemm(BM=64 * warpgroups, BN=64)).barrier("input_full")
+    assert (contiguous.arrivals, contiguous.transaction_bytes) == (1, plan.stage_bytes)
 
 
 def test_a_has_an_address_in_place_of_a_tensor_map(hopper_gemm: ConfigOf) -> None:
@@ -91,7 +85,7 @@ def test_a_has_an_address_in_place_of_a_tensor_map(hopper_gemm: ConfigOf) -> Non
     assert [row.tensor for row in plan.tensor_maps] == ["b", "out"]
     names = [row.name for row in plan.parameters]
     assert names[:6] == [
-        *("a", "a_row_bytes", "a_batch_bytes", "a_rows", "row_index", "row_index_batch_stride"),
+        *("a", "a_row_chunks", "a_batch_bytes", "a_rows", "row_index", "row_index_batch_stride"),
     ]
     assert "scale_a_rows_stride" in names
     assert "a_map" not in names
@@ -102,6 +96,12 @@ def test_single_columns_with_scales_leave_no_registers_for_products_ahead(
 ) -> None:
     assert not build_plan(hopper_gemm(**GATHERED, **FINE)).multiply_ahead
     assert build_plan(hopper_gemm(**FINE)).multiply_ahead
+
+
+def test_slots_of_the_output_make_room_for_a_stage(hopper_gemm: ConfigOf) -> None:
+    plan = build_plan(hopper_gemm(**GATHERED))
+    assert (plan.num_epi_stages, plan.num_stages) == (2, 4)
+    assert (plan.producer_registers, plan.consumer_registers) == (56, 224)
 
 
 def test_blackwell_has_no_such_key() -> None:

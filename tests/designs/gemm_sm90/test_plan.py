@@ -106,7 +106,7 @@ def test_the_rows_of_a_pipeline_lie_one_behind_the_other(
         sums = 128 * plan.warpgroup_rows * plan.wgmma_columns[0] // 128
         assert plan.barrier("sums_full").transaction_bytes == 4 * sums
         assert plan.region("sums").slot_bytes == 4 * sums
-    alone = ["rows_landed"] * plan.gathers_rows + ["ring_free"] * plan.output_in_ring
+    alone = ["ring_free"] if plan.output_in_ring else []
     assert names == [name for *ends, _ in pairs for name in ends] + alone
     for filled, freed, slots in pairs:
         full, empty = plan.barrier(filled), plan.barrier(freed)

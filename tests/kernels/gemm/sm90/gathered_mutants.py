@@ -32,10 +32,8 @@ def _one(
 
 PERMUTED: Final = "index/permutation"
 APART: Final = "scales/blocks_apart"
-FENCE: Final = (
-    r"\n *fence_proxy_async_shared\(\);[^\n]*(?=(?:\n *//[^\n]*)*\n *mbarrier_arrive\(input)"
-)
-ARRIVE: Final = r"mbarrier_arrive_after_copies\(base \+ kRowsLanded \+ 8 \* stage\.index\(\)\);"
+FENCE: Final = r"\n *fence_proxy_async_shared\(\);[^\n]*(?:\n *//[^\n]*)*(?=\n *const uint32 stage)"
+ARRIVE: Final = r"mbarrier_arrive_after_copies\(stage\.mbar\(\)\);"
 
 INDEX: Final = {
     "the_index_is_a_row_off": _one(
@@ -67,14 +65,16 @@ INDEX: Final = {
         "masked", "groups/uneven", r"batch \* index_batch_stride \+ ", ""),
 }  # fmt: skip
 COPIES: Final = {
+    "the_second_warp_copies_the_rows_of_the_first": _one(
+        "plain", PERMUTED, r"4 \* part \+ threadIdx", "threadIdx", ""),
     "later_steps_have_the_rows_of_the_first_eight": _one(
-        "high", PERMUTED, r"rows\[i / 8\]\[j\]", "rows[0][j]"),
+        "high", PERMUTED, r"rows\[i / 8\]", "rows[0]"),
     "a_step_has_the_row_of_the_next": _one(
         "plain", PERMUTED, r"i % 8, 8\)", "(i + 1) % 8, 8)"),
-    "the_second_four_rows_of_a_step_are_the_first": _one(
-        "plain", PERMUTED, r"rows\[i / 8\]\[j\]", "rows[i / 8][0]"),
+    "rows_are_a_chunk_further_apart": _one(
+        "plain", PERMUTED, r"row \* row_chunks", "row * (row_chunks + 1)", ""),
     "rows_are_not_swizzled": _one(
-        "plain", PERMUTED, r"\(threadIdx\.x % 8 \^ own\) \* 16", "threadIdx.x % 8 * 16"),
+        "plain", PERMUTED, r"\(threadIdx\.x % 8 \^ line\) \* 16", "threadIdx.x % 8 * 16"),
     "all_blocks_are_the_first": _one(
         "plain", "depth/*", r"column = block \* kBK \+ panel", "column = 0 * kBK + panel"),
     "the_second_panel_is_the_first": _one(
@@ -94,19 +94,10 @@ ORDER: Final = {
     "the_fence_is_missing": _one("plain", PERMUTED, FENCE, "", "proxy"),
     "the_fence_is_missing_with_scales": _one("scaled", APART, FENCE, "", "proxy", times=1),
     "lanes_arrive_before_their_copies": _one(
-        "plain", PERMUTED, ARRIVE, "mbarrier_arrive(base + kRowsLanded + 8 * stage.index());", ""),
+        "plain", PERMUTED, ARRIVE, "mbarrier_arrive(stage.mbar());", ""),
     "one_lane_arrives_for_its_warp": _one(
         "plain", PERMUTED, ARRIVE,
-        "if (threadIdx.x % 32 == 0) "
-        "mbarrier_arrive_after_copies(base + kRowsLanded + 8 * stage.index());", ""),
-    "the_relay_does_not_wait_for_the_rows": _one(
-        "plain", PERMUTED, r"mbarrier_wait\(base \+ kRowsLanded[^;]*;", "", ""),
-    "the_relay_passes_on_the_next_slot": _one(
-        "plain", "depth/*", r"mbarrier_arrive\(input\.full\(landed\.index\)\);",
-        "mbarrier_arrive(input.full((landed.index + 1) % kNumStages));", ""),
-    "the_relay_forgets_the_second_half_of_k": _one(
-        "split", "depth/*", r"num_blocks = blocks\.end - blocks\.first;\s+for",
-        "num_blocks = blocks.first; for", ""),
+        "if (threadIdx.x % 32 == 0) mbarrier_arrive_after_copies(stage.mbar());", ""),
 }  # fmt: skip
 SCALES: Final = {
     "scales_are_those_of_the_rows_of_the_output": _one(
