@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fa4gen.resources import data_root
 from fa4gen.verify.family import family_of
 from tests.kernels.gemm.sm90.gathered_mutants import CONFIGS, MUTANTS
 from tests.kernels.gemm.sm90.scaled_mutants import FINE, WIDE
@@ -34,6 +35,7 @@ VARIANTS: dict[str, Keys] = {
     "bytes, masked": {**FP8, "scales": {**WIDE, "dtype": "ue8m0"}, "groups": "masked"},
     "256 of k, split": {**FP8, "scales": WIDE, "BK": 256, "split_k": 2},
     "256 rows in turn": {**FP8, "scales": WIDE, "BM": 256},
+    "gate, then up": {**FP8, "scales": WIDE, "BN": 256, "activation": "silu(gate) * up"},
     "swapped with scales": {**FP8, "scales": WIDE, "BM": 48, "swap_operands": True},
 }
 ALWAYS = (
@@ -57,6 +59,13 @@ def variant(keys: Keys) -> Kernel:
     common = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16", "rows": "gathered", "BM": 64,
               "BN": 64, "num_stages": 2}  # fmt: skip
     return kernel_in(json.dumps({**common, **keys}))
+
+
+def test_every_order_of_products_waits_for_gathered_rows() -> None:
+    folder = data_root("templates") / "gemm_sm90" / "sums"
+    texts = [path.read_text() for path in folder.glob("*.cuh.j2")]
+    assert sum("rows_of_a.wait_block()" in text for text in texts) >= 3
+    assert not [text for text in texts if "input.wait_producer()" in text]
 
 
 @pytest.mark.compile
