@@ -56,7 +56,7 @@ def check_row_places(views: Mapping[str, TensorView]) -> list[Problem]:
         expected = f"contiguous elements at a multiple of {INDEX_BYTES} bytes"
         got = f"{index.pointer:#x} and strides of {index.strides} bytes"
         problems.append(wrong(ROW_INDEX, got, expected, "pass a contiguous copy of row_index"))
-    if a.shape[1] * a.strides[1] > MOST_BYTES:
+    if a.shape[1] > 1 and 0 not in a.shape and a.shape[1] * a.strides[1] > MOST_BYTES:
         expected = f"rows within {MOST_BYTES} bytes, for an index of rows"
         got = f"{a.shape[1]} rows, {a.strides[1]} bytes apart"
         problems.append(
@@ -67,10 +67,11 @@ def check_row_places(views: Mapping[str, TensorView]) -> list[Problem]:
 
 def gathered_values(a: TensorView, index: TensorView) -> dict[str, int]:
     """Return the kernel's parameters in place of A's tensor map, by name."""
+    strides = (0, 0, 0) if 0 in a.shape else a.strides  # of an empty A, which may be any
     return {
         "a": a.pointer,
-        "a_row_chunks": a.strides[1] // CHUNK_BYTES if a.shape[1] > 1 else 0,
-        "a_batch_bytes": a.strides[0] if a.shape[0] > 1 else 0,
+        "a_row_chunks": strides[1] // CHUNK_BYTES if a.shape[1] > 1 else 0,
+        "a_batch_bytes": strides[0] if a.shape[0] > 1 else 0,
         "a_rows": a.shape[1],
         ROW_INDEX: index.pointer,
         f"{ROW_INDEX}_batch_stride": index.strides[0] // INDEX_BYTES if index.shape[0] > 1 else 0,

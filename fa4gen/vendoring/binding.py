@@ -58,6 +58,8 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         *_all("double", "alpha", "beta"),
         *_WORKSPACE,
         *_all("scales", "scale_a", "scale_b"),
+        *_all("pointer", "row_offsets", "row_counts", "row_index"),
+        *_all("int64", "row_index_stride", "a_rows"),
     ),
     "problem": (
         _SIZE,
@@ -76,7 +78,7 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         *_all("int64", "scale_a_rows", "scale_b_rows"),
         *_all("int", "scales_ue8m0", "gate_interleaved"),
         ("scale_depth", "int64"),
-        ("scales_in_atoms", "int"),
+        *_all("int", "scales_in_atoms", "groups", "gathered_rows"),
     ),
     "prepared": (("words", "uint64 160"),),
 }

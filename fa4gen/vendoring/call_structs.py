@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.runtime.axes import is_packed, swap_rows_and_heads, with_batch
 from fa4gen.runtime.gemm_axes import GEMM_DTYPES
+from fa4gen.runtime.group_arguments import ROW_ARGUMENTS
 from fa4gen.runtime.scale_arguments import SCALE_BYTES
 from fa4gen.runtime.table_arguments import INT32_BYTES
 from fa4gen.vendoring.binding import AttentionArgs, GemmArgs, Matrix, Scales, Tensor
@@ -86,11 +87,12 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
         batch = strides[0] if len(strides) > axes else 0
         return Matrix(view.pointer, batch, strides[-2:][1 - contiguous] if axes == 2 else 0)
 
-    has_batch = len(a.shape) == 3
+    lead = b.shape[:-2] if plan.groups else a.shape[:-2]
+    index = arguments.row_index
     args = GemmArgs(
         struct_size=ctypes.sizeof(GemmArgs),
-        batch=a.shape[0] if has_batch else 1,
-        m=a.shape[-2],
+        batch=lead[0] if lead else 1,
+        m=a.shape[-2] if index is None else index.shape[-1],
         n=b.shape[-1],
         k=a.shape[-1] * plan.elements_per_byte,
         a=matrix(a, 2, plan.element_bytes, 1 if plan.a_major == "k" else 0),
@@ -106,6 +108,12 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
         view = given[row.name]
         if view is not None:
             setattr(args, row.name, _scales(view, row))
+    for name in ROW_ARGUMENTS:
+        view = getattr(arguments, name)
+        setattr(args, name, None if view is None else view.pointer)
+    if index is not None:
+        args.row_index, args.a_rows = index.pointer, a.shape[-2]
+        args.row_index_stride = (0, *(_elements(one, INT32_BYTES) for one in index.strides))[-2]
     return args
 
 

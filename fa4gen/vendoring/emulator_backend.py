@@ -32,7 +32,7 @@ from fa4gen.verify.emulator import (
 from fa4gen.verify.rounding import numpy_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from fa4gen.designs.common.plans import Plan
@@ -104,7 +104,10 @@ class VendoredEmulatedKernel(EmulatedKernel):
             )
         return buffers
 
-    def _calls(self, memory: CaseMemory, buffers: dict[str, Image]) -> Sequence[EmulatedCall]:
+    def _calls(
+        self, memory: CaseMemory, buffers: dict[str, Image], moved: Collection[str] = ()
+    ) -> Sequence[EmulatedCall]:
+        del moved  # all arrays are memory of the launch
         again = self._again
         places, end = _places(buffers)
         addresses = {name: places[view.buffer] + view.offset for name, view in memory.views.items()}

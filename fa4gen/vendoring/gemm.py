@@ -39,11 +39,6 @@ class GemmFamily:
         if "fp8_e5m2" in (plan.dtype, plan.b_dtype):
             key = "dtype" if plan.dtype == "fp8_e5m2" else "b_dtype"
             message = f"{key}: vendored folders take no operands of fp8_e5m2 yet"
-        elif plan.groups:
-            key = "groups"
-            message = f"groups: vendored folders take no groups of rows yet ({plan.groups})"
-        elif plan.gathers_rows:
-            key, message = "rows", "rows: vendored folders take no index of rows yet"
         elif plan.config.output_scales is not None:
             key = "output_scales"
             message = "output_scales: vendored folders take no output with scales yet"
@@ -70,6 +65,9 @@ class GemmFamily:
             activation="NULL" if plan.activation is None else json.dumps(plan.activation),
             gate=GATES[plan.gate_layout] if plan.gated else 0,
             column_unit=plan.columns_of_b(plan.column_unit),
+            groups=plan.groups or "",
+            most_groups=plan.most_groups if plan.groups else 0,
+            gathers_rows=plan.gathers_rows,
             scales=passed_scales(plan),
             elements_per_byte=plan.elements_per_byte,
         )
@@ -110,9 +108,8 @@ class GemmFamily:
         self, plan: GemmPlan, views: Mapping[str, TensorView], *, alpha: float, beta: float
     ) -> GemmArgs:
         """Return the arguments of a call for bench."""
-        operands = views["a"], views["b"], views.get("c"), views["out"]
-        scales = views.get("scale_a"), views.get("scale_b")
-        return gemm_args(plan, GemmArguments(*operands, alpha, beta, *scales))
+        given = {name: views[name] for name in GemmArguments._fields if name in views}
+        return gemm_args(plan, GemmArguments(**{"c": None, **given}, alpha=alpha, beta=beta))
 
 
 def double_expression(cuda: str) -> str:

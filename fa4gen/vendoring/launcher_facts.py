@@ -145,6 +145,11 @@ class LauncherFacts:
     """A C string, or NULL."""
     gate: int = 0
     """With a gated activation, 1 where gate's columns of B come before up's, 2 where in turn."""
+    groups: str = ""
+    """Matrix product: "offsets" or "masked"; empty without groups of rows."""
+    most_groups: int = 0
+    gathers_rows: bool = False
+    """Matrix product: an index names the rows of A."""
     column_unit: int = 1
     """Columns of B are a multiple of it."""
     scales: tuple[PassedScales, ...] = ()
@@ -177,6 +182,12 @@ class LauncherFacts:
     def scales_in_atoms(self) -> bool:
         """Whether scales are in the order of Blackwell's tensor cores."""
         return any(one.in_atoms for one in self.scales)
+
+    @property
+    def row_arguments(self) -> tuple[str, ...]:
+        """The arrays of int32 with the rows of groups, and the index of rows of A."""
+        named = {"offsets": ("row_offsets",), "masked": ("row_counts",)}.get(self.groups, ())
+        return (*named, "row_index") if self.gathers_rows else named
 
     @property
     def other_keys(self) -> bool:

@@ -14,7 +14,7 @@ ARGUMENTS: Final = (
     "NONE", "QUERY", "KEY", "VALUE", "OUT", "LSE", "QUERY_DESCALE", "KEY_DESCALE", "VALUE_DESCALE",
     "SOFTMAX_SCALE", "A", "B", "C", "ALPHA", "BETA", "WORKSPACE", "ARGS", "KERNEL", "PREPARED",
     "PROBLEM", "DEVICE", "SINKS", "QUERY_OFFSETS", "KEY_OFFSETS", "KEY_LENGTHS", "PAGE_TABLE",
-    "TENSORS", "SCALE_A", "SCALE_B",
+    "TENSORS", "SCALE_A", "SCALE_B", "ROW_OFFSETS", "ROW_COUNTS", "ROW_INDEX",
 )  # fmt: skip
 """``enum <prefix>_argument``, by number."""
 DRIVER_ERROR: Final = 0x10000

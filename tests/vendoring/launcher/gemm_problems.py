@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from fa4gen.runtime.gemm_arguments import GEMM_DTYPES, LARGEST_EXTENT, GemmArguments
+from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT, GemmArguments
+from fa4gen.runtime.gemm_axes import GEMM_DTYPES, named_axes
+from fa4gen.runtime.group_arguments import MORE, ROW_ARGUMENTS, group_axes
 from fa4gen.runtime.scale_arguments import SCALE_BYTES
 from fa4gen.runtime.tensor_view import TensorView
 from fa4gen.vendoring.binding import GemmArgs, Matrix, Scales
@@ -34,6 +36,13 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Index:
+    pointer: int | None
+    stride: int
+    a_rows: int
+
+
+@dataclass(frozen=True)
 class GemmProblem:
     batch: int
     m: int
@@ -45,6 +54,9 @@ class GemmProblem:
     beta: float
     scales: dict[str, Scales] = field(default_factory=dict)
     """By the argument; a kernel takes all or none."""
+    rows: dict[str, int | None] = field(default_factory=dict)
+    """The addresses of arrays with the rows of groups, by the argument."""
+    index: Index | None = None
 
     def c_args(self) -> GemmArgs:
         return GemmArgs(
@@ -58,6 +70,10 @@ class GemmProblem:
                 for name, one in self.operands.items()
             },
             **self.scales,
+            **self.rows,
+            row_index=self.index and self.index.pointer,
+            row_index_stride=self.index.stride if self.index else 0,
+            a_rows=self.index.a_rows if self.index else 0,
             alpha=self.alpha,
             beta=self.beta,
         )
@@ -67,12 +83,44 @@ class GemmProblem:
         return GemmArguments(
             views["a"], views["b"], views.get("c"), views["out"], self.alpha, self.beta,
             self._scales(plan, "scale_a"), self._scales(plan, "scale_b"),
+            self._rows("row_offsets"), self._rows("row_counts"), self._index(plan),
         )  # fmt: skip
+
+    def _rows(self, name: str) -> TensorView | None:
+        address = self.rows.get(name)
+        if name not in self.rows or (address is None and (self.batch or MORE[name])):
+            return None
+        return TensorView(address or 0, (self.batch + MORE[name],), (4,), "int32", 0)
+
+    def _index(self, plan: GemmPlan) -> TensorView | None:
+        one = self.index
+        if one is None or (one.pointer is None and self.m and self.batch):
+            return None
+        return self.in_groups(
+            plan, "row_index", one.pointer or 0, (self.batch, self.m), (one.stride * 4, 4), "int32"
+        )
+
+    def in_groups(
+        self,
+        plan: GemmPlan,
+        name: str,
+        pointer: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: str,
+    ) -> TensorView:
+        """Return a view of an argument of a batch without the axis that groups share."""
+        axes = named_axes(plan, name)
+        left = len(axes) - len(group_axes(plan, axes)) if plan.groups and axes else 0
+        return TensorView(pointer, shape[left:], strides[left:], dtype, 0)
+
+    def rows_of_a(self, plan: GemmPlan) -> int:
+        return self.index.a_rows if plan.gathers_rows and self.index else self.m
 
     def scale_extents(self, plan: GemmPlan, name: str) -> tuple[int, int]:
         """Return the blocks across and along k."""
         row = next(row for row in plan.scales if row.name == name)
-        extents = row.extents(self.m, self.n, self.k)
+        extents = row.extents(self.rows_of_a(plan), self.n, self.k)
         if row.in_atoms:
             return extents[f"{row.across}_atoms"], extents["k_atoms"]
         return extents[row.across], extents["k_blocks"]
@@ -93,12 +141,13 @@ class GemmProblem:
         axes = [(self.batch, one.batch_stride), *(axes if name == "scale_a" else axes[::-1])]
         shape = tuple(extent for extent, _ in axes)
         strides = tuple(stride * size for _, stride in axes)
-        return TensorView(one.data or 0, shape, strides, dtype, 0)
+        return self.in_groups(plan, name, one.data or 0, shape, strides, dtype)
 
     def outer_and_inner(self, plan: GemmPlan, name: str) -> tuple[int, int]:
         k = self.k // plan.elements_per_byte
         if name == "a":
-            return (self.m, k) if plan.a_major == "k" else (k, self.m)
+            rows = self.rows_of_a(plan)
+            return (rows, k) if plan.a_major == "k" else (k, rows)
         if name == "b":
             return (self.n, k) if plan.b_major == "k" else (k, self.n)
         out = self.m, plan.output_columns(self.n)
@@ -110,7 +159,7 @@ class GemmProblem:
         dtype = GEMM_DTYPES[plan.dtype if name in ("a", "b") else plan.out_dtype]
         k = self.k // plan.elements_per_byte
         out = self.m, plan.output_columns(self.n)
-        shapes = {"a": (self.m, k), "b": (k, self.n), "out": out}
+        shapes = {"a": (self.rows_of_a(plan), k), "b": (k, self.n), "out": out}
         shape = plan.c_extents(*out) if name == "c" and plan.c.exists else shapes.get(name, ())
         if len(shape) == 1:
             strides = (size,)
@@ -118,9 +167,8 @@ class GemmProblem:
             strides = (size, one.stride * size)
         else:
             strides = (one.stride * size, size)
-        return TensorView(
-            one.pointer, (self.batch, *shape), (one.batch_stride * size, *strides), dtype, 0
-        )
+        shape, strides = (self.batch, *shape), (one.batch_stride * size, *strides)
+        return self.in_groups(plan, name, one.pointer, shape, strides, dtype)
 
 
 def element_bytes(plan: GemmPlan, name: str) -> int:
@@ -149,6 +197,7 @@ def sound_problems(draw: Any, plan: GemmPlan) -> GemmProblem:
         alpha=draw(factors),
         beta=1.0 if not plan.c.exists else draw(factors),
     )
+    problem = replace(problem, rows=_rows_of(plan), index=_sound_index(draw, plan, problem))
     operands = {}
     for i, name in enumerate(names(plan)):
         unit = 16 // element_bytes(plan, name)
@@ -178,6 +227,40 @@ def _sound_scales(draw: Any, plan: GemmPlan, problem: GemmProblem, name: str) ->
     batch = draw(st.sampled_from((0, max(strides) * max(across, along, 1))))
     place = (7 if name == "scale_a" else 8) * FAR
     return Scales(place + scale_bytes(plan), batch, *strides)
+
+
+def _rows_of(plan: GemmPlan) -> dict[str, int | None]:
+    return {name: 10 * FAR + 4 for name, kind in ROW_ARGUMENTS.items() if kind == plan.groups}
+
+
+def _sound_index(draw: Any, plan: GemmPlan, problem: GemmProblem) -> Index | None:
+    if not plan.gathers_rows:
+        return None
+    stride = problem.m + draw(st.sampled_from((0, 0, 3, -problem.m)))
+    return Index(11 * FAR + 4, stride, draw(st.sampled_from((0, 1, 77, 5000))))
+
+
+def _change_rows(draw: Any, plan: GemmPlan, problem: GemmProblem) -> GemmProblem:
+    """Change the arrays with rows of groups, or the index."""
+    name = draw(st.sampled_from((*ROW_ARGUMENTS, "row_index")))
+    if name != "row_index":
+        shift = draw(st.sampled_from((1, 2, 4)))
+        is_taken = ROW_ARGUMENTS[name] == plan.groups
+        address = None if is_taken and draw(st.booleans()) else problem.rows.get(name, 12 * FAR) + shift
+        return replace(problem, rows={**problem.rows, name: address})
+    index = problem.index or Index(12 * FAR, 0, 0)
+    kind = draw(st.sampled_from(("address", "absent", "overlap", "a_rows")))
+    if kind == "address":
+        index = replace(index, pointer=index.pointer + draw(st.sampled_from((1, 2, 4))))
+    elif kind == "absent" and plan.gathers_rows:
+        index = replace(index, pointer=None)
+    elif kind == "overlap":
+        shift = draw(st.integers(-10000, 10000)) * 4
+        index = replace(index, pointer=problem.operands["out"].pointer + shift)
+    elif plan.gathers_rows:
+        rows = draw(st.sampled_from((LARGEST_EXTENT, LARGEST_EXTENT + 1, 2**40)))
+        index = replace(index, a_rows=rows)
+    return replace(problem, index=index)
 
 
 def _change_scales(draw: Any, plan: GemmPlan, problem: GemmProblem) -> GemmProblem:
@@ -235,10 +318,14 @@ def _change(draw: Any, plan: GemmPlan, problem: GemmProblem, kind: str) -> Any:
         return replace(problem, **{which: draw(st.sampled_from(values))})
     elif kind == "scales":
         return _change_scales(draw, plan, problem)
+    elif kind == "rows":
+        return _change_rows(draw, plan, problem)
     return replace(problem, operands=operands)
 
 
-KINDS = ("address", "stride", "batch_stride", "overlap", "residual", "factor", "extent", "scales")
+KINDS = (
+    "address", "stride", "batch_stride", "overlap", "residual", "factor", "extent", "scales", "rows",
+)  # fmt: skip
 
 
 @st.composite
@@ -254,7 +341,8 @@ def empty_problem(plan: GemmPlan) -> GemmProblem:
     """A problem without elements whose addresses and strides mean nothing."""
     operands = dict.fromkeys(names(plan), Operand(1, WILD, WILD))
     scales = {row.name: Scales(1, WILD, WILD, WILD) for row in plan.scales}
-    return GemmProblem(0, 9, 9, 9, operands, 1.0, 1.0, scales)
+    index = Index(1, WILD, 5) if plan.gathers_rows else None
+    return GemmProblem(0, 9, 9, 9, operands, 1.0, 1.0, scales, _rows_of(plan), index)
 
 
 def plain_problem(plan: GemmPlan, **changes: Any) -> GemmProblem:
@@ -270,7 +358,9 @@ def plain_problem(plan: GemmPlan, **changes: Any) -> GemmProblem:
         strides = (1024 * along // 4, 512 * along // 4, 512)
         strides = strides if plan.scales[0].in_atoms else (256 * along, along, 1)
         scales = {name: Scales(one.data, *strides) for name, one in scales.items()}
+    index = Index(11 << 40, 256, 256) if plan.gathers_rows else None
     problem = GemmProblem(
-        batch=2, m=256, n=256, k=256, operands=matrices, alpha=1.0, beta=1.0, scales=scales
+        batch=2, m=256, n=256, k=256, operands=matrices, alpha=1.0, beta=1.0, scales=scales,
+        rows=_rows_of(plan), index=index,
     )  # fmt: skip
     return replace(problem, **changes)

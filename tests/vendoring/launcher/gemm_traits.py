@@ -20,7 +20,9 @@ SCALES = ("scale_a_rows", "scale_b_rows", "scales_ue8m0", "scale_depth", "scales
 def traits(plan: GemmPlan) -> tuple[object, ...]:
     """Return the properties that a caller can choose, except dtypes and architecture."""
     layout = plan.gate_layout if plan.gated else None
-    return (plan.a_major, plan.b_major, plan.residual, plan.activation, layout, *scales(plan))
+    rows = plan.groups, plan.gathers_rows
+    majors = plan.a_major, plan.b_major
+    return (*majors, plan.residual, plan.activation, layout, *rows, *scales(plan))
 
 
 def scales(plan: GemmPlan) -> tuple[int, int, bool, int, bool]:
@@ -40,6 +42,8 @@ def set_traits(problem: Problem, plan: GemmPlan) -> None:
     for field, value in zip(SCALES, scales(plan), strict=True):
         setattr(problem, field, value)
     problem.gate_interleaved = plan.gated and plan.gate_layout == "interleaved"
+    problem.groups = {None: 0, "offsets": 1, "masked": 2}[plan.groups]
+    problem.gathered_rows = plan.gathers_rows
     problem.activation = plan.activation and plan.activation.encode()
 
 

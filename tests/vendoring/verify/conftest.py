@@ -83,6 +83,20 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
             "BN": 128,
         },
     },
+    "rows": {
+        "offset_groups": {**GATED, "groups": "offsets", "residual": "row"},
+        "masked_blocks": {
+            **BLOCKS, "groups": "masked", "residual": "matrix",
+            "scales": {"a": "1x128", "b": "128x128"},
+        },
+        "gathered_groups": {
+            **GATED, "groups": "offsets", "rows": "gathered", "activation": "silu(gate) * up",
+        },
+        "gathered_blocks": {
+            **BLOCKS, "rows": "gathered", "scales": {"a": "1x128", "b": "128x128"},
+        },
+        "masked_index": {**GATED, "groups": "masked", "rows": "gathered", "residual": "column"},
+    },
     "conditions": {
         "sinking": {**ATTENTION, "mask": "key <= query and (query - key < 60 or key < 4)"},
     },
