@@ -11,6 +11,8 @@ SEQUENCES, SCALED = "fa4_d128_paged64_causal_fp8", "decode_d128_kv_fp8_bf16"
 SCALED_PAGES = "decode_d128_paged64_kv_fp8_page_bf16"
 RESIDUAL, MAJORS = "gemm_bf16_residual_sm90", "gemm_bf16_mn_major_sm90"
 BLOCKS = "gemm_fp8_scaled_sm90"
+GROUPED, MASKED = "gemm_grouped_bf16_sm90", "gemm_grouped_masked_fp8_scaled_sm90"
+GATHERED = "gemm_gathered_bf16_sm90"
 SWIGLU, IN_TURN = "gemm_swiglu_bf16_sm90", "gemm_swiglu_clamped_bf16"
 
 
@@ -86,6 +88,24 @@ CALLS = {
         },
         (Spec((3, 72, 104)),),
     ),
+    GROUPED: Call(
+        {"a": Spec((72, 64)), "b": Spec((5, 64, 104)), "row_offsets": words(6)},
+        (Spec((72, 104)),),
+    ),
+    MASKED: Call(
+        {
+            "a": Spec((5, 72, 304), "float8_e4m3fn"), "b": Spec((5, 304, 104), "float8_e4m3fn"),
+            "scale_a": floats(5, 72, 3), "scale_b": floats(5, 3, 1), "row_counts": words(5),
+        },
+        (Spec((5, 72, 104)),),
+    ),
+    GATHERED: Call(
+        {
+            "a": Spec((40, 64)), "b": Spec((5, 64, 104)), "row_offsets": words(6),
+            "row_index": words(72),
+        },
+        (Spec((72, 104)),),
+    ),
     SWIGLU: Call({"a": Spec((3, 72, 64)), "b": Spec((64, 208))}, (Spec((3, 72, 104)),)),
     IN_TURN: Call(
         {"a": Spec((72, 64)), "b": Spec((64, 208)), "c": Spec((208,))}, (Spec((72, 104)),)
@@ -105,6 +125,16 @@ REFUSED: tuple[tuple[str, str, Spec | None, str], ...] = (
     (BLOCKS, "scale_b", floats(1, 3), r"shape \(3, 1\)"),
     (BLOCKS, "scale_b", Spec((3, 1)), "float32, got bfloat16"),
     (BLOCKS, "scale_a", None, "an array"),
+    (GROUPED, "a", Spec((72, 56)), r"shape \(rows, 64\)"),
+    (GROUPED, "b", Spec((64, 104)), r"shape \(groups, k, n\), got \(64, 104\)"),
+    (GROUPED, "row_offsets", words(5), r"shape \(6\)|expected shape \(6,\)"),
+    (GROUPED, "row_offsets", floats(6), "int32, got float32"),
+    (GROUPED, "row_offsets", None, "an array, got None"),
+    (MASKED, "row_counts", words(6), r"shape \(5\)|expected shape \(5,\)"),
+    (MASKED, "scale_a", floats(72, 3), r"shape \(5, 72, 3\)"),
+    (MASKED, "scale_b", floats(3, 1), r"shape \(5, 3, 1\)"),
+    (GATHERED, "row_index", words(5, 72), r"shape \(m\)"),
+    (GATHERED, "row_index", None, "an array, got None"),
     (IN_TURN, "c", Spec((104,)), r"shape \(208\)|expected shape \(208,\)"),
     (RESIDUAL, "c", None, r"an array .the kernel has residual: matrix"),
     (PAGED, "sinks", Spec((8,)), "float32, got bfloat16"),

@@ -25,6 +25,8 @@ SETS = {
     "products with c": ("gemm_bf16_residual_sm90",),
     "products without c": ("gemm_fp8_sm90",),
     "products with scales": ("gemm_fp8_scaled_sm90", "gemm_fp8_scaled_ue8m0_residual_sm90"),
+    "products with groups": ("gemm_grouped_bf16_sm90", "gemm_grouped_masked_fp8_scaled_sm90"),
+    "products with an index of rows": ("gemm_gathered_bf16_sm90",),
 }
 """The kernels of each folder: code that only some kernels need is in their folders alone, and
 nothing there may be unused."""

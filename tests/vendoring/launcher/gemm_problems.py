@@ -246,7 +246,9 @@ def _change_rows(draw: Any, plan: GemmPlan, problem: GemmProblem) -> GemmProblem
     if name != "row_index":
         shift = draw(st.sampled_from((1, 2, 4)))
         is_taken = ROW_ARGUMENTS[name] == plan.groups
-        address = None if is_taken and draw(st.booleans()) else problem.rows.get(name, 12 * FAR) + shift
+        address = (
+            None if is_taken and draw(st.booleans()) else problem.rows.get(name, 12 * FAR) + shift
+        )
         return replace(problem, rows={**problem.rows, name: address})
     index = problem.index or Index(12 * FAR, 0, 0)
     kind = draw(st.sampled_from(("address", "absent", "overlap", "a_rows")))
@@ -324,7 +326,8 @@ def _change(draw: Any, plan: GemmPlan, problem: GemmProblem, kind: str) -> Any:
 
 
 KINDS = (
-    "address", "stride", "batch_stride", "overlap", "residual", "factor", "extent", "scales", "rows",
+    "address", "stride", "batch_stride", "overlap", "residual", "factor", "extent", "scales",
+    "rows",
 )  # fmt: skip
 
 

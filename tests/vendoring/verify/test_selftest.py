@@ -76,7 +76,10 @@ def run(cache: Path, tmp_path: Path) -> Run:
             "rows",
             "sm_90a",
             (
-                "offset_groups", "masked_blocks", "gathered_groups", "gathered_blocks",
+                "offset_groups",
+                "masked_blocks",
+                "gathered_groups",
+                "gathered_blocks",
                 "masked_index",
             ),
         ),
@@ -159,7 +162,11 @@ MISTAKES = (
     ),
     (
         "gathered_groups",
-        Edit(LAUNCHER, "extents->extent[DIM_PLACE] = of->extents[1] + 1", "extents->extent[DIM_PLACE] = 1"),
+        Edit(
+            LAUNCHER,
+            "extents->extent[DIM_PLACE] = of->extents[1] + 1",
+            "extents->extent[DIM_PLACE] = 1",
+        ),
         "",
     ),
     ("gathered_blocks", Edit(LAUNCHER, "a_rows = (int32_t)args->a_rows", "a_rows = 1"), "off"),
