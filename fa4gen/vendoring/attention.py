@@ -118,6 +118,7 @@ class AttentionFamily:
             rescale_threshold=precision.rescale_threshold,
             probability_shift=precision.probability_shift,
             exp2_error=precision.exp2_error,
+            cut_units=precision.sums.score_units if precision.sums else 0.0,
             products_per_step=0,
             alignment_bits=0,
             activation=None,

@@ -40,5 +40,7 @@ class SelftestFacts:
     """Attention: the header's word for a mask with a name."""
     scales_elements: bool = False
     """Matrix product: elements have scales, and not the sums of blocks."""
+    cut_units: float = 0.0
+    """Attention: units of 2^-23 by which sums of fewer bits may move a score, in addition."""
     part_rows: int = 0
     """Attention: rows of a tile that lists of blocks name by themselves."""

@@ -44,6 +44,11 @@ class CutSums:
             return None
         return cls(plan.mma_k, part_keys=plan.promoted_keys)
 
+    @property
+    def score_units(self) -> float:
+        """Units of 2^-23 of |query row| |key row| by which a score may be off."""
+        return SCORE_UNITS * 2.0 ** (23 - self.alignment_bits)
+
     def products(
         self, a: Any, b: Any, xp: Any, *, part: int | None = None, backwards: bool = False
     ) -> Any:
