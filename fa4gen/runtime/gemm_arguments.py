@@ -347,7 +347,7 @@ def _too_large(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
         wrong(name, f"{extent}", f"an extent {axis} of at most {LARGEST_EXTENT}")
         for name, axis, extent in (
             ("a", named_axes(plan, "a")[1], rows),
-            ("a", "k", k),
+            ("a", "k", k * plan.elements_per_byte),
             ("b", "n", n),
             ("a", "batch", batch),
             (ROW_INDEX, "m", views[ROW_INDEX].shape[1] if plan.gathers_rows else 0),

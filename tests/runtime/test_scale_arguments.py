@@ -145,3 +145,9 @@ def test_scales_in_the_other_order_are_refused(plan, changes, message, remedy) -
     [text] = refusal(plan, **changes)
     assert text.split("\n")[0] == message
     assert remedy in text
+
+
+def test_elements_of_fp4_are_counted_not_their_bytes() -> None:
+    bytes_of_k = 1 << 30
+    found = refusal(NVFP4, a={"shape": (M, bytes_of_k)}, b={"shape": (bytes_of_k, N)})
+    assert any("a: expected an extent k of at most 2147482623, got 2147483648" in x for x in found)

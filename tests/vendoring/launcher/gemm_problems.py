@@ -317,7 +317,8 @@ def _change(draw: Any, plan: GemmPlan, problem: GemmProblem, kind: str) -> Any:
     elif kind == "extent":
         which = draw(st.sampled_from(("batch", "m", "n", "k")))
         values = (0, 1, LARGEST_EXTENT, LARGEST_EXTENT + 1, 2**31 - 1, 2**31, 2**40)
-        return replace(problem, **{which: draw(st.sampled_from(values))})
+        unit = plan.elements_per_byte if which == "k" else 1
+        return replace(problem, **{which: draw(st.sampled_from(values)) // unit * unit})
     elif kind == "scales":
         return _change_scales(draw, plan, problem)
     elif kind == "rows":
