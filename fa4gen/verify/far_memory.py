@@ -23,7 +23,7 @@ from fa4gen.verify.memory import AttentionMemory
 from fa4gen.verify.rounding import numpy_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fa4gen.verify.buffers import CaseMemory, Image
 
@@ -63,7 +63,8 @@ class FarMemory:
 def far_memory(memory: CaseMemory, buffers: Mapping[str, Image]) -> FarMemory:
     """Copy the tensors in ``buffers`` to places far apart; other arrays stay as they are."""
     views, images = dict(memory.views), dict(buffers)
-    tensors, strides_of = SCALES, _all_far
+    tensors: tuple[str, ...] = SCALES
+    strides_of: Callable[[View, int], tuple[int, ...]] = _all_far
     if isinstance(memory, AttentionMemory):
         tensors, strides_of = TENSORS, partial(_far_strides, memory)
     for number, name in enumerate(tensors):
