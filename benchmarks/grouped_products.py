@@ -73,11 +73,10 @@ FEWEST_TILES: Tiles = {
     for columns in (64, 128)
 }
 SCALED_MANY: Tiles = {
-    "128x128": {},
-    "128x256": {"BN": 256},
-    "128x160": {"BN": 160},
+    "128x128": {"BM": 128},
+    "128x160": {"BM": 128, "BN": 160},
     "256x128": {"BM": 256},
-    "128x128 pair": {"cta_group": 2},
+    "128x128 pair": {"BM": 128, "cta_group": 2},
 }
 SCALED_FEW: Tiles = {
     f"{rows}x{columns}": {"BM": rows, "BN": columns, "evict_first": "b"}
