@@ -108,8 +108,9 @@ class GemmFamily:
         self, plan: GemmPlan, views: Mapping[str, TensorView], *, alpha: float, beta: float
     ) -> GemmArgs:
         """Return the arguments of a call for bench."""
-        given = {name: views[name] for name in GemmArguments._fields if name in views}
-        return gemm_args(plan, GemmArguments(**{"c": None, **given}, alpha=alpha, beta=beta))
+        matrices = views["a"], views["b"], views.get("c"), views["out"]
+        others = {name: views[name] for name in GemmArguments._fields[6:] if name in views}
+        return gemm_args(plan, GemmArguments(*matrices, alpha, beta, **others))
 
 
 def double_expression(cuda: str) -> str:
