@@ -156,6 +156,9 @@ def layer(
 def routed(
     tokens: torch.Tensor, weights: Mapping[str, torch.Tensor], routes: Routes, experts: Experts
 ) -> torch.Tensor:
-    """Return the output for tokens with these routes; the sum has a fixed order."""
+    """Return the output for tokens with these routes; the sum has a fixed order.
+
+    Factors are rounded to the rows' type: products in float32 would be written to memory.
+    """
     rows = experts.out(experts.hidden(tokens, weights["gate_up"], routes), weights["down"], routes)
-    return (rows[routes.places].float() * routes.factors[..., None]).sum(1).to(rows.dtype)
+    return (rows[routes.places] * routes.factors[..., None].to(rows.dtype)).sum(1)
