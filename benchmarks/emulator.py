@@ -129,7 +129,7 @@ def shipped_results(rounds: int) -> Iterator[Result]:
 def block_case(plan: Any, blocks: int) -> Any:
     """Return a problem of one tile with this number of blocks."""
     from fa4gen.verify.cases import Case
-    from fa4gen.verify.gemm.cases import GemmCase
+    from fa4gen.verify.gemm.case import GemmCase
 
     if plan.kernel == "gemm":
         return GemmCase("block", plan.BM, plan.BN, blocks * plan.BK)

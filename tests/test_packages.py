@@ -42,7 +42,10 @@ MAY_IMPORT = {
         "scales", "emulator", "toolchain", "runtime", "render", "designs", "config",
         "expressions", *AXES
     },
-    "bench": {"vendoring", "verify", "toolchain", "runtime", "render", "designs", "config", *AXES},
+    "bench": {
+        "vendoring", "verify", "scales", "toolchain", "runtime", "render", "designs", "config",
+        *AXES
+    },
     "tune": {
         "bench", "vendoring", "sweep", "verify", "toolchain", "runtime", "render", "designs",
         "config", *AXES

@@ -15,7 +15,7 @@ from fa4gen.bench.gpu_arrays import as_float32, as_torch, viewed
 from fa4gen.bench.work import Expected, Run, Work
 from fa4gen.overriding import override
 from fa4gen.runtime.device import load_cupy, require_device
-from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.scales import draw_scales, of_each_line, scale_bits, scaled
 from fa4gen.verify.inputs import make_rng
 

@@ -63,7 +63,7 @@ class Residual:
     """The loads of ``hopper`` with a gated activation, where they are others, by the order of gate
     and up in ``residual_slot``, of ``kResidualBytes``; and the bytes of an element."""
     hopper_swapped_gated: Mapping[tuple[GateLayout, int], Loads] = field(default_factory=dict)
-    """The same for ``hopper_swapped``."""
+    """The loads of ``hopper_swapped`` with a gated activation, by the same key."""
     blackwell_gated: Mapping[tuple[GateLayout, int], Loads] = field(default_factory=dict)
     """The loads of ``blackwell`` with a gated activation, where they are others. In scope is
     ``kRowPieceBytes``, from gate's elements to up's."""

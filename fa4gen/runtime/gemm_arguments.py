@@ -97,7 +97,8 @@ class CheckedGemm:
     alpha: float
     beta: float
     size: GemmSize
-    """Of the output; with a k of 0 where alpha is 0: A and B are not read. Groups are a batch."""
+    """The extents, n those of the output; k is 0 where alpha is 0, since A and B are not read.
+    Groups are a batch."""
     b_axes: tuple[str, ...]
     c_axes: tuple[str, ...]
     scales: Mapping[str, TensorView]

@@ -29,7 +29,7 @@ class SelftestFacts:
     activation: str | None
     """The activation as an expression of C over ``double x``, or ``gate`` and ``up``."""
     activation_float: str | None
-    """The same over ``float``."""
+    """That expression over ``float``."""
     condition: str | None
     """A mask as a condition over ``int64_t query, key, row, head, key_head, batch``."""
     gated: bool = False

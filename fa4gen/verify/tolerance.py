@@ -70,7 +70,7 @@ LARGE_LOGIT = 512.0
 """The logit from which on the rounding of a score alone, 2^-24 of it, counts next to that of an
 output."""
 LARGE_CUT_LOGIT = 32.0
-"""The same logit where sums keep few bits."""
+"""A large logit where sums keep few bits."""
 CUT_LOGIT_UNITS = 2.0
 """The units of a large logit by which such sums move it from key to key: the deviation of 128 cuts,
 of which the first are those of smaller sums. What moves all keys of a row alike does not reach its

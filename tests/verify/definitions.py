@@ -23,7 +23,7 @@ from fa4gen.masks.sliding_window import SlidingWindow
 from fa4gen.scales import restore
 from fa4gen.scores import Score, Softcap
 from fa4gen.verify.cases import Case
-from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.inputs import GemmInputs
 from fa4gen.verify.input_kinds import Draft
 from fa4gen.verify.reference import AttentionProblem, AttentionResult
@@ -469,7 +469,7 @@ PLAIN = {
     "output_scales": None,
     "columns_of_b": lambda columns: columns,
 }
-"""What a plan says of a product without groups, gathered rows, a gate and scales of its output."""
+"""The properties of a product without groups, gathered rows, a gate and scales of its output."""
 
 
 def check_gemm_inputs(module: ModuleType) -> None:

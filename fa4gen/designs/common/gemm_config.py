@@ -112,3 +112,13 @@ class GemmKeys(KernelConfig):
         """Element type of the output."""
         scales = self.resolved_output_scales
         return self.resolved_c_dtype if scales is None else scales.element
+
+
+def without_output_scales(config: GemmKeys) -> dict[str, object]:
+    """Return the changes of a config that leave its output as it is."""
+    changes: dict[str, object] = {"output_scales": None}
+    if config.output_scale_dtype is not None:
+        changes["output_scale_dtype"] = None
+    if config.output_scale_order != "row_major":
+        changes["output_scale_order"] = "row_major"
+    return changes

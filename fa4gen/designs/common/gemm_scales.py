@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fa4gen.designs.common.gemm_config import GemmKeys
-
 Operand = Literal["a", "b"]
 ATOM_AXES, ATOM_EXTENTS = ("line", "group", "byte"), (32, 4, 4)
 """The axes of an atom: scales of 128 rows and 4 blocks of k (``fa4gen.scales.atoms``)."""
@@ -152,16 +150,6 @@ class OutputScales:
     def words(self) -> str:
         """The form and the type."""
         return f"{self.form} {self.dtype}" + ", arranged" * self.in_atoms
-
-
-def without_output_scales(config: GemmKeys) -> dict[str, object]:
-    """Return the changes of a config that leave its output as it is."""
-    changes: dict[str, object] = {"output_scales": None}
-    if config.output_scale_dtype is not None:
-        changes["output_scale_dtype"] = None
-    if config.output_scale_order != "row_major":
-        changes["output_scale_order"] = "row_major"
-    return changes
 
 
 OUTPUT_FORMS: Mapping[str, OutputScales] = {

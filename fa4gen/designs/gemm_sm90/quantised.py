@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.gemm_scales import without_output_scales
+from fa4gen.designs.common.gemm_config import without_output_scales
 from fa4gen.designs.common.refusal import Changes, Refusal
 
 if TYPE_CHECKING:

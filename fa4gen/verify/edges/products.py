@@ -8,7 +8,7 @@ from fa4gen.runtime.gemm_schedule import GemmSize, plan_gemm_schedule
 from fa4gen.runtime.schedule import ceil_div
 from fa4gen.verify.cases import COUNTING, MULTIPROCESSORS
 from fa4gen.verify.edges.edge import ODD_STRIDES, RELATIONS, WHY_ODD_STRIDES, Edge, Special
-from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.case import GemmCase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -342,7 +342,7 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
     ),
     Special(
         "a sequence with more blocks of keys than there are buckets",
-        "its bucket is computed as that of a shorter one, and lies before the first",
+        "its bucket is computed as that of a shorter one, and is before the first",
         lambda plan: plan.tile_list is not None,
         _is_past_the_buckets,
         _past_the_buckets,

@@ -17,13 +17,8 @@ from fa4gen.verify.edges.products import edge_cases, edges, reached
 from fa4gen.verify.errors import element_shares
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.gemm import tolerance
-from fa4gen.verify.gemm.cases import (
-    GemmCase,
-    default_cases,
-    emulated_cases,
-    large_cases,
-    suited,
-)
+from fa4gen.verify.gemm.case import GemmCase
+from fa4gen.verify.gemm.cases import default_cases, emulated_cases, large_cases, suited
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_bits, read_out
 from fa4gen.verify.gemm.quantised import check_scales, dequantised, plain_scales, quantised_own

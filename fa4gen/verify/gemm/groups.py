@@ -1,27 +1,19 @@
-"""Groups of rows in verify: where the rows of each lie, and how plain cases are turned into groups.
+"""Groups of rows in verify: the rows of each.
 
 Rows of no group are NaN in A, in its scales and in C, and must stay as they are in the output.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
-
-    from fa4gen.designs.common.gemm_model import GemmPlan
-    from fa4gen.verify.gemm.cases import GemmCase
-
-ROWS_OF_NONE: Final = (3, 5)
-"""Rows before the first group and after the last one, or after those of each."""
-MANY: Final = 70
-"""Groups, more than twice as many as a warp has lanes."""
 
 
 @dataclass(frozen=True)
@@ -90,62 +82,7 @@ class Groups:
         return own.batch, own.first + row - own.place[1]
 
 
-def groups_of(plan: GemmPlan, case: GemmCase) -> Groups | None:
-    """Return the groups of a case; None for a kernel without."""
-    return None if plan.groups is None else Groups(plan.groups, case.counts, case.apart)
-
-
-def case_extents(case: GemmCase, plan: GemmPlan) -> tuple[int, int, int]:
-    """Return the number of Bs, of matrices of A and the output, and the rows of each of these."""
-    batch = 1 if case.batch is None else case.batch
-    groups = groups_of(plan, case)
-    return (batch, batch, case.m) if groups is None else (batch, groups.matrices, groups.rows)
-
-
 def matrix_parts(batches: int, rows: int) -> Iterator[Part]:
     """Yield the matrices of a batch as parts."""
     for batch in range(batches):
         yield Part(batch, 0, rows, batch, (batch, 0))
-
-
-def in_groups(plan: GemmPlan, cases: Iterable[GemmCase]) -> tuple[GemmCase, ...]:
-    """Return the cases for a kernel with groups: a matrix of the batch is a group of rows.
-
-    Every other group has fewer rows. Groups share nothing, and are as many as a call may have.
-    """
-    if plan.groups is None:
-        return tuple(cases)
-    return tuple(_in_groups(case, plan.most_groups) for case in cases)
-
-
-def _in_groups(case: GemmCase, most: int) -> GemmCase:
-    if case.counts:
-        counts = case.counts[-most:]
-        return replace(case, counts=counts, batch=len(counts), m=max(counts))
-    number = min(most, 1 if case.batch is None else case.batch)
-    counts = tuple(-(-case.m // (1 + i % 2)) for i in range(number))
-    return replace(case, batch=number, shared=(), counts=counts, apart=ROWS_OF_NONE)
-
-
-def group_cases(plan: GemmPlan, make: type[GemmCase]) -> Iterator[GemmCase]:
-    """Yield the cases for groups alone: empty ones, many, and neighbours with NaN."""
-    if plan.groups is None:
-        return
-    rows, n, k = plan.tile_rows, plan.tile_columns, plan.BK
-
-    def case(name: str, counts: tuple[int, ...], n: int, k: int, data: str) -> GemmCase:
-        most = max(counts, default=0)
-        return make(
-            f"groups/{name}", most, n, k, len(counts), data=data, counts=counts, apart=ROWS_OF_NONE
-        )
-
-    uneven = (rows - 1, 0, 1, 2 * rows + 3, 0, 0, rows)
-    yield case("uneven", uneven, n + 9, k + 8, "counting")
-    yield replace(case("ends", (rows, 1, rows + 1), n - 1, k, "counting"), apart=(0, 0))
-    yield case("none_has_rows", (0, 0, 0), n, k, "normal")
-    few = tuple((0, 1, 3, 0, 2)[i % 5] for i in range(MANY))
-    yield case("many", few, 24, 24, "counting")
-    yield case("mostly_empty", (*(0,) * 298, 2, 0, 5), 24, 8, "counting")
-    yield case("nan_neighbours", (9, rows + 2, 5, 7, rows), n + 8, 2 * k, "nan_groups")
-    if plan.dtype != "fp8_e4m3":  # which has no infinity
-        yield case("inf_neighbours", (9, rows + 2, 5, 7, rows), n + 8, 2 * k, "inf_groups")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.verify.gemm.groups import Groups, Part, case_extents, groups_of, matrix_parts
+from fa4gen.verify.gemm.group_cases import case_extents, groups_of
+from fa4gen.verify.gemm.groups import Groups, Part, matrix_parts
 from fa4gen.verify.gemm.input_kinds import GROUP_KINDS, KINDS, Draft
 from fa4gen.verify.gemm.row_index import draw_index, moved, taken
 from fa4gen.verify.gemm.scales import draw_scales
@@ -19,7 +20,7 @@ from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
-    from fa4gen.verify.gemm.cases import GemmCase
+    from fa4gen.verify.gemm.case import GemmCase
 
 Floats = NDArray[np.float32]
 

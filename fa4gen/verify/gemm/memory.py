@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from fa4gen.designs.common.gemm_model import GemmPlan
-    from fa4gen.verify.gemm.cases import GemmCase
+    from fa4gen.verify.gemm.case import GemmCase
     from fa4gen.verify.gemm.groups import Groups
     from fa4gen.verify.gemm.inputs import GemmInputs
 

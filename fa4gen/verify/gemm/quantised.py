@@ -3,11 +3,11 @@
 A kernel quantises its float32 result, of which each element is known within an interval: one number
 where all sums are exact. What follows from it is what ``fa4gen.scales.quantize`` makes of it:
 
-* A block's amax lies between the largest of the least magnitudes of its elements and the largest of
-  the greatest. A scale never falls as the amax grows, so it lies between those of both ends. One of
+* A block's amax is between the largest of the least magnitudes of its elements and the largest of
+  the greatest. A scale never falls as the amax grows, so it is between those of both ends. One of
   float32 must also be the scale of some amax in between: most numbers near it are not.
 * The elements are multiplied by a factor of the kernel's own amax, of which its scale leaves one
-  number or two neighbours, and rounded. Both are monotone, too: an element lies between what its
+  number or two neighbours, and rounded. Both are monotone, too: an element is between what its
   ends become.
 
 Where the float32 result is exact, both are single numbers, and the kernel has to be right to the

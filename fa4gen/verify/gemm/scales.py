@@ -12,7 +12,7 @@ import numpy as np
 
 from fa4gen.scales import arrange
 from fa4gen.verify.cases import COUNTING
-from fa4gen.verify.gemm.groups import case_extents
+from fa4gen.verify.gemm.group_cases import case_extents
 from fa4gen.verify.gemm.tolerance import MANTISSA_BITS, sum_products
 from fa4gen.verify.rounding import round_to, to_bits
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.designs.common.gemm_scales import OperandScales
-    from fa4gen.verify.gemm.cases import GemmCase
+    from fa4gen.verify.gemm.case import GemmCase
     from fa4gen.verify.gemm.tolerance import Accumulation
 
 HALF_UNIT = 2.0**-24

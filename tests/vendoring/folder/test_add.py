@@ -115,13 +115,6 @@ def test_operands_of_e5m2_are_refused(vendored: Vendored, tmp_path: Path) -> Non
     assert "b_dtype: vendored folders take no operands of fp8_e5m2 yet" in message
 
 
-def test_groups_of_rows_are_refused(vendored: Vendored, tmp_path: Path) -> None:
-    config = tmp_path / "experts.yaml"
-    config.write_text("kernel: gemm\narch: sm_90a\ndtype: bf16\ngroups: masked\n", encoding="utf-8")
-    message = vendored.refused("add", str(config), "--into", "new", "--prefix", "acme")
-    assert "groups: vendored folders take no groups of rows yet (masked)" in message
-
-
 def test_an_edited_file_of_the_library_stops_everything(vendored: Vendored) -> None:
     vendored.append("src/launcher.c")
     message = vendored.refused("add", OTHER, "--into", "attn", status=3)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from fa4gen.verify.cases import Case
-from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.case import GemmCase
 from tests.vendoring.verify.builds import Edit
 from tests.vendoring.verify.conftest import FOLDERS
 

@@ -11,8 +11,9 @@ from fa4gen.config.load import config_from_data
 from fa4gen.designs.build import build_plan
 from fa4gen.verify.buffers import GUARD_PATTERN
 from fa4gen.verify.family import family_of
-from fa4gen.verify.gemm.cases import GemmCase
-from fa4gen.verify.gemm.groups import Groups, in_groups
+from fa4gen.verify.gemm.case import GemmCase
+from fa4gen.verify.gemm.group_cases import in_groups
+from fa4gen.verify.gemm.groups import Groups
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
 from fa4gen.verify.gemm.reference import GemmProblem, compute

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.input_kinds import KINDS, QUANTISED_KINDS
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.inputs import make_rng

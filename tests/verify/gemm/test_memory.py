@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fa4gen.verify.buffers import GUARD_BYTES
-from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
 from fa4gen.verify.inputs import make_rng

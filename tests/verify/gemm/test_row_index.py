@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
-from fa4gen.verify.gemm.cases import GemmCase, emulated_cases
+from fa4gen.verify.gemm.cases import emulated_cases
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.row_index import UNNAMED, draw_index, moved, taken
+
+if TYPE_CHECKING:
+    from fa4gen.verify.gemm.case import GemmCase
 
 SCALES = {"dtype": "fp8_e4m3", "scales": {"a": "1x128", "b": "128x128"}}
 

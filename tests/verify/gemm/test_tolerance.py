@@ -10,7 +10,7 @@ import pytest
 from fa4gen.epilogues import residual_of
 from fa4gen.epilogues.activation import parse_activation
 from fa4gen.verify.gemm.activation import ActivationError
-from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.inputs import GemmInputs, make_inputs
 from fa4gen.verify.gemm.reference import GemmProblem, compute
 from fa4gen.verify.gemm.tolerance import (

@@ -15,7 +15,7 @@ import pytest
 
 from fa4gen.errors import ConfigError
 from fa4gen.verify.family import family_of
-from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
 from tests.kernels.gemm.emulation import noting

@@ -14,7 +14,7 @@ from fa4gen.scales import quantize
 from fa4gen.verify.cases import COUNTING
 from fa4gen.verify.emulator import EmulatedKernel
 from fa4gen.verify.family import family_of
-from fa4gen.verify.gemm.cases import GemmCase
+from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.memory import read_bits, read_out
 from tests.kernels.gemm.emulation import noting
 from tests.kernels.gemm.sm90.quantised_mutants import CONFIGS, MUTANTS
