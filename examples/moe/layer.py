@@ -35,6 +35,8 @@ class Shape:
 
 OLMOE = Shape(hidden=2048, inner=1024, experts=64, chosen=8)
 """OLMoE-1B-7B."""
+FEW = 32
+"""Rows of a tile of the kernels for few rows an expert."""
 SMALL = Shape(hidden=64, inner=32, experts=8, chosen=2)
 
 
@@ -81,18 +83,27 @@ class Kernels:
         sys.path.insert(0, str(VENDORED))
         import moe_torch
 
-        self._gate_up, self._down = moe_torch.gate_up, moe_torch.down
+        self._gate_up = moe_torch.gate_up_few, moe_torch.gate_up
+        self._down = moe_torch.down_few, moe_torch.down
 
     def hidden(self, tokens: torch.Tensor, gate_up: torch.Tensor, routes: Routes) -> torch.Tensor:
         """See Experts."""
         where = {"row_offsets": routes.row_offsets, "row_index": routes.row_index}
-        made: torch.Tensor = self._gate_up(tokens, gate_up.mT, **where)
+        kernel = self._gate_up[has_many_rows(routes)]
+        made: torch.Tensor = kernel(tokens, gate_up.mT, **where)
         return made
 
     def out(self, hidden: torch.Tensor, down: torch.Tensor, routes: Routes) -> torch.Tensor:
         """See Experts."""
-        made: torch.Tensor = self._down(hidden, down.mT, row_offsets=routes.row_offsets)
+        kernel = self._down[has_many_rows(routes)]
+        made: torch.Tensor = kernel(hidden, down.mT, row_offsets=routes.row_offsets)
         return made
+
+
+def has_many_rows(routes: Routes) -> bool:
+    """Return whether an expert has more than FEW rows on average, which no route changes."""
+    experts = len(routes.row_offsets) - 1
+    return len(routes.row_index) > FEW * experts
 
 
 class GroupedMm:

@@ -86,10 +86,11 @@ class Emulated:
     down: EmulatedKernel
 
     @classmethod
-    def load(cls) -> Emulated:
-        """Compile them."""
+    def load(cls, few: str) -> Emulated:
+        """Compile those whose names end in ``few``."""
         backend = EmulatorBackend("sm_90a")
-        made = build_kernels([EXAMPLE / "gate_up.yaml", EXAMPLE / "down.yaml"], "moe")
+        paths = [EXAMPLE / f"gate_up{few}.yaml", EXAMPLE / f"down{few}.yaml"]
+        made = build_kernels(paths, "moe")
         return cls(*(backend.load(kernel.plan, kernel.compiled) for kernel in made))
 
     def hidden(self, tokens: Any, gate_up: Any, routes: Any) -> NDArray[np.float32]:
@@ -129,13 +130,14 @@ def view_of(name: str, array: NDArray[Any]) -> View:
 
 
 @pytest.mark.compile
+@pytest.mark.parametrize("few", ["", "_few"])
 def test_the_kernels_compute_the_layer(
-    reference: Any, tokens: NDArray[np.float32], weights: dict[str, NDArray[np.float32]]
+    reference: Any, tokens: NDArray[np.float32], weights: dict[str, NDArray[np.float32]], few: str
 ) -> None:
     routes = reference.numpy_routes(tokens @ weights["router"].T, CHOSEN)
     assert len(set(np.diff(routes.row_offsets))) > 3  # experts have different numbers of rows
     exact = reference.numpy_layer(tokens, weights, CHOSEN, reference.Loops())
-    found = reference.numpy_layer(tokens, weights, CHOSEN, Emulated.load())
+    found = reference.numpy_layer(tokens, weights, CHOSEN, Emulated.load(few))
     error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
     assert 0 < error < 2**-8  # two roundings to bf16
 
@@ -192,3 +194,12 @@ def test_errors_are_judged_beside_a_loop(example: Any) -> None:
     assert figures("any", tokens, 2.0, (0.004, 0.003))["holds"]
     assert not figures("any", tokens, 2.0, (0.005, 0.003))["holds"]
     assert figures("any", tokens, 2.0, (0.0, 0.0))["tokens_per_s"] == 1.5e6
+
+
+def test_the_kernels_for_few_rows_are_those_of_their_tiles(example: Any) -> None:
+    import torch
+
+    offsets = torch.zeros(9, dtype=torch.int32)
+    for rows, many in ((8 * 32, False), (8 * 32 + 1, True)):
+        routes = example.layer.Routes(torch.zeros(rows), offsets, offsets, offsets)
+        assert example.layer.has_many_rows(routes) is many
