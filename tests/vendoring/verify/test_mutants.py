@@ -34,6 +34,10 @@ WIDE = GemmCase("wide", 70, 136, 16)
 TALL = GemmCase("tall", 300, 40, 16)
 SCALED = GemmCase("scaled", 33, 140, 300, batch=2, padded=True)
 SCALED_ONCE = GemmCase("scaled_once", 33, 140, 130, batch=2, shared=("b",))
+FAR = GemmCase("far", 33, 140, 300, batch=2, far=True)
+GROUPS = GemmCase(
+    "groups", 70, 40, 136, batch=4, padded=True, counts=(70, 0, 3, 20), apart=(3, 5)
+)
 RAGGED = Case("ragged", 3, 2, 1, 40, 60, lengths=((5, 20), (40, 60), (3, 33)))
 ROWS = Case("rows", 2, 1, 1, 140, 20, lengths=((140, 20), (140, 20)))
 PAGED = Case("paged", 2, 2, 1, 5, 33, lengths=((5, 33), (5, 20)))
@@ -56,7 +60,12 @@ SOUND: dict[str, tuple[NamedCase, ...]] = {
     "splits": (SPLITS,),
     "scaled_keys": (SHARED,),
     "scaled_pages": (PAGES,),
-    "by_blocks": (SCALED, SCALED_ONCE),
+    "by_blocks": (SCALED, SCALED_ONCE, FAR),
+    "offset_groups": (GROUPS,),
+    "masked_blocks": (GROUPS,),
+    "gathered_groups": (GROUPS,),
+    "gathered_blocks": (SCALED,),
+    "masked_index": (GROUPS,),
     "by_columns": (SCALED, SCALED_ONCE),
     "arranged": (SCALED, SCALED_ONCE),
     "fours": (SCALED,),
@@ -185,6 +194,25 @@ MUTANTS: dict[tuple[str, NamedCase], tuple[Mutant, ...]] = {
                "extents.extent[DIM_K] = args->k"),
         Mutant("k in pairs", "numbers", "values->k = (int32_t)size.k;",
                "values->k = (int32_t)(size.k / kernel->elements_per_byte);"),
+    ),
+    ("offset_groups", GROUPS): (
+        Mutant("the rows of the group after", "",
+               "row_offsets = args->row_offsets;", "row_offsets = args->row_offsets + 1;"),
+        Mutant("one group too few", "", "values->groups = (int32_t)args->batch",
+               "values->groups = (int32_t)args->batch - 1"),
+        Mutant("places end with the first row", "",
+               "extents->extent[DIM_PLACE] = of->extents[1] + 1;",
+               "extents->extent[DIM_PLACE] = 1;"),
+    ),
+    ("masked_blocks", GROUPS): (
+        Mutant("A of the first group for all", "", "return has_offsets(kernel) ||", "return 1 ||"),
+        Mutant("rows of the output do not end", "", "GROUP_WRAP - step;", "GROUP_WRAP;"),
+    ),
+    ("gathered_blocks", SCALED): (
+        Mutant("one row of A too few", "numbers", "a_rows = (int32_t)args->a_rows;",
+               "a_rows = (int32_t)args->a_rows - 1;"),
+        Mutant("an index for all of the batch", "",
+               "index->strides[0] / (int64_t)", "0 * (int64_t)"),
     ),
     ("by_blocks", SCALED_ONCE): (
         Mutant("a step from batch to batch of shared scales", "",
