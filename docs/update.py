@@ -15,6 +15,7 @@ import json
 import os
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,6 +30,8 @@ for _folder in ("docs", "benchmarks", "benchmarks/reports"):  # where the module
         sys.path.append(str(ROOT / _folder))
 
 import bench_parts  # noqa: E402
+import fp8_attention_parts  # noqa: E402
+import grouped_parts  # noqa: E402
 import model_parts  # noqa: E402
 import name_parts  # noqa: E402
 import readme_parts  # noqa: E402
@@ -203,6 +206,24 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         "docs/measurements/scaled-products.md",
         "scaled products",
         lambda: scaled_parts.products(ROOT),
+    ),
+    *(
+        (
+            "docs/measurements/grouped-products.md",
+            f"{dtype} {groups}",
+            partial(grouped_parts.grouped, ROOT, dtype, groups),
+        )
+        for dtype, groups in (("bf16", "offsets"), ("fp8", "offsets"), ("fp8", "masked"))
+    ),
+    (
+        "docs/measurements/fp8-attention.md",
+        "speed",
+        lambda: fp8_attention_parts.speed(ROOT),
+    ),
+    (
+        "docs/measurements/fp8-attention.md",
+        "errors",
+        lambda: fp8_attention_parts.errors(ROOT),
     ),
     (
         "docs/measurements/tuned-products.md",
