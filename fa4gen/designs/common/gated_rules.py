@@ -46,17 +46,24 @@ def gated_rules(
             f"where B has n contiguous, gate and up have whole panels of {panel // 2} columns "
             f"({PANEL_BYTES} bytes) each",
             last_resort,
+            ([{"b_major": "k"}],),
         )
     elif plan.BN % unit:
         yield _columns(plan, unit, why, last_resort)
 
 
-def _columns(plan: GemmPlan, unit: int, why: str, last_resort: Sequence[Changes]) -> Refusal:
+def _columns(
+    plan: GemmPlan,
+    unit: int,
+    why: str,
+    last_resort: Sequence[Changes],
+    more: Sequence[Sequence[Changes]] = (),
+) -> Refusal:
     whole = [unit * count for count in (plan.BN // unit, plan.BN // unit + 1) if count]
     return Refusal(
         kind="gated columns",
         message=f"BN: {plan.BN} columns of B, but with a gated activation {why}",
         keys=("BN", "activation"),
-        remedies=([{"BN": columns} for columns in whole],),
+        remedies=([{"BN": columns} for columns in whole], *more),
         last_resort=last_resort,
     )

@@ -43,7 +43,7 @@ MXFP8 = {"dtype": "fp8_e4m3", "scales": "mxfp8"}
             {**GATED, "b_major": "n", "BN": 64},
             "BN",
             "gate and up have whole panels of 64 columns (128 bytes) each",
-            "Set BN: 128.",
+            "Set BN: 128; or b_major: k.",
         ),
         (
             {"gate_layout": "interleaved"},
@@ -63,6 +63,14 @@ def test_what_cannot_work_is_refused(
     assert problem.remedy == remedy
     for offer in offers(problem):
         assert problems_of(changed(config, offer)) == (), offer
+
+
+def test_of_fp4_no_tile_has_whole_panels_of_gate_and_up(config_of: ConfigOf) -> None:
+    """A panel has 256 columns then, as the widest tile: B has to be the other way round."""
+    config = config_of(**GATED, dtype="fp4_e2m1", scales="nvfp4", b_major="n")
+    panels = problems_of(config)[0]
+    assert "gate and up have whole panels of 256 columns" in panels.message
+    assert panels.remedy == "Set b_major: k."
 
 
 @pytest.mark.parametrize(

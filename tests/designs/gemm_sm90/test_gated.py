@@ -44,7 +44,7 @@ WIDE = {"dtype": "fp8_e4m3", "scales": {"a": "1x128", "b": "128x128"}}
             {**GATED, "b_major": "n", "BN": 192},
             "BN",
             "gate and up have whole panels of 64 columns (128 bytes) each",
-            "Set BN: 128.",
+            "Set BN: 128; or b_major: k.",
         ),
         (
             {**GATED, **WIDE, "BN": 96},
