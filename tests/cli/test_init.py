@@ -122,7 +122,7 @@ def test_no_file_is_overwritten_without_force(capsys: pytest.CaptureFixture[str]
     [
         (["--arch", "sm_90"], "--arch sm_90 (my_kernel.yaml): arch: sm_90 is not possible"),
         (["--set", "depth=512"], "the key cta_group is missing\n  Add cta_group: 2. At depth 512"),
-        (["--set", "dtype=fp8_e4m3"], "--set dtype=fp8_e4m3 (my_kernel.yaml): dtype: "),
+        (["--set", "dtype=fp8_e5m2"], "--set dtype=fp8_e5m2 (my_kernel.yaml): dtype: "),
         (["--set", "num_kv_stages=16"], "--set num_kv_stages=16 (my_kernel.yaml): "),
         (
             ["--kernel", "gemm", "--set", "depth=64"],

@@ -65,7 +65,8 @@ GEMM = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16"}
     [
         ({**VALID, "ping_pong": True}, True),
         ({**VALID, "num_pv_stages": 2}, False),
-        ({**VALID, "dtype": "fp8_e4m3"}, False),
+        ({**VALID, "dtype": "fp8_e4m3"}, True),
+        ({**VALID, "dtype": "fp8_e5m2"}, False),
         ({**BLACKWELL, "num_pv_stages": 2, "dtype": "fp8_e4m3"}, True),
         ({**BLACKWELL, "arch": "sm_103a", "name": "mine"}, True),
         ({**BLACKWELL, "ping_pong": True}, False),

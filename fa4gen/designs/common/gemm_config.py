@@ -44,11 +44,9 @@ class GemmKeys(KernelConfig):
     dtype: Literal["bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "fp4_e2m1"]
     """Element type of A and B. Sums are kept in float32."""
     out_dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
-    """Element type of C and of the output: as dtype when not given, and bf16 for fp8. Of C alone
-    where the output is quantised."""
+    """Element type of C and of an output without scales: auto is dtype, and bf16 for fp8."""
     output_scales: Literal["1x128", "mxfp8", "nvfp4", "amax"] | None = None
-    """The output is quantised, with a scale for each block of a row; amax: its largest magnitude is
-    found."""
+    """The output is quantised, with a scale for each block of a row of it."""
     output_scale_dtype: Literal["fp32", "ue8m0"] | None = None
     """Type of a scale of 1x128: fp32 when not given; ue8m0 is a power of two in a byte."""
     output_scale_order: Literal["row_major", "arranged"] = "row_major"
@@ -59,8 +57,7 @@ class GemmKeys(KernelConfig):
     """The extent of B that is contiguous in memory; k for the weights of a linear layer."""
     residual: ResidualValue = "none"
     groups: Literal["offsets", "masked"] | None = None
-    """Several products, each of some rows of A by a B of its own, with counts on the device.
-    offsets: rows of A and of the output by group; masked: a group has some rows of a matrix."""
+    """Rows of A in groups, each multiplied by a B of its own; their counts are on the device."""
     activation: Expression | None = None
     """Applied to x = alpha * A . B + beta * C: an expression over x, or over gate and up."""
     gate_layout: GateLayout = "halves"
