@@ -26,6 +26,7 @@ FEATURES: tuple[Changes, ...] = (
     {"lse": True},
     {"lse": False},
     {"sinks": False},
+    {"promote_every": "never"},
     {"batching": "dense", "keys": "auto", "key_lengths": False, "page_size": None},
     {"mask": "causal"},
     {"mask": "causal", "parameters": None},

@@ -57,6 +57,7 @@ def test_the_kernel_without_a_change_is_right(case: Case) -> None:
         {"depth": 96, "BN": 96},
         {"depth": 128, "BN": 128, "batching": "ragged", "keys": "paged", "page_size": 16},
         {"depth": 128, "value_depth": 64, "BN": 32, "overlap": False, "rescale_threshold": 0},
+        {"rescale_threshold": 8.4},  # no room to scale probabilities by a power of two
         {"depth": 64, "BN": 192, "softcap": 30.0, "sinks": True, "out_dtype": "fp16"},
         {"promote_every": 1},
         {"promote_every": 2, "depth": 192, "BN": 32, "rescale_threshold": 0},
