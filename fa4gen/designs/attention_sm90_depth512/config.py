@@ -32,6 +32,8 @@ class HopperPairAttentionConfig(HopperPrefillKeys, HopperKeys):
             "the keys of a block, like its values, are 8 parts of 8 KB: one trip round a ring of 8 "
             "slots, for which queries (128 KB) and the peer's probabilities (32 KB) leave room",
         ),
+        FixedKey("out_dtype", ("auto",), "the output has the type of the queries"),
+        FixedKey("promote_every", ("auto", "never"), "sums of 16-bit elements keep 24 bits"),
         FixedKey("overlap", (True,), "the softmax always runs between the chunks of P.V"),
         FixedKey(
             "num_pv_chunks_in_flight",

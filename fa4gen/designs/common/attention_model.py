@@ -215,6 +215,16 @@ class AttentionPlan(AttentionFacts):
         return "attention forward, O = softmax(scale * Q . K^T) . V"
 
     @property
+    def packed_dtype(self) -> str:
+        """The 16-bit type that pairs of float32 are rounded to for the output."""
+        return self.out_dtype
+
+    @property
+    def gated(self) -> bool:
+        """Whether a tensor map has gate and up apart: of products alone."""
+        return False
+
+    @property
     def ties_rows(self) -> bool:
         """Whether rows share a maximum, which may be above that of one of them."""
         return False

@@ -187,6 +187,11 @@ class GemmPlan(KernelPlan):
         return self.config.resolved_out_dtype
 
     @property
+    def packed_dtype(self) -> str:
+        """The 16-bit type that pairs of float32 are rounded to, and C is read in."""
+        return self.c_dtype
+
+    @property
     def c_dtype(self) -> str:
         """The type of C."""
         return self.config.resolved_c_dtype
