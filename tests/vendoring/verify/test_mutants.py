@@ -244,7 +244,7 @@ MUTANTS: dict[tuple[str, NamedCase], tuple[Mutant, ...]] = {
                "values->key_descale = args->value_descale;"),
     ),
     ("ragged", RAGGED): (
-        Mutant("rows are not taken back", "out-of-bounds", "WRAP - step;", "WRAP;"),
+        Mutant("rows are not taken back", "out-of-bounds", "] = WRAP - step;", "] = WRAP;"),
         Mutant("the list over the counter", "",
                "(uintptr_t)args->workspace + (uintptr_t)kernel->workspace_bytes",
                "(uintptr_t)args->workspace + 0 * (uintptr_t)kernel->workspace_bytes"),

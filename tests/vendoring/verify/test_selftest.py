@@ -173,7 +173,7 @@ MISTAKES = (
     ("gathered_blocks", Edit(SELFTEST, "row_a < 0 ? 0 : row_a, blocks", "0, blocks"), "off"),
     ("masked_index", Edit(LAUNCHER, "index->strides[0] / (int64_t)", "0 * (int64_t)"), "off"),
     ("paged", Edit(LAUNCHER, "values->sinks = args->sinks;", "values->sinks = args->lse;"), ""),
-    ("ragged", Edit(LAUNCHER, "WRAP - step;", "WRAP;"), "illegal memory"),
+    ("ragged", Edit(LAUNCHER, "] = WRAP - step;", "] = WRAP;"), "illegal memory"),
     ("sinking", Edit(SELFTEST, "query - key < 60 ||", "query - key < 59 ||"), ""),
     (
         "sloping",
