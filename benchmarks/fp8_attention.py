@@ -1,4 +1,4 @@
-"""Times attention in fp8 on a GPU beside bf16 and cuDNN, and measures errors by number of keys.
+"""Times attention in fp8, in bf16 and by cuDNN on a GPU, and measures errors by number of keys.
 
     python benchmarks/fp8_attention.py speed OUT.jsonl [--depth D ...] [--drawn COUNT --seed SEED]
                                              [--set KEY=VALUE ...]
@@ -9,8 +9,8 @@
 cuDNN takes part where its Python frontend is installed. Inputs are drawn from N(0, 1) and rounded
 to e4m3 with one scale a tensor. Kernels of a problem take turns, each call with a cold L2. Errors
 are relative Frobenius errors against float64 on the same rounded inputs, with values from N(0, 1),
-where sums of few bits show nothing, and from N(1, 1), where they lose what is small beside the sum
-so far.
+where sums of few bits show nothing, and from N(1, 1), where they lose what is small
+compared with the sum so far.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ARCH = "sm_90a"
 ROWS = (2048, 4096, 8192, 16384, 32768)
 KEYS = (4096, 32768, 131072)
 PROMOTIONS: tuple[int | str, ...] = ("never", "auto", 1, 4, 16, 64)
-"""The values of ``promote_every`` whose errors are measured, where configs have that key."""
+"""The values of ``promote_every`` for which errors are measured."""
 CHECKED_ROWS = 256
 MODEL_ROWS, MODEL_COLUMNS = 32, 32
 PROTOCOL = TimingProtocol(warmup_s=0.01, budget_s=0.05, min_samples=11)

@@ -422,7 +422,7 @@ def main() -> None:
     parser.add_argument("--shape", action="append", default=[], help="NxK; repeatable")
     parser.add_argument("--tile", action="append", default=[], help="KEY=VALUE,...; repeatable")
     parser.add_argument("--ctas", action="append", default=[], type=int, help="repeatable")
-    parser.add_argument("--ratios", type=Path, help="times of another library beside PyTorch's")
+    parser.add_argument("--ratios", type=Path, help="times of another library and of PyTorch's")
     options = parser.parse_args()
     cases = draws()
     names = options.case or list(cases)
