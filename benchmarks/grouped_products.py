@@ -192,7 +192,7 @@ class Operands:
         self.out = torch.empty(shape, device=device, dtype=torch.bfloat16)
 
     def _values(self, rows: int, k: int) -> Any:
-        """Return numbers whose size differs from block to block of k."""
+        """Return numbers of another size in each block of k."""
         torch = self.torch
         drawn = torch.randn(rows, k, device="cuda", dtype=torch.bfloat16)
         sizes = torch.exp(0.7 * torch.randn(rows, k // BLOCK, 1, device="cuda"))
