@@ -34,7 +34,7 @@ WIDE = GemmCase("wide", 70, 136, 16)
 TALL = GemmCase("tall", 300, 40, 16)
 SCALED = GemmCase("scaled", 33, 140, 300, batch=2, padded=True)
 SCALED_ONCE = GemmCase("scaled_once", 33, 140, 130, batch=2, shared=("b",))
-FAR = GemmCase("far", 33, 140, 300, batch=2, far=True)
+FAR_SCALES = GemmCase("far", 33, 140, 300, batch=2, far=True)
 GROUPS = GemmCase("groups", 70, 40, 136, batch=4, padded=True, counts=(70, 0, 3, 20), apart=(3, 5))
 RAGGED = Case("ragged", 3, 2, 1, 40, 60, lengths=((5, 20), (40, 60), (3, 33)))
 ROWS = Case("rows", 2, 1, 1, 140, 20, lengths=((140, 20), (140, 20)))
@@ -58,7 +58,7 @@ SOUND: dict[str, tuple[NamedCase, ...]] = {
     "splits": (SPLITS,),
     "scaled_keys": (SHARED,),
     "scaled_pages": (PAGES,),
-    "by_blocks": (SCALED, SCALED_ONCE, FAR),
+    "by_blocks": (SCALED, SCALED_ONCE, FAR_SCALES),
     "offset_groups": (GROUPS,),
     "masked_blocks": (GROUPS,),
     "gathered_groups": (GROUPS,),
