@@ -1,9 +1,9 @@
 """Sums of products in the tensor cores that keep few bits: those of wgmma with 8-bit elements.
 
-An instruction adds 32 products and the sum so far. All are aligned to the largest of them, at
-least 2^E and less than 2^(E + 1), and what is below the unit 2^(E - 13) is cut off, towards zero
-(see ``gemm.tolerance``). So the more keys there are whose values have a mean, the more of every
-product is lost: promotion of the sums to float32 every few blocks of keys bounds that.
+The emulator follows them bit for bit (``emulator.instructions.mma.cut_sums``): an instruction
+aligns 32 products and the sum so far, and cuts off what is below 2^-13 of the largest, towards
+zero. So the more keys there are whose values have a mean, the more of every product is lost:
+promotion of the sums to float32 every few blocks of keys bounds that.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fa4gen.emulator.instructions.mma.cut_sums import SUM_BITS, add_products
+
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
 
-WGMMA_FP8_ALIGNMENT_BITS = 13
-"""The alignment bits of 8-bit floats with sums in registers: the sum so far has no more, either."""
+SMALLEST = (-126, -126)
+"""The exponents of the least factors: a factor's scale may have moved that of subnormal numbers."""
 DEVIATIONS = 4.0
 """Standard deviations of independent errors that are allowed: see ``gemm.tolerance``."""
 SCORE_UNITS = 4.0
@@ -33,7 +35,6 @@ class CutSums:
 
     step: int = 32
     """Products of an instruction."""
-    alignment_bits: int = WGMMA_FP8_ALIGNMENT_BITS
     part_keys: int | None = None
     """The keys after which an output is promoted to float32; None: never."""
 
@@ -47,7 +48,7 @@ class CutSums:
     @property
     def score_units(self) -> float:
         """Units of 2^-23 of |query row| |key row| by which a score may be off."""
-        return SCORE_UNITS * 2.0 ** (23 - self.alignment_bits)
+        return SCORE_UNITS * 2.0 ** (23 - SUM_BITS)
 
     def products(
         self, a: Any, b: Any, xp: Any, *, part: int | None = None, backwards: bool = False
@@ -58,19 +59,11 @@ class CutSums:
         walked.
         """
         total, promoted = (xp.zeros((a.shape[0], b.shape[1]), xp.float64) for _ in range(2))
-        sizes = xp.abs(a), xp.abs(b)
+        left, right = a.astype(xp.float32), b.T.astype(xp.float32)
         in_part, starts = 0, range(0, a.shape[1], self.step)
         for start in reversed(starts) if backwards else starts:
-            columns = range(start, min(start + self.step, a.shape[1]))
-            largest = xp.abs(total)
-            for i in columns:
-                xp.maximum(largest, sizes[0][:, i, None] * sizes[1][i], out=largest)
-            unit = self._unit(largest, xp)
-            each = 1 / unit
-            total = xp.trunc(total * each)
-            for i in columns:
-                total += xp.trunc(a[:, i, None] * b[i] * each)
-            total *= unit
+            step = slice(start, start + self.step)
+            total = add_products(total, left[:, step], right[:, step], xp, SMALLEST)
             in_part += self.step
             if part is not None and in_part >= part:
                 promoted, total, in_part = promoted + total, xp.zeros_like(total), 0
@@ -87,8 +80,8 @@ class CutSums:
         units = xp.ceil(part / self.step) + 1 + part / 2 + DEVIATIONS * xp.sqrt(part)
         whole = 1.0 if _is_whole(values, xp) else _grain(values, 0, xp)
         grain = _least(weights, 1, xp)[:, None] * whole
-        cut = sums >= 2.0**self.alignment_bits * grain
-        return xp.where(cut, units, RESCALES) * sums * 2.0**-self.alignment_bits
+        cut = sums >= 2.0**SUM_BITS * grain
+        return xp.where(cut, units, RESCALES) * sums * 2.0**-SUM_BITS
 
     def score_room(self, query: Any, key: Any, xp: Any) -> Any:
         """Return how far each product of a query and a key may be from the exact one.
@@ -99,13 +92,8 @@ class CutSums:
         whole = _is_whole(query, xp) and _is_whole(key, xp)
         grain = 1.0 if whole else _grain(query, 1, xp) * _grain(key.T, 0, xp)
         drift = xp.abs(self.products(query, key.T, xp) - query @ key.T)
-        chance = DEVIATIONS * (query.shape[1] / 12) ** 0.5 * 2.0**-self.alignment_bits * sizes
-        return xp.where(sizes >= 2.0**self.alignment_bits * grain, drift + chance, 0.0)
-
-    def _unit(self, largest: Any, xp: Any) -> Any:
-        _, exponent = xp.frexp(largest)
-        power = xp.exp2(exponent.astype(xp.float64) - 1 - self.alignment_bits)
-        return xp.where(largest > 0, power, 1.0)
+        chance = DEVIATIONS * (query.shape[1] / 12) ** 0.5 * 2.0**-SUM_BITS * sizes
+        return xp.where(sizes >= 2.0**SUM_BITS * grain, drift + chance, 0.0)
 
 
 def _is_whole(array: Any, xp: Any) -> bool:

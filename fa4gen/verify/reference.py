@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.emulator.instructions.mma.cut_sums import SUM_BITS
 from fa4gen.expressions.places import Places
 from fa4gen.verify.cut_sums import SCORE_UNITS, CutSums
 from fa4gen.verify.rounding import round_to
@@ -58,7 +59,7 @@ class AttentionProblem:
         units = plan.depth * plan.element_bytes / MMA_BYTES + 3
         error, sums = units * 2.0**-23, CutSums.of(plan)
         if sums is not None:
-            error += SCORE_UNITS * 2.0**-sums.alignment_bits
+            error += SCORE_UNITS * 2.0**-SUM_BITS
         return cls(plan.mask, plan.score, softmax_scale, error)
 
     def visible_keys(self, query_rows: int, key_rows: int) -> tuple[Any, Any]:

@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.emulator.instructions.mma.cut_sums import SUM_BITS
 from fa4gen.verify.cut_sums import SCORE_UNITS
 from fa4gen.verify.errors import ErrorSet, element_shares
 from fa4gen.verify.reference import MMA_BYTES
@@ -182,7 +183,7 @@ def _lse_floor(
     units = depth * numpy_dtype(precision.dtype).itemsize / MMA_BYTES + 2 + bool(descales)
     score: float = partial_sum * float(scale.max()) * units * 2.0**-23
     if precision.sums is not None:  # as seen in ``own``, but not by the same chance
-        unit = 2.0**-precision.sums.alignment_bits
+        unit = 2.0**-SUM_BITS
         score += SCORE_UNITS * partial_sum * float(scale.max()) * unit
     score += problem.score.error
     if exact.shift is not None:
@@ -210,7 +211,7 @@ def _through_scores(
         size = xp.abs(xp.where(xp.isfinite(exact.lse), exact.lse, 0.0))
         large, unit = LARGE_LOGIT, 2.0**-25
         if sums is not None:
-            large, unit = LARGE_CUT_LOGIT, CUT_LOGIT_UNITS * 2.0**-sums.alignment_bits
+            large, unit = LARGE_CUT_LOGIT, CUT_LOGIT_UNITS * 2.0**-SUM_BITS
         shift = xp.where(size < large, 0.0, size * unit)
         if not float(shift.max()):
             return 0.0, 0.0, 0.0

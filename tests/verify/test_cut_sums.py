@@ -9,15 +9,20 @@ from fa4gen.verify.cut_sums import CutSums
 from fa4gen.verify.rounding import round_to
 
 
+def exponents(x: np.ndarray) -> np.ndarray:
+    return np.floor(np.log2(np.where(x == 0, 2.0**-120, np.abs(x))))
+
+
 def all_cuts(a: np.ndarray, b: np.ndarray, bits: int = 13) -> np.ndarray:
-    """a . b, from the end of k, each product and the sum so far cut towards zero."""
+    """a . b, from the end of k: each product and each sum cut towards zero."""
     total = np.zeros((len(a), b.shape[1]))
     for start in range((a.shape[1] - 1) // 32 * 32, -1, -32):
-        products = a[:, start : start + 32, None] * b[None, start : start + 32]
-        largest = np.maximum(np.abs(total), np.abs(products).max(axis=1))
-        unit = 2.0 ** (np.floor(np.log2(np.where(largest > 0, largest, 1.0))) - bits)
+        x, y = a[:, start : start + 32, None], b[None, start : start + 32]
+        largest = np.maximum(exponents(total), (exponents(x) + exponents(y)).max(axis=1))
+        unit = 2.0 ** (largest - bits)
+        total = (np.trunc(total / unit) + np.trunc(x * y / unit[:, None]).sum(axis=1)) * unit
+        unit = 2.0 ** (exponents(total) - bits)
         total = np.trunc(total / unit) * unit
-        total += (np.trunc(products / unit[:, None]) * unit[:, None]).sum(axis=1)
     return total
 
 

@@ -37,7 +37,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.verify.cut_sums import DEVIATIONS, WGMMA_FP8_ALIGNMENT_BITS
+from fa4gen.emulator.instructions.mma.cut_sums import SUM_BITS
+from fa4gen.verify.cut_sums import DEVIATIONS
 from fa4gen.verify.errors import ErrorSet, element_shares, shares_of
 from fa4gen.verify.rounding import UNIT_ROUNDOFF
 
@@ -64,7 +65,7 @@ class Accumulation:
     def of(cls, plan: GemmPlan) -> Accumulation:
         """Return the accumulation of the kernel of ``plan``."""
         coarse = plan.element_bytes == 1 and not plan.has_tensor_memory
-        return cls(plan.mma_k, WGMMA_FP8_ALIGNMENT_BITS if coarse else ALIGNMENT_BITS)
+        return cls(plan.mma_k, SUM_BITS if coarse else ALIGNMENT_BITS)
 
 
 def sum_products(how: Accumulation, a: Any, b: Any, xp: Any = np) -> tuple[Any, Any]:

@@ -268,7 +268,7 @@ def _descriptor(swizzle: int, lbo: int, sbo: int) -> int:
     return (_SWIZZLE_CODE[swizzle] << 62) | (sbo >> 4) << 32 | (lbo >> 4) << 16
 
 
-def _wgmma_probe(
+def wgmma_probe(
     name: str,
     kind: str,
     n: int,
@@ -331,29 +331,29 @@ FILL:
         start = start.astype(np.int32) * 1000 if whole else start.astype(np.float32)
         return [start, make(15, 16384), make(16, 512)]
 
-    rtol = {"s8": 0.0, "u8": 0.0, "e4m3": 3e-3, "e5m2": 3e-3}.get(kind, 1e-5)
+    rtol = 0.0 if kind in ("s8", "u8", "e4m3", "e5m2") else 1e-5
     module = ".extern .shared .align 1024 .b8 tile[];"
     ptx = kernel(body, ("u64",) * 3, directives=".maxntid 128", module=module)
     return FamilyProbe(f"wgmma.{name}", ptx, arguments, block=128, rtol=rtol)
 
 
 def _wgmma() -> list[FamilyProbe]:
-    probes = [_wgmma_probe(f"bf16_n{n}", "bf16", n) for n in (8, 24, 64, 128, 200, 256)]
-    probes += [_wgmma_probe(f"{kind}_n32", kind, 32) for kind in _WGMMA_TYPES]
+    probes = [wgmma_probe(f"bf16_n{n}", "bf16", n) for n in (8, 24, 64, 128, 200, 256)]
+    probes += [wgmma_probe(f"{kind}_n32", kind, 32) for kind in _WGMMA_TYPES]
     for swizzle in (0, 32, 64, 128):
-        probes.append(_wgmma_probe(f"bf16_swizzle_{swizzle}", "bf16", 64, swizzle=swizzle))
+        probes.append(wgmma_probe(f"bf16_swizzle_{swizzle}", "bf16", 64, swizzle=swizzle))
         for a, b in ((1, 0), (0, 1), (1, 1)):
             name = f"f16_swizzle_{swizzle}_t{a}{b}"
             options = {"swizzle": swizzle, "a_transposed": a, "b_transposed": b}
-            probes.append(_wgmma_probe(name, "f16", 64, **options))
-    probes += [_wgmma_probe(f"{kind}_registers", kind, 32, registers=True) for kind in _WGMMA_TYPES]
+            probes.append(wgmma_probe(name, "f16", 64, **options))
+    probes += [wgmma_probe(f"{kind}_registers", kind, 32, registers=True) for kind in _WGMMA_TYPES]
     probes += [
-        _wgmma_probe("bf16_registers_t1", "bf16", 64, registers=True, b_transposed=1),
-        _wgmma_probe("bf16_negated", "bf16", 32, negate=-1),
-        _wgmma_probe("bf16_overwrites", "bf16", 32, accumulate=False),
-        _wgmma_probe("e4m3_swizzle_32", "e4m3", 32, swizzle=32),
-        _wgmma_probe("tf32_swizzle_64", "tf32", 32, swizzle=64),
-        _wgmma_probe("s8_swizzle_0", "s8", 32, swizzle=0),
+        wgmma_probe("bf16_registers_t1", "bf16", 64, registers=True, b_transposed=1),
+        wgmma_probe("bf16_negated", "bf16", 32, negate=-1),
+        wgmma_probe("bf16_overwrites", "bf16", 32, accumulate=False),
+        wgmma_probe("e4m3_swizzle_32", "e4m3", 32, swizzle=32),
+        wgmma_probe("tf32_swizzle_64", "tf32", 32, swizzle=64),
+        wgmma_probe("s8_swizzle_0", "s8", 32, swizzle=0),
     ]
     return probes
 

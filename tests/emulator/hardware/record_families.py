@@ -1,6 +1,8 @@
 """Run the family and asynchronous probes on the GPU of this machine and store what they leave.
 
-python -m tests.emulator.hardware.record_families FILE.npz
+python -m tests.emulator.hardware.record_families FILE.npz [sums]
+
+``sums``: only the probes of sum_probes.py, for wgmma_sums_h200.npz.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fa4gen.emulator import TensorMap
-from tests.emulator.hardware import async_probes, family_probes
+from tests.emulator.hardware import async_probes, family_probes, sum_probes
 from tests.emulator.hardware.family_probes import FamilyProbe
 
 
@@ -113,8 +115,9 @@ def run(probe: FamilyProbe, folder: Path) -> list[np.ndarray]:
 def main() -> None:
     """Record everything; a probe that fails ends the context, so it ends the program."""
     results = {}
+    probes = sum_probes.probes() if sys.argv[2:] == ["sums"] else all_probes()
     with tempfile.TemporaryDirectory() as folder:
-        for probe in all_probes():
+        for probe in probes:
             print(probe.name, flush=True)
             try:
                 arrays = run(probe, Path(folder))

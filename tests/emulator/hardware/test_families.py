@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from fa4gen.emulator import SCHEDULES, Program
+from tests.emulator.hardware import sum_probes
 from tests.emulator.hardware.record_families import all_probes, arrays_of, bits, dynamic_shared
 
 RECORDED = Path(__file__).with_name("families_h200.npz")
+RECORDED_SUMS = Path(__file__).with_name("wgmma_sums_h200.npz")
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +43,19 @@ def test_as_on_the_gpu(probe, recorded) -> None:
             changed += 1
             _compare(array, expected.view(array.dtype), probe.rtol)
         assert changed, "the recording shows no effect"
+
+
+@pytest.mark.skipif(
+    not RECORDED_SUMS.exists(), reason="to record on an H200: record_families.py FILE sums"
+)
+@pytest.mark.parametrize("probe", sum_probes.probes(), ids=lambda probe: probe.name)
+def test_sums_of_8_bit_floats(probe) -> None:
+    arguments = probe.arguments()
+    Program(probe.ptx).launch(
+        grid=1, block=128, args=arguments, dynamic_shared=dynamic_shared(probe), checks=False
+    )
+    with np.load(RECORDED_SUMS) as data:
+        _compare(arguments[0], data[f"{probe.name}/0"], 0.0)
 
 
 def _compare(got: np.ndarray, expected: np.ndarray, rtol: float) -> None:

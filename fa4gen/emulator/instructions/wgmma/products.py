@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.emulator.instructions.mma.cut_sums import SMALLEST_EXPONENTS, add_products
 from fa4gen.emulator.instructions.mma.descriptors import Descriptor
 from fa4gen.emulator.instructions.mma.operand_tiles import ELEMENT_BYTES, read_tiles
 from fa4gen.emulator.instructions.mma.products import (
@@ -227,11 +228,46 @@ def run_chain(wg: Warpgroup, chain: list[Product], position: int) -> None:
             total = np.clip(total, -(2**31), 2**31 - 1)
         first.accumulators.write(wg, total.astype(np.int32))
         return
+    before = first.accumulators.read(wg) if first.adds else None
     # infinities and NaNs are values like others
     with np.errstate(all="ignore"):
-        result = sums_of_products(left, right, significant_bits(shape.a, shape.b))
-        if first.sign < 0:
-            np.negative(result, out=result)
-        if first.adds:
-            result = added(first.accumulators.read(wg), result)
+        result = _whole(left, right, before, first)
+        if shape.a in SMALLEST_EXPONENTS:
+            finite = np.isfinite(result)
+            np.copyto(result, _cut(left, right, before, first), where=finite)
     first.accumulators.write(wg, result)
+
+
+def _whole(
+    left: NDArray[Any], right: NDArray[Any], before: NDArray[Any] | None, product: Product
+) -> NDArray[np.float32]:
+    """Accumulators plus products, the exact sum rounded."""
+    shape = product.shape
+    result = sums_of_products(left, right, significant_bits(shape.a, shape.b))
+    if product.sign < 0:
+        np.negative(result, out=result)
+    return result if before is None else added(before, result)
+
+
+def _cut(
+    left: NDArray[Any], right: NDArray[Any], before: NDArray[Any] | None, product: Product
+) -> NDArray[np.float32]:
+    """Accumulators plus products of 8-bit floats, as each instruction cuts them.
+
+    Infinities and NaNs count as zeros.
+    """
+    shape = product.shape
+    smallest = SMALLEST_EXPONENTS[shape.a], SMALLEST_EXPONENTS[shape.b]
+    sign = np.float32(product.sign)
+    a, b = (np.where(np.isfinite(x), x, np.float32(0)) for x in (left, right))
+    total = np.zeros((ROWS, shape.n))
+    if before is not None:
+        np.copyto(total, before, where=np.isfinite(before))
+    for start in range(0, a.shape[1], shape.k):
+        step = slice(start, start + shape.k)
+        total = add_products(
+            total, sign * a[:, step], b[:, step], np, smallest, cuts_sum=shape.d == "f32"
+        )
+    result: NDArray[np.float32] = total.astype(np.float32)
+    result += np.float32(0)
+    return result

@@ -1,8 +1,8 @@
 """wgmma: asynchronous matrix products of a warpgroup (PTX ISA, "wgmma.mma_async").
 
 A product takes effect between its issue and the ``wait_group`` that retires it. Fragment maps are
-those of the ISA, checked against an H200. Sums are in float32 without the hardware's truncation of
-addends, so results agree within rounding; integers are exact.
+those of the ISA, checked against an H200. Sums of 8-bit floats are cut as the hardware cuts them;
+others are in float32 without that, so results agree within rounding; integers are exact.
 """
 
 from __future__ import annotations

@@ -196,6 +196,19 @@ def test_chains(d: str, a: str, registers: bool, schedule: str) -> None:
     check(Form(24, d, a, a, registers, steps=11), schedule=schedule)
 
 
+def test_infinities_and_nans_of_8_bit_floats() -> None:
+    a = np.ones((64, 32), TYPES["e5m2"])
+    a[0, 5], a[1, 6], a[2, 7], a[2, 8] = np.inf, np.nan, np.inf, -np.inf
+    buffer = np.zeros(SIZE, np.uint8)
+    lay_down(a, buffer, 0, **layout(128, True))
+    lay_down(np.ones((8, 32), TYPES["e5m2"]), buffer, B_AT, **layout(128, True))
+    wanted = np.full((64, 8), 64 + 2.0**-7, np.float32)  # of 2^-7 + 2^-8: 2^-8 is cut off
+    wanted[:3] = [[np.inf], [np.nan], [np.nan]]
+    cells = accumulators(np.full((64, 8), 2.0**-7 + 2.0**-8, np.float32))
+    launch(Form(8, "f32", "e5m2", "e5m2", steps=2).ptx, cells, buffer)
+    np.testing.assert_array_equal(cells, accumulators(wanted))
+
+
 @pytest.mark.parametrize("edge", [2**31 - 5, -(2**31) + 5])
 def test_integers_wrap_or_saturate(edge: int) -> None:
     check(Form(16, "s32", "s8", "s8"), start=edge)
