@@ -212,5 +212,6 @@ GemmName = Literal[
     "gemm_swiglu_bf16_sm90",
     "gemm_swiglu_clamped_bf16",
     "gemm_swiglu_fp8_out_sm90",
+    "gemm_weight_gradient_bf16_sm90",
 ]
 """The names of matrix products."""

@@ -90,6 +90,10 @@ class GemmKernel(Kernel[GemmArguments]):
         each are computed, int32 (groups,). Both are read on the GPU: a captured call replays with
         other counts. ``scale_a`` has the rows of ``a``, ``scale_b`` the groups in front.
 
+        With ``groups: k_offsets``, ``a`` is (m, k) and ``b`` (k, n) for all groups, ``out`` and a
+        matrix ``c`` are (groups, m, n), and group i sums over k from ``row_offsets[i]`` to
+        ``row_offsets[i + 1]``; without any it gives zeros.
+
         A kernel with ``rows: gathered`` takes ``row_index``, int32 (m,): row i of the product is
         row ``row_index[i]`` of ``a``, which has any number of rows, and of ``scale_a``. Rows may be
         named several times; -1, and any number that is no row of ``a``, stands for a row of zeros.
@@ -162,7 +166,8 @@ class GemmKernel(Kernel[GemmArguments]):
         c_view, kept_c = view_optional("c", c)
         viewed = [view_optional(*each) for each in zip(OTHERS, others, strict=True)]
         out, out_scales = outs
-        shape = out_shape(self.plan, a_view, b_view, viewed[OTHERS.index("row_index")][0])
+        index, offsets = (viewed[OTHERS.index(name)][0] for name in ("row_index", "row_offsets"))
+        shape = out_shape(self.plan, a_view, b_view, index, offsets)
         if out is None and shape is not None:  # else the checks report the error
             out = self._new_out(a, shape)
         if out_scales is None and shape is not None and self.plan.output_scales is not None:

@@ -19,6 +19,7 @@ from fa4gen.runtime.group_arguments import (
     ROW_ARGUMENTS,
     check_group_extents,
     check_rows,
+    count_groups,
     group_axes,
     with_groups,
 )
@@ -144,12 +145,18 @@ def _counts(factor: float) -> bool:
 
 
 def out_shape(
-    plan: GemmPlan, a: TensorView, b: TensorView, row_index: TensorView | None = None
+    plan: GemmPlan,
+    a: TensorView,
+    b: TensorView,
+    row_index: TensorView | None = None,
+    row_offsets: TensorView | None = None,
 ) -> tuple[int, ...] | None:
-    """Return the shape of the output for two views and an index, None where they have none."""
+    """Return the shape of the output for two views, an index and offsets, None without one."""
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3) or a.device < 0:
         return None
     rows = a.shape[:-1] if row_index is None else index_rows(a, row_index)
+    if plan.sums_by_group and row_offsets is not None and row_offsets.shape and rows is not None:
+        rows = (max(0, row_offsets.shape[0] - 1), *rows)
     return None if rows is None else (*rows, plan.output_columns(b.shape[-1]))
 
 
@@ -180,7 +187,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     rows = {name: getattr(arguments, name) for name in ROW_ARGUMENTS}
     refuse([*problems, *check_rows(plan, rows, arguments.device)])
     shapes: Iterable[Problem] = ()
-    if plan.groups:
+    if plan.config.groups is not None:
         views, problems = _in_groups(plan, views, rows)
     else:
         refuse(_check_axes(plan, views))
@@ -316,7 +323,7 @@ def _in_groups(
     full = {name: named_axes(plan, name) for name in views}
     axes = {name: group_axes(plan, named) for name, named in full.items()}
     refuse(check_group_extents(plan, views, axes, rows))
-    groups = views["b"].shape[0]
+    groups = count_groups(plan, views, rows)
     complete = {
         name: with_groups(name, view, axes[name], full[name], groups)
         for name, view in views.items()

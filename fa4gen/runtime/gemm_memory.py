@@ -53,7 +53,8 @@ def check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
                 problems.append(wrong(name, f"{stride} bytes", expected, remedy))
         elif extent > 1:
             problems += wrong_stride(name, axis, stride, remedy)
-    if plan.groups and name in ("out", "c") and axes == AXES["out"]:
+    of_rows = plan.groups and name in ("out", "c") and axes == AXES["out"]
+    if of_rows or (plan.sums_by_group and name in ("a", "b")):
         problems += wrong_clipped_strides(name, view, axes, remedy)
     if name == "out" and not problems:
         problems += meets_itself(name, view, remedy)

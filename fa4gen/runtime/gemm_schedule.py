@@ -57,7 +57,8 @@ def plan_gemm_schedule(plan: GemmPlan, size: GemmSize, multiprocessors: int) -> 
     ctas = num_tiles * cluster
     if plan.scheduler == "static":
         ctas = min(resident_ctas(multiprocessors, cluster), ctas)
-    rows = min(GROUP_ROWS, GROUP_L2_BYTES // max(1, size.k * plan.element_bytes))
+    depth = size.k // max(1, size.batch) if plan.sums_by_group else size.k
+    rows = min(GROUP_ROWS, GROUP_L2_BYTES // max(1, depth * plan.element_bytes))
     return GemmSchedule(
         row_tiles=row_tiles,
         column_tiles=column_tiles,

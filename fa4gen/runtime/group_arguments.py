@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fa4gen.runtime.tensor_view import TensorView
 
 INT32_BYTES = 4
-ROW_ARGUMENTS: Final = {"row_offsets": "offsets", "row_counts": "masked"}
-"""The arrays of int32 with the rows of groups, and the kind of groups that each is for."""
+ROW_ARGUMENTS: Final = {"row_offsets": ("offsets", "k_offsets"), "row_counts": ("masked",)}
+"""The arrays of int32 with the rows of groups, and the kinds of groups that each is for."""
 MORE: Final = {"row_offsets": 1, "row_counts": 0}
 """Elements in addition to one for each group."""
 
@@ -29,10 +29,11 @@ MORE: Final = {"row_offsets": 1, "row_counts": 0}
 def group_axes(plan: GemmPlan, axes: tuple[str, ...]) -> tuple[str, ...]:
     """Return the axes of an argument of a call with groups, of those that it has in a batch.
 
-    With offsets the rows of all groups are one matrix's; an index names rows of one matrix for all
-    groups of either kind.
+    With offsets the rows of all groups are one matrix's, along k those of A and of B; an index
+    names rows of one matrix for all groups of either kind.
     """
-    if (plan.groups == "offsets" and "m" in axes) or "rows" in axes:
+    divided = {"offsets": "m", "k_offsets": "k"}.get(plan.config.groups or "", "rows")
+    if divided in axes or "rows" in axes:
         axes = axes[1:]
     return tuple("groups" if axis == "batch" else axis for axis in axes)
 
@@ -41,12 +42,13 @@ def check_rows(plan: GemmPlan, rows: Mapping[str, TensorView | None], device: in
     """Check that the array with the rows of groups is there, and what is known of it."""
     problems = []
     for name, view in rows.items():
-        wanted = plan.groups == ROW_ARGUMENTS[name]
+        groups = plan.config.groups
+        wanted = groups in ROW_ARGUMENTS[name]
         if view is None and wanted:
             words = "groups + 1" if MORE[name] else "groups"
-            problems.append(wrong(name, "nothing", f"int32 ({words},), groups: {plan.groups}"))
+            problems.append(wrong(name, "nothing", f"int32 ({words},), groups: {groups}"))
         elif view is not None and not wanted:
-            said = "without groups" if plan.groups is None else f"with groups: {plan.groups}"
+            said = "without groups" if groups is None else f"with groups: {groups}"
             problems.append(unwanted(name, f"this kernel was generated {said}"))
         elif view is not None:
             problems += _check_row_array(name, view, device)
@@ -79,7 +81,8 @@ def check_group_extents(
     ]
     if problems:
         return problems
-    extents = {"groups": views["b"].shape[0], "n": views["b"].shape[2]}
+    groups = count_groups(plan, views, rows)
+    extents = {"groups": groups, "n": views["b"].shape[-1]}
     extents |= dict(zip(axes["a"][-2:], views["a"].shape[-2:], strict=True))
     if plan.output_scales is not None:
         extents["blocks"] = plan.output_scales.blocks(plan.output_columns(extents["n"]))
@@ -88,13 +91,13 @@ def check_group_extents(
     if plan.gathers_rows:
         extents["m"] = views["row_index"].shape[-1]
     problems += check_columns(plan, extents["n"])
-    groups = extents["groups"]
-    if groups > plan.most_groups:
+    if plan.groups and groups > plan.most_groups:
         remedy = f"generate the kernel with most_groups: {groups} or more"
         problems.append(wrong("b", f"{groups} groups", f"at most {plan.most_groups}", remedy))
-    if extents["m"] > END_ROW:
+    divided = "k" if plan.sums_by_group else "m"
+    if extents[divided] > END_ROW:
         named = "row_index" if plan.gathers_rows else "a"
-        problems.append(wrong(named, f"{extents['m']} rows", f"at most {END_ROW}"))
+        problems.append(wrong(named, f"{extents[divided]} rows", f"at most {END_ROW}"))
     for name, view in views.items():
         problems += wrong_shape(plan, name, view, axes[name], extents)
     for name, array in rows.items():
@@ -102,6 +105,16 @@ def check_group_extents(
         if array is not None and array.shape != (count,):
             problems.append(wrong(name, f"{array.shape}", f"one element a group: ({count},)"))
     return problems
+
+
+def count_groups(
+    plan: GemmPlan, views: Mapping[str, TensorView], rows: Mapping[str, TensorView | None]
+) -> int:
+    """Return the number of groups of a call: where they divide k, B is one matrix for all."""
+    offsets = rows["row_offsets"]
+    if plan.sums_by_group and offsets is not None:
+        return max(0, offsets.shape[0] - 1)
+    return views["b"].shape[0]
 
 
 def with_groups(
@@ -121,7 +134,8 @@ def wrong_clipped_strides(
     name: str, view: TensorView, axes: tuple[str, ...], remedy: str
 ) -> Iterator[Problem]:
     """Yield the error of rows that are too far apart for a map that ends at any row."""
-    stride = view.strides[axes.index("m")]
-    if view.shape[axes.index("m")] > 1 and stride > CLIPPED_STRIDE:
-        expected = f"a stride along m of at most {CLIPPED_STRIDE}"
+    axis = "k" if "k" in axes else "m"
+    stride = view.strides[axes.index(axis)]
+    if view.shape[axes.index(axis)] > 1 and stride > CLIPPED_STRIDE:
+        expected = f"a stride along {axis} of at most {CLIPPED_STRIDE}"
         yield wrong(name, f"{stride} bytes", expected, remedy)

@@ -177,7 +177,8 @@ def describe_axes(
     legal = plan.box_bytes // math.prod(plan.box) * plan.box[0]
     where = {name: (view.shape[i], view.strides[i]) for i, name in enumerate(axes)}
     if "wrap" in plan.dims:
-        where |= _clipped_rows(*where["m"], legal)
+        lines = plan.dims[1]
+        where |= _clipped_lines(lines, *where[lines], legal)
     extents = [where[name] for name in plan.dims]
     pointer = view.pointer
     if 0 in view.shape:
@@ -192,11 +193,11 @@ def describe_axes(
     )
 
 
-def _clipped_rows(rows: int, stride: int, legal: int) -> dict[str, tuple[int, int]]:
-    """Return the dimensions of a map that ends at any row: see ``designs.common.tensor_maps``."""
-    stride = stride if rows > 1 else legal
+def _clipped_lines(axis: str, lines: int, stride: int, legal: int) -> dict[str, tuple[int, int]]:
+    """Return the dimensions of a map that ends at any line: see ``designs.common.tensor_maps``."""
+    stride = stride if lines > 1 else legal
     wrap = (1 << (64 - END_ROW_LOG2)) - stride
-    return {"m": (END_ROW, stride), "place": (rows + 1, stride), "wrap": (END_ROW + 1, wrap)}
+    return {axis: (END_ROW, stride), "place": (lines + 1, stride), "wrap": (END_ROW + 1, wrap)}
 
 
 @lru_cache(maxsize=1024)

@@ -42,6 +42,9 @@ class GemmFamily:
         elif plan.config.output_scales is not None:
             key = "output_scales"
             message = "output_scales: vendored folders take no output with scales yet"
+        elif plan.sums_by_group:
+            key = "groups"
+            message = "groups: k_offsets: vendored folders take no groups along k yet"
         if message:
             remedy = (
                 "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` with a "

@@ -164,6 +164,66 @@ def test_the_kernel_gets_groups_and_the_address_of_their_rows() -> None:
         assert values["scale_b_batch_stride"] == 2
 
 
+# ---- groups along k ----
+
+OF_A = 104
+ALONG_K = {"groups": "k_offsets", "a_major": "m", "b_major": "n"}
+GRADIENT = gemm_plan(**ALONG_K, residual="matrix", out_dtype="fp32")
+
+
+def of_gradient(**changes: Any) -> GemmArguments:
+    arguments = GemmArguments(
+        array((OF_A, K), 1, swapped=True),
+        array((K, N), 2),
+        array((GROUPS, OF_A, N), 3, "float32"),
+        array((GROUPS, OF_A, N), 4, "float32"),
+        1.0,
+        1.0,
+        row_offsets=array((GROUPS + 1,), 7, "int32"),
+    )
+    return arguments._replace(**changes)
+
+
+def test_groups_along_k_are_a_batch_that_shares_a_and_b() -> None:
+    checked = check_gemm_arguments(GRADIENT, of_gradient())
+    assert checked.size == GemmSize(GROUPS, OF_A, N, K)
+    assert plan_gemm_schedule(GRADIENT, checked.size, 132).num_tiles == GROUPS
+
+
+@pytest.mark.parametrize(("parameter", "lines"), [("a_map", 2 * OF_A), ("b_map", 2 * N)])
+def test_the_maps_of_a_and_b_end_at_any_row(parameter: str, lines: int) -> None:
+    checked = check_gemm_arguments(GRADIENT, of_gradient())
+    (row,) = (row for row in GRADIENT.tensor_maps if row.parameter == parameter)
+    tensor = checked.tensor(row.tensor)
+    spec = describe_axes(row, tensor, checked.axes(row.tensor), fallback_pointer=0)
+    for end, line in ((17, 3), (K, K - 1), (9, 0)):
+        at = address(spec, 8, END_ROW - end + line, 0, end, END_ROW)
+        assert at == tensor.pointer + line * lines + 16
+    assert spec.dims[1] == END_ROW
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"row_offsets": None}, "row_offsets: expected int32 (groups + 1,), groups: k_offsets, got nothing"),
+        ({"row_counts": COUNTS}, "row_counts: expected no row_counts, got an array"),
+        ({"a": array((1, OF_A, K), 1, swapped=True)}, "a: expected axes (m, k), got 3 axes (1, 104, 256)"),
+        ({"b": array((K + 1, N), 2)}, "b: expected (k, n) = (256, 72), got (257, 72)"),
+        ({"out": array((OF_A, N), 4, "float32")}, "out: expected axes (groups, m, n), got 2 axes (104, 72)"),
+        ({"out": array((4, OF_A, N), 4, "float32")}, "out: expected (groups, m, n) = (5, 104, 72), got (4, 104, 72)"),
+        ({"row_offsets": array((0,), 7, "int32")}, "row_offsets: expected one element a group: (1,), got (0,)"),
+        ({"b": array((K, N), 2)._replace(strides=(1 << 34, 2))}, "b: expected a stride along k of at most"),
+    ],
+)  # fmt: skip
+def test_a_wrong_argument_of_groups_along_k_is_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        check_gemm_arguments(GRADIENT, of_gradient(**changes))
+    assert any(message in problem.message for problem in caught.value.problems)
+
+
+# ---- schedules ----
+
+
 @pytest.mark.parametrize(
     ("name", "size", "most"),
     [

@@ -56,8 +56,8 @@ class GemmKeys(KernelConfig):
     b_major: Literal["k", "n"] = "k"
     """The extent of B that is contiguous in memory; k for the weights of a linear layer."""
     residual: ResidualValue = "none"
-    groups: Literal["offsets", "masked"] | None = None
-    """Rows of A in groups, each multiplied by a B of its own; their counts are on the device."""
+    groups: Literal["offsets", "masked", "k_offsets"] | None = None
+    """Rows of A, each group with a B of its own; k_offsets: rows of k, each with its own output."""
     activation: Expression | None = None
     """Applied to x = alpha * A . B + beta * C: an expression over x, or over gate and up."""
     gate_layout: GateLayout = "halves"

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from fa4gen.designs.common.tensor_maps import CLIPPED_MATRIX_DIMS, SWIZZLES, tensor_map
+from fa4gen.designs.common.tensor_maps import (
+    CLIPPED_LINES,
+    CLIPPED_MATRIX_DIMS,
+    SWIZZLES,
+    tensor_map,
+)
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
@@ -31,16 +36,19 @@ def gemm_tensor_maps(
     unless a tile has that box alone. ``residual_rows``: of a C with one axis, if not ``out_rows``.
     """
     config, size = plan.config, plan.element_bytes
-    a_dims = ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch")
+    a_dims: tuple[str, ...] = ("k", "m", "batch") if config.a_major == "k" else ("m", "k", "batch")
     b_dims: tuple[str, ...] = ("k", "n", "batch") if config.b_major == "k" else ("n", "k", "batch")
     every = plan.BM if config.a_major == "k" else plan.BK
     b_box: tuple[int, ...] = (panel_bytes[1] // size, b_lines, 1)
     if plan.gated:
         b_dims, b_box = _gated(plan, b_dims, b_box)
+    a_box: tuple[int, ...] = (panel_bytes[0] // size, a_lines or every, 1)
+    if plan.sums_by_group:  # both have k as their second dimension
+        a_dims, b_dims = ("m", *CLIPPED_LINES), ("n", *CLIPPED_LINES)
+        a_box, b_box = (*a_box, 1, 1), (*b_box, 1, 1)
     maps = [tensor_map("b", b_dims, b_box, size)]
     if not plan.gathers_rows:
-        box = (panel_bytes[0] // size, a_lines or every, 1)
-        maps.insert(0, tensor_map("a", a_dims, box, size))
+        maps.insert(0, tensor_map("a", a_dims, a_box, size))
     last = last_columns or out_columns
     several = out_columns < plan.out_columns
     outs = [("", out_columns if several else last)]

@@ -76,7 +76,13 @@ class GemmPlan(KernelPlan):
     @property
     def groups(self) -> Literal["offsets", "masked"] | None:
         """How rows are divided into groups with a B of their own; None for one product a batch."""
-        return self.config.groups
+        groups = self.config.groups
+        return None if groups == "k_offsets" else groups
+
+    @property
+    def sums_by_group(self) -> bool:
+        """Whether groups divide k: each product of the batch sums over rows of its own."""
+        return self.config.groups == "k_offsets"
 
     @property
     def activation(self) -> str | None:

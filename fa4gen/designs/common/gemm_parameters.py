@@ -18,6 +18,11 @@ GROUP_ROWS = {
         Parameter("row_offsets", "const int32*", "first row of each group, then the last's end"),
     ),
     "masked": (Parameter("row_counts", "const int32*", "rows of each group, the first of its m"),),
+    "k_offsets": (
+        Parameter(
+            "row_offsets", "const int32*", "where each group's k begins, then the last's end"
+        ),
+    ),
 }
 """The rows of groups, which the kernel reads on the device."""
 GATHERED_ROWS = (
@@ -49,10 +54,13 @@ def gemm_parameters(
     """
     each = "batch" if config.groups is None else "groups"
     of_rows = "" if config.groups == "offsets" else f"{each}, "
+    of_a, of_b = of_rows, f"{each}, "
+    if config.groups == "k_offsets":
+        of_a = of_b = ""
     columns_of_b = "2, n" if config.is_gated else "n"
     rows = [
-        *(GATHERED_ROWS if gathers_rows else (_a_map(config, of_rows),)),
-        Parameter("b_map", MAP_TYPE, f"B ({each}, k, {columns_of_b}), {config.b_major} contiguous"),
+        *(GATHERED_ROWS if gathers_rows else (_a_map(config, of_a),)),
+        Parameter("b_map", MAP_TYPE, f"B ({of_b}k, {columns_of_b}), {config.b_major} contiguous"),
     ]
     if config.c.exists:
         rows.append(Parameter("c_map", MAP_TYPE, config.c.described))
@@ -75,7 +83,7 @@ def gemm_parameters(
         Parameter("m", "int32", of_m),
         Parameter("n", "int32", _columns_of(config)),
         Parameter("k", "int32", "columns of A, rows of B"),
-        *_tile_parameters(config, columns),
+        *_tile_parameters(config, columns, each),
         Parameter("group_rows", "int32", "row tiles worked on together; 1 is always right"),
     )
 
@@ -84,13 +92,13 @@ def _a_map(config: GemmKeys, of_rows: str) -> Parameter:
     return Parameter("a_map", MAP_TYPE, f"A ({of_rows}m, k), {config.a_major} contiguous")
 
 
-def _tile_parameters(config: GemmKeys, columns: str) -> Iterator[Parameter]:
+def _tile_parameters(config: GemmKeys, columns: str, each: str) -> Iterator[Parameter]:
     """Yield the counts of tiles, as far as the launcher knows them."""
     of_columns = Parameter("column_tiles", "int32", f"tiles of {columns} columns that cover n")
-    if config.groups is None:
+    if config.groups in (None, "k_offsets"):
         yield Parameter("row_tiles", "int32", "tiles of kTileRows rows that cover m")
         yield of_columns
-        yield Parameter("num_tiles", "int32", "row_tiles * column_tiles * batch")
+        yield Parameter("num_tiles", "int32", f"row_tiles * column_tiles * {each}")
     else:
         yield Parameter("groups", "int32", "groups of rows, at most kMostGroups")
         yield of_columns

@@ -25,6 +25,7 @@ SINGLE_CALL = re.compile(r"\w+\(x\)")
 GROUPS = {
     "offsets": "rows in groups that lie one after the other, each multiplied by a B of its own",
     "masked": "groups of rows, each the first of a matrix, multiplied by a B of their own",
+    "k_offsets": "groups of rows of A and B along k, each with an output of its own",
 }
 GATHER_WARP = 3
 """The last warp of the producer warpgroup: no warp that stores output."""
@@ -168,8 +169,8 @@ class HopperGemmPlan(HopperGemmMemory):
             )
         if self.activation is not None:
             lines.append(self.activation_words)
-        if self.groups:
-            lines.append(GROUPS[self.groups])
+        if self.config.groups is not None:
+            lines.append(GROUPS[self.config.groups])
         if self.is_shared:
             lines.append(self._sharing)
         return tuple(lines)

@@ -184,7 +184,7 @@ def _registers(draft: HopperGemmPlan, log: ChoiceLog) -> RegisterBudget:
 
 def _most_groups(draft: HopperGemmPlan, log: ChoiceLog) -> int:
     config = draft.config
-    if config.groups is None:
+    if draft.groups is None:
         return 0
 
     def stages(groups: int) -> int:

@@ -127,6 +127,16 @@ def _is_grouped(plan: GemmPlan) -> bool:
     return plan.groups is not None
 
 
+def _sums_by_group(plan: GemmPlan) -> bool:
+    return plan.sums_by_group
+
+
+def _along_k(counts: tuple[int, ...]) -> GemmCase:
+    """Return a case with groups along k."""
+    name = f"edges/groups_of_{counts[0]}"
+    return GemmCase(name, 24, 24, max(counts), len(counts), data=COUNTING, counts=counts)
+
+
 def _groups(plan: GemmPlan, counts: tuple[int, ...]) -> GemmCase:
     """Return a case with groups of these rows, as many as a call may have."""
     counts = counts[: plan.most_groups]
@@ -199,6 +209,20 @@ SPECIALS: Final[tuple[Special[GemmPlan, GemmCase], ...]] = (
         _is_grouped,
         lambda plan, case: any(count % plan.tile_rows for count in case.counts[:-1]),
         lambda plan: _groups(plan, (plan.tile_rows - 1, 5, plan.tile_rows + 1)),
+    ),
+    Special(
+        "groups along k without rows",
+        "a slot of the ring is waited for, or what is written is not zero",
+        _sums_by_group,
+        lambda _, case: 0 in case.counts[:-1] and any(case.counts),
+        lambda plan: _along_k((0, 9, 0, 0, plan.BK + 1, 0)),
+    ),
+    Special(
+        "groups along k that begin and end within a block",
+        "rows of a neighbour are added",
+        _sums_by_group,
+        lambda plan, case: any(count % plan.BK for count in case.counts[:-1]),
+        lambda plan: _along_k((plan.BK - 1, 5, plan.BK + 1)),
     ),
     Special(
         "parts of k of different lengths",

@@ -21,14 +21,28 @@ MANY: Final = 70
 
 def groups_of(plan: GemmPlan, case: GemmCase) -> Groups | None:
     """Return the groups of a case; None for a kernel without."""
-    return None if plan.groups is None else Groups(plan.groups, case.counts, case.apart)
+    groups = plan.config.groups
+    return None if groups is None else Groups(groups, case.counts, case.apart)
 
 
-def case_extents(case: GemmCase, plan: GemmPlan) -> tuple[int, int, int]:
-    """Return the number of Bs, of matrices of A and the output, and the rows of each of these."""
-    batch = 1 if case.batch is None else case.batch
-    groups = groups_of(plan, case)
-    return (batch, batch, case.m) if groups is None else (batch, groups.matrices, groups.rows)
+def operand_shapes(case: GemmCase, plan: GemmPlan) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of A, B and C, each with a batch in front."""
+    batch = matrices = 1 if case.batch is None else case.batch
+    groups, rows, k = groups_of(plan, case), case.m, case.k
+    of_a, of_b = matrices, batch
+    if groups is not None and plan.sums_by_group:
+        of_a = of_b = 1
+        k = groups.rows
+    elif groups is not None:
+        of_a = matrices = groups.matrices
+        rows = groups.rows
+    of_c = matrices if "m" in plan.c.axes else batch
+    shapes = {
+        "a": (of_a, rows, k),
+        "b": (of_b, k, plan.columns_of_b(case.n)),
+        "c": (of_c, *plan.c_extents(rows, case.n)),
+    }
+    return {name: (1, *of[1:]) if name in case.shared else of for name, of in shapes.items()}
 
 
 def in_groups(plan: GemmPlan, cases: Iterable[GemmCase]) -> tuple[GemmCase, ...]:
@@ -36,9 +50,20 @@ def in_groups(plan: GemmPlan, cases: Iterable[GemmCase]) -> tuple[GemmCase, ...]
 
     Every other group has fewer rows. Groups share nothing, and are as many as a call may have.
     """
+    if plan.sums_by_group:
+        return tuple(_along_k(case) for case in cases)
     if plan.groups is None:
         return tuple(cases)
     return tuple(_in_groups(case, plan.most_groups) for case in cases)
+
+
+def _along_k(case: GemmCase) -> GemmCase:
+    """Return the case with a group along k for each matrix of the batch."""
+    number = 1 if case.batch is None else case.batch
+    counts = case.counts or tuple(-(-case.k // (1 + i % 2)) for i in range(number))
+    apart = case.apart if case.counts else ROWS_OF_NONE
+    k = max(counts, default=case.k)
+    return replace(case, batch=len(counts), k=k, shared=(), counts=counts, apart=apart)
 
 
 def _in_groups(case: GemmCase, most: int) -> GemmCase:
@@ -52,6 +77,8 @@ def _in_groups(case: GemmCase, most: int) -> GemmCase:
 
 def group_cases(plan: GemmPlan) -> Iterator[GemmCase]:
     """Yield the cases for groups alone: empty ones, many, and neighbours with NaN."""
+    if plan.sums_by_group:
+        yield from _cases_along_k(plan)
     if plan.groups is None:
         return
     rows, n, k = plan.tile_rows, plan.tile_columns, plan.BK
@@ -72,3 +99,24 @@ def group_cases(plan: GemmPlan) -> Iterator[GemmCase]:
     yield case("nan_neighbours", (9, rows + 2, 5, 7, rows), n + 8, 2 * k, "nan_groups")
     if plan.dtype != "fp8_e4m3":  # which has no infinity
         yield case("inf_neighbours", (9, rows + 2, 5, 7, rows), n + 8, 2 * k, "inf_groups")
+
+
+def _cases_along_k(plan: GemmPlan) -> Iterator[GemmCase]:
+    """Yield the cases of groups along k: empty ones, many, ones that share a block of k."""
+    rows, n, k = plan.tile_rows, plan.tile_columns, plan.BK
+    ring = plan.num_stages * k
+
+    def case(name: str, counts: tuple[int, ...], m: int, n: int, data: str) -> GemmCase:
+        most = max(counts, default=0)
+        return GemmCase(
+            f"groups/{name}", m, n, most, len(counts), data=data, counts=counts, apart=ROWS_OF_NONE
+        )
+
+    uneven = (k - 1, 0, 1, ring + 3, 0, 0, k)
+    yield case("uneven", uneven, rows + 8, n + 9, "counting")
+    yield replace(case("ends", (k, 1, k + 1), rows - 1, 24, "counting"), apart=(0, 0))
+    yield case("none_has_rows", (0, 0, 0), rows + 1, n, "normal")
+    yield case("many", tuple((0, 1, 3, 0, 2)[i % 5] for i in range(MANY)), 24, 24, "counting")
+    counts = (9, k + 2, 5, k + 7, k)
+    yield case("nan_neighbours", counts, 40, n + 8, "nan_groups")
+    yield case("inf_neighbours", counts, 40, n + 8, "inf_groups")

@@ -29,6 +29,13 @@ class Part:
     """The B, and the C of one row."""
     place: tuple[int, int]
     """The matrix of the result and the row in it where the rows begin."""
+    along_k: tuple[int, int | None] = (0, None)
+    """Where the part of k that is summed over begins and ends."""
+
+    @property
+    def depth(self) -> slice:
+        """The part of k."""
+        return slice(*self.along_k)
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class Groups:
     """The rows of the groups of a case."""
 
     kind: str
-    """"offsets" or "masked"."""
+    """"offsets", "masked", or "k_offsets", whose rows are those of A and B along k."""
     counts: tuple[int, ...]
     apart: tuple[int, int]
 
@@ -68,6 +75,12 @@ class Groups:
             batch, first = (group, 0) if self.kind == "masked" else (0, self.apart[0] + begin)
             yield Part(batch, first, count, group, (0, begin))
             begin += count
+
+    def depths(self, rows: int) -> Iterator[Part]:
+        """Yield the groups along k, each with ``rows`` rows of a matrix of its own."""
+        for part in self.parts():
+            depth = part.first, part.first + part.rows
+            yield Part(part.b, 0, rows, part.b, (part.b, 0), depth)
 
     def rows_of_none(self) -> NDArray[np.bool_]:
         """Return a mask (matrices, rows) of the rows that belong to no group."""

@@ -125,8 +125,9 @@ def _nan_scales(draft: Draft) -> None:
 def _poison_groups(draft: Draft, value: float) -> None:
     """Fill every other group's rows of A with ``value``, and one of its elements of B."""
     for part in draft.parts[1::2]:
-        draft.a[part.batch, part.first : part.first + part.rows] = value
-        draft.b[part.b, :1, :] = value
+        rows = slice(part.first, part.first + part.rows)
+        draft.a[part.batch % len(draft.a), rows, part.depth] = value
+        draft.b[part.b % len(draft.b), part.depth][:1] = value
 
 
 def _nan_groups(draft: Draft) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fa4gen.verify.gemm.group_cases import case_extents, groups_of
+from fa4gen.verify.gemm.group_cases import groups_of, operand_shapes
 from fa4gen.verify.gemm.groups import Groups, Part, matrix_parts
 from fa4gen.verify.gemm.input_kinds import GROUP_KINDS, KINDS, Draft
 from fa4gen.verify.gemm.row_index import draw_index, moved, taken
@@ -44,6 +44,8 @@ class GemmInputs:
     groups: Groups | None = None
     """The rows of groups, in a kernel that has some: ``batch`` is then theirs in what they do not
     share, and 1 in other operands of offsets."""
+    k_groups: Groups | None = None
+    """The groups that divide k: A and B are one matrix each, and the output and C have a batch."""
     row_index: NDArray[np.int32] | None = None
     """(batch, m), or (1, m) for all, where rows are gathered; ``a`` and its scales then have any
     number of rows, and all groups those of one matrix."""
@@ -52,6 +54,8 @@ class GemmInputs:
     def out_rows(self) -> tuple[int, int]:
         """Matrices of the output, and the rows of each."""
         batch, rows = self.a.shape[:2]
+        if self.k_groups is not None:
+            return len(self.k_groups.counts), rows
         if self.row_index is None:
             return batch, rows
         matrices = self.row_index.shape[0] if self.groups is not None else batch
@@ -71,6 +75,8 @@ class GemmInputs:
         """The rows that are multiplied by one B each."""
         if self.groups is not None:
             return tuple(self.groups.parts())
+        if self.k_groups is not None:
+            return tuple(self.k_groups.depths(self.a.shape[1]))
         return tuple(matrix_parts(*self.out_rows))
 
     @property
@@ -84,19 +90,15 @@ class GemmInputs:
 
 def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> GemmInputs:
     """Draw the inputs of ``case`` for the kernel of ``plan``."""
-    batch, matrices, rows = case_extents(case, plan)
-    shapes: dict[str, tuple[int, ...]] = {
-        "a": (matrices, rows, case.k),
-        "b": (batch, case.k, plan.columns_of_b(case.n)),
-    }
-    of_rows = matrices if "m" in plan.c.axes else batch
-    shapes["c"] = (of_rows, *plan.c_extents(rows, case.n))
-    for name in shapes.keys() & case.shared:
-        shapes[name] = (1, *shapes[name][1:])
+    shapes = operand_shapes(case, plan)
     a, b, c = (rng.standard_normal(shapes[name], dtype=np.float32) for name in ("a", "b", "c"))
     steep = plan.activation is not None
-    groups = groups_of(plan, case)
+    groups, k_groups = groups_of(plan, case), None
+    if plan.sums_by_group:
+        groups, k_groups = None, groups
     parts = () if groups is None else tuple(groups.parts())
+    if k_groups is not None:
+        parts = tuple(k_groups.depths(case.m))
     steep_c = steep and not (plan.gated and plan.c.is_matrix)
     types = plan.dtype, plan.b_dtype, plan.c_dtype
     draft = Draft(rng, *types, a, b, c, case.alpha, steep, parts, steep_c)
@@ -113,6 +115,9 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         for row, values in zip(plan.scales, scales, strict=True):
             if row.operand == "a":
                 values[none] = np.nan
+    if k_groups is not None:
+        none = k_groups.rows_of_none()[0]
+        draft.a[:, :, none], draft.b[:, none] = np.nan, np.nan
     if case.nan_in_c:
         draft.c[:] = np.nan
     if case.alpha == 0:  # neither is read
@@ -126,6 +131,7 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         float(np.float32(case.beta)),
         scales,
         groups,
+        k_groups,
     )
     return _with_index(inputs, case, rng) if plan.gathers_rows else inputs
 

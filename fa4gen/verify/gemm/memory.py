@@ -127,8 +127,9 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
         poison(maker.views["out_scales"], maker.buffers["out_scales"])
         if inputs.groups is not None:
             maker.guard("out_scales", inputs.groups.rows_of_none())
-    if inputs.groups is not None:
-        maker.add_rows(*inputs.groups.argument)
+    groups = inputs.groups or inputs.k_groups
+    if groups is not None:
+        maker.add_rows(*groups.argument)
     return GemmMemory(
         maker.buffers, maker.views, inputs.alpha, inputs.beta, inputs.groups, far=case.far
     )
@@ -158,6 +159,8 @@ def _without_batch(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> frozen
         if inputs.groups.kind == "offsets":
             return frozenset(of_rows)
         return frozenset(("a", "scale_a") if plan.gathers_rows else ())
+    if inputs.k_groups is not None:
+        return frozenset(("a", "b"))
     if case.batch is None:
         return frozenset(TENSORS)
     return frozenset({*case.shared, *(f"scale_{name}" for name in case.shared)})

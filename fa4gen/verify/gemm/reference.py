@@ -174,7 +174,8 @@ def _blocks(
     n, depth = shape[2], inputs.a.shape[2] if inputs.alpha else 0
     most = max(1, (CPU_CHUNK if xp is np else GPU_CHUNK) // n)
     for part in inputs.parts:
-        b = xp.asarray(inputs.b[part.b % inputs.b.shape[0], :depth])
+        of_part = part.depth if inputs.alpha else slice(0)
+        b = xp.asarray(inputs.b[part.b % inputs.b.shape[0], of_part])
         for start in range(0, part.rows, most):
             count = min(most, part.rows - start)
             rows = slice(part.first + start, part.first + start + count)
@@ -185,7 +186,7 @@ def _blocks(
                 matrix = part.batch if "m" in problem.residual.axes else part.b
                 c = inputs.c[matrix % len(inputs.c)]
                 c = xp.asarray(problem.residual.rows_of(c, rows))
-            a = xp.asarray(inputs.a[part.batch, rows, :depth])
+            a = xp.asarray(inputs.a[part.batch % inputs.a.shape[0], rows, of_part])
             yield at, _Operands(a, b, _scales(problem, inputs, part, rows, (n, depth), xp)), c
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fa4gen.scales import arrange
 from fa4gen.verify.cases import COUNTING
-from fa4gen.verify.gemm.group_cases import case_extents
+from fa4gen.verify.gemm.group_cases import operand_shapes
 from fa4gen.verify.gemm.tolerance import MANTISSA_BITS, sum_products
 from fa4gen.verify.rounding import round_to, to_bits
 
@@ -54,12 +54,9 @@ def draw_scales(
 def _draw(
     scales: OperandScales, case: GemmCase, plan: GemmPlan, rng: np.random.Generator, largest: int
 ) -> NDArray[np.float32]:
-    batch, matrices, rows = case_extents(case, plan)
-    extents = scales.extents(rows, plan.columns_of_b(case.n), case.k)
-    batch = matrices if scales.operand == "a" else batch
-    if scales.operand in case.shared:
-        batch = 1
-    shape = (batch, *(extents[axis] for axis in scales.block_axes[1:]))
+    shapes = operand_shapes(case, plan)
+    extents = scales.extents(shapes["a"][1], plan.columns_of_b(case.n), case.k)
+    shape = (shapes[scales.operand][0], *(extents[axis] for axis in scales.block_axes[1:]))
     narrow = plan.out_dtype == "fp16" or plan.activation is not None or scales.dtype == "ue4m3"
     if case.data == COUNTING and scales.dtype == "fp32" and not narrow:
         return rng.integers(1, largest, shape, endpoint=True).astype(np.float32)

@@ -230,7 +230,7 @@ def _sound_scales(draw: Any, plan: GemmPlan, problem: GemmProblem, name: str) ->
 
 
 def _rows_of(plan: GemmPlan) -> dict[str, int | None]:
-    return {name: 10 * FAR + 4 for name, kind in ROW_ARGUMENTS.items() if kind == plan.groups}
+    return {name: 10 * FAR + 4 for name, kinds in ROW_ARGUMENTS.items() if plan.groups in kinds}
 
 
 def _sound_index(draw: Any, plan: GemmPlan, problem: GemmProblem) -> Index | None:
@@ -245,7 +245,7 @@ def _change_rows(draw: Any, plan: GemmPlan, problem: GemmProblem) -> GemmProblem
     name = draw(st.sampled_from((*ROW_ARGUMENTS, "row_index")))
     if name != "row_index":
         shift = draw(st.sampled_from((1, 2, 4)))
-        is_taken = ROW_ARGUMENTS[name] == plan.groups
+        is_taken = plan.groups in ROW_ARGUMENTS[name]
         address = (
             None if is_taken and draw(st.booleans()) else problem.rows.get(name, 12 * FAR) + shift
         )
