@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from fa4gen.escapes import line_so_far, one_line, printable
@@ -82,6 +83,16 @@ def printable_streams() -> Iterator[None]:
             sys.stdout = out
         if sys.stderr is new_err:
             sys.stderr = err
+        _let_go(err)
+
+
+def _let_go(stream: TextIO) -> None:
+    """Let the rest of a stream that takes no more go nowhere: at its end Python would fail on it."""
+    try:
+        stream.flush()
+    except OSError:
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), stream.fileno())
 
 
 def _columns(stream: TextIO) -> int:

@@ -35,6 +35,13 @@ def test_a_full_disk(command: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_errors_on_a_full_disk(unbuffered: str) -> None:
+    done = run(f"{FA4GEN} list no_such 2>/dev/full", PYTHONUNBUFFERED=unbuffered)
+    assert done.returncode == 2
+
+
 @pytest.mark.skipif(os.name != "posix", reason="POSIX shells")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_closed_stdout(command: str) -> None:
