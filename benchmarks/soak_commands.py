@@ -114,6 +114,8 @@ def _values(parameter: click.Parameter, rng: random.Random, names: Names) -> lis
             return ["--", *rng.choice(PROGRAMS)]
         case "configs":
             return [rng.choice(names.configs) for _ in range(rng.choice((0, 1, 1, 1, 1, 2, 3)))]
+        case "a" | "b" | "config":
+            return [rng.choice(names.configs)]
         case "launch":
             return [rng.choice(names.launches)]
         case "ptx":

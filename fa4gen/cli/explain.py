@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
     from fa4gen.render.explanation import Section
-    from fa4gen.render.records import Records
 
 PAGE_WIDTH = 120
 """Columns of sentences in a pipe where COLUMNS is not set."""
@@ -89,6 +88,7 @@ def command(
     time that each should take on the problem, its parts, and why the first won. No GPU is needed.
     """
     from fa4gen.cli.choosing import choose_candidates
+    from fa4gen.cli.generated import project_records
     from fa4gen.config.paths import shown_path
     from fa4gen.config.selection import select_configs
     from fa4gen.render.batch import plan_configs, render_configs
@@ -100,7 +100,7 @@ def command(
         loaded_configs = [loaded for loaded, _ in plan_configs(paths, settings)]
         _explain_problems(loaded_configs, problems, most, chip, output_format)
         return
-    records = _project_records()
+    records = project_records()
     rendered = render_configs(paths, None, jobs, settings, records)
     chosen = choose_candidates(rendered, records, None, jobs=jobs) if compiles else rendered
     if output_format == "json":
@@ -124,19 +124,6 @@ def command(
             click.echo()
         for section in explain(item.plan, item.loaded, item.choice):
             _print_section(section)
-
-
-def _project_records() -> Records:
-    """Return the project's records of its kernels; empty where its file is invalid."""
-    from fa4gen.cli.generated import records_of
-    from fa4gen.config.selection import output_folder
-    from fa4gen.errors import ConfigError
-    from fa4gen.render.records import Records
-
-    try:
-        return records_of(output_folder(None))
-    except ConfigError:
-        return Records()
 
 
 def _explain_problems(

@@ -147,6 +147,29 @@ def records_of(folder: Path) -> Records:
     return Records.below(folder, *([project.out] if project else []))
 
 
+def project_records() -> Records:
+    """Return the project's records of its kernels; empty where its file is invalid."""
+    from fa4gen.config.selection import output_folder
+    from fa4gen.render.records import Records
+
+    try:
+        return records_of(output_folder(None))
+    except ConfigError:
+        return Records()
+
+
+def render_one(word: str, templates: Path | None, settings: Sequence[Setting]) -> RenderedConfig:
+    """Return the kernel of the one config that ``word`` names; ConfigError, TemplateError."""
+    from fa4gen.config.selection import select_configs
+    from fa4gen.render.batch import render_configs
+
+    paths = select_configs((word,))
+    if len(paths) > 1:
+        raise ConfigError(Problem(f"{word} names {counted(len(paths), 'config')}", "Name one."))
+    (item,) = render_configs(paths, templates, 1, settings, project_records())
+    return item
+
+
 def _check_written(project: Project, kernels: Sequence[RenderedKernel]) -> None:
     from fa4gen.config.paths import shown_path
     from fa4gen.config.project import is_called

@@ -56,6 +56,8 @@ COMMANDS: Mapping[str, LazyCommand] = {
         ("bench", "Time kernels on the GPU against their peers."),
         ("vendor", "Take kernels into another project, with a C launcher."),
         ("explain", "Show what a config resolves to, and why."),
+        ("diff", "Show what two configs' kernels differ in."),
+        ("sass", "Show the machine code of each source line."),
         ("list", "List configs and what they are."),
         ("schema", "Print the JSON Schema of configs, for editors."),
         ("doctor", "Show what this machine can compile and run."),
