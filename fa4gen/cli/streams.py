@@ -87,7 +87,7 @@ def printable_streams() -> Iterator[None]:
 
 
 def _let_go(stream: TextIO) -> None:
-    """Let the rest of a stream that takes no more go nowhere: at its end Python would fail on it."""
+    """Let the rest of a stream that takes no more go nowhere: Python would fail on it later."""
     try:
         stream.flush()
     except OSError:
