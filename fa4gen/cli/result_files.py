@@ -11,7 +11,7 @@ from fa4gen.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from pathlib import Path
 
-BEGINNINGS = {"json": b"{", "svg": b"<?xml", "xml": b"<?xml"}
+BEGINNINGS = {"html": b"<!doctype html>", "json": b"{", "svg": b"<?xml", "xml": b"<?xml"}
 """Beginnings of files that may be replaced, by kind."""
 
 

@@ -65,6 +65,12 @@ MAX_SEED = 2**32
     help="Also add the results to FILE as a table in Markdown, such as to $GITHUB_STEP_SUMMARY.",
 )
 @click.option(
+    "--html",
+    type=FilePath(path_type=Path),
+    metavar="FILE",
+    help="Also write the results as one page of HTML with tables that can be sorted.",
+)
+@click.option(
     "--fresh", is_flag=True, help="Start over, without results that passed and are still current."
 )
 @click.option(
@@ -109,6 +115,7 @@ def command(
     results: Path,
     junit: Path | None,
     summary: Path | None,
+    html: Path | None,
     fresh: bool,
     seed: int | None,
     patterns: tuple[str, ...],
@@ -129,9 +136,11 @@ def command(
     from fa4gen.verify.blas import use_one_blas_thread
 
     use_one_blas_thread()  # before anything imports NumPy
-    from fa4gen.cli.sweep_report import append_summary, check_summary, print_results
+    from fa4gen.cli.result_files import check_result_file
+    from fa4gen.cli.sweep_report import append_summary, check_summary, html_page, print_results
     from fa4gen.config.find import find_sweep
     from fa4gen.config.sweep import expand_sweep
+    from fa4gen.render.write import write_text
     from fa4gen.sweep.run import SweepOptions, architectures, check_patterns, select_shard
 
     whole = expand_sweep(find_sweep(file))
@@ -145,10 +154,9 @@ def command(
 
         for arch in architectures(sweep.cases):
             require_device(arch)
-    if junit is not None:
-        from fa4gen.cli.result_files import check_result_file
-
-        check_result_file("--junit", junit, "xml")
+    for option, place, kind in (("--junit", junit, "xml"), ("--html", html, "html")):
+        if place is not None:
+            check_result_file(option, place, kind)
     if summary is not None:
         check_summary(summary)
     options = SweepOptions(
@@ -163,9 +171,10 @@ def command(
     path, records = _run(sweep, options, results, shard, executor, fresh=fresh)
     if junit is not None:
         from fa4gen.cli.junit import junit_xml
-        from fa4gen.render.write import write_text
 
         write_text(junit, junit_xml(sweep.name, records))
+    if html is not None:
+        write_text(html, html_page(sweep.name, records))
     if summary is not None:
         append_summary(summary, sweep.name, records)
     print_results(sweep.name, records, path, output_format)

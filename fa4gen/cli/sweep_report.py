@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from fa4gen.counts import counted
+from fa4gen.escapes import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +100,26 @@ def append_summary(path: Path, sweep: str, records: Sequence[CaseRecord]) -> Non
         parts.append("\n".join(markdown_lines(REASON_COLUMNS, reasons)))
     with path.open("a", encoding="utf-8") as file:
         file.write("\n\n".join(parts) + "\n\n")
+
+
+def html_page(sweep: str, records: Sequence[CaseRecord]) -> str:
+    """Return the results as a page that needs no other file; a click on a heading sorts by it."""
+    from pathlib import Path
+
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=True,
+        trim_blocks=True, finalize=lambda value: one_line(str(value)),
+    )  # fmt: skip
+    title, *lines = _summary(sweep, records)
+    run = [(record.outcome, _cells(record)) for record in _run_cases(records)]
+    reasons = [("skipped" if row[1] == "skipped" else "failed", row) for row in _reasons(records)]
+    tables = [(COLUMNS, run), (REASON_COLUMNS, reasons)]
+    page = environment.get_template("sweep.html.j2").render(
+        title=title, lines=lines, tables=[table for table in tables if table[1]], right=RIGHT
+    )
+    return page.encode(errors="backslashreplace").decode()  # halves of characters
 
 
 def _summary(sweep: str, records: Sequence[CaseRecord]) -> list[str]:
