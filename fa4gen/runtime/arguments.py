@@ -322,12 +322,16 @@ def _check_memory(plan: AttentionPlan, name: str, view: TensorView, layout: str)
     strides = dict(zip(AXES["bshd"], view.strides, strict=True))
     extents = dict(zip(AXES["bshd"], view.shape, strict=True))
     element_bytes = _element_bytes(plan, name)
-    if strides["depth"] != element_bytes:
-        got = f"{strides['depth']} bytes"
-        expected = f"a stride along depth of {element_bytes} bytes: contiguous columns"
+    inner, what = "depth", "columns"
+    if name == "value" and plan.has_lines_of_keys:
+        inner, what = "rows", "keys (the config says value_major: keys)"
+        remedy = "pass (batch, heads, depth, keys) with its axes permuted"
+    if extents[inner] > 1 and strides[inner] != element_bytes:
+        got = f"{strides[inner]} bytes"
+        expected = f"a stride along {inner} of {element_bytes} bytes: contiguous {what}"
         problems.append(wrong(name, got, expected, remedy))
-    for axis in AXES[layout][:3]:
-        if extents[axis] > 1:
+    for axis in AXES[layout]:
+        if axis != inner and extents[axis] > 1:
             problems += wrong_stride(name, axis, strides[axis], remedy, most)
     if source.clipped and not problems and extents["batch"] > 1:
         batch, row = strides["batch"], row_step(view)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.common.tensor_maps import END_ROW, END_ROW_LOG2
+from fa4gen.designs.common.tensor_maps import END_ROW, END_ROW_LOG2, KEYS_FIRST_DIMS
 from fa4gen.errors import ArgumentError, Problem
 from fa4gen.runtime.device import load_driver
 
@@ -44,6 +44,9 @@ def describe(plan: TensorMapPlan, view: TensorView, *, fallback_pointer: int = 0
     A tensor without elements gets a map of one row over ``fallback_pointer``, any valid device
     address that is a multiple of 16: the kernel never reads it, but no map may have an extent of 0.
     """
+    if plan.dims == KEYS_FIRST_DIMS:
+        axes = ("batch", "row", "head", "column")
+        return describe_axes(plan, view, axes, fallback_pointer=fallback_pointer)
     if "wrap" in plan.dims:
         of_panels = "panel" in plan.dims
         clipped = _describe_clipped_panels if of_panels else _describe_clipped

@@ -45,6 +45,14 @@ class AttentionFamily:
                     key="parameters",
                 )
             )
+        if plan.has_lines_of_keys:
+            raise ConfigError(
+                Problem(
+                    "value_major: keys: the C launcher takes values with contiguous columns only",
+                    remedy="call the kernel by fa4gen.load",
+                    key="value_major",
+                )
+            )
         passed_tensors(plan)
         if isinstance(plan.mask, ExpressionMask) and plan.splits_keys:
             raise ConfigError(

@@ -177,6 +177,7 @@ class AttentionFamily:
             packed=packed_rows(plan),
             tables=tables,
             values_in_keys=plan.values_in_keys,
+            lines_of_keys=plan.has_lines_of_keys,
         )
         group = case.keys_of_group if plan.is_ragged and case.group else case.group
         memory = replace(memory, multiprocessors=case.multiprocessors, group=group, far=case.far)

@@ -106,11 +106,14 @@ def _far_strides(memory: AttentionMemory, view: View, number: int) -> tuple[int,
         strides = {"rows": row, "heads": -(-far // row) * row + -(-a_batch // row) * row}
         strides["batch"] = 2 * -(-far // row) * row
     else:
-        step, strides = far, {}
-        for axis in ("batch", "heads", "rows"):
-            if axis in axes:
+        inner = "rows" if memory.lines_of_keys and view.buffer == "value" else "columns"
+        axes, extent = (*axes, "columns"), {**extent, "columns": view.shape[-1]}
+        step, strides = far, {inner: element}
+        for axis in ("batch", "heads", "rows", "columns"):
+            if axis in axes and axis != inner:
                 strides[axis] = step
                 step *= max(1, extent[axis])
+        return tuple(strides[axis] for axis in axes)
     return (*(strides[axis] for axis in axes), element)
 
 

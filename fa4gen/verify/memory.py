@@ -63,6 +63,8 @@ class AttentionMemory(CaseMemory):
     """None for the launcher's default."""
     packed: tuple[bool, bool] = (False, False)
     """Whether queries, and keys, are the rows of all sequences, without an axis of batches."""
+    lines_of_keys: bool = False
+    """Whether the keys of a column of values are contiguous."""
 
     def place_of(self, name: str, index: tuple[int, ...]) -> str:
         """Name an element by its logical place, whatever the layout."""
@@ -87,16 +89,20 @@ def place(
     packed: tuple[bool, bool] = (False, False),
     tables: Mapping[str, NDArray[np.int32]] | None = None,
     values_in_keys: bool = False,
+    lines_of_keys: bool = False,
 ) -> AttentionMemory:
     """Lay the inputs out as the case says, and poison the outputs.
 
     Keys, values and output have the type of the query unless ``kv_dtype`` or ``out_dtype`` names
     another. ``packed``: see AttentionMemory. ``tables``: further arrays of int32 of the call, by
     argument. ``values_in_keys``: values are the first columns of the keys, in their memory.
+    ``lines_of_keys``: the keys of a column of values are contiguous.
     """
     maker = _Maker({}, {}, whole_rows=bool(tables))
     arrays = {"query": inputs.query, "key": inputs.key, "value": inputs.value}
     out_shape = (*inputs.query.shape[:3], inputs.value.shape[3])
+    if lines_of_keys:
+        maker.add_lines("value", arrays.pop("value"), case.layout, kv_dtype or dtype)
     if case.layout == "packed":
         maker.pack(arrays, dtype)
     else:
@@ -139,6 +145,7 @@ def place(
         "bhsd" if case.layout == "bhsd" else "bshd",
         None if inputs.scale_is_default else inputs.softmax_scale,
         packed,
+        lines_of_keys,
     )
     for view in memory.outputs.values():
         poison(view, memory.buffers[view.buffer])
@@ -205,6 +212,22 @@ class _Maker:
         element = numpy_dtype(dtype).itemsize
         view = View(name, offset, shape, tuple(element * s for s in strides), dtype)
         self.views[name] = with_odd_strides(view) if layout == "padded" else view
+
+    def add_lines(self, name: str, array: NDArray[np.float32], layout: str, dtype: str) -> None:
+        """Add and fill a tensor (batch, rows, heads, depth) with contiguous rows."""
+        batch, rows, heads, depth = array.shape
+        line = -(-rows // LEAST_ALIGNMENT) * LEAST_ALIGNMENT
+        if layout in ("padded", "apart"):
+            line += LEAST_ALIGNMENT
+        self._new_buffer(name, batch * heads * depth * line, dtype)
+        strides = (heads * depth * line, 1, depth * line, line)
+        view = View(name, GUARD_BYTES, array.shape, strides, dtype)
+        self.views[name] = view
+        self.fill(name, array)
+        if layout == "bhsd":
+            batch_step, row, head, column = strides
+            shape = (batch, heads, rows, depth)
+            self.views[name] = replace(view, shape=shape, strides=(batch_step, head, row, column))
 
     def _apart(self, name: str, shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
         """Return strides that no other tensor and no other axis has, and the elements in all."""

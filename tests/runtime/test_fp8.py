@@ -184,3 +184,42 @@ def test_kinds_of_maps_that_the_driver_is_asked_for(plan, monkeypatch):
         "CU_TENSOR_MAP_DATA_TYPE_UINT8",
         "CU_TENSOR_MAP_DATA_TYPE_FLOAT16",
     ]
+
+
+LINES = {"shape": (2, 70, 4, 128), "strides": (4 * 128 * 80, 1, 128 * 80, 80)}
+
+
+@pytest.fixture
+def plan_of_lines(make_plan):
+    return make_plan(arch="sm_90a", dtype="fp8_e4m3", depth=128, value_major="keys")
+
+
+def lines(**changes):
+    of_keys = {"shape": (2, 70, 4, 128), "strides": (70 * 512, 512, 128, 1)}
+    rows = {"shape": (2, 100, 8, 128), "strides": (100 * 1024, 1024, 128, 1)}
+    out = {"dtype": "bfloat16", "strides": (100 * 2048, 2048, 256, 2)}
+    return make_arguments(query=rows, key=of_keys, value={**LINES, **changes}, out=out)
+
+
+def test_keys_of_a_column_are_contiguous(plan_of_lines):
+    value = check_arguments(plan_of_lines, lines()).value
+    spec = describe(plan_of_lines.tensor_map("value"), value)
+    assert (spec.dims, spec.strides) == ((70, 128, 4, 2), (80, 128 * 80, 4 * 128 * 80))
+    assert (spec.box, spec.swizzle) == ((128, 128, 1, 1), 128)
+
+
+@pytest.mark.parametrize(
+    ("strides", "message"),
+    [
+        (
+            (70 * 512, 512, 128, 1),
+            "value: expected a stride along rows of 1 bytes: contiguous keys (the config says value_major: keys), got 512 bytes",
+        ),
+        (
+            (4 * 128 * 72, 1, 128 * 72, 72),
+            "value: expected a stride along depth that is a multiple of 16 bytes, from 0 to 1099511627775, got 72 bytes",
+        ),
+    ],
+)
+def test_lines_of_keys_that_tma_cannot_read_are_refused(plan_of_lines, strides, message):
+    assert message in refused(check_arguments, plan_of_lines, lines(strides=strides))

@@ -36,6 +36,8 @@ class HopperAttentionConfig(ListedKeys, OutputKeys, HopperPrefillKeys):
     """Query heads of a key head whose rows share a tile: for few rows, fewer of them left empty."""
     rescale_threshold: Annotated[float, Field(ge=0, le=10)] | Auto = "auto"
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
+    value_major: Literal["depth", "keys"] = "depth"
+    """keys: the keys of each column of values are contiguous, so that fp8 is not transposed."""
     promote_every: Annotated[int, Field(ge=1, le=4096)] | Literal["auto", "never"] = "auto"
     """fp8: blocks of keys whose sums stay in the tensor cores, then float32; auto: 2048 keys."""
     num_kv_stages: Annotated[int, Field(ge=1, le=16)] | Auto = "auto"
@@ -62,6 +64,20 @@ class HopperAttentionConfig(ListedKeys, OutputKeys, HopperPrefillKeys):
             raise ValueError(
                 f"promote_every: {self.promote_every} is for dtype: fp8_e4m3, whose sums keep 13 "
                 f"bits in the tensor cores; those of {self.dtype} are as good as float32"
+            )
+
+    @rule
+    def _lines_of_keys_are_of_bytes(self) -> None:
+        if self.value_major == "keys" and self.dtype != "fp8_e4m3":
+            raise ValueError(
+                f"value_major: keys is for dtype: fp8_e4m3; wgmma reads values of {self.dtype} "
+                "with contiguous columns"
+            )
+        lengths = self.key_lengths or {self.batching, self.resolved_keys} != {"dense"}
+        if self.value_major == "keys" and lengths:
+            raise ValueError(
+                "value_major: keys is for dense batches without lengths: TMA ends rows where a "
+                "sequence does, but not the keys of a line, whose length is that of the tensor"
             )
 
     @rule

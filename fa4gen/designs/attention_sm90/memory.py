@@ -42,12 +42,17 @@ class HopperMemory(HopperPlan):
     @property
     @override
     def has_descales(self) -> bool:
-        return self.transposes_values
+        return self.element_bytes == 1
 
     @property
     def transposes_values(self) -> bool:
         """Whether values are transposed in shared memory: wgmma of 8 bits reads them key by key."""
-        return self.element_bytes == 1
+        return self.element_bytes == 1 and not self.has_lines_of_keys
+
+    @property
+    @override
+    def has_lines_of_keys(self) -> bool:
+        return self.config.value_major == "keys"
 
     @property
     @override
@@ -162,6 +167,8 @@ class HopperMemory(HopperPlan):
         keys = self._ring("key", "Q.K", self.key_bytes, self.depth)
         if self.transposes_values:
             return keys, self._value_rows, self._transposed_values
+        if self.has_lines_of_keys:
+            return keys, self._value_lines
         return keys, self._ring("value", "P.V", self.value_bytes, self.value_depth)
 
     @property
@@ -181,6 +188,26 @@ class HopperMemory(HopperPlan):
                 TRANSPOSING_WARPS,
                 "every transposing warp, once it has read its keys",
                 "a slot of values as they come may be overwritten",
+            ),
+        )
+
+    @property
+    def _value_lines(self) -> Ring:
+        return self.block_ring(
+            "value",
+            self.value_bytes,
+            f"Ring of value blocks, keys contiguous: {self.value_depth} x {self.BN} {self.dtype}, "
+            f"{self.value_panel_keys}-byte swizzle",
+            loaded(
+                "the loader, then the bytes of the block",
+                "every consumer",
+                "a block of values has landed in its slot",
+                self.value_bytes,
+            ),
+            freed(
+                self.num_consumer_warps,
+                "every consumer warp, once P.V has read the block",
+                "a value slot may be overwritten",
             ),
         )
 

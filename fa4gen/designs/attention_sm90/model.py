@@ -9,7 +9,7 @@ from fa4gen.counts import counted
 from fa4gen.designs.attention_sm90.memory import HopperMemory
 from fa4gen.designs.common.attention_parameters import attention_parameters, out_map, out_pointer
 from fa4gen.designs.common.roles import WARPGROUP_ROWS, consumer_roles
-from fa4gen.designs.common.tensor_maps import operand_maps
+from fa4gen.designs.common.tensor_maps import KEYS_FIRST_DIMS, operand_maps, tensor_map
 from fa4gen.designs.common.unreachable import Unreachable
 from fa4gen.overriding import override
 
@@ -78,13 +78,19 @@ class HopperAttentionPlan(HopperMemory):
         }
         if self.epilogue == "tma_store":
             boxes["out"] = (WARPGROUP_ROWS, self.num_value_panels)
-        return operand_maps(
+        if self.has_lines_of_keys:
+            del boxes["value"]
+        maps = operand_maps(
             boxes,
             self.panel_columns,
             self.element_bytes,
             self.clipped_tensors,
             tile_heads=self.tile_heads,
         )
+        if not self.has_lines_of_keys:
+            return maps
+        box = (self.value_panel_keys, self.value_depth, 1, 1)
+        return (*maps, tensor_map("value", KEYS_FIRST_DIMS, box, self.element_bytes))
 
     @property
     @override

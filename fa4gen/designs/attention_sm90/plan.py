@@ -157,7 +157,7 @@ def _registers(config: HopperAttentionConfig, warpgroups: int) -> RegisterBudget
 
 def _has_busy_loader(config: HopperAttentionConfig) -> bool:
     """Whether the producer transposes, multicasts, keeps its place in windows, or reads lists."""
-    if config.dtype == "fp8_e4m3":
+    if config.dtype == "fp8_e4m3" and config.value_major == "depth":
         return True
     static_window = config.scheduler == "static" and config.resolved_mask.has_left_end
     return config.cta_group == 2 or static_window or config.lists_blocks

@@ -39,7 +39,7 @@ def broken_rules(plan: HopperMemory) -> Iterator[Refusal]:
             remedies=([{"epilogue": "direct"}], [{"value_depth": "auto"}]),
         )
     yield from _tiles_of_several_heads(plan)
-    if plan.transposes_values:
+    if plan.element_bytes == 1:
         yield from _broken_rules_of_bytes(plan)
     if config.num_pv_chunks_in_flight != "auto":
         yield from _broken_chunk_rules(plan, config.num_pv_chunks_in_flight)
@@ -59,8 +59,8 @@ def _broken_rules_of_bytes(plan: HopperMemory) -> Iterator[Refusal]:
     if plan.is_pair:
         yield Refusal(
             kind="pairs of CTAs for fp8",
-            message=f"cta_group: 2 shares blocks of values as they come, and {plan.dtype} is "
-            "transposed in the shared memory of one CTA",
+            message=f"cta_group: 2 shares blocks of values whose columns are contiguous, and "
+            f"those of {plan.dtype} have contiguous keys in the shared memory of a CTA",
             keys=("cta_group", "dtype"),
             remedies=([{"cta_group": 1}],),
         )

@@ -33,6 +33,7 @@ class HopperPairAttentionConfig(HopperPrefillKeys, HopperKeys):
             "slots, for which queries (128 KB) and the peer's probabilities (32 KB) leave room",
         ),
         FixedKey("out_dtype", ("auto",), "the output has the type of the queries"),
+        FixedKey("value_major", ("depth",), "wgmma reads values of 16 bits row by row"),
         FixedKey("promote_every", ("auto", "never"), "sums of 16-bit elements keep 24 bits"),
         FixedKey("overlap", (True,), "the softmax always runs between the chunks of P.V"),
         FixedKey(

@@ -91,6 +91,11 @@ class AttentionFacts(KernelPlan):
         return False
 
     @property
+    def has_lines_of_keys(self) -> bool:
+        """Whether the keys of each column of values are contiguous in global memory."""
+        return False
+
+    @property
     def BM(self) -> int:  # noqa: N802
         """Query rows of a CTA's tile."""
         raise NotImplementedError

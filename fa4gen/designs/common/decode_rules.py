@@ -26,6 +26,7 @@ PACKED_FIXED = (
 """Keys of all prefill kernels, in designs with packed heads."""
 HOPPER_PACKED_FIXED = (
     FixedKey("out_dtype", ("auto",), "the output has the type of the queries"),
+    FixedKey("value_major", ("depth",), "caches have the columns of a key side by side"),
     FixedKey("promote_every", ("auto", "never"), "sums of 16-bit elements keep 24 bits"),
     FixedKey("tile_heads", (1,), "a tile has the rows of all heads of a key head anyway"),
     FixedKey("overlap", (True,), "the warps overlap each other"),

@@ -27,6 +27,8 @@ SWIZZLES: dict[int, Swizzle] = {128: 128, 64: 64, 32: 32}
 DIMS = ("column", "row", "panel", "head", "batch")
 HEADS_FIRST_DIMS = ("column", "head", "row", "panel", "batch")
 """The dimensions of queries and output with tiles of several heads."""
+KEYS_FIRST_DIMS = ("row", "column", "head", "batch")
+"""The dimensions of values with contiguous keys."""
 CLIPPED_DIMS = ("column", "row", "head", "place", "wrap")
 CLIPPED_PANEL_DIMS = ("column", "row", "panel", "place", "wrap")
 CLIPPED_MATRIX_DIMS = ("n", "m", "batch", "place", "wrap")

@@ -36,6 +36,32 @@ def test_the_loader_fills_rows_and_three_warps_turn_them_over(plan_of: PlanOf) -
     assert "transpose values" in plan.roles[0].work
 
 
+def test_values_with_contiguous_keys_are_loaded_as_products_read_them(plan_of: PlanOf) -> None:
+    plan = fp8_plan(plan_of, depth=128, BN=96, value_major="keys")
+    assert [ring.name for ring in plan.rings] == ["key", "value"]
+    values, full = plan.tensor_map("value"), plan.barrier("value_full")
+    assert (values.dims, values.box) == (("row", "column", "head", "batch"), (32, 128, 1, 1))
+    assert (full.arrive_how, full.transaction_bytes) == ("tma_bytes", 96 * 128)
+    assert plan.barrier("tile_empty").arrivals == 12
+    assert "transpose" not in plan.roles[0].work
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"dtype": "bf16"}, "value_major: keys is for dtype: fp8_e4m3; wgmma reads values of bf16"),
+        ({"batching": "ragged"}, "value_major: keys is for dense batches without lengths"),
+        ({"key_lengths": True}, "value_major: keys is for dense batches without lengths"),
+        ({"keys": "paged", "page_size": 64}, "value_major: keys is for dense batches"),
+    ],
+)
+def test_contiguous_keys_are_for_dense_bytes(
+    config_of: ConfigOf, keys: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config_of(**{"dtype": FP8, "value_major": "keys", **keys})
+
+
 def test_blocks_and_probabilities_are_those_of_bytes(plan_of: PlanOf) -> None:
     plan = fp8_plan(plan_of, depth=128)
     assert (plan.BN, plan.chunk_keys, plan.num_pv_chunks_in_flight) == (128, 32, 1)
@@ -103,8 +129,8 @@ def test_no_candidate_has_half_of_a_product(config_of: ConfigOf) -> None:
         ),
         (
             {"cta_group": 2},
-            "cta_group: 2 shares blocks of values as they come, and fp8_e4m3 is transposed in the "
-            "shared memory of one CTA",
+            "cta_group: 2 shares blocks of values whose columns are contiguous, and those of "
+            "fp8_e4m3 have contiguous keys in the shared memory of a CTA",
             "Set cta_group: 1.",
         ),
         (

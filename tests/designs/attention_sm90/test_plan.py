@@ -106,7 +106,7 @@ def arrivals_are_those_of_the_roles(_config: HopperAttentionConfig, plan: Attent
     consumer_warps = sum(role.num_warps for role in plan.roles if role.name.startswith("consume"))
     tiles_are_shared = plan.cta_group == 2 and plan.scheduler == "dynamic"
     arrivals = {row.name: row.arrivals for row in plan.barriers}
-    transposing = 3 if plan.element_bytes == 1 else 0
+    transposing = 3 if plan.element_bytes == 1 and not plan.has_lines_of_keys else 0
     for ring in ("key", "value"):
         own = transposing if ring == "value" and transposing else 1
         assert arrivals[f"{ring}_full"] == own  # 1: the loader's, with the bytes that it expects

@@ -60,6 +60,8 @@ def test_the_kernel_without_a_change_is_right(case: Case) -> None:
         {"rescale_threshold": 8.4},  # no room to scale probabilities by a power of two
         {"depth": 64, "BN": 192, "softcap": 30.0, "sinks": True, "out_dtype": "fp16"},
         {"promote_every": 1},
+        {"value_major": "keys", "depth": 96},
+        {"value_major": "keys", "BN": 128, "overlap": False, "value_depth": 128},
         {"promote_every": 2, "depth": 192, "BN": 32, "rescale_threshold": 0},
         pytest.param({"depth": 256, "tile_heads": 2}, marks=pytest.mark.seeds),
     ],
@@ -107,7 +109,15 @@ PROMOTED = {
     "last blocks not promoted": (Change(r"\n *collect_sums\(\);"), SCALED),
     "promoted while P.V runs": (Change(r"(\n *finish_value\(\);)(\n *issue_scores\(\);)((?:\n[^\n]*)*?)(\n *if \(block % kPromoteEvery[^\n]*)", r"\4\1\2\3"), SCALED),
 }  # fmt: skip
+LINES = {
+    "pairs sent to the other lane": (Change(r"swapped \^ 1, 4\)", "swapped, 4)"), SCALED),
+    "pairs of the other keys sent": (Change(r"lane % 2 \? odd : even", "even"), SCALED),
+    "pairs in the order of arrival": (Change(r"lane < 2 \? 0x5410 : 0x1054", "0x5410"), SCALED),
+    "keys of the first panel alone": (Change(r"block \* kBN \+ key, head", "block * kBN, head"), SCALED),
+    "lines not waited for": (Change(line(r"values\(\)\.wait_full\(\)") + r"(?=\n    const uint32 value)"), SCALED),
+}  # fmt: skip
 QUICK = (
+    "pairs in the order of arrival",
     "wrong half of 32 columns",
     "scale of the neighbour's head",
     "no fence after the transposition",
@@ -120,4 +130,8 @@ SHOWN = {
 SHOWN |= {
     name: ShownMutant(PROMOTING, change, case, findings)  # type: ignore[arg-type]
     for name, (change, case) in PROMOTED.items()
+}
+SHOWN |= {
+    name: ShownMutant({**KEYS, "value_major": "keys"}, change, case, findings)  # type: ignore[arg-type]
+    for name, (change, case) in LINES.items()
 }
