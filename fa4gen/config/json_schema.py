@@ -76,6 +76,15 @@ def editor_schema() -> JsonSchema:
     }
 
 
+def models_schema(title: str, *kinds: type[Strict]) -> JsonSchema:
+    """Return the schema, for editors, of files that hold one of the models ``kinds``."""
+    from fa4gen.strict.json_schema import model_schema, union_schema
+
+    schema = model_schema(kinds[0]) if len(kinds) == 1 else union_schema({title: kinds})
+    schema = json.loads(json.dumps(schema).replace("``", "`"))
+    return {"$schema": DRAFT, "title": title, **schema}
+
+
 def _extending(schema: JsonSchema) -> JsonSchema:
     """Return the schema of a file with a base: a key of any model, with a value of one of them."""
     alternatives: dict[str, list[JsonSchema]] = {}

@@ -45,6 +45,7 @@ class VendorEntry(Strict):
     configs: tuple[Text, ...] = ()
     """Config files, folders, globs and shipped names; the project's where none are given."""
     adapters: tuple[Adapter, ...] = ()
+    """Adapters of the folder; c and cmake always come."""
     templates: str = ""
     """Folder of the project's own templates."""
     allow: tuple[Text, ...] = ()
@@ -61,6 +62,7 @@ class ProjectFile(Strict):
     written: tuple[Text, ...] = ("*",)
     """Names and patterns of the kernels whose files are kept in ``out``; of others, hashes are."""
     vendor: tuple[VendorEntry, ...] = ()
+    """Vendored folders."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def _positive(time: float) -> float:
     return time
 
 
-Ends = Annotated[tuple[int, int], Read(_ends, first=True)]
+Ends = Annotated[tuple[int, int], Read(_ends, first=True, also=(int,))]
 """The smallest and the largest; a number stands for both."""
 Microseconds = Annotated[float, Field(ge=0), Read(_positive)]
 
@@ -89,18 +89,31 @@ class SetContent(Strict):
     """The keys of a set or a table."""
 
     kernels: Annotated[tuple[Name | KernelEntry, ...], Field(min_length=1)]
+    """Configs: tiles of the file, paths relative to it, or names of shipped ones."""
     regions: tuple[Region, ...] = ()
+    """Problems with the kernel that was chosen for them; the first that holds a problem counts."""
     between: tuple[Region, ...] = ()
     """Parts of the regions where the model prefers another kernel of the table."""
     chip: str = ""
     """The GPU that was measured, or meant."""
     decided_by: Literal["measurement", "model", ""] = ""
+    """The reason of the choices: times on the chip, or the cost model."""
     base: str = ""
     """The config that was tuned."""
     date: str = ""
+    """The day of the measurement."""
     versions: dict[str, Any] = NONE
+    """Versions of the packages that were measured with."""
     tiles: dict[str, Any] = NONE
     """Configs by name, which the kernels of the file may be."""
+
+
+class TablesFile(Strict):
+    """A file of several tables: ``FILE/NAME.tuning.yaml`` is one of them."""
+
+    tables: dict[str, SetContent]
+    tiles: dict[str, Any] = NONE
+    """Configs by name, which the kernels of the tables may be."""
 
 
 @dataclass(frozen=True)

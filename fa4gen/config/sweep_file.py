@@ -30,10 +30,15 @@ class SweepContent(Strict):
     """The keys of a sweep file."""
 
     name: Annotated[str, Field(pattern=NAME, max_length=100)] = ""
+    """The sweep's name in results and reports; the file's stem when not given."""
     base: Annotated[str, Field(min_length=1)] | dict[str, Any]
+    """Keys that all cases share, or the path of a config, from the sweep's folder."""
     matrix: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] | None = None
+    """Values by key; every combination is a case."""
     include: tuple[dict[str, Any], ...] | None = None
+    """Keys added to the combinations with the same matrix values, else cases of their own."""
     exclude: tuple[dict[str, Any], ...] | None = None
+    """Values of matrix keys; combinations that have them are dropped."""
 
 
 @dataclass(frozen=True)

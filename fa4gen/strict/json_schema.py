@@ -113,8 +113,10 @@ def _schema(kind: Kind, definitions: dict[str, Node]) -> Node:
             return {"additionalProperties": _schema(item, definitions), "type": "object"}
         case Keys(model=model):
             return _reference(cast("type[Strict]", model), definitions)
-        case Converted(kind=inner):
-            return _schema(inner, definitions)
+        case Converted(kind=inner, by=by):
+            node = _schema(inner, definitions)
+            others = [{"type": _TYPES[also]} for also in by.also]
+            return {"anyOf": [node, *others]} if others else node
         case Anything():
             return {}
         case Either(kinds=kinds):

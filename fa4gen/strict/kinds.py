@@ -132,6 +132,8 @@ class Read:
     function: Callable[[Any], Any]
     first: bool = False
     """Whether it is given what is written, and its result is checked; else what was checked."""
+    also: tuple[type, ...] = ()
+    """Types that may be written in place of the result's, for the JSON Schema."""
 
 
 class Model(Protocol):

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -149,3 +151,66 @@ def test_a_name_is_optional_whatever_the_family_and_architecture() -> None:
 
 def test_the_schema_carries_no_markup() -> None:
     assert "``" not in json.dumps(editor_schema())
+
+
+ROOT = Path(__file__).resolve().parents[2]
+LAUNCH = """\
+block: 256
+arguments:
+- {name: source, make: arange, shape: [256], dtype: float32}
+- {zeros: true}
+- {scalar: 2.0, dtype: float32}
+max_memory: 8GiB
+seeds: [3, 4]
+"""
+
+
+def schema_printed(kind: str, capsys: pytest.CaptureFixture[str]) -> Any:
+    assert main(["schema", kind]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["title"] == f"fa4gen {kind}"
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_sweeps_and_tables_that_ship_fit_their_schemas(capsys) -> None:
+    sweeps, tables = schema_printed("sweep", capsys), schema_printed("table", capsys)
+    for folder, fitting, other in (("sweeps", sweeps, tables), ("tuned", tables, sweeps)):
+        files = list((data_root("configs") / folder).rglob("*.yaml"))
+        assert files
+        for path in files:
+            data = yaml.safe_load(path.read_text())
+            fitting.validate(data)
+            assert not other.is_valid(data)
+
+
+def test_projects_of_the_examples_fit_their_schema(capsys) -> None:
+    projects = schema_printed("project", capsys)
+    files = [ROOT / "fa4gen.toml", *ROOT.glob("examples/*/fa4gen.toml")]
+    assert len(files) > 3
+    for path in files:
+        projects.validate(tomllib.loads(path.read_text()))
+
+
+def test_a_launch_file_fits_its_schema(capsys) -> None:
+    schema_printed("launch", capsys).validate(yaml.safe_load(LAUNCH))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("sweep", "base: d128_causal_bf16\nmatrix: {depth: []}"),
+        ("sweep", "matrix: {depth: [64]}"),
+        ("sweep", "base: {}\nexclud: []"),
+        ("project", "vendor: [{into: x, prefix: Acme}]"),
+        ("project", "configs: kernels"),
+        ("launch", LAUNCH.replace("block: 256", "block: 0")),
+        ("launch", LAUNCH.replace("zeros: true", "zeros: 1")),
+        ("launch", LAUNCH.replace("make: arange", "mak: arange")),
+        ("table", "kernels: []"),
+        ("table", "kernels: [a]\nregions: [{where: {rows: [1, 2, 3]}, kernel: a}]"),
+        ("table", "tables: {a: {base: b}}"),
+    ],
+)
+def test_forms_that_readers_refuse_fit_no_schema(kind: str, text: str, capsys) -> None:
+    assert not schema_printed(kind, capsys).is_valid(yaml.safe_load(text))

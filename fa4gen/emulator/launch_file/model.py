@@ -102,7 +102,7 @@ _OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,18}|0x[0-9a-fA-F]{1,16}")
 _SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?(?:([KMGTkmgt])i?)?[Bb]?")
 Finite = Annotated[float, Read(_finite)]
 Pointers = Annotated[dict[str, Annotated[str, Read(_pointer)]], Read(_offsets)]
-Memory = Annotated[Positive, Read(bytes_of, first=True)]
+Memory = Annotated[Positive, Read(bytes_of, first=True, also=(str,))]
 
 
 class MapArgument(Strict):
@@ -251,11 +251,17 @@ class LaunchFile(Strict):
     """The whole file; paths in it are relative to its folder."""
 
     entry: str | None = None
+    """The kernel to launch, by name."""
     grid: Extent = 1
+    """CTAs: a number, or up to three."""
     block: Extent
+    """Threads of a CTA: a number, or up to three."""
     cluster: Extent | None = None
+    """CTAs of a cluster: a number, or up to three."""
     dynamic_shared: Natural = 0
+    """Bytes of dynamic shared memory."""
     arguments: tuple[Argument, ...] = ()
+    """The kernel's parameters, in order."""
     arrays: dict[str, Arrays] = NONE
     """Arrays that no parameter points to, for tensor maps and pointers."""
     variables: dict[str, Arrays] = NONE
