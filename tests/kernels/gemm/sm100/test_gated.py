@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import pytest
-
-from fa4gen.verify.family import family_of
+from tests.kernels.gemm.reported import MutantTests, VariantTests
 from tests.kernels.gemm.sm90.gated_mutants import CLAMPED, SWIGLU
-from tests.kernels.gemm.sm90.test_scaled import check_clean, messages
 from tests.kernels.gemm.sm100.gated_mutants import CONFIGS, MUTANTS
-from tests.kernels.source_mutation import kernel_in, mutated, verify
 
 Keys = dict[str, Any]
 TURNS = {"gate_layout": "interleaved"}
@@ -44,48 +39,16 @@ ALWAYS = (
 """Made in every run; all of them with --many-seeds."""
 
 
-def variant(keys: Keys) -> Any:
-    common = {"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", "activation": SWIGLU,
-              "num_stages": 2}  # fmt: skip
-    return kernel_in(json.dumps({**common, **keys}))
+COMMON: Keys = {"arch": "sm_100a", "dtype": "bf16", "activation": SWIGLU, "num_stages": 2}
 
 
-@pytest.mark.compile
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean(name: str) -> None:
-    check_clean(variant(VARIANTS[name]), "size/*", "depth/0", "batch/shared")
+class TestVariants(VariantTests):
+    common = COMMON
+    variants = VARIANTS
+    cases = ("size/*", "depth/0", "batch/shared")
 
 
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean_in_more_cases(name: str) -> None:
-    kernel = variant(VARIANTS[name])
-    there = [case.name for case in family_of(kernel.plan).emulated_cases()]
-    check_clean(kernel, *there)
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel = kernel_in(json.dumps(CONFIGS[MUTANTS[name].config]))
-    assert mutated(kernel, MUTANTS[name]) != kernel
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize("config", CONFIGS)
-def test_what_is_not_mutated_is_clean(config: str) -> None:
-    cases = {mutant.case for mutant in MUTANTS.values() if mutant.config == config}
-    check_clean(kernel_in(json.dumps(CONFIGS[config])), *sorted(cases))
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in ALWAYS else [pytest.mark.seeds]) for name in MUTANTS],
-)
-def test_a_mutant_is_reported_by_verify(name: str) -> None:
-    mutant = MUTANTS[name]
-    kernel = mutated(kernel_in(json.dumps(CONFIGS[mutant.config])), mutant)
-    verdict, _ = verify(kernel, mutant.case, 0)
-    assert verdict.num_cases == 1
-    assert not verdict.passed, f"{name} passes"
-    assert mutant.says in messages(verdict)
+class TestMutants(MutantTests):
+    configs = CONFIGS
+    mutants = MUTANTS
+    always = ALWAYS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 import numpy as np
@@ -14,16 +13,12 @@ from fa4gen.verify.emulator import EmulatedKernel
 from fa4gen.verify.family import family_of
 from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.memory import read_bits, read_out
-from tests.kernels.gemm.sm90.scaled_mutants import ScaledMutant
-from tests.kernels.gemm.sm90.test_scaled import check_clean, messages
+from tests.kernels.gemm.reported import MutantTests, ReportedMutant, VariantTests, one, product
 from tests.kernels.source_mutation import (
     Change,
     Kernel,
-    kernel_in,
-    mutated,
     program_of,
     ptx_of,
-    verify,
 )
 
 Keys = dict[str, Any]
@@ -52,81 +47,75 @@ CONFIGS: dict[str, Keys] = {
 }
 
 
-def _one(
-    config: str, case: str, pattern: str, new: str, says: str = "numbers: ", times: int = 1
-) -> ScaledMutant:
-    return ScaledMutant(config, case, (Change(pattern, new, times),), says)
-
-
 TILE: Final = "tile/128x128x64"
-MUTANTS: Final[dict[str, ScaledMutant]] = {
-    "amax_of_half_of_the_columns": _one(
+MUTANTS: Final[dict[str, ReportedMutant]] = {
+    "amax_of_half_of_the_columns": one(
         "plain", TILE, r"j < kScaledColumns; \+\+j\) amax", "j < kScaledColumns / 2; ++j) amax"),
-    "amax_of_numbers_with_their_sign": _one(
+    "amax_of_numbers_with_their_sign": one(
         "mxfp8", TILE, r"fmaxf\(amax, fabsf\(values\[j\]\)\)", "fmaxf(amax, values[j])"),
-    "zeros_have_no_scale": _one(
+    "zeros_have_no_scale": one(
         "plain", "depth/0", r"fmaxf\(fminf\(amax, kLargestFloat\), kLeastAmax\)",
         "fminf(amax, kLargestFloat)"),
-    "an_infinity_is_the_amax": _one(
+    "an_infinity_is_the_amax": one(
         "plain", "quantised/infinite", r"fminf\(amax, kLargestFloat\)", "amax"),
-    "an_infinity_is_larger_than_its_amax": _one(
+    "an_infinity_is_larger_than_its_amax": one(
         "bytes", "quantised/infinite", r"if \(amax > kLargestFloat\)", "if (false)"),
-    "nan_is_the_amax": _one(
+    "nan_is_the_amax": one(
         "mxfp8", "quantised/nan", r"amax = fmaxf\(amax, fabsf\(values\[j\]\)\)",
         "amax = fabsf(values[j]) <= amax ? amax : fabsf(values[j])"),
-    "columns_past_the_end_count": _one(
+    "columns_past_the_end_count": one(
         "exp", "tile/127x129x63", r"if \(problem\.n - column < kOutPanel\)", "if (false)"),
-    "amax_before_the_activation": ScaledMutant(
+    "amax_before_the_activation": ReportedMutant(
         "silu", TILE,
         (Change(r"return activation\((.*)\);", r"return \1;"),
          Change(r"values\[(\d+)\] \* factor", r"activation(values[\1]) * factor", 16))),
-    "the_scale_of_the_next_block": _one(
+    "the_scale_of_the_next_block": one(
         "mxfp8", TILE, r"row, column \+ first, scale\)",
         "row, (column + first) / 32 % 2 == 0 ? column + first + 32 : column + first - 32, scale)"),
-    "the_scale_of_the_next_row": _one(
+    "the_scale_of_the_next_row": one(
         "plain", TILE, r"store\(batch, row, column", "store(batch, row ^ 1, column"),
-    "scales_of_rows_past_the_end": _one(
+    "scales_of_rows_past_the_end": one(
         "plain", "tile/127x129x63", r"row < problem\.m && ", "", ""),
-    "scales_of_blocks_past_the_end": _one(
+    "scales_of_blocks_past_the_end": one(
         "mxfp8", "tile/127x129x63", r" && column \+ first < problem\.n", "", ""),
-    "the_second_cta_has_the_rows_of_the_first": _one(
+    "the_second_cta_has_the_rows_of_the_first": one(
         "pair", "tile/256x128x64", r"tile\.row \+ rank \* kBM, tile", "tile.row, tile", ""),
-    "every_block_has_the_first_columns": _one(
+    "every_block_has_the_first_columns": one(
         "mxfp8", TILE, r"address \+ first \+ part", "address + part"),
-    "blocks_are_stored_over_each_other": _one(
+    "blocks_are_stored_over_each_other": one(
         "mxfp8", TILE, r"first / kChunk \+ i", "i", ""),
-    "a_line_is_that_of_the_next_row": _one(
+    "a_line_is_that_of_the_next_row": one(
         "atoms", "tile/257x255x65", r"row % 32 \* 16", "(row + 1) % 32 * 16"),
-    "groups_of_lines_are_exchanged": _one(
+    "groups_of_lines_are_exchanged": one(
         "atoms", "tile/257x255x65", r"row % 128 / 32 \* 4", "(row % 128 / 32 ^ 1) * 4"),
-    "bytes_of_a_word_are_exchanged": _one(
+    "bytes_of_a_word_are_exchanged": one(
         "atoms", "tile/257x255x65", r"first / kScaledColumns \* 8",
         "(first / kScaledColumns ^ 1) * 8"),
-    "atoms_of_rows_are_stepped_by_those_of_blocks": _one(
+    "atoms_of_rows_are_stepped_by_those_of_blocks": one(
         "atoms", "tile/257x255x65", r"row / 128 \* row_stride", "row / 128 * block_stride", ""),
-    "padding_of_rows_is_no_zero": _one(
+    "padding_of_rows_is_no_zero": one(
         "atoms", "tile/257x255x65",
         r"row < problem\.m && (column \+ first < problem\.n\)\s+word)", r"\1"),
-    "padding_of_blocks_is_no_zero": _one(
+    "padding_of_blocks_is_no_zero": one(
         "atoms", "quantised/apart",
         r"(row < problem\.m) && column \+ first < problem\.n(\)\s+word)", r"\1\2"),
-    "an_atom_past_the_rows_is_written": _one(
+    "an_atom_past_the_rows_is_written": one(
         "atoms", "size/33x24x40", r"row / 128 \* 128 < problem\.m && ", "", ""),
-    "an_atom_past_the_blocks_is_written": _one(
+    "an_atom_past_the_blocks_is_written": one(
         "atoms", "size/33x24x40", r" && column < problem\.n(\)\s+out_scales\.store)", r"\1", ""),
-    "a_byte_is_rounded_down": _one(
+    "a_byte_is_rounded_down": one(
         "mxfp8", TILE, r"__float_as_uint\(x\) \+ 0x7fffffu", "__float_as_uint(x)"),
-    "the_inverse_of_a_byte_is_half": _one("mxfp8", TILE, r"254 - code", "253 - code"),
-    "a_product_with_the_reciprocal": _one(
+    "the_inverse_of_a_byte_is_half": one("mxfp8", TILE, r"254 - code", "253 - code"),
+    "a_product_with_the_reciprocal": one(
         "plain", "tile/129x127x65", r"divide\(kLargestElement, amax\)",
         "kLargestElement * (1.f / amax)"),
-    "a_scale_by_the_reciprocal": _one(
+    "a_scale_by_the_reciprocal": one(
         "plain", "tile/129x127x65", r"divide\(amax, kLargestElement\)",
         "amax * (1.f / kLargestElement)"),
-    "elements_are_cut": _one(
+    "elements_are_cut": one(
         "plain", TILE, r"values\[0\] \* factor",
         "__uint_as_float(__float_as_uint(values[0] * factor) & 0xfff00000u)"),
-    "elements_of_a_word_are_exchanged": _one(
+    "elements_of_a_word_are_exchanged": one(
         "plain", TILE, r"values\[0\] \* factor, values\[1\]",
         "values[1] * factor, values[0]"),
 }  # fmt: skip
@@ -143,15 +132,17 @@ ALWAYS = (
 """Made in every run; all of them with --many-seeds."""
 
 
+COMMON: Keys = {"arch": "sm_100a", "dtype": "bf16", "BN": 128, "cta_group": 1}
+
+
 def variant(keys: Keys) -> Kernel:
-    common = {"kernel": "gemm", "arch": "sm_100a", "dtype": "bf16", "BN": 128, "cta_group": 1}
-    return kernel_in(json.dumps({**common, "num_stages": 2, **keys}))
+    return product({**COMMON, **keys})
 
 
-@pytest.mark.compile
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean(name: str) -> None:
-    check_clean(variant(VARIANTS[name]), "quantised/*", "tile/*", "batch/shared", "depth/0")
+class TestVariants(VariantTests):
+    common = COMMON
+    variants = VARIANTS
+    cases = ("quantised/*", "tile/*", "batch/shared", "depth/0")
 
 
 def run(kernel: Kernel) -> tuple[Any, Any]:
@@ -175,28 +166,10 @@ def test_the_output_is_quantize_of_the_float32_output(output: Keys, activation: 
     assert np.array_equal(found, wanted.scales.view(found.dtype))
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel = variant(CONFIGS[MUTANTS[name].config])
-    assert mutated(kernel, MUTANTS[name]) != kernel
+class TestMutants(MutantTests):
+    configs = CONFIGS
+    mutants = MUTANTS
+    always = ALWAYS
 
-
-@pytest.mark.compile
-@pytest.mark.parametrize("config", CONFIGS)
-def test_what_is_not_mutated_is_clean(config: str) -> None:
-    cases = {mutant.case for mutant in MUTANTS.values() if mutant.config == config}
-    check_clean(variant(CONFIGS[config]), *sorted(cases))
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in ALWAYS else [pytest.mark.seeds]) for name in MUTANTS],
-)
-def test_a_mutant_is_reported_by_verify(name: str) -> None:
-    mutant = MUTANTS[name]
-    kernel = mutated(variant(CONFIGS[mutant.config]), mutant)
-    verdict, _ = verify(kernel, mutant.case, 0)
-    assert verdict.num_cases == 1
-    assert not verdict.passed, f"{name} passes"
-    assert mutant.says in messages(verdict)
+    def kernel(self, config: str) -> Kernel:
+        return variant(CONFIGS[config])

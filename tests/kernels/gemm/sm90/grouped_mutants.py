@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.kernels.gemm.sm90.reported import ReportedMutant, one
+from tests.kernels.gemm.reported import ReportedMutant, one
 from tests.kernels.source_mutation import Change
 
 _SMALL: Final = {"kernel": "gemm", "arch": "sm_90a", "num_stages": 2, "BM": 64, "BN": 64,

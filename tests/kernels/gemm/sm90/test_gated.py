@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from fa4gen.errors import ConfigError
-from fa4gen.verify.family import family_of
-from tests.kernels.gemm.emulation import noting
+from tests.kernels.gemm.reported import DrawnTests, MutantTests, VariantTests
 from tests.kernels.gemm.sm90.gated_mutants import CLAMPED, CONFIGS, FINE, MUTANTS, SWIGLU, WIDE
-from tests.kernels.gemm.sm90.test_scaled import MOST_WORK, any_keys, check_clean, messages
-from tests.kernels.source_mutation import kernel_in, mutated, verify
+from tests.kernels.gemm.sm90.test_scaled import any_keys
+
+if TYPE_CHECKING:
+    from random import Random
 
 Keys = dict[str, Any]
 TURNS = {"gate_layout": "interleaved"}
@@ -58,83 +54,31 @@ ALWAYS = (
 """Made in every run; all of them with --many-seeds."""
 
 
-def variant(keys: Keys) -> Any:
-    common = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16", "activation": SWIGLU, "BM": 64,
-              "BN": 64, "num_stages": 2}  # fmt: skip
-    return kernel_in(json.dumps({**common, **keys}))
+COMMON: Keys = {"arch": "sm_90a", "dtype": "bf16", "activation": SWIGLU, "BM": 64, "BN": 64}
 
 
-@pytest.mark.compile
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean(name: str) -> None:
-    check_clean(variant(VARIANTS[name]), "size/*", "batch/shared", "depth/0", "factor/*")
+class TestVariants(VariantTests):
+    common = COMMON
+    variants = VARIANTS
+    cases = ("size/*", "batch/shared", "depth/0", "factor/*")
 
 
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean_in_more_cases(name: str) -> None:
-    kernel = variant(VARIANTS[name])
-    there = [case.name for case in family_of(kernel.plan).emulated_cases()]
-    for seed in range(2):
-        check_clean(kernel, *there, seed=seed)
+class TestDrawn(DrawnTests):
+    common = COMMON
+    num_drawn = 3
+
+    def keys(self, random: Random) -> Keys:
+        keys = any_keys(random)
+        keys |= {"activation": random.choice((SWIGLU, SWIGLU, CLAMPED, "gelu(gate) * up")),
+                 "gate_layout": random.choice(("halves", "interleaved")),
+                 "b_major": random.choice(("k", "k", "n"))}  # fmt: skip
+        if random.random() < 0.5:
+            del keys["scales"]
+            return {**keys, "dtype": random.choice(("bf16", "fp16"))}
+        return {**keys, "dtype": "fp8_e4m3"}
 
 
-def check_any(seed: int) -> bool:
-    """Check a kernel drawn by ``seed`` on three cases; False where there is none."""
-    random = Random(seed)
-    keys = any_keys(random)
-    keys |= {"activation": random.choice((SWIGLU, SWIGLU, CLAMPED, "gelu(gate) * up")),
-             "gate_layout": random.choice(("halves", "interleaved")),
-             "b_major": random.choice(("k", "k", "n"))}  # fmt: skip
-    if random.random() < 0.5:
-        del keys["scales"]
-        keys["dtype"] = random.choice(("bf16", "fp16"))
-    else:
-        keys["dtype"] = "fp8_e4m3"
-    try:
-        kernel = variant(keys)
-    except ConfigError:
-        return False
-    family = family_of(kernel.plan)
-    cases = [case for case in family.emulated_cases() if family.cost(case) < MOST_WORK]
-    with noting(f"drawn by check_any({seed}): {keys}"):
-        check_clean(kernel, *random.sample([case.name for case in cases], 3), seed=seed)
-    return True
-
-
-@pytest.mark.compile
-def test_whatever_is_planned_is_clean(first_seed: int) -> None:
-    assert any(check_any(first_seed + attempt) for attempt in range(1000))
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("seed", range(100))
-def test_whatever_is_planned_is_clean_under_many_seeds(seed: int) -> None:
-    check_any(seed)
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel = kernel_in(json.dumps(CONFIGS[MUTANTS[name].config]))
-    assert mutated(kernel, MUTANTS[name]) != kernel
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize("config", CONFIGS)
-def test_what_is_not_mutated_is_clean(config: str) -> None:
-    cases = {mutant.case for mutant in MUTANTS.values() if mutant.config == config}
-    check_clean(kernel_in(json.dumps(CONFIGS[config])), *sorted(cases))
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in ALWAYS else [pytest.mark.seeds]) for name in MUTANTS],
-)
-def test_a_mutant_is_reported_by_verify(name: str) -> None:
-    mutant = MUTANTS[name]
-    kernel = mutated(kernel_in(json.dumps(CONFIGS[mutant.config])), mutant)
-    verdict, _ = verify(kernel, mutant.case, 0)
-    assert verdict.num_cases == 1
-    assert not verdict.passed, f"{name} passes"
-    assert mutant.says in messages(verdict)
+class TestMutants(MutantTests):
+    configs = CONFIGS
+    mutants = MUTANTS
+    always = ALWAYS

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from fa4gen.resources import data_root
-from fa4gen.verify.family import family_of
+from tests.kernels.gemm.reported import MutantTests, VariantTests
 from tests.kernels.gemm.sm90.gathered_mutants import CONFIGS, MUTANTS
 from tests.kernels.gemm.sm90.scaled_mutants import FINE, WIDE
-from tests.kernels.gemm.sm90.test_scaled import check_clean, messages
-from tests.kernels.source_mutation import kernel_in, mutated, verify
 
 if TYPE_CHECKING:
     from tests.kernels.source_mutation import Kernel
@@ -55,10 +50,7 @@ ALWAYS = (
 """Made in every run; all of them with --many-seeds."""
 
 
-def variant(keys: Keys) -> Kernel:
-    common = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16", "rows": "gathered", "BM": 64,
-              "BN": 64, "num_stages": 2}  # fmt: skip
-    return kernel_in(json.dumps({**common, **keys}))
+COMMON: Keys = {"arch": "sm_90a", "dtype": "bf16", "rows": "gathered", "BM": 64, "BN": 64}
 
 
 def test_every_order_of_products_waits_for_gathered_rows() -> None:
@@ -68,46 +60,17 @@ def test_every_order_of_products_waits_for_gathered_rows() -> None:
     assert not [text for text in texts if "input.wait_producer()" in text]
 
 
-@pytest.mark.compile
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean(name: str) -> None:
-    kernel = variant(VARIANTS[name])
-    more = ("scales/blocks_apart",) if kernel.plan.scales else ()
-    more = (*more, "groups/uneven", "groups/nan_neighbours") if kernel.plan.groups else more
-    check_clean(kernel, "index/*", "depth/*", *more)
+class TestVariants(VariantTests):
+    common = COMMON
+    variants = VARIANTS
+
+    def cases_of(self, kernel: Kernel) -> tuple[str, ...]:
+        scales = ("scales/blocks_apart",) if kernel.plan.scales else ()
+        groups = ("groups/uneven", "groups/nan_neighbours") if kernel.plan.groups else ()
+        return ("index/*", "depth/*", *scales, *groups)
 
 
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean_in_every_case(name: str) -> None:
-    kernel = variant(VARIANTS[name])
-    for seed in range(2):
-        for case in family_of(kernel.plan).emulated_cases():
-            check_clean(kernel, case.name, seed=seed)
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel = kernel_in(json.dumps(CONFIGS[MUTANTS[name].config]))
-    assert mutated(kernel, MUTANTS[name]) != kernel
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize("config", CONFIGS)
-def test_what_is_not_mutated_is_clean(config: str) -> None:
-    cases = {mutant.case for mutant in MUTANTS.values() if mutant.config == config}
-    check_clean(kernel_in(json.dumps(CONFIGS[config])), *sorted(cases))
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in ALWAYS else [pytest.mark.seeds]) for name in MUTANTS],
-)
-def test_a_mutant_is_reported_by_verify(name: str) -> None:
-    mutant = MUTANTS[name]
-    kernel = mutated(kernel_in(json.dumps(CONFIGS[mutant.config])), mutant)
-    verdict, _ = verify(kernel, mutant.case, 0)
-    assert verdict.num_cases
-    assert not verdict.passed, f"{name} passes"
-    assert mutant.says in messages(verdict)
+class TestMutants(MutantTests):
+    configs = CONFIGS
+    mutants = MUTANTS
+    always = ALWAYS

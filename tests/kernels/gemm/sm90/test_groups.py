@@ -5,37 +5,29 @@ What a group gives does not depend on its neighbours by a bit.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from fa4gen.errors import ConfigError
-from fa4gen.verify.family import family_of
 from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
-from tests.kernels.gemm.emulation import noting
+from tests.kernels.gemm.reported import DrawnTests, MutantTests, VariantTests, product
 from tests.kernels.gemm.sm90.grouped_mutants import CONFIGS, MUTANTS
-from tests.kernels.gemm.sm90.reported import check_clean, messages
 from tests.kernels.source_mutation import (
     RecordingBackend,
     compiled_of,
-    kernel_in,
-    mutated,
-    verify,
 )
 
 if TYPE_CHECKING:
+    from random import Random
+
     from fa4gen.verify.gemm.inputs import GemmInputs
     from tests.kernels.source_mutation import Kernel
 
 Keys = dict[str, Any]
-MOST_WORK = 60
-"""The largest cost of a case of a random kernel, in blocks of k or so."""
 WIDE = {"a": "1x128", "b": "128x128"}
 FP8 = {"dtype": "fp8_e4m3", "scales": WIDE}
 VARIANTS: dict[str, Keys] = {
@@ -72,23 +64,17 @@ FIRST = (
 """Mutants of every run; all of them with --many-seeds."""
 
 
+COMMON: Keys = {"arch": "sm_90a", "dtype": "bf16", "BM": 64, "BN": 64, "groups": "offsets"}
+
+
 def variant(keys: Keys) -> Kernel:
-    common = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16", "BM": 64, "BN": 64}
-    return kernel_in(json.dumps({**common, "num_stages": 2, "groups": "offsets", **keys}))
+    return product({**COMMON, **keys})
 
 
-@pytest.mark.compile
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean(name: str) -> None:
-    check_clean(variant(VARIANTS[name]), "groups/*")
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean_in_more_cases(name: str) -> None:
-    kernel = variant(VARIANTS[name])
-    there = [case.name for case in family_of(kernel.plan).emulated_cases()]
-    check_clean(kernel, *there, seed=1)
+class TestVariants(VariantTests):
+    common = COMMON
+    variants = VARIANTS
+    cases = ("groups/*",)
 
 
 def any_keys(random: Random) -> Keys:
@@ -108,31 +94,12 @@ def any_keys(random: Random) -> Keys:
     }  # fmt: skip
 
 
-def check_any(seed: int) -> bool:
-    """Check a kernel drawn by ``seed`` on three cases; False where there is none."""
-    random = Random(seed)
-    keys = any_keys(random)
-    try:
-        kernel = variant(keys)
-    except ConfigError:
-        return False
-    family = family_of(kernel.plan)
-    cases = [case for case in family.emulated_cases() if family.cost(case) < MOST_WORK]
-    drawn = random.sample([case.name for case in cases], 2)
-    with noting(f"drawn by check_any({seed}): {keys}"):
-        check_clean(kernel, *drawn, "groups/uneven", seed=seed)
-    return True
+class TestDrawn(DrawnTests):
+    common = COMMON
+    always = ("groups/uneven",)
 
-
-@pytest.mark.compile
-def test_whatever_is_planned_is_clean(first_seed: int) -> None:
-    assert any(check_any(first_seed + attempt) for attempt in range(1000))
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("seed", range(100))
-def test_whatever_is_planned_is_clean_under_many_seeds(seed: int) -> None:
-    check_any(seed)
+    def keys(self, random: Random) -> Keys:
+        return any_keys(random)
 
 
 # ---- isolation ----
@@ -218,31 +185,7 @@ def test_counts_that_are_wrong_lead_nowhere_else(groups: str, wrong: tuple[int, 
     assert np.array_equal(memory.buffers["out"][mask], after["out"][mask])
 
 
-# ---- mutants ----
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel = kernel_in(json.dumps(CONFIGS[MUTANTS[name].config]))
-    assert mutated(kernel, MUTANTS[name]) != kernel
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize("config", CONFIGS)
-def test_what_is_not_mutated_is_clean(config: str) -> None:
-    cases = {mutant.case for mutant in MUTANTS.values() if mutant.config == config}
-    check_clean(kernel_in(json.dumps(CONFIGS[config])), *sorted(cases))
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in FIRST else [pytest.mark.seeds]) for name in MUTANTS],
-)
-def test_a_mutant_is_reported_by_verify(name: str) -> None:
-    mutant = MUTANTS[name]
-    kernel = mutated(kernel_in(json.dumps(CONFIGS[mutant.config])), mutant)
-    verdict, _ = verify(kernel, mutant.case, 0)
-    assert verdict.num_cases == 1
-    assert not verdict.passed, f"{name} passes"
-    assert mutant.says in messages(verdict)
+class TestMutants(MutantTests):
+    configs = CONFIGS
+    mutants = MUTANTS
+    always = FIRST

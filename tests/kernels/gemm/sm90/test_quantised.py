@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from fa4gen.errors import ConfigError
 from fa4gen.scales import quantize
 from fa4gen.verify.cases import COUNTING
 from fa4gen.verify.emulator import EmulatedKernel
 from fa4gen.verify.family import family_of
 from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.memory import read_bits, read_out
-from tests.kernels.gemm.emulation import noting
+from tests.kernels.gemm.reported import DrawnTests, MutantTests, VariantTests, product
 from tests.kernels.gemm.sm90.quantised_mutants import CONFIGS, MUTANTS
-from tests.kernels.gemm.sm90.test_scaled import MOST_WORK, check_clean, messages
-from tests.kernels.source_mutation import kernel_in, mutated, program_of, ptx_of, verify
+from tests.kernels.source_mutation import program_of, ptx_of
 
 if TYPE_CHECKING:
+    from random import Random
+
     from tests.kernels.source_mutation import Kernel
 
 Keys = dict[str, Any]
@@ -71,24 +69,17 @@ ALWAYS = (
 """Made in every run; all of them with --many-seeds."""
 
 
+COMMON: Keys = {"arch": "sm_90a", "dtype": "bf16", "BM": 64, "BN": 128, "output_scales": "1x128"}
+
+
 def variant(keys: Keys) -> Kernel:
-    common = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16", "BM": 64, "BN": 128}
-    return kernel_in(json.dumps({**common, "num_stages": 2, "output_scales": "1x128", **keys}))
+    return product({**COMMON, **keys})
 
 
-@pytest.mark.compile
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean(name: str) -> None:
-    check_clean(variant(VARIANTS[name]), "quantised/*", "tile/*", "batch/shared", "depth/0")
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean_in_more_cases(name: str) -> None:
-    kernel = variant(VARIANTS[name])
-    there = [case.name for case in family_of(kernel.plan).emulated_cases()]
-    for seed in range(2):
-        check_clean(kernel, *there, seed=seed)
+class TestVariants(VariantTests):
+    common = COMMON
+    variants = VARIANTS
+    cases = ("quantised/*", "tile/*", "batch/shared", "depth/0")
 
 
 def run(kernel: Kernel) -> tuple[Any, Any]:
@@ -136,55 +127,15 @@ def any_keys(random: Random) -> Keys:
     }  # fmt: skip
 
 
-def check_any(seed: int) -> bool:
-    """Check a kernel drawn by ``seed`` on three cases; False where there is none."""
-    random = Random(seed)
-    keys = any_keys(random)
-    try:
-        kernel = variant(keys)
-    except ConfigError:
-        return False
-    family = family_of(kernel.plan)
-    cases = [case for case in family.emulated_cases() if family.cost(case) < MOST_WORK]
-    drawn = random.sample([case.name for case in cases], 2)
-    with noting(f"drawn by check_any({seed}): {keys}"):
-        check_clean(kernel, *drawn, "quantised/apart", seed=seed)
-    return True
+class TestDrawn(DrawnTests):
+    common = COMMON
+    always = ("quantised/apart",)
+
+    def keys(self, random: Random) -> Keys:
+        return any_keys(random)
 
 
-@pytest.mark.compile
-def test_whatever_is_planned_is_clean(first_seed: int) -> None:
-    assert any(check_any(first_seed + attempt) for attempt in range(1000))
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("seed", range(100))
-def test_whatever_is_planned_is_clean_under_many_seeds(seed: int) -> None:
-    check_any(seed)
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel = kernel_in(json.dumps(CONFIGS[MUTANTS[name].config]))
-    assert mutated(kernel, MUTANTS[name]) != kernel
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize("config", CONFIGS)
-def test_what_is_not_mutated_is_clean(config: str) -> None:
-    cases = {mutant.case for mutant in MUTANTS.values() if mutant.config == config}
-    check_clean(kernel_in(json.dumps(CONFIGS[config])), *sorted(cases))
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in ALWAYS else [pytest.mark.seeds]) for name in MUTANTS],
-)
-def test_a_mutant_is_reported_by_verify(name: str) -> None:
-    mutant = MUTANTS[name]
-    kernel = mutated(kernel_in(json.dumps(CONFIGS[mutant.config])), mutant)
-    verdict, _ = verify(kernel, mutant.case, 0)
-    assert verdict.num_cases == 1
-    assert not verdict.passed, f"{name} passes"
-    assert mutant.says in messages(verdict)
+class TestMutants(MutantTests):
+    configs = CONFIGS
+    mutants = MUTANTS
+    always = ALWAYS
