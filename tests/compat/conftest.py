@@ -18,10 +18,12 @@ from tests.compat.recordings import Recording, load
 
 _RECORD = Path(__file__).parent / "cute" / "record.py"
 _ATTENTION = ("torch", "cutlass", "flash_attn.cute", "quack", "triton")
+_PRODUCT = ("torch", "cutlass", "quack", "triton")
 _NEEDED = {
     "attention": _ATTENTION,
     "backward": _ATTENTION,
-    "gemm": ("torch", "cutlass", "quack", "triton"),
+    "gemm": _PRODUCT,
+    "scaled": _PRODUCT,
 }
 
 

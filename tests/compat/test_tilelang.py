@@ -187,3 +187,37 @@ def test_attention(arch: str, roles: bool, defects: tuple[str, ...], tmp_path: P
         defects=defects,
     )
     assert errors == set(defects)
+
+
+def test_scaled_product(tmp_path: Path) -> None:
+    m, n, k = 256, 128, 768
+    rng = np.random.default_rng(3)
+    a, b = (rng.normal(size=(rows, k)).astype(ml_dtypes.float8_e4m3fn) for rows in (m, n))
+    scales = [rng.integers(120, 130, (k // 128, rows, 4), np.uint8) for rows in (m, n)]
+    recording = record(
+        tmp_path,
+        {
+            "A": a,
+            "B": b,
+            "SCALE_A": scales[0].view(np.uint32).reshape(-1),
+            "SCALE_B": scales[1].view(np.uint32).reshape(-1),
+            "C": np.full((m, n), np.nan, ml_dtypes.bfloat16),
+        },
+        kernel="scaled_product", arch="sm_100a", roles=False,
+        m=m, n=n, k=k, tile=(128, 128), stages=2,
+    )  # fmt: skip
+    left, right = (
+        x.astype(np.float64) * np.repeat(2.0 ** (plain - 127), 32, 1)
+        for x, plain in (
+            (x, codes.transpose(1, 0, 2).reshape(len(x), -1).astype(np.float64))
+            for x, codes in zip((a, b), scales, strict=True)
+        )
+    )
+    judge(
+        recording,
+        {"C": left @ right.T},
+        bounds={"C": 2**-8},
+        known=KNOWN["sm_100a"] | {"race"},
+        defects=("tensor-memory",),
+        right_under=RIGHT["tensor_product", False],
+    )

@@ -115,10 +115,50 @@ def gemm(
     return tensors
 
 
+def scaled(
+    *, m: int, n: int, k: int, tile: tuple[int, int], cluster: tuple[int, int], form: str
+) -> dict[str, Any]:
+    """QuACK's scaled product: d [m, n] of a [m, k] and b [n, k], with scales in atoms."""
+    import torch
+    from quack.gemm import gemm as product
+    from tensors import on_device
+
+    torch.manual_seed(0)
+    columns, block = (k, 32) if form == "mxfp8" else (k // 2, 16)
+
+    def elements(rows: int) -> torch.Tensor:
+        bits = torch.randint(0, 256, (1, rows, columns), dtype=torch.uint8)
+        if form == "nvfp4":
+            return bits.view(torch.float4_e2m1fn_x2)
+        return bits.where(bits % 128 != 127, 0).view(torch.float8_e4m3fn)
+
+    def scales(rows: int) -> torch.Tensor:
+        shape = (1, -(-rows // 128), -(-k // (4 * block)), 32, 4, 4)
+        if form == "nvfp4":
+            return torch.randint(32, 80, shape, dtype=torch.uint8).view(torch.float8_e4m3fn)
+        return torch.randint(120, 130, shape, dtype=torch.uint8).view(torch.float8_e8m0fnu)
+
+    tensors = {
+        "a": elements(m),
+        "b": elements(n),
+        "d": torch.full((1, m, n), torch.nan, dtype=torch.bfloat16),
+        "scale_a": scales(m),
+        "scale_b": scales(n),
+    }
+    a, b, d, scale_a, scale_b = map(on_device, tensors.values())
+    name = form if form == "nvfp4" else f"{form}_e4m3"
+    product(
+        a, b, d, None, None, *tile, *cluster,
+        SFA=scale_a, SFB=scale_b, bs_format_a=name, bs_format_b=name,
+    )  # fmt: skip
+    return tensors
+
+
 CASES: dict[str, Callable[..., dict[str, Any]]] = {
     "attention": attention,
     "backward": backward,
     "gemm": gemm,
+    "scaled": scaled,
 }
 
 
@@ -131,8 +171,11 @@ def main(case: dict[str, Any], output: Path) -> None:
 
     arrays = {}
     for name, tensor in tensors.items():
+        kind = str(tensor.dtype).split(".")[1]
+        if tensor.dtype.itemsize == 1:  # NumPy has none of 8-bit floats; a byte may hold two
+            tensor, kind = tensor.view(torch.uint8), "uint8"
         bits = tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor
-        arrays[name] = (tensor.data_ptr(), str(tensor.dtype).split(".")[1], bits.numpy())
+        arrays[name] = (tensor.data_ptr(), kind, bits.numpy())
     output.write_bytes(
         pickle.dumps(
             {"launches": [asdict(launch) for launch in recorder.launches], "arrays": arrays}

@@ -117,8 +117,87 @@ def attention(*, rows: int, keys: int, depth: int, tile: tuple[int, int], stages
     return main
 
 
+def scaled_product(*, m: int, n: int, k: int, tile: tuple[int, int], stages: int) -> Any:
+    """C [m, n] of A [m, k] and B [n, k] in mxfp8 (Blackwell); a stage is 128 of k.
+
+    A word of scales is that of four blocks of a row; the words of 128 of k go together.
+    """
+    rows, columns = tile
+    depth, kind = 128, "float8_e4m3fn"
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((m, k), kind),
+        B: T.Tensor((n, k), kind),
+        SCALE_A: T.Tensor((k // depth * m,), "uint32"),
+        SCALE_B: T.Tensor((k // depth * n,), "uint32"),
+        C: T.Tensor((m, n), "bfloat16"),
+    ):
+        with T.Kernel(T.ceildiv(n, columns), T.ceildiv(m, rows), threads=128) as (bx, by):
+            a = T.alloc_shared((stages, rows, depth), kind)
+            b = T.alloc_shared((stages, columns, depth), kind)
+            words_a = T.alloc_shared((stages, rows), "uint32")
+            words_b = T.alloc_shared((stages, columns), "uint32")
+            sums = T.alloc_tmem((rows, columns), "float32")
+            scales_a = T.alloc_tmem((rows, rows // 32), "uint32")
+            scales_b = T.alloc_tmem((rows, columns // 32), "uint32")
+            loaded = T.alloc_barrier([32] * stages)
+            turned = T.alloc_barrier([32] * stages)
+            free = T.alloc_barrier([1] * stages)
+            done = T.alloc_barrier([1])
+            total = T.alloc_fragment((rows, columns), "float32")
+            thread = T.get_thread_binding()
+            if thread < 32:
+                for step in T.serial(k // depth):
+                    slot = step % stages
+                    T.mbarrier_wait_parity(free[slot], step // stages % 2 ^ 1)
+                    row, column, at = by * rows, bx * columns, step * depth
+                    T.tma_copy(
+                        A[row : row + rows, at : at + depth], a[slot, :, :], barrier=loaded[slot]
+                    )
+                    T.tma_copy(
+                        B[column : column + columns, at : at + depth],
+                        b[slot, :, :],
+                        barrier=loaded[slot],
+                    )
+                    of_a, of_b = step * m + row, step * n + column
+                    T.tma_copy(SCALE_A[of_a : of_a + rows], words_a[slot, :], barrier=loaded[slot])
+                    T.tma_copy(
+                        SCALE_B[of_b : of_b + columns], words_b[slot, :], barrier=loaded[slot]
+                    )
+                    T.mbarrier_arrive(loaded[slot])
+            elif thread < 64:
+                for step in T.serial(k // depth):
+                    slot = step % stages
+                    T.mbarrier_wait_parity(loaded[slot], step // stages % 2)
+                    T.mbarrier_wait_parity(turned[slot], step // stages % 2)
+                    T.tcgen05_cp_warpx4(words_a[slot, :], scales_a)
+                    T.tcgen05_cp_warpx4(words_b[slot, :], scales_b)
+                    T.tcgen05_gemm_blockscaled(
+                        a[slot, :, :], b[slot, :, :], sums, scales_a, scales_b, transpose_B=True,
+                        clear_accum=step == 0, mbar=free[slot], k_start=step * depth,
+                        sf_a_granularity_k=32, sf_b_granularity_k=32,
+                    )  # fmt: skip
+                T.tcgen05_mma_arrive(done)
+            elif thread < 96:
+                for step in T.serial(k // depth):
+                    slot = step % stages
+                    T.mbarrier_wait_parity(loaded[slot], step // stages % 2)
+                    T.tcgen05_sf_warp_transpose(words_a[slot, :])
+                    T.tcgen05_sf_warp_transpose(words_b[slot, :])
+                    T.fence_proxy_async()
+                    T.mbarrier_arrive(turned[slot])
+            T.mbarrier_wait_parity(done, 0)
+            T.sync_threads()
+            T.copy(sums, total)
+            T.copy(total, C[by * rows, bx * columns])
+
+    return main
+
+
 KERNELS: dict[str, Callable[..., Any]] = {
     "attention": attention,
     "product": product,
+    "scaled_product": scaled_product,
     "tensor_product": tensor_product,
 }

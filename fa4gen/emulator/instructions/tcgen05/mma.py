@@ -42,7 +42,7 @@ from fa4gen.emulator.instructions.tcgen05.layouts import Piece, pieces
 from fa4gen.emulator.instructions.tcgen05.operands import extent, stored
 from fa4gen.emulator.instructions.tcgen05.product import Product
 from fa4gen.emulator.instructions.tcgen05.queue import queue_of
-from fa4gen.emulator.instructions.tcgen05.scales import Scales, columns
+from fa4gen.emulator.instructions.tcgen05.scales import SCALE_FACTOR_ID, Scales, columns
 from fa4gen.emulator.instructions.tcgen05.sparsity import Metadata
 from fa4gen.emulator.ptx.syntax import Instruction
 from fa4gen.emulator.report import Severity
@@ -153,8 +153,9 @@ class _Issue:
         """Check where the block scale factors are."""
         count = self.form.factors
         rows = kind.m // self.form.group
-        _, a = self.column(places[0], "scale factors of A", columns(rows), 0)
-        _, b = self.column(places[1], "scale factors of B", columns(kind.n), 0)
+        at_a, at_b = (place & ~SCALE_FACTOR_ID for place in places)
+        _, a = self.column(at_a, "scale factors of A", columns(rows), 0)
+        _, b = self.column(at_b, "scale factors of B", columns(kind.n), 0)
         for byte in (kind.scale_a, kind.scale_b):
             if byte % count:
                 self.fault("descriptor", f"scale factor id {byte} with {count} factors a row")

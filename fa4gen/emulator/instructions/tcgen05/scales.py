@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from fa4gen.emulator.state.registers import WARP_LANES
 from fa4gen.emulator.state.tensor_memory import LANES, TensorMemory
 
+SCALE_FACTOR_ID: Final = 0xC000_0000
+"""Bits of an address of factors that select nothing: CuTe leaves the id of the first byte in them,
+which its kernels also have in the descriptor."""
 # kind -> (words that say how many factors a row has in one instruction, the default's number)
 VECTORS: Final[dict[str, tuple[dict[str, int], int | None]]] = {
     "mxf8f6f4": ({"scale_vec::1X": 1, "block32": 1}, 1),

@@ -51,7 +51,16 @@ def operand(rng, kind: str, rows: int):
     return codes[:, ::2] | codes[:, 1::2] << 4, FOUR_BITS[codes]
 
 
-def scaled(kind: str, words: str, count: int, scale: str, ids=(0, 0), *, spoil: bool = False):
+def scaled(
+    kind: str,
+    words: str,
+    count: int,
+    scale: str,
+    ids=(0, 0),
+    *,
+    spoil: bool = False,
+    ids_in_addresses: bool = False,
+):
     rng = np.random.default_rng(5)
     (a, a_values), (b, b_values) = operand(rng, kind, M), operand(rng, kind, N)
     a_codes, a_scales = scale_bytes(rng, scale, M, count)
@@ -64,8 +73,13 @@ def scaled(kind: str, words: str, count: int, scale: str, ids=(0, 0), *, spoil: 
     element = 0 if kind == "mxf8f6f4" else 1
     bits = element << 7 | element << 10 | ids[1] << 4 | (N >> 3) << 17 | (M >> 7) << 27
     bits |= ids[0] << 29 | (scale == "ue8m0") << 23
+    places = [N, N + 4]
+    if ids_in_addresses:  # as offsets with a sign
+        places = [
+            at + (byte << 30) - (byte >> 1 << 32) for at, byte in zip(places, ids, strict=True)
+        ]
     text = issue(f"{kind}.block_scale{words}", 1, bits, steps, first=True,
-                 words=f", [%r9+{N}], [%r9+{N + 4}]")  # fmt: skip
+                 words=f", [%r9+{places[0]}], [%r9+{places[1]}]")  # fmt: skip
     report, cells = outcome(text, N, data, setup=columns_from_shared(8, N))
     per = a_values.shape[1] // count
     exact = times(a_values * np.repeat(a_scales, per, 1), b_values * np.repeat(b_scales, per, 1))
@@ -88,6 +102,13 @@ def test_blocks_have_their_factors(kind, words, count, scale, ids) -> None:
     assert report.verdict is Verdict.CLEAN, str(report)
     assert np.allclose(cells, exact, rtol=1e-6, atol=1e-5)
     assert not np.allclose(cells, before(N).view(np.float32))
+
+
+@pytest.mark.parametrize("ids", [(3, 1), (1, 2)])
+def test_an_id_in_an_address_selects_nothing(ids) -> None:
+    report, cells, exact = scaled("mxf8f6f4", "", 1, "ue8m0", ids, ids_in_addresses=True)
+    assert report.verdict is Verdict.CLEAN, str(report)
+    assert np.allclose(cells, exact, rtol=1e-6, atol=1e-5)
 
 
 def test_factors_are_the_same_in_all_quarters() -> None:
