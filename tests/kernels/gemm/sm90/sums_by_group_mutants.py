@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.kernels.gemm.sm90.reported import ReportedMutant, one
+from tests.kernels.gemm.reported import ReportedMutant, one
 
 SMALL: Final = {"kernel": "gemm", "arch": "sm_90a", "dtype": "bf16", "groups": "k_offsets",
                 "a_major": "m", "b_major": "n", "num_stages": 2, "BM": 64, "BN": 64}  # fmt: skip

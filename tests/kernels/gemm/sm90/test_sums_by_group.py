@@ -5,25 +5,20 @@ What a group gives does not depend on its neighbours by a bit.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from fa4gen.verify.family import family_of
 from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_out
-from tests.kernels.gemm.sm90.reported import check_clean, messages
+from tests.kernels.gemm.reported import MutantTests, VariantTests, product
 from tests.kernels.gemm.sm90.sums_by_group_mutants import CONFIGS, MUTANTS, SMALL
 from tests.kernels.source_mutation import (
     RecordingBackend,
     compiled_of,
-    kernel_in,
-    mutated,
-    verify,
 )
 
 if TYPE_CHECKING:
@@ -47,21 +42,13 @@ FIRST = (
 
 
 def variant(keys: dict[str, Any]) -> Kernel:
-    return kernel_in(json.dumps({**SMALL, **keys}))
+    return product({**SMALL, **keys})
 
 
-@pytest.mark.compile
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean(name: str) -> None:
-    check_clean(variant(VARIANTS[name]), "groups/*")
-
-
-@pytest.mark.seeds
-@pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_is_clean_in_more_cases(name: str) -> None:
-    kernel = variant(VARIANTS[name])
-    there = [case.name for case in family_of(kernel.plan).emulated_cases()]
-    check_clean(kernel, *there, seed=1)
+class TestVariants(VariantTests):
+    common = SMALL
+    variants = VARIANTS
+    cases = ("groups/*",)
 
 
 def bits_of(kernel: Kernel, case: GemmCase, inputs: GemmInputs) -> Any:
@@ -111,28 +98,7 @@ def test_offsets_that_are_wrong_lead_nowhere_else() -> None:
     assert out[1].all()
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_the_mutant_can_still_be_made(name: str) -> None:
-    kernel = kernel_in(json.dumps(CONFIGS[MUTANTS[name].config]))
-    assert mutated(kernel, MUTANTS[name]) != kernel
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize("config", CONFIGS)
-def test_what_is_not_mutated_is_clean(config: str) -> None:
-    cases = {mutant.case for mutant in MUTANTS.values() if mutant.config == config}
-    check_clean(kernel_in(json.dumps(CONFIGS[config])), *sorted(cases))
-
-
-@pytest.mark.compile
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in FIRST else [pytest.mark.seeds]) for name in MUTANTS],
-)
-def test_a_mutant_is_reported_by_verify(name: str) -> None:
-    mutant = MUTANTS[name]
-    kernel = mutated(kernel_in(json.dumps(CONFIGS[mutant.config])), mutant)
-    verdict, _ = verify(kernel, mutant.case, 0)
-    assert verdict.num_cases == 1
-    assert not verdict.passed, f"{name} passes"
-    assert mutant.says in messages(verdict)
+class TestMutants(MutantTests):
+    configs = CONFIGS
+    mutants = MUTANTS
+    always = FIRST
