@@ -355,14 +355,16 @@ def _check_overlap(
 ) -> list[Problem]:
     """Refuse outputs that share memory with anything: other tiles may still read or write it."""
     inputs = [(name, views[name], _element_bytes(plan, name)) for name in ("query", "key", "value")]
+    raised = {tensor.name for tensor in plan.config.raised_tensors}
+    small = {**arguments.float32_inputs, **arguments.tables}
     inputs += [
         (name, view, FLOAT32_BYTES)  # an int32 has as many bytes
-        for name, view in (*arguments.float32_inputs.items(), *arguments.tables.items())
-        if view is not None
+        for name, view in small.items()
+        if view is not None and name not in raised
     ]
     outputs = [("out", views["out"], plan.out_element_bytes)]
-    if arguments.lse is not None:
-        outputs.append(("lse", arguments.lse, FLOAT32_BYTES))
+    written = {"lse": arguments.lse, **{name: small.get(name) for name in raised}}
+    outputs += [(name, view, FLOAT32_BYTES) for name, view in written.items() if view is not None]
     if arguments.workspace is not None:
         element = ELEMENT_BYTES[arguments.workspace.dtype]
         outputs.append(("workspace", arguments.workspace, element))

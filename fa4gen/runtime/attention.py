@@ -113,6 +113,12 @@ class AttentionKernel(Kernel[Arguments]):
         used; other entries outside the cache, such as -1, stand for zeros. Lengths are 0 or more,
         which is not checked; a length beyond the room for keys counts as all of it.
 
+        Kernels with ``max_logits: true`` take ``max_logits``: float32, contiguous (query heads). A
+        call raises each number to the largest logit of the head in the whole batch, and never makes
+        one smaller: fill it with -inf before the first of the calls that count together. Logits are
+        what the softmax exponentiates: scaled, after softcap and score function, without a sink;
+        hidden keys do not count. The order of tiles does not matter: equal calls give equal bits.
+
         Kernels with ``parameters`` take each by its name: contiguous, float32 or int32, in the
         shape of the config. Numbers of float32 ones are at most 2^20, which is not checked.
 

@@ -48,7 +48,7 @@ OF_THE_CONFIG = {
 
 def check_names(plan: AttentionPlan, given: Iterable[str]) -> Iterator[Problem]:
     """Find arguments that no kernel of this plan takes, whatever they are."""
-    known = {tensor.name for tensor in plan.declared_tensors} | set(BLOCK_LISTS)
+    known = {tensor.name for tensor in plan.named_tensors} | set(BLOCK_LISTS)
     for name in given:
         if name in known:
             continue
@@ -58,7 +58,7 @@ def check_names(plan: AttentionPlan, given: Iterable[str]) -> Iterator[Problem]:
         elif nearest:
             remedy = f"Did you mean {nearest[0]}?"
         else:
-            declared = ", ".join(tensor.name for tensor in plan.declared_tensors)
+            declared = ", ".join(tensor.name for tensor in plan.named_tensors)
             remedy = f"its parameters are {declared}" if declared else "it has no parameters"
         yield Problem(f"{name}: this kernel has no argument of that name", remedy, key=name)
 
@@ -75,7 +75,7 @@ def check_declared(
     ``sequences``: the batch, None where a ragged batch's offsets do not say it. The tensors'
     contents are on the GPU and are not checked.
     """
-    declared = {tensor.name: tensor for tensor in plan.declared_tensors}
+    declared = {tensor.name: tensor for tensor in plan.named_tensors}
     extents = {
         "batch": 0 if sequences is None else sequences,
         "query_heads": query.shape[2],

@@ -81,7 +81,7 @@ def text_files(
 
 
 def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
-    """Refuse an adapter that cannot pass values that are columns of the keys, or fp4 and atoms."""
+    """Refuse an adapter that cannot pass what a kernel takes: views, fp4, arrays that change."""
     for one in kernels:
         facts = kernel_facts(one).launcher
         if request.adapters and (facts.scales_in_atoms or facts.elements_per_byte > 1):
@@ -93,6 +93,14 @@ def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
                     "row-major, scale_order: row_major, which adapters pass.",
                 )
             )
+    raising = [one.name for one in kernels if kernel_facts(one).launcher.raised is not None]
+    if raising and "jax" in request.adapters:
+        raise ConfigError(
+            Problem(
+                f"{raising[0]}: a call raises max_logits in place, and arrays of JAX do not change",
+                "Leave the adapter jax out, or vendor the kernel into a folder of its own.",
+            )
+        )
     names = [one.name for one in kernels if kernel_facts(one).launcher.values_in_keys]
     if names and "jax" in request.adapters:
         raise ConfigError(

@@ -82,7 +82,7 @@ class LauncherFacts:
     maps: tuple[MapFacts, ...]
     parameters: tuple[str, ...]
     tensors: tuple[PassedTensor, ...] = ()
-    """Attention: those that mask and score read, then lists; ``parameters``: given[0], ..."""
+    """Attention: read ones, a raised one, then lists; ``parameters``: given[0], ..."""
     lists_blocks: bool = False
     """Attention: the last tensors are lists of the blocks of keys that tiles see."""
     score_is_expression: bool = False
@@ -182,6 +182,11 @@ class LauncherFacts:
     def scales_in_atoms(self) -> bool:
         """Whether scales are in the order of Blackwell's tensor cores."""
         return any(one.in_atoms for one in self.scales)
+
+    @property
+    def raised(self) -> int | None:
+        """The number of the tensor that a launch raises; None where it raises none."""
+        return next((i for i, one in enumerate(self.tensors) if one.raised), None)
 
     @property
     def row_arguments(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Tensors that the C launcher passes on: what mask and score read, and lists of blocks."""
+"""Tensors that the C launcher passes on: read ones, those that a launch raises, and lists."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ class PassedTensor:
     """Extents: numbers, or by name those of the call; tiles and entries are those of lists."""
     alignment: int = 4
     """Bytes that its address is a multiple of."""
+    raised: bool = False
+    """The launch raises its numbers."""
 
     @property
     def c_extents(self) -> tuple[str, ...]:
@@ -42,7 +44,11 @@ class PassedTensor:
 
 def passed_tensors(plan: AttentionPlan) -> tuple[PassedTensor, ...]:
     """Return the tensors of a call in their order; ConfigError for too many."""
-    found = [PassedTensor(one.name, one.dtype, one.shape) for one in plan.declared_tensors]
+    raised = plan.config.raised_tensors
+    found = [
+        PassedTensor(one.name, one.dtype, one.shape, raised=one in raised)
+        for one in plan.named_tensors
+    ]
     if plan.lists_blocks:
         found += _lists(plan)
     if len(found) > MOST_TENSORS:

@@ -26,11 +26,12 @@ from fa4gen.verify.cases import (
 from fa4gen.verify.edges.attention import edge_cases, edges, reached
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.inputs import make_inputs, make_rng
-from fa4gen.verify.memory import place, read_lse, read_out
+from fa4gen.verify.memory import place, read_lse, read_max_logits, read_out
 from fa4gen.verify.page_scales import page_scale_cases, with_page_scales
 from fa4gen.verify.reference import (
     AttentionProblem,
     AttentionResult,
+    MaxLogits,
     exact_attention,
     rounded_attention,
 )
@@ -150,6 +151,7 @@ class AttentionFamily:
             packed=drawn_rows(plan),
             tensors=plan.declared_tensors,
             values_in_keys=plan.values_in_keys,
+            has_max_logits=plan.max_logits,
         )
         if plan.lists_blocks:
             inputs = replace(inputs, tensors={**inputs.tensors, **_lists(plan, inputs)})
@@ -276,9 +278,11 @@ class AttentionReference:
         self, memory: AttentionMemory, after: Mapping[str, Image], xp: Any
     ) -> tuple[Errors, tuple[Failure, ...]]:
         """Return the errors of a kernel's results, and those above their bounds."""
-        lse = read_lse(memory, after)
+        lse, max_logits = read_lse(memory, after), read_max_logits(memory, after)
         got = AttentionResult(
-            xp.asarray(read_out(memory, after)), None if lse is None else xp.asarray(lse)
+            xp.asarray(read_out(memory, after)),
+            None if lse is None else xp.asarray(lse),
+            max_logits=None if max_logits is None else xp.asarray(max_logits),
         )
         if self.nan_head:
             got = without_nan_head(got, self.exact, xp)
@@ -301,6 +305,7 @@ def make_reference(
     query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
     precision, sinks = Precision.of(plan), inputs.sinks
     ends: Any = {"intervals": precision if inputs.counting else None, "raised": inputs.raised}
+    ends["has_max_logits"] = plan.max_logits
     if inputs.counting:  # no maximum that a kernel may scale by leaves a rounding
         precision = replace(precision, rescale_threshold=0.0)
     descales = inputs.key_descales if plan.has_page_scales else inputs.descales
@@ -328,6 +333,11 @@ def make_reference(
     else:
         exact = exact_attention(problem, query, key, value, xp, **more, **ends)
         rounded = rounded_attention(problem, query, key, value, precision, rng, xp, **more)
+    if plan.max_logits:
+        before, found = xp.asarray(inputs.max_logits, xp.float64), exact.max_logits
+        found = MaxLogits.none(len(before), xp) if found is None else found
+        found = found.raised(MaxLogits(before, before, before), xp)
+        exact = replace(exact, max_logits=found)
     own = tolerance.measure(rounded, exact, xp)
     bounds = tolerance.bounds(
         own, exact, problem, query, key, precision, xp, descales=descales, value=value

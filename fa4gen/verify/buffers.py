@@ -27,7 +27,8 @@ by half."""
 GUARD_PATTERN = 0xA5
 LEAST_ALIGNMENT = 16
 """Bytes: the least alignment that the launchers accept."""
-OUTPUTS = ("out", "lse", "out_scales")
+RAISED = "given_max_logits"
+OUTPUTS = ("out", "lse", "out_scales", RAISED)
 ODD_STRIDE = 7
 """Elements: no multiple of 16 bytes."""
 

@@ -48,6 +48,8 @@ class Inputs:
     """(query heads); None for a kernel without them."""
     tensors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """Those that mask and score function read, float32 or int32."""
+    max_logits: Floats | None = None
+    """(query heads), before the call; None for a kernel that raises none."""
     counting: bool = False
     """No value is negative, logits are whole multiples of ln 2; see ``input_kinds``."""
     raised: tuple[int, int] = (0, 0)
@@ -75,6 +77,13 @@ def draw_sinks(draft: Draft) -> Floats:
     sinks = np.minimum(sinks, [x.min() + MOST_ABOVE for x in scores])
     sinks[draft.rng.random(heads) < 0.1] = -np.inf
     return sinks.astype(np.float32)
+
+
+def draw_max_logits(heads: int, rng: np.random.Generator) -> Floats:
+    """Draw the largest logits of earlier calls: none for the first head, high and low for others."""
+    drawn = rng.choice([-np.inf, -1e30, -1.0, 0.0, 1.0, 1e30], heads)
+    drawn[:1] = -np.inf
+    return drawn.astype(np.float32)
 
 
 def _some_scores(draft: Draft, head: int) -> NDArray[np.float64]:
@@ -106,6 +115,7 @@ def make_inputs(
     packed: tuple[bool, bool] = (False, False),
     tensors: Sequence[Tensor] = (),
     values_in_keys: bool = False,
+    has_max_logits: bool = False,
 ) -> Inputs:
     """Draw the inputs of ``case`` for a kernel of this depth and element type.
 
@@ -113,7 +123,7 @@ def make_inputs(
     type of the query unless ``kv_dtype`` does. Scales are drawn for the tensors in ``descaled``
     that the case names; with ``has_sinks`` a logit for each query head. ``packed``: whether the
     rows of all sequences are one batch, of queries and of keys. ``values_in_keys``: the first
-    columns of the keys are the values.
+    columns of the keys are the values. ``has_max_logits``: the call raises a number of each head.
     """
     batches, rows = _rows(case, 0, packed[0])
     key_batches, keys = _rows(case, 1, packed[1])
@@ -149,6 +159,7 @@ def make_inputs(
         },
         sinks=sinks,
         tensors={tensor.name: draw_tensor(tensor, case, rng) for tensor in tensors},
+        max_logits=draw_max_logits(case.query_heads, rng) if has_max_logits else None,
         counting=counting,
         raised=case.raised if case.data == RAISED else (0, 0),
     )

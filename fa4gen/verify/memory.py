@@ -27,6 +27,7 @@ from fa4gen.verify.buffers import (
     GUARD_BYTES,
     LEAST_ALIGNMENT,
     OUTPUTS,
+    RAISED,
     CaseMemory,
     Image,
     View,
@@ -68,8 +69,10 @@ class AttentionMemory(CaseMemory):
 
     def place_of(self, name: str, index: tuple[int, ...]) -> str:
         """Name an element by its logical place, whatever the layout."""
-        if self.packed[0]:
+        if self.packed[0] and name != RAISED:
             index = 0, *index
+        if name == RAISED:
+            return words("max_logits", ("head",), index)
         if name == "lse":
             return words(name, ("batch", "head", "row"), index)
         if self.layout == "bhsd":
@@ -128,6 +131,8 @@ def place(
         maker.add_contiguous(f"given_{name}", tensor.shape, dtype_name)
         view = maker.views[f"given_{name}"]
         view.bits(maker.buffers[view.buffer])[...] = tensor.view(np.uint32)
+    if inputs.max_logits is not None:
+        maker.add_contiguous(RAISED, inputs.max_logits.shape)
     if lse:
         batch, rows, heads, _ = inputs.query.shape
         maker.add_contiguous("lse", (batch, heads, rows))
@@ -149,6 +154,8 @@ def place(
     )
     for view in memory.outputs.values():
         poison(view, memory.buffers[view.buffer])
+    if inputs.max_logits is not None:
+        maker.fill(RAISED, inputs.max_logits)
     return memory
 
 
@@ -165,6 +172,14 @@ def read_lse(memory: AttentionMemory, buffers: Mapping[str, Image]) -> NDArray[n
         return None
     lse = view.bits(buffers[view.buffer]).view(np.float32)
     return lse[None] if memory.packed[0] else lse
+
+
+def read_max_logits(
+    memory: AttentionMemory, buffers: Mapping[str, Image]
+) -> NDArray[np.float32] | None:
+    """Return the largest logits in ``buffers``, (query heads), if the kernel raises any."""
+    view = memory.views.get(RAISED)
+    return None if view is None else view.bits(buffers[view.buffer]).view(np.float32)
 
 
 def out_bits(memory: AttentionMemory, buffers: Mapping[str, Image]) -> NDArray[Any]:

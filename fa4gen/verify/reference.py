@@ -39,6 +39,8 @@ CPU_CHUNK = 1 << 18
 GPU_CHUNK = 1 << 26
 MMA_BYTES = 32
 """The bytes of each operand whose products a tensor core adds at a time."""
+MAX_LOGIT_ROUNDING = 2.0**-21
+"""The most that scaling a largest score in float32 changes it by, relative to it."""
 LARGEST_SHIFT = 50.0
 """The largest shift of a score by its errors: more is as bad."""
 
@@ -73,6 +75,25 @@ class AttentionProblem:
 
 
 @dataclass(frozen=True)
+class MaxLogits:
+    """The largest logit of each query head, float64 (heads), and what rounding may make of it."""
+
+    exact: Any
+    low: Any
+    high: Any
+
+    @classmethod
+    def none(cls, heads: int, xp: Any) -> MaxLogits:
+        """Return those of heads without a logit."""
+        return cls(*(xp.full(heads, -xp.inf) for _ in range(3)))
+
+    def raised(self, before: Any, xp: Any) -> MaxLogits:
+        """Return the larger ones of these and others, of earlier calls or of other sequences."""
+        pairs = zip(vars(self).values(), vars(before).values(), strict=True)
+        return MaxLogits(*(xp.maximum(own, other) for own, other in pairs))
+
+
+@dataclass(frozen=True)
 class AttentionResult:
     """Output (batch, rows, heads, value depth) and natural log-sum-exp (batch, heads, rows)."""
 
@@ -86,6 +107,8 @@ class AttentionResult:
     be negative, so that they cancel."""
     high: Any = None
     """The most."""
+    max_logits: Any = None
+    """``MaxLogits`` of an exact result; of a kernel, its float32 (heads), None where it has none."""
 
     @property
     def exact(self) -> Any:
@@ -106,6 +129,7 @@ def exact_attention(
     first_batch: int = 0,
     intervals: Precision | None = None,
     raised: tuple[int, int] = (0, 0),
+    has_max_logits: bool = False,
 ) -> AttentionResult:
     """Compute in float64. Rows that see no key give zeros and -inf.
 
@@ -115,12 +139,14 @@ def exact_attention(
     ``sinks``: a logit for each query head, one more term of the softmax's sum. ``intervals``: for
     values that are not negative, the range of elements with these roundings; ``raised``: the keys,
     first and past the last, whose weights are rounded by a maximum of their own.
+    ``has_max_logits``: also the largest logit of each head, of these rows and keys.
     """
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float64)
     lse = _lse_of_no_key(query, sinks, xp, xp.float64)
     shift = xp.zeros(_lse_shape(query)) if problem.score.IS_EXPRESSION else None
     low: Any = None if intervals is None else xp.zeros_like(out, xp.float32)
     high: Any = None if intervals is None else xp.zeros_like(out, xp.float32)
+    max_logits = MaxLogits.none(query.shape[2], xp) if has_max_logits else None
     for block in _blocks(problem, query, key, value, descales or {}, xp, tensors, first_batch):
         q, k, v = (x.astype(xp.float64) for x in (block.query, block.key, block.value))
         scores = _times(q @ k.T, block.key_scales) * (problem.softmax_scale * block.score_descale)
@@ -150,14 +176,22 @@ def exact_attention(
             for array, end in zip((low, high), ends, strict=True):
                 end = (end * block.value_descale).astype(xp.float32)
                 array[block.out_index] = round_to(end, intervals.out_dtype, xp)
-        if shift is not None:
+        if shift is not None or max_logits is not None:
             scale = abs(problem.softmax_scale * block.score_descale)
             sums = _lengths(q)[:, None] * _lengths(k)[None] * scale * problem.sum_error
-            errors = problem.score.errors(logits, sums, xp, block.places)
+            errors = sums + problem.score.error
+            if shift is not None:
+                errors = problem.score.errors(logits, sums, xp, block.places)
+        if max_logits is not None:
+            seen, errors_seen = scores[~block.hidden], errors[~block.hidden]
+            room = errors_seen + xp.abs(seen) * MAX_LOGIT_ROUNDING
+            for array, ends in zip(vars(max_logits).values(), (0, -room, room), strict=True):
+                array[block.head] = max(array[block.head], (seen + ends).max())
+        if shift is not None:
             errors = xp.minimum(xp.where(block.hidden, 0.0, errors), LARGEST_SHIFT)
             shifted = (weights * xp.expm1(errors)).sum(axis=1, keepdims=True)
             shift[block.lse_index] = (shifted / _nonzero(total, xp))[:, 0]
-    return AttentionResult(out, lse, shift, low, high)
+    return AttentionResult(out, lse, shift, low, high, max_logits)
 
 
 def rounded_attention(

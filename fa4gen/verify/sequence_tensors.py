@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.verify.reference import AttentionResult
+from fa4gen.verify.reference import AttentionResult, MaxLogits
 from fa4gen.verify.rounding import POISON_BITS
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ def by_sequence(
     shapes: dict[str, tuple[int, ...]] = {"lse": of_rows, "shift": of_rows}
     shapes |= dict.fromkeys(("out", "low", "high"), of_columns)
     whole: dict[str, Any] = {name: xp.zeros(shapes[name]) for name in ("out", "lse")}
+    max_logits: MaxLogits | None = None
     for number, part in enumerate(parts):
         (query_batch, of_queries), (key_batch, of_keys) = part.query, part.key
         result = compute(
@@ -158,6 +159,9 @@ def by_sequence(
             value[key_batch : key_batch + 1, of_keys],
         )
         found = {name: array for name, array in vars(result).items() if array is not None}
+        largest = found.pop("max_logits", None)
+        if largest is not None:
+            max_logits = largest if max_logits is None else largest.raised(max_logits, xp)
         if number == 0:
             whole = {name: xp.zeros(shapes[name], array.dtype) for name, array in found.items()}
             whole["lse"] -= xp.inf
@@ -166,4 +170,4 @@ def by_sequence(
                 whole[name][query_batch, of_queries] = array[0]
             else:
                 whole[name][query_batch, :, of_queries] = array[0]
-    return AttentionResult(**whole)
+    return AttentionResult(**whole, max_logits=max_logits)

@@ -3,7 +3,7 @@
 The standard is ``rounded_attention``: the same inputs, the same roundings, done in NumPy. Its
 errors against the float64 result are measured for each case, and a kernel may exceed them by a
 factor for chance, plus a floor for cases so small or so special (one key, constant inputs) that
-NumPy happens to make no error at all. Five errors are looked at, because each detects errors that
+NumPy happens to make no error at all. Six errors are looked at, because each detects errors that
 the others average out:
 
 * ``frobenius``: all of the output, ||out - exact|| / ||exact||. Rounding errors average out here,
@@ -20,6 +20,8 @@ the others average out:
   element has an interval of its own; see ``weight_ends``. Where the score function leaves logits
   as they are, weights are powers of two, which no type rounds: an element must then be the
   exact one, rounded once. 0 for other data.
+* ``max_logit``: the distance of a head's largest logit as a share of what rounding may do to any of
+  its logits, the worst of all: at most 1. 0 for kernels that raise none.
 
 u is the unit roundoff of a type: 2^-8 for bf16, 2^-11 for fp16, 2^-4 for fp8 e4m3; u_p is that of
 the probabilities, which have the type of the values, and u_o that of the output. The floors:
@@ -82,26 +84,30 @@ OUTPUT_ROUNDING = 0.5
 
 @dataclass(frozen=True)
 class Errors(ErrorSet):
-    """The five errors of a result, or the bounds on them; see the module. 0 for empty outputs."""
+    """The six errors of a result, or the bounds on them; see the module. 0 for empty outputs."""
 
-    INTERVALS = frozenset({"share"})
+    INTERVALS = frozenset({"share", "max_logit"})
 
     frobenius: float
     row: float
     element: float
     lse: float
     share: float = 0.0
+    max_logit: float = 0.0
 
 
 def measure(got: AttentionResult, exact: AttentionResult, xp: Any = np) -> Errors:
     """Return the errors of ``got``. Anything that is not finite where it should be counts as inf.
 
-    ``got.lse`` may be None for a kernel that does not write it.
+    ``got.lse`` and ``got.max_logits`` may be None for a kernel that does not write them.
     """
     distance = xp.abs(got.out.astype(xp.float64) - exact.out)
     distance = xp.where(xp.isnan(distance), xp.inf, distance)
     lse = _lse_error(got.lse, exact.lse, xp)
-    return Errors(*_of_distances(distance, exact, xp), lse, _share(got.out, exact, xp))
+    share, max_logit = _share(got.out, exact, xp), 0.0
+    if got.max_logits is not None and got.max_logits.size:
+        max_logit = float(element_shares(got.max_logits, exact.max_logits, xp).max())
+    return Errors(*_of_distances(distance, exact, xp), lse, share, max_logit)
 
 
 def _of_distances(distance: Any, exact: AttentionResult, xp: Any) -> tuple[float, float, float]:
@@ -156,6 +162,7 @@ def bounds(
         element=max(element, least[2]),
         lse=lse,
         share=1.0,
+        max_logit=1.0,
     )
 
 

@@ -112,11 +112,16 @@ def without_nan_head(got: AttentionResult, exact: AttentionResult, xp: Any) -> A
     """Return a kernel's results with right ones in place of those of that head."""
     out = xp.array(got.out)
     out[:1, :, :1] = (exact.out if exact.low is None else exact.low)[:1, :, :1]
+    got = replace(got, out=out)
+    if got.max_logits is not None:
+        max_logits = xp.array(got.max_logits)
+        max_logits[:1] = exact.max_logits.exact[:1]
+        got = replace(got, max_logits=max_logits)
     if got.lse is None:
-        return replace(got, out=out)
+        return got
     lse = xp.array(got.lse)
     lse[:1, :1] = exact.lse[:1, :1]
-    return replace(got, out=out, lse=lse)
+    return replace(got, lse=lse)
 
 
 def without_pages(

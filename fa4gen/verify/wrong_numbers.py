@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.verify.buffers import words
-from fa4gen.verify.errors import element_shares
+from fa4gen.verify.errors import Between, element_shares
 from fa4gen.verify.verdict import Failure
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ def wrong_numbers(
     """Yield the errors in a kernel's results that are above their bounds, with their places."""
     above = [name for name, error in errors if not error <= getattr(bounds, name)]
     if "share" in above:
-        yield Failure("numbers", _outside(got.out, exact, xp))
-    out_above = [name for name in above if name not in ("lse", "share")]
+        yield Failure("numbers", _outside("out", OUT_AXES, got.out, exact, xp))
+    if "max_logit" in above:
+        yield Failure("numbers", _outside("max_logits", ("head",), got.max_logits, exact.max_logits, xp))
+    out_above = [name for name in above if name not in ("lse", *errors.INTERVALS)]
     if out_above:
         index = _worst_element(got.out, exact.out, row_first=out_above == ["row"], xp=xp)
         yield Failure(
@@ -39,15 +41,16 @@ def wrong_numbers(
         )
 
 
-def _outside(got: Any, exact: AttentionResult, xp: Any) -> str:
+def _outside(name: str, axes: tuple[str, ...], got: Any, exact: Between, xp: Any) -> str:
     """Name the element farthest outside of its interval, and how many are."""
     outside = element_shares(got, exact, xp) > 1
-    far = xp.abs(got - exact.out) / xp.where(exact.out > 0, exact.out, 1e-300)
+    size = xp.abs(exact.exact)
+    far = xp.abs(got - exact.exact) / xp.where(size > 0, size, 1e-300)
     far = xp.where(outside, xp.where(xp.isnan(far), xp.inf, far), 0.0)
     index = tuple(int(i) for i in np.unravel_index(int(far.argmax()), far.shape))
-    expected, found = float(exact.out[index]), float(got[index])
+    expected, found = float(exact.exact[index]), float(got[index])
     low, high = float(exact.low[index]), float(exact.high[index])
-    place = words("out", OUT_AXES, index)
+    place = words(name, axes, index)
     off = ""
     if expected:
         room = max(high - expected, expected - low) / expected

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -139,6 +140,20 @@ def test_a_kernel_without_lse_takes_none():
     good = make_arguments()
     assert refusal(good, PLAN_WITHOUT_LSE) == ["lse: expected no lse, got an array"]
     assert check_arguments(PLAN_WITHOUT_LSE, good._replace(lse=None)).lse is None
+
+
+def test_numbers_that_a_launch_raises_share_memory_with_nothing():
+    plan = make_plan(max_logits=True)
+    good = array((8,), 9, "float32")
+    arguments = make_arguments()
+    check_arguments(plan, arguments._replace(tensors=(("max_logits", good),)))
+    assert refusal(arguments, plan) == [
+        "max_logits: expected float32 (query heads) = (8,), got nothing"
+    ]
+    for other, name in ((arguments.query, "query"), (arguments.lse, "lse")):
+        same = good._replace(pointer=other.pointer)
+        (message,) = refusal(arguments._replace(tensors=(("max_logits", same),)), plan)
+        assert {"max_logits", name} <= set(re.findall(r"\w+", message))
 
 
 PLAN_WITH_SINKS = make_plan(sinks=True)

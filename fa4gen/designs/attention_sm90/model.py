@@ -225,7 +225,8 @@ class HopperAttentionPlan(HopperMemory):
     def ties_rows(self) -> bool:
         """Whether both rows of a thread share the exponents that such a score function adds.
 
-        Probabilities are small then, and one row's still smaller: fp16 does not hold them.
+        Probabilities are small then, and one row's still smaller: fp16 does not hold them. Largest
+        logits need maxima of every row.
         """
-        overlaps = self.overlap and self.num_pv_chunks_in_flight > 0
+        overlaps = self.overlap and self.num_pv_chunks_in_flight > 0 and not self.max_logits
         return self.dtype == "bf16" and overlaps and self.distance_text is not None

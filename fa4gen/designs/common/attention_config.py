@@ -99,6 +99,11 @@ class AttentionKeys(KernelConfig):
         return False
 
     @property
+    def raised_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of a call that a launch raises: the largest logit of each head so far."""
+        return ()
+
+    @property
     def resolved_keys(self) -> Keys:
         """The places of keys and values."""
         return self.batching if self.keys == "auto" else self.keys
@@ -195,17 +200,33 @@ class HopperKeys(AttentionKeys):
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
 
 
-class HopperPrefillKeys(AttentionKeys):
+class PrefillKeys(AttentionKeys):
+    """Keys of attention in tiles whose rows are of one head, or of few."""
+
+    scheduler: Literal["auto", "static", "dynamic"] = "auto"
+    """Tiles in a fixed order, or assigned by an atomic counter, longest first."""
+    pack_heads: Literal[False] = False
+    """true: rows of a tile are the query rows of all heads of a key head, in another kernel."""
+    max_logits: bool = False
+    """Raise max_logits, float32 (query heads), to the largest logit of each head (QK-clip)."""
+
+    @property
+    def raised_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of a call that a launch raises: the largest logit of each head so far."""
+        if not self.max_logits:
+            return ()
+        from fa4gen.expressions.tensors import Tensor  # of few configs
+
+        return (Tensor("max_logits", "fp32", ("query_heads",)),)
+
+
+class HopperPrefillKeys(PrefillKeys):
     """Keys of attention by wgmma in tiles whose rows are of one head, or of few."""
 
     arch: Literal["sm_90a"]
     """Architecture that the kernel is written for."""
-    scheduler: Literal["auto", "static", "dynamic"] = "auto"
-    """Tiles in a fixed order, or assigned by an atomic counter, longest first."""
     registers: RegisterBudget | Auto = "auto"
     """Registers per thread of the producer and of each consumer."""
-    pack_heads: Literal[False] = False
-    """true: rows of a tile are the query rows of all heads of a key head, in another kernel."""
 
 
 class RoleRegisters(Strict):
@@ -240,21 +261,17 @@ class BlackwellKeys(OutputKeys):
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
 
 
-class BlackwellPrefillKeys(BlackwellKeys):
+class BlackwellPrefillKeys(PrefillKeys, BlackwellKeys):
     """Keys of attention by tcgen05 in tiles whose rows are of one head."""
 
     dtype: Literal["bf16", "fp16", "fp8_e4m3"]
     """Element type of query, key and value, and of the output unless out_dtype says otherwise."""
     num_kv_stages: Annotated[int, Field(ge=1, le=32)] | Auto = "auto"
     """Slots of the ring of K blocks, and of the ring of V blocks; of both in a fused ring."""
-    scheduler: Literal["auto", "static", "dynamic"] = "auto"
-    """Tiles in a fixed order, or assigned by an atomic counter, longest first."""
     exp2_fma_share: Annotated[float, Field(ge=0, le=1, multiple_of=0.125)] | Auto = "auto"
     """Share of the exponentials that the FMA pipe computes, in eighths; the rest use ex2."""
     registers: RoleRegisters | Auto = "auto"
     """Registers per thread of each kind of warp."""
-    pack_heads: Literal[False] = False
-    """true: rows of a tile are the query rows of all heads of a key head, in another kernel."""
 
 
 class KeysOfSplit(Strict):

@@ -27,7 +27,7 @@ class AttentionFacts(KernelPlan):
 
     RECORDED = (
         *KernelPlan.RECORDED, "kv_dtype", "kv_scale", "depth", "value_depth", "mask", "lse",
-        "sinks", "score", "declared_tensors", "has_descales", "BM", "BN", "num_kv_stages",
+        "max_logits", "sinks", "score", "declared_tensors", "has_descales", "BM", "BN", "num_kv_stages",
         "epilogue", "rescale_threshold", "mixed_tile_heights", "panel_columns", "num_panels",
         "batching", "keys", "page_size", "key_lengths", "lists_blocks", "tile_heads",
     )  # fmt: skip
@@ -71,6 +71,11 @@ class AttentionFacts(KernelPlan):
         return self.config.lse
 
     @property
+    def max_logits(self) -> bool:
+        """Whether a launch raises a number of each query head to the largest of its logits."""
+        return bool(self.config.raised_tensors)
+
+    @property
     def sinks(self) -> bool:
         """A logit of each query head joins the sum of the softmax, and the log-sum-exp."""
         return self.config.sinks
@@ -84,6 +89,11 @@ class AttentionFacts(KernelPlan):
     def declared_tensors(self) -> tuple[Tensor, ...]:
         """The tensors of a call that mask and score function read."""
         return self.config.declared_tensors
+
+    @cached_property
+    def named_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors that a call passes by their names: read ones, then those that it raises."""
+        return self.declared_tensors + self.config.raised_tensors
 
     @property
     def has_descales(self) -> bool:

@@ -149,7 +149,7 @@ class AttentionPlan(AttentionFacts):
     @property
     def given_names(self) -> tuple[str, ...]:
         """The kernel's names for their addresses."""
-        names = tuple(map(given, self.declared_tensors))
+        names = tuple(map(given, self.named_tensors))
         if not self.lists_blocks:
             return names
         from fa4gen.masks.block_lists import BLOCK_LISTS  # of few kernels

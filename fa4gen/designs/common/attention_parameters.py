@@ -109,7 +109,7 @@ def descale_parameters(*names: str, whose: str) -> Iterable[Parameter]:
 
 
 def declared_parameters(config: AttentionKeys) -> Iterable[Parameter]:
-    """Yield the addresses of sinks, and of the tensors that mask and score function read."""
+    """Yield the addresses of sinks, and of tensors that the call passes by their names."""
     if config.sinks:
         meaning = "logit of each query head's sink, one more term of the softmax's sum"
         yield Parameter("sinks", "const float* __restrict__", meaning)
@@ -117,6 +117,9 @@ def declared_parameters(config: AttentionKeys) -> Iterable[Parameter]:
         c_type = "float" if tensor.dtype == "fp32" else "int32"
         meaning = f"{tensor.name}, ({tensor.axes})"
         yield Parameter(given(tensor), f"const {c_type}* __restrict__", meaning)
+    for tensor in config.raised_tensors:
+        meaning = f"largest logit so far, ({tensor.axes})"
+        yield Parameter(given(tensor), "float* __restrict__", meaning)
 
 
 def scale_parameter(config: AttentionKeys) -> Parameter:

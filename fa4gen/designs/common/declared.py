@@ -25,6 +25,7 @@ Extent = Literal["batch", "query_heads", "key_heads", "rows", "keys"]
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _TAKEN = {
     *INDICES, SCORE, *FUNCTIONS, *OF_FLOATS, "query", "key", "value", "out", "lse", "layout",
+    "max_logits",
     "softmax_scale", "sinks", "workspace", "query_descale", "key_descale", "value_descale",
     "query_offsets", "key_offsets", "key_lengths", "page_table", "block_ranges", "block_entries",
     "row_keys",

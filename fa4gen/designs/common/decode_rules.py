@@ -22,6 +22,7 @@ PACKED_FIXED = (
     FixedKey("scheduler", ("auto", "static"), "every CTA has an even share of all blocks"),
     FixedKey("registers", ("auto",), "all threads have as many"),
     FixedKey("blocks", ("walked",), SHARES),
+    FixedKey("max_logits", (False,), "kernels with pack_heads: false alone give it"),
 )
 """Keys of all prefill kernels, in designs with packed heads."""
 HOPPER_PACKED_FIXED = (

@@ -143,6 +143,34 @@ FEATURES = {
             ),
         },
     ),
+    "max logits": Feature(
+        {"mask": "causal", "max_logits": True}, {**BF16, **PAIRS},
+        ("data/all_logits_low", "data/falling"),
+        {
+            "those of the first head": Change(
+                r"given_max_logits \+ tile\.head", "given_max_logits", times=1
+            ),
+            "in powers of two": Change(r"\* scale_log2 \* kLn2\);", "* scale_log2);"),
+            "rows past the last count": Change(
+                r"row < problem\.query_rows \? ((role\.)?largest(\[0\])?) : negative_infinity\(\)",
+                r"\1",
+            ),
+            "half of the lanes count": Change(
+                r"lanes = 16(; lanes > 0; lanes /= 2\)\s+(own|largest) = fmaxf)", r"lanes = 8\1"
+            ),
+        },
+        ("data/all_logits_low", "gqa/3", FULL),
+        {
+            "that of the last block": Change(
+                r"(rows\.)?largest(\[r\])? = (kFirst \? largest\[r\] : )?"
+                r"fmaxf\((rows\.)?largest(\[r\])?, (own|largest\[r\])\)",
+                r"\1largest\2 = \6",
+            ),
+            "the maximum that lags": Change(r"(rows|role)\.largest(,| :)", r"\1.max\2"),
+            "no number is negative": Change(r"setp\.lt\.s32 is_negative", "setp.gt.s32 is_negative"),
+            "negative ones in the order of others": Change(r"global\.min\.u32", "global.max.u32"),
+        },
+    ),
     # A name that stands for an expression.
     "documents, alibi": Feature({"mask": "documents", "score": "alibi"}, BF16, (MORE_KEYS,)),
     "tree, relative_bias": Feature(
