@@ -80,9 +80,9 @@ def draw_sinks(draft: Draft) -> Floats:
 
 
 def draw_max_logits(heads: int, rng: np.random.Generator) -> Floats:
-    """Draw the largest logits of earlier calls: none for the first head, high and low for others."""
-    drawn = rng.choice([-np.inf, -1e30, -1.0, 0.0, 1.0, 1e30], heads)
-    drawn[:1] = -np.inf
+    """Draw the largest logits of earlier calls: high and low, and none for every other head."""
+    drawn = rng.choice([-1e30, -1.0, 0.0, 1.0, 1e30], heads)
+    drawn[::2] = -np.inf
     return drawn.astype(np.float32)
 
 

@@ -108,7 +108,7 @@ class AttentionResult:
     high: Any = None
     """The most."""
     max_logits: Any = None
-    """``MaxLogits`` of an exact result; of a kernel, its float32 (heads), None where it has none."""
+    """``MaxLogits`` of an exact result; of a kernel its float32 (heads); None where it has none."""
 
     @property
     def exact(self) -> Any:
@@ -172,23 +172,25 @@ def exact_attention(
             keys, (begin, end) = block.places.key, raised
             own = (keys >= begin) & (keys < end) if end > begin else None
             found = WeightedSums(weights, block.value_scales, v, sums, total, own)
-            ends = output_ends(found, errors, intervals, xp)
-            for array, end in zip((low, high), ends, strict=True):
+            both = output_ends(found, errors, intervals, xp)
+            for array, end in zip((low, high), both, strict=True):
                 end = (end * block.value_descale).astype(xp.float32)
                 array[block.out_index] = round_to(end, intervals.out_dtype, xp)
         if shift is not None or max_logits is not None:
             scale = abs(problem.softmax_scale * block.score_descale)
             sums = _lengths(q)[:, None] * _lengths(k)[None] * scale * problem.sum_error
-            errors = sums + problem.score.error
+            off = sums + problem.score.error
             if shift is not None:
-                errors = problem.score.errors(logits, sums, xp, block.places)
+                off = problem.score.errors(logits, sums, xp, block.places)
         if max_logits is not None:
-            seen, errors_seen = scores[~block.hidden], errors[~block.hidden]
-            room = errors_seen + xp.abs(seen) * MAX_LOGIT_ROUNDING
-            for array, ends in zip(vars(max_logits).values(), (0, -room, room), strict=True):
-                array[block.head] = max(array[block.head], (seen + ends).max())
+            seen = scores[~block.hidden]
+            room = off[~block.hidden] + xp.abs(seen) * MAX_LOGIT_ROUNDING
+            for largest_of, room_of in zip(
+                vars(max_logits).values(), (0, -room, room), strict=True
+            ):
+                largest_of[block.head] = max(largest_of[block.head], (seen + room_of).max())
         if shift is not None:
-            errors = xp.minimum(xp.where(block.hidden, 0.0, errors), LARGEST_SHIFT)
+            errors = xp.minimum(xp.where(block.hidden, 0.0, off), LARGEST_SHIFT)
             shifted = (weights * xp.expm1(errors)).sum(axis=1, keepdims=True)
             shift[block.lse_index] = (shifted / _nonzero(total, xp))[:, 0]
     return AttentionResult(out, lse, shift, low, high, max_logits)

@@ -27,7 +27,9 @@ def wrong_numbers(
     if "share" in above:
         yield Failure("numbers", _outside("out", OUT_AXES, got.out, exact, xp))
     if "max_logit" in above:
-        yield Failure("numbers", _outside("max_logits", ("head",), got.max_logits, exact.max_logits, xp))
+        yield Failure(
+            "numbers", _outside("max_logits", ("head",), got.max_logits, exact.max_logits, xp)
+        )
     out_above = [name for name in above if name not in ("lse", *errors.INTERVALS)]
     if out_above:
         index = _worst_element(got.out, exact.out, row_first=out_above == ["row"], xp=xp)

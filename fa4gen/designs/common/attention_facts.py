@@ -27,9 +27,9 @@ class AttentionFacts(KernelPlan):
 
     RECORDED = (
         *KernelPlan.RECORDED, "kv_dtype", "kv_scale", "depth", "value_depth", "mask", "lse",
-        "max_logits", "sinks", "score", "declared_tensors", "has_descales", "BM", "BN", "num_kv_stages",
-        "epilogue", "rescale_threshold", "mixed_tile_heights", "panel_columns", "num_panels",
-        "batching", "keys", "page_size", "key_lengths", "lists_blocks", "tile_heads",
+        "max_logits", "sinks", "score", "declared_tensors", "has_descales", "BM", "BN",
+        "num_kv_stages", "epilogue", "rescale_threshold", "mixed_tile_heights", "panel_columns",
+        "num_panels", "batching", "keys", "page_size", "key_lengths", "lists_blocks", "tile_heads",
     )  # fmt: skip
 
     config: AttentionKeys

@@ -167,7 +167,9 @@ FEATURES = {
                 r"\1largest\2 = \6",
             ),
             "the maximum that lags": Change(r"(rows|role)\.largest(,| :)", r"\1.max\2"),
-            "no number is negative": Change(r"setp\.lt\.s32 is_negative", "setp.gt.s32 is_negative"),
+            "no number is negative": Change(
+                r"setp\.lt\.s32 is_negative", "setp.gt.s32 is_negative"
+            ),
             "negative ones in the order of others": Change(r"global\.min\.u32", "global.max.u32"),
         },
     ),
