@@ -155,8 +155,8 @@ FEATURES = {
                 r"row < problem\.query_rows \? ((role\.)?largest(\[0\])?) : negative_infinity\(\)",
                 r"\1",
             ),
-            "half of the lanes count": Change(
-                r"lanes = 16(; lanes > 0; lanes /= 2\)\s+(own|largest) = fmaxf)", r"lanes = 8\1"
+            "one lane counts": Change(
+                r"lanes = 16(; lanes > 0; lanes /= 2\)\s+(own|largest) = fmaxf)", r"lanes = 0\1"
             ),
         },
         ("data/all_logits_low", "gqa/3", FULL),
