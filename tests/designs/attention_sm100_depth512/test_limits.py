@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
-import yaml
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
@@ -14,29 +12,11 @@ from fa4gen.config.load import load_mapping
 from fa4gen.designs.attention_sm100_depth512.config import BlackwellPairAttentionConfig
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.refusal import changed, faults_of
-from fa4gen.errors import ConfigError, Problem
+from fa4gen.errors import ConfigError
+from tests.designs.offers import check_offers, offers, problems_of
 
 Strategy = st.SearchStrategy[BlackwellPairAttentionConfig]
 ConfigOf = Callable[..., BlackwellPairAttentionConfig]
-
-PAIR = re.compile(r"(\w+): (\{[^}]*\}|[\w.]+)")
-
-
-def problems_of(config: BlackwellPairAttentionConfig) -> tuple[Problem, ...]:
-    try:
-        build_plan(config)
-    except ConfigError as error:
-        return error.problems
-    return ()
-
-
-def offers(problem: Problem) -> list[dict[str, object]]:
-    """The alternatives of a remedy, as the YAML that it tells to write."""
-    text = problem.remedy.removeprefix("Set ").removesuffix(".")
-    return [
-        {key: yaml.safe_load(value) for key, value in PAIR.findall(words)}
-        for words in text.split("; or ")
-    ]
 
 
 @settings(max_examples=75)
@@ -44,20 +24,8 @@ def offers(problem: Problem) -> list[dict[str, object]]:
 def test_every_offer_removes_its_problem_and_brings_no_other(
     any_config: Strategy, data: st.DataObject
 ) -> None:
-    config = data.draw(any_config)
-    problems = problems_of(config)
-    if not problems:
+    if not check_offers(data.draw(any_config)):
         reject()
-    faults = faults_of(config)
-    kinds = {fault.kind for fault in faults}
-    assert len(kinds) == len(faults) == len(problems)
-    for problem, fault in zip(problems, faults, strict=True):
-        assert problem.message == fault.message
-        assert problem.key in config.model_fields_set
-        for offer in offers(problem):
-            assert offer
-            after = faults_of(changed(config, offer))
-            assert {left.kind for left in after} <= kinds - {fault.kind}, offer
 
 
 @settings(max_examples=75)

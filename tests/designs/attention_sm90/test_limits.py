@@ -2,57 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
-import yaml
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.common.refusal import changed, faults_of
-from fa4gen.errors import ConfigError, Problem
+from fa4gen.designs.common.refusal import changed
+from tests.designs.offers import check_offers, offers, problems_of
 
 Strategy = st.SearchStrategy[HopperAttentionConfig]
 ConfigOf = Callable[..., HopperAttentionConfig]
-
-PAIR = re.compile(r"(\w+): (\{[^}]*\}|\w+)")
-
-
-def problems_of(config: HopperAttentionConfig) -> tuple[Problem, ...]:
-    try:
-        build_plan(config)
-    except ConfigError as error:
-        return error.problems
-    return ()
-
-
-def offers(problem: Problem) -> list[dict[str, object]]:
-    """The alternatives of a remedy, as the YAML that it tells to write."""
-    text = problem.remedy.removeprefix("Set ").removesuffix(".")
-    return [
-        {key: yaml.safe_load(value) for key, value in PAIR.findall(words)}
-        for words in text.split("; or ")
-    ]
-
-
-def check_offers(config: HopperAttentionConfig) -> bool:
-    """Every offer removes its problem and brings no other; whether there are problems."""
-    problems = problems_of(config)
-    faults = faults_of(config)
-    kinds = {fault.kind for fault in faults}
-    assert len(kinds) == len(faults) == len(problems)
-    for problem, fault in zip(problems, faults, strict=True):
-        assert problem.message == fault.message
-        assert problem.key in HopperAttentionConfig.model_fields
-        assert problem.key in config.model_fields_set
-        for offer in offers(problem):
-            assert offer
-            after = faults_of(changed(config, offer))
-            assert {left.kind for left in after} <= kinds - {fault.kind}, offer
-    return bool(problems)
 
 
 @settings(max_examples=80, deadline=None)

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
-import yaml
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from fa4gen.designs.build import build_plan
-from fa4gen.designs.common.refusal import changed, faults_of
 from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
-from fa4gen.errors import ConfigError, Problem
+from tests.designs.offers import check_offers, problems_of
 
 Strategy = st.SearchStrategy[HopperGemmConfig]
 ConfigOf = Callable[..., HopperGemmConfig]
-PAIR = re.compile(r"(\w+): (\{[^}]*\}|\w+)")
-
-
-def problems_of(config: HopperGemmConfig) -> tuple[Problem, ...]:
-    try:
-        build_plan(config)
-    except ConfigError as error:
-        return error.problems
-    return ()
-
-
-def offers(problem: Problem) -> list[dict[str, object]]:
-    text = problem.remedy.removeprefix("Set ").removesuffix(".")
-    return [
-        {key: yaml.safe_load(value) for key, value in PAIR.findall(words)}
-        for words in text.split("; or ")
-    ]
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
@@ -41,20 +20,8 @@ def offers(problem: Problem) -> list[dict[str, object]]:
 def test_every_offer_removes_its_problem_and_brings_no_other(
     any_gemm_config: Strategy, data: st.DataObject
 ) -> None:
-    config = data.draw(any_gemm_config)
-    problems = problems_of(config)
-    if not problems:
+    if not check_offers(data.draw(any_gemm_config)):
         reject()
-    faults = faults_of(config)
-    kinds = {fault.kind for fault in faults}
-    assert len(kinds) == len(faults) == len(problems)
-    for problem, fault in zip(problems, faults, strict=True):
-        assert problem.message == fault.message
-        assert problem.key in HopperGemmConfig.model_fields
-        for offer in offers(problem):
-            assert offer, problem
-            after = faults_of(changed(config, offer))
-            assert {left.kind for left in after} <= kinds - {fault.kind}, offer
 
 
 @pytest.mark.parametrize(
