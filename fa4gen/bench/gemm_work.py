@@ -188,7 +188,7 @@ def _draw(plan: GemmPlan, workload: GemmWorkload, numbers: RandomNumbers, shift:
         a if plan.a_major == "k" else a.swapaxes(-1, -2),
         b.swapaxes(-1, -2) if plan.b_major == "k" else b,
         c,
-        {row.name: cupy.asarray(scale_bits(row, values)) for row, values in drawn},
+        {row.name: cupy.asarray(scale_bits(row, values, None)) for row, values in drawn},
         tuple(cupy.asarray(values) for _, values in drawn),
         cupy.asarray(_permutation(m, numbers.seed + shift)) if plan.gathers_rows else None,
     )

@@ -16,6 +16,7 @@ from fa4gen.runtime.gemm_arguments import (
 )
 from fa4gen.runtime.gemm_axes import GEMM_DTYPES
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
+from fa4gen.runtime.group_arguments import atom_groups
 from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional
 from fa4gen.runtime.parameters import ParameterBlock, pack
 from fa4gen.runtime.refusal import refusal
@@ -172,7 +173,8 @@ class GemmKernel(Kernel[GemmArguments]):
             out = self._new_out(a, shape)
         if out_scales is None and shape is not None and self.plan.output_scales is not None:
             made = self.plan.output_scales
-            extents = made.extents(*shape[-2:])
+            places = atom_groups(self.plan, b_view.shape[0])
+            extents = made.extents(shape[-2], shape[-1], places)
             made_shape = (*shape[:-2], *(extents[axis] for axis in made.axes[1:]))
             out_scales = arrays.empty(a, made_shape, GEMM_DTYPES[made.dtype])
         out_view, kept_out = view_optional("out", out)

@@ -32,10 +32,18 @@ def group_axes(plan: GemmPlan, axes: tuple[str, ...]) -> tuple[str, ...]:
     With offsets the rows of all groups are one matrix's, along k those of A and of B; an index
     names rows of one matrix for all groups of either kind.
     """
-    divided = {"offsets": "m", "k_offsets": "k"}.get(plan.config.groups or "", "rows")
-    if divided in axes or "rows" in axes:
+    divided = {"offsets": {"m", "m_atoms"}, "k_offsets": {"k"}}.get(plan.config.groups or "", ())
+    if not {"rows", *divided}.isdisjoint(axes):
         axes = axes[1:]
     return tuple("groups" if axis == "batch" else axis for axis in axes)
+
+
+def atom_groups(plan: GemmPlan, groups: int) -> int | None:
+    """Return how many groups begin an atom of scales of A's rows, or of the output's, in a call.
+
+    None where these are not divided: masked groups have a matrix each.
+    """
+    return groups if plan.groups == "offsets" else None
 
 
 def check_rows(plan: GemmPlan, rows: Mapping[str, TensorView | None], device: int) -> list[Problem]:
@@ -84,12 +92,15 @@ def check_group_extents(
     groups = count_groups(plan, views, rows)
     extents = {"groups": groups, "n": views["b"].shape[-1]}
     extents |= dict(zip(axes["a"][-2:], views["a"].shape[-2:], strict=True))
-    if plan.output_scales is not None:
-        extents["blocks"] = plan.output_scales.blocks(plan.output_columns(extents["n"]))
+    places, rows_of_a = atom_groups(plan, groups), extents[axes["a"][-2]]
     for scales in plan.scales:
-        extents |= scales.extents(extents[axes["a"][-2]], extents["n"], extents["k"])
+        k = extents["k"] * plan.elements_per_byte
+        extents |= scales.extents(rows_of_a, extents["n"], k, places)
     if plan.gathers_rows:
         extents["m"] = views["row_index"].shape[-1]
+    if plan.output_scales is not None:
+        columns = plan.output_columns(extents["n"])
+        extents |= plan.output_scales.extents(extents["m"], columns, places)
     problems += check_columns(plan, extents["n"])
     if plan.groups and groups > plan.most_groups:
         remedy = f"generate the kernel with most_groups: {groups} or more"

@@ -9,7 +9,9 @@ a line to a lane of tensor memory.
     ...
     line 31:  rows 31, 63, 95, 127
 
-Atoms follow each other along k, then along the rows.
+Atoms follow each other along k, then along the rows. Rows in groups, as products with offsets take
+them, begin an atom with each group: its last one is filled up, so that all groups together have at
+most one atom more each than their rows fill.
 """
 
 from __future__ import annotations
@@ -29,14 +31,21 @@ ATOM_ROWS, ATOM_COLUMNS = LINES * GROUPS, BYTES
 ATOM_BYTES = LINES * GROUPS * BYTES
 
 
-def arrange(scales: Any) -> Any:
+def arrange(scales: Any, row_offsets: Any = None) -> Any:
     """Return scales (..., rows, blocks of k), uint8, in the order of the hardware.
 
     The result is (..., rows / 128, blocks / 4, 32, 4, 4), contiguous, with both rounded up; scales
     of rows and blocks beyond the ends are 0.
+
+    ``row_offsets``: int32 (groups + 1,), the first row of each group and the end of the last; each
+    group then begins an atom, scales are (rows, blocks of k), and the result has rows // 128 +
+    groups atoms of rows, the most that there may be. Nothing is copied to the host.
     """
     backend = backend_of(scales)
     xp, plain = backend.xp, _bytes(backend, scales)
+    if row_offsets is not None:
+        rows = rows_of_atoms(backend.array(row_offsets), plain.shape[0], xp)
+        plain = xp.pad(plain, ((0, 1), (0, 0)))[rows]
     rows, columns = plain.shape[-2:]
     widths = [(0, 0)] * (plain.ndim - 2) + [(0, -rows % ATOM_ROWS), (0, -columns % ATOM_COLUMNS)]
     padded = xp.pad(plain, widths)
@@ -47,6 +56,17 @@ def arrange(scales: Any) -> Any:
     n = len(lead)
     order = (*range(n), n, n + 3, n + 2, n + 1, n + 4)
     return backend.back(xp.ascontiguousarray(parts.transpose(order)))
+
+
+def rows_of_atoms(row_offsets: Any, rows: int, xp: Any = np) -> Any:
+    """Return the row of ``rows`` that each row of all groups' atoms has, ``rows`` for padding."""
+    begin, end = row_offsets[:-1], row_offsets[1:]
+    atoms = -(-(end - begin) // ATOM_ROWS)
+    first = ATOM_ROWS * (xp.cumsum(atoms) - atoms)
+    place = xp.arange(ATOM_ROWS * (rows // ATOM_ROWS + begin.size))
+    group = xp.searchsorted(first, place, side="right") - 1
+    row = begin[group] + place - first[group]
+    return xp.where(row < end[group], row, rows)
 
 
 def restore(arranged: Any, rows: int, blocks: int) -> Any:

@@ -42,6 +42,12 @@ class GemmFamily:
         elif plan.config.output_scales is not None:
             key = "output_scales"
             message = "output_scales: vendored folders take no output with scales yet"
+        elif plan.places_atoms:
+            key = "scale_order"
+            message = (
+                "scale_order: arranged: vendored folders take no atoms of scales with groups: "
+                "offsets yet"
+            )
         elif plan.sums_by_group:
             key = "groups"
             message = "groups: k_offsets: vendored folders take no groups along k yet"

@@ -236,3 +236,35 @@ def test_a_wrong_argument_of_groups_along_k_is_named(changes: dict[str, Any], me
 def test_no_more_ctas_run_than_groups_may_have_tiles(name: str, size: GemmSize, most: int) -> None:
     schedule = plan_gemm_schedule(PLANS[name], size, 132)
     assert (schedule.num_tiles, schedule.grid) == (most, min(most, 132))
+
+
+FP4 = gemm_plan(
+    arch="sm_100a", dtype="fp4_e2m1", scales="nvfp4", groups="offsets", output_scales="mxfp8",
+    output_scale_order="arranged", BN=128,
+)  # fmt: skip
+
+
+def fp4_arguments(atoms: int = ROWS // 128 + GROUPS) -> GemmArguments:
+    return GemmArguments(
+        array((ROWS, K // 2), 1, "uint8"),
+        array((GROUPS, K // 2, 80), 2, "uint8", swapped=True),
+        None,
+        array((ROWS, 80), 4, "uint8"),
+        1.0,
+        0.0,
+        array((atoms, K // 64, 32, 4, 4), 5, "uint8"),
+        array((GROUPS, 1, K // 64, 32, 4, 4), 6, "uint8"),
+        row_offsets=array((GROUPS + 1,), 7, "int32"),
+        out_scales=array((atoms, 1, 32, 4, 4), 8, "uint8"),
+    )
+
+
+def test_each_group_begins_an_atom_of_scales() -> None:
+    """So that there are as many atoms as rows fill, and one more for each group."""
+    checked = check_gemm_arguments(FP4, fp4_arguments())
+    assert checked.size == GemmSize(GROUPS, ROWS, 80, K)
+    assert checked.scales["scale_a"].shape[:3] == (GROUPS, GROUPS, K // 64)
+    assert checked.scales["scale_a"].strides[0] == 0
+    with pytest.raises(ArgumentError) as caught:
+        check_gemm_arguments(FP4, fp4_arguments(GROUPS - 1))
+    assert [problem.key for problem in caught.value.problems] == ["scale_a", "out_scales"]

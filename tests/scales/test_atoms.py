@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,3 +49,16 @@ def test_no_blocks_of_k_are_no_atoms() -> None:
     arranged = arrange(np.zeros((5, 0), np.uint8))
     assert arranged.shape == (1, 0, 32, 4, 4)
     assert restore(arranged, 5, 0).shape == (5, 0)
+
+
+def test_each_group_begins_an_atom() -> None:
+    scales = np.random.default_rng(0).integers(1, 255, (300, 5)).astype(np.uint8)
+    row_offsets = np.array([2, 132, 132, 133, 290], np.int32)
+    arranged = arrange(scales, row_offsets)
+    assert arranged.shape == (300 // 128 + 4, 2, 32, 4, 4)
+    first = 0
+    for begin, end in pairwise(row_offsets):
+        atoms = arrange(scales[begin:end])
+        np.testing.assert_array_equal(arranged[first:][: len(atoms)], atoms)
+        first += len(atoms)
+    assert not arranged[first:].any()

@@ -539,9 +539,11 @@ def check_gemm_scales(module: ModuleType) -> None:
         OperandScales("b", "mxfp8", "ue8m0", 1, 32, in_atoms=True),
     ):
         powers = np.exp2(rng.integers(-9, 9, (2, 300, 7))).astype("f4")
-        atoms = module.scale_bits(row, powers if row.operand == "a" else powers.swapaxes(1, 2))
+        atoms = module.scale_bits(
+            row, powers if row.operand == "a" else powers.swapaxes(1, 2), None
+        )
         np.testing.assert_array_equal(np.exp2(restore(atoms, 300, 7) - 127.0), powers)
-    np.testing.assert_array_equal(module.scale_bits(of_a, scales_a).view("f4"), scales_a)
+    np.testing.assert_array_equal(module.scale_bits(of_a, scales_a, None).view("f4"), scales_a)
     missing = module.draw_scales(replace(case, data="nan_scales", k=40000), plan, rng)[0]
     assert 0 < np.isnan(missing).mean() < 0.1
 

@@ -58,6 +58,8 @@ class GemmKeys(KernelConfig):
     residual: ResidualValue = "none"
     groups: Literal["offsets", "masked", "k_offsets"] | None = None
     """Rows of A, each group with a B of its own; k_offsets: rows of k, each with its own output."""
+    most_groups: Annotated[int, Field(ge=1, le=4096)] | Auto = "auto"
+    """With groups: the most of a call; their first tiles are kept in shared memory."""
     activation: Expression | None = None
     """Applied to x = alpha * A . B + beta * C: an expression over x, or over gate and up."""
     gate_layout: GateLayout = "halves"

@@ -155,6 +155,23 @@ class GemmPlan(KernelPlan):
         return False
 
     @property
+    def places_atoms(self) -> bool:
+        """Whether tiles have a place in atoms of scales, which each group begins."""
+        of_output = self.output_scales is not None and self.output_scales.in_atoms
+        in_atoms = of_output or any(one.in_atoms for one in self.scales)
+        return self.groups == "offsets" and in_atoms
+
+    @property
+    def lists_atoms(self) -> bool:
+        """Whether the atoms before a group are listed, as a tile has more than one."""
+        return self.places_atoms and self.tile_rows != ATOM_ROWS
+
+    @property
+    def finds_tiles_by_warp(self) -> bool:
+        """Whether the lanes of a warp look for the group of a tile together."""
+        return False
+
+    @property
     def panel_columns(self) -> int:
         """Elements of A and B in a row of 128 bytes, which the swizzle permutes."""
         return PANEL_BYTES // self.element_bytes * self.elements_per_byte

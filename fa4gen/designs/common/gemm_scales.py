@@ -19,6 +19,11 @@ ROWS: dict[Operand, str] = {"a": "m", "b": "n"}
 """The extent of an operand that is not summed over."""
 
 
+def atoms_of_rows(rows: int, groups: int | None = None) -> int:
+    """Return how many atoms rows have; each of ``groups`` begins one, so that they are at most."""
+    return -(-rows // ATOM_ROWS) if groups is None else rows // ATOM_ROWS + groups
+
+
 @dataclass(frozen=True)
 class OperandScales:
     """The scales of one operand: one for each block of its elements, along k and across."""
@@ -78,13 +83,17 @@ class OperandScales:
         """The kernel's parameters with the strides of batches, of ``across`` and of k."""
         return tuple(f"{self.name}_{axis}_stride" for axis in ("batch", self.across, "k_blocks"))
 
-    def extents(self, m: int, n: int, k: int) -> dict[str, int]:
-        """Return the extents of ``axes`` and of blocks for a product, but for the batch."""
+    def extents(self, m: int, n: int, k: int, groups: int | None = None) -> dict[str, int]:
+        """Return the extents of ``axes`` and of blocks for a product, but for the batch.
+
+        ``groups``: those that the rows of A are divided into, None for those of one matrix.
+        """
         across = m if self.operand == "a" else n
         blocks = {self.across: -(-across // self.rows), "k_blocks": -(-k // self.columns)}
         if not self.in_atoms:
             return blocks
-        rows, columns = -(-across // ATOM_ROWS), -(-blocks["k_blocks"] // ATOM_EXTENTS[-1])
+        rows = atoms_of_rows(across, groups if self.operand == "a" else None)
+        columns = -(-blocks["k_blocks"] // ATOM_EXTENTS[-1])
         atoms = {f"{self.across}_atoms": rows, "k_atoms": columns}
         return blocks | atoms | dict(zip(ATOM_AXES, ATOM_EXTENTS, strict=True))
 
@@ -132,12 +141,15 @@ class OutputScales:
         """The kernel's parameters with the strides of batches, rows and blocks, or atoms."""
         return tuple(f"{self.name}_{axis}_stride" for axis in self.axes[:3])
 
-    def extents(self, m: int, n: int) -> dict[str, int]:
-        """Return the extents of ``axes`` for an output of (m, n), but for the batch."""
+    def extents(self, m: int, n: int, groups: int | None = None) -> dict[str, int]:
+        """Return the extents of ``axes`` for an output of (m, n), but for the batch.
+
+        ``groups``: those that its rows are divided into, None for those of one matrix.
+        """
         if not self.in_atoms:
             return {"m": m, "blocks": self.blocks(n)}
         atoms = {
-            "m_atoms": -(-m // ATOM_ROWS),
+            "m_atoms": atoms_of_rows(m, groups),
             "block_atoms": -(-self.blocks(n) // ATOM_EXTENTS[-1]),
         }
         return atoms | dict(zip(ATOM_AXES, ATOM_EXTENTS, strict=True))

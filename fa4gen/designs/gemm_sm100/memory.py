@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.grouped import group_regions
 from fa4gen.designs.common.model import Barrier, SharedRegion, TensorMemoryRegion
 from fa4gen.designs.common.rings import TILE_SLOTS, End, Ring, freed, loaded, rows_of
 from fa4gen.designs.common.shared_memory import SWIZZLE_ALIGNMENT, barrier_region, slots_of
@@ -229,7 +230,7 @@ class BlackwellGemmMemory(BlackwellGemmTile):
                 slots_of("scale_a", stages, scales.a_bytes, a, alignment=PANEL_BYTES),
                 slots_of("scale_b", stages, scales.b_bytes, b, alignment=PANEL_BYTES),
             ]
-        regions.append(barrier_region(self.barrier_rows))
+        regions += [*group_regions(self), barrier_region(self.barrier_rows)]
         if self.scheduler == "dynamic":
             regions.append(self.tile_ring.region)
         address = "Address of the allocated tensor memory"

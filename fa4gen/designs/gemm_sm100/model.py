@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.gemm_maps import gemm_tensor_maps
 from fa4gen.designs.common.gemm_model import costly_calls
 from fa4gen.designs.common.gemm_parameters import gemm_parameters
+from fa4gen.designs.common.grouped import GROUPS
 from fa4gen.designs.common.model import Role
 from fa4gen.designs.common.tensor_maps import tensor_map
 from fa4gen.designs.gemm_sm100.memory import BlackwellGemmMemory
@@ -53,6 +54,9 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
     @override
     def grid(self) -> str:
         each = "two CTAs" if self.is_pair else "one CTA"
+        if self.groups:
+            unit = " in pairs" * self.is_pair
+            return f"as many CTAs as run at once{unit}, or as the tiles that groups may have"
         if self.scheduler == "dynamic":
             return (
                 f"{each} a tile; those that run take over the tiles of those that have not started"
@@ -150,6 +154,8 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
         ]
         if self.activation is not None:
             lines.append(self.activation_words)
+        if self.groups:
+            lines.append(GROUPS[self.groups])
         if self.scales:
             lines.append(self._scale_words)
         if self.is_pair:
@@ -168,6 +174,11 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
             f"{self.config.scales}: a scale for {scales.columns} elements along k of each row of A "
             f"and column of B, {kind}; {self.num_scale_stages} slots in tensor memory"
         )
+
+    @property
+    @override
+    def finds_tiles_by_warp(self) -> bool:
+        return bool(self.groups)
 
     @property
     def residual_loads(self) -> Loads | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_slots
 from fa4gen.designs.common.gemm_scales import OperandScales
+from fa4gen.designs.common.grouped import least_groups, take_most_groups
 from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, SHARED_BYTE, take_gemm_output
 from fa4gen.designs.gemm_sm100.limits import exceeded_limits
 from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
@@ -52,8 +53,10 @@ def decide(config: BlackwellGemmConfig) -> BlackwellGemmPlan:
             "scheduler", config.scheduler, "static", "tiles take equally long: a fixed round does"
         ),
     )
+    draft = replace(draft, most_groups=least_groups(config))
     draft = replace(draft, BN=_columns(draft, log))
     draft = _accumulators(draft, log)
+    draft = replace(draft, most_groups=take_most_groups(draft, log, MAX_STAGES))
     draft = replace(draft, num_stages=_stages(draft, log))
     return replace(draft, num_scale_stages=_scale_stages(draft), choices=log.rows)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.gated_rules import gated_rules
+from fa4gen.designs.common.grouped import grouped_rules
 from fa4gen.designs.common.refusal import Refusal
 from fa4gen.designs.gemm_sm100.limits import back_to_auto, narrower
 from fa4gen.designs.gemm_sm100.quantised import quantised_rules
@@ -22,6 +23,7 @@ def broken_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
     yield from _stride(plan)
     yield from _order(plan)
     yield from _groups(plan)
+    yield from grouped_rules(plan, list(back_to_auto(plan.config)))
     yield from gated_rules(plan, 1, "", list(back_to_auto(plan.config)))
     if plan.gated:
         yield from _gated(plan)
@@ -66,12 +68,22 @@ def _gated(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
 
 
 def _groups(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
-    if plan.groups is not None:
+    if plan.sums_by_group:
         yield Refusal(
-            kind="groups",
-            message=f"groups: {plan.groups}, but products of groups of rows are made for Hopper",
+            kind="sums by group",
+            message="groups: k_offsets, but sums over the rows of groups are made for Hopper",
             keys=("groups",),
             remedies=([{"groups": None}],),
+            last_resort=[{**keys, "groups": None} for keys in back_to_auto(plan.config)],
+        )
+    if plan.groups is not None and plan.scheduler == "dynamic":
+        yield Refusal(
+            kind="scheduler of groups",
+            message=f"scheduler: dynamic, but with groups: {plan.groups} the launch does not know "
+            "how many tiles there are",
+            keys=("scheduler", "groups"),
+            remedies=([{"scheduler": "static"}, {"scheduler": "auto"}], [{"groups": None}]),
+            last_resort=list(back_to_auto(plan.config)),
         )
 
 

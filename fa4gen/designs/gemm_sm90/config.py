@@ -32,8 +32,6 @@ class HopperGemmConfig(GemmKeys):
     """Element type of B where A has the other of these types; as dtype when not given."""
     scales: BlockScales | None = None
     """Scales of blocks of A and B, such as {a: 1x128, b: 128x128}; for fp8."""
-    most_groups: Annotated[int, Field(ge=1, le=4096)] | Auto = "auto"
-    """With groups: the most of a call; their first tiles are kept in shared memory."""
     rows: Literal["contiguous", "gathered"] = "contiguous"
     """gathered: row i of the product is row row_index[i] of A, an argument of each call."""
     multiply_ahead: bool | Auto = "auto"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.grouped import group_regions
 from fa4gen.designs.common.model import Barrier
 from fa4gen.designs.common.rings import End, Ring, freed, loaded, rows_of
 from fa4gen.designs.common.roles import WARPGROUP_WARPS
@@ -16,8 +17,6 @@ from fa4gen.overriding import override
 if TYPE_CHECKING:
     from fa4gen.designs.common.model import Ctas, SharedRegion
 
-GROUP_BYTES = 8
-"""Bytes of a group in the list: two words."""
 RESIDUAL_ALIGNMENT = 128
 """Bytes, as TMA requires."""
 GATHERING_LANES = 64
@@ -190,12 +189,7 @@ class HopperGemmMemory(HopperGemmTile):
             regions.append(slots_of("residual", panels, size, holds, alignment=RESIDUAL_ALIGNMENT))
         if self.is_split:
             regions.append(self.sums_ring.region)
-        if self.groups:
-            what = {"offsets": "its first row", "masked": "its rows"}[self.groups]
-            holds = f"For each group the row tiles of those before, and {what}; then the end"
-            size = GROUP_BYTES * (self.most_groups + 1)
-            regions.append(slots_of("groups", 1, size, holds, alignment=GROUP_BYTES))
-        return [*regions, barrier_region(self.barrier_rows)]
+        return [*regions, *group_regions(self), barrier_region(self.barrier_rows)]
 
     @cached_property
     @override

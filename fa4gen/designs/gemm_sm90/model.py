@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fa4gen.designs.common.gemm_maps import gemm_tensor_maps
 from fa4gen.designs.common.gemm_model import costly_calls
 from fa4gen.designs.common.gemm_parameters import gemm_parameters
+from fa4gen.designs.common.grouped import GROUPS
 from fa4gen.designs.common.model import Role
 from fa4gen.designs.common.roles import consumer_roles
 from fa4gen.designs.common.values import PANEL_BYTES
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
 
 SINGLE_CALL = re.compile(r"\w+\(x\)")
 """An activation that is one function of x."""
-GROUPS = {
-    "offsets": "rows in groups that lie one after the other, each multiplied by a B of its own",
-    "masked": "groups of rows, each the first of a matrix, multiplied by a B of their own",
-    "k_offsets": "groups of rows of A and B along k, each with an output of its own",
-}
 GATHER_WARP = 3
 """The last warp of the producer warpgroup: no warp that stores output."""
 COUNTS = {4: "four", 8: "eight"}
@@ -213,6 +209,11 @@ class HopperGemmPlan(HopperGemmMemory):
         crowded = few or self.swap_operands or self.ping_pong or self.num_consumer_warpgroups > 2
         crowded = crowded or self.launch.cluster > 1
         return self.activation is not None and (crowded or not simple)
+
+    @property
+    @override
+    def finds_tiles_by_warp(self) -> bool:
+        return bool(self.groups) and bool(self.scales or self.output_scales)
 
     @property
     def residual_loads(self) -> Loads | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from fa4gen.designs.common.choices import ChoiceLog
 from fa4gen.designs.common.fitting import most_slots
 from fa4gen.designs.common.gemm_scales import OperandScales
+from fa4gen.designs.common.grouped import take_most_groups
 from fa4gen.designs.common.kernel_config import RegisterBudget
 from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, take_gemm_output
 from fa4gen.designs.gemm_sm90.limits import exceeded_limits
@@ -27,8 +28,6 @@ THREE_WITH_PARTS = RegisterBudget(producer=40, consumer=152)
 """The split for three consumer warpgroups when the loader ``loads_parts``."""
 GATHERING = RegisterBudget(producer=56, consumer=224)
 """The split for two consumer warpgroups with gathered rows: a lane keeps its rows of a tile."""
-MOST_GROUPS = (512, 256, 128)
-"""Groups that a call may have where the config does not say: two words of shared memory each."""
 NATURAL_WARPGROUPS = {64: 1, 128: 2, 192: 3, 256: 2}
 """Consumer warpgroups of a tile, by its rows of wgmma."""
 
@@ -64,7 +63,7 @@ def decide(config: HopperGemmConfig) -> HopperGemmPlan:
     )
     draft = replace(draft, num_epi_stages=_epi_stages(draft, log))
     draft = replace(draft, registers=_registers(draft, log))
-    draft = replace(draft, most_groups=_most_groups(draft, log))
+    draft = replace(draft, most_groups=take_most_groups(draft, log, MAX_STAGES))
     draft = replace(draft, multiply_ahead=_multiply_ahead(draft, log))
     return replace(draft, num_stages=_stages(draft, log), choices=log.rows)
 
@@ -180,21 +179,6 @@ def _registers(draft: HopperGemmPlan, log: ChoiceLog) -> RegisterBudget:
         default = THREE_WITH_PARTS
     reason = "the register file, less what the loaders need, in equal parts"
     return log.take("registers", draft.config.registers, default, reason)
-
-
-def _most_groups(draft: HopperGemmPlan, log: ChoiceLog) -> int:
-    config = draft.config
-    if draft.groups is None:
-        return 0
-
-    def stages(groups: int) -> int:
-        most = MAX_STAGES if config.num_stages == "auto" else config.num_stages
-        return most_slots(replace(draft, most_groups=groups), "num_stages", most)
-
-    default = next(most for most in MOST_GROUPS if stages(most) == stages(MOST_GROUPS[-1]))
-    counts = ", ".join(map(str, MOST_GROUPS))
-    reason = f"the most of {counts} whose list costs no stage of A and B"
-    return log.take("most_groups", config.most_groups, default, reason)
 
 
 def _multiply_ahead(draft: HopperGemmPlan, log: ChoiceLog) -> bool:

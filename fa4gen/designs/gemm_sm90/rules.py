@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.gated_rules import gated_rules
+from fa4gen.designs.common.grouped import grouped_rules
 from fa4gen.designs.common.limits import turns_of_one
 from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.designs.gemm_sm90.gathered import gathered_rules
-from fa4gen.designs.gemm_sm90.grouped import grouped_rules
 from fa4gen.designs.gemm_sm90.quantised import quantised_rules
 from fa4gen.designs.gemm_sm90.scaled import scaled_rules
 from fa4gen.designs.gemm_sm90.sums_by_group import rules_of_sums_by_group

@@ -208,10 +208,10 @@ class GemmReference:
         got, result = xp.asarray(read_out(memory, after)), self.result
         wrong_scales: tuple[Failure, ...] = ()
         if self.scales is not None:
-            bits = read_bits(memory, after, self.scales.name)
             if self.scales.in_atoms:
-                bits, padding = plain_scales(bits, self.scales, got.shape)
-                wrong_scales = padding
+                bits, wrong_scales = plain_scales(memory, after, self.scales)
+            else:
+                bits = read_bits(memory, after, self.scales.name)
             scales = xp.asarray(bits)
             wrong_scales += check_scales(memory, result, scales, self.scales, xp)
             got, result = dequantised(got, result, scales, self.scales, xp)

@@ -6,9 +6,11 @@ Rows of no group are NaN in A, in its scales and in C, and must stay as they are
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from fa4gen.scales.atoms import ATOM_ROWS, rows_of_atoms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +38,11 @@ class Part:
     def depth(self) -> slice:
         """The part of k."""
         return slice(*self.along_k)
+
+    @property
+    def rows_of_matrix(self) -> slice:
+        """The rows in the matrix of A."""
+        return slice(self.first, self.first + self.rows)
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,37 @@ class Groups:
         for part in self.parts():
             mask[part.batch, part.first : part.first + part.rows] = False
         return mask
+
+    def in_atoms(self, scales: NDArray[Any], padding: int) -> NDArray[Any]:
+        """Return scales (matrices, rows, blocks) so that rows of 128 of a group are an atom's.
+
+        ``padding``: what is after the last row of a group.
+        """
+        source = self._rows_of_atoms()
+        padded = np.pad(scales, ((0, 0), (0, 1), (0, 0)), constant_values=padding)
+        return padded[:, source]
+
+    def from_atoms(self, scales: NDArray[Any]) -> NDArray[Any]:
+        """Return the scales of rows that ``in_atoms`` has moved; those of no group are 0."""
+        source = self._rows_of_atoms()
+        there = source < self.rows
+        plain = np.zeros((scales.shape[0], self.rows, scales.shape[2]), scales.dtype)
+        plain[:, source[there]] = scales[:, : source.size][:, there]
+        return plain
+
+    def atoms_of_none(self) -> NDArray[np.bool_]:
+        """Return a mask (matrices, atoms) of the atoms of scales without a row of a group."""
+        there = self.in_atoms(~self.rows_of_none()[..., None], padding=0)[..., 0]
+        padded = np.pad(there, ((0, 0), (0, -there.shape[1] % ATOM_ROWS)))
+        by_atom: NDArray[np.bool_] = padded.reshape(self.matrices, -1, ATOM_ROWS)
+        return np.logical_not(by_atom.any(axis=-1))
+
+    def _rows_of_atoms(self) -> NDArray[np.intp]:
+        """Return the row of a matrix in each row of atoms, or its number of rows for none."""
+        if self.kind == "offsets":
+            found: NDArray[np.intp] = rows_of_atoms(self.argument[1], self.rows)
+            return found
+        return np.arange(self.rows)
 
     def row_of(self, row: int) -> tuple[int, int]:
         """Return the matrix and the row in it of a row of the result."""

@@ -107,6 +107,11 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
     KINDS[case.data](draft)
     draft.clip()
     scales = draw_scales(case, plan, rng)
+    if case.data == "nan_groups":
+        for part in parts[1::2]:
+            for row, values in zip(plan.scales, scales, strict=True):
+                own = (part.batch, part.rows_of_matrix) if row.operand == "a" else (part.b,)
+                values[own] = np.nan
     if groups is not None:
         none = groups.rows_of_none()
         draft.a[none] = np.nan

@@ -85,8 +85,10 @@ class GemmMemory(CaseMemory):
         size = numpy_dtype(view.dtype).itemsize
         shape, strides = (*view.shape, size), (*view.strides, 1)
         written = np.ndarray(shape, np.bool_, mask.data, view.offset, strides)
-        by_matrix = written if len(view.shape) == len(PLACES[name]) else written[None]
-        by_matrix[self.groups.rows_of_none()] = True
+        in_atoms = len(view.shape) > len(PLACES[name])
+        axes = len(ATOM_PLACES if in_atoms else PLACES[name])
+        by_matrix = written if len(view.shape) == axes else written[None]
+        by_matrix[_unwritten(self.groups, in_atoms)] = True
         return mask
 
 
@@ -96,7 +98,7 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
     maker.add("a", inputs.a, plan.dtype, contiguous=2 if plan.a_major == "k" else 1)
     maker.add("b", inputs.b, plan.b_dtype, contiguous=1 if plan.b_major == "k" else 2)
     for scales, values in zip(plan.scales, inputs.scales, strict=True):
-        bits = scale_bits(scales, values)
+        bits = scale_bits(scales, values, inputs.groups)
         if scales.in_atoms:
             maker.put_atoms(scales.name, bits, scales.dtype)
             continue
@@ -119,14 +121,15 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
     if plan.output_scales is not None:
         blocks = np.zeros((*out.shape[:2], plan.output_scales.blocks(case.n)), np.uint8)
         if plan.output_scales.in_atoms:
-            maker.put_atoms("out_scales", arrange(blocks), plan.output_scales.dtype)
+            placed = blocks if inputs.groups is None else inputs.groups.in_atoms(blocks, 0)
+            maker.put_atoms("out_scales", arrange(placed), plan.output_scales.dtype)
         else:
             floats = blocks.astype(np.float32)
             contiguous = -1 if case.padded else 1
             maker.add("out_scales", floats, plan.output_scales.dtype, contiguous=contiguous)
         poison(maker.views["out_scales"], maker.buffers["out_scales"])
         if inputs.groups is not None:
-            maker.guard("out_scales", inputs.groups.rows_of_none())
+            maker.guard("out_scales", _unwritten(inputs.groups, plan.output_scales.in_atoms))
     groups = inputs.groups or inputs.k_groups
     if groups is not None:
         maker.add_rows(*groups.argument)
@@ -145,11 +148,19 @@ def read_bits(memory: GemmMemory, buffers: Mapping[str, Image], name: str) -> ND
     view = memory.views[name]
     found = view.bits(buffers[view.buffer])
     found = found[None] if len(view.shape) == 2 else found
-    if memory.groups is None:
-        return found
+    return found if memory.groups is None else rows_of_groups(memory.groups, found)
+
+
+def rows_of_groups(groups: Groups, found: NDArray[Any]) -> NDArray[Any]:
+    """Return the rows of all groups of (matrices, rows, columns), one after the other."""
     none = np.zeros((0, found.shape[2]), found.dtype)
-    rows = (found[part.batch, part.first :][: part.rows] for part in memory.groups.parts())
+    rows = (found[part.batch, part.first :][: part.rows] for part in groups.parts())
     return np.concatenate([none, *rows])[None]
+
+
+def _unwritten(groups: Groups, in_atoms: bool) -> NDArray[np.bool_]:
+    """Return a mask over matrices and rows, or atoms of rows, of what no group has."""
+    return groups.atoms_of_none() if in_atoms else groups.rows_of_none()
 
 
 def _without_batch(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> frozenset[str]:
@@ -212,10 +223,11 @@ class _Maker:
         self.views[name] = view
 
     def guard(self, name: str, rows: NDArray[np.bool_]) -> None:
-        """Fill rows, by matrix, with the pattern that must survive."""
+        """Fill rows, or atoms of rows, by matrix, with the pattern that must survive."""
         bits = self.views[name].bits(self.buffers[name])
         element = np.frombuffer(bytes([GUARD_PATTERN] * bits.itemsize), bits.dtype)[0]
-        bits.reshape(*rows.shape, bits.shape[-1])[rows] = element
+        lead = 1 if name in self.single else 2
+        bits.reshape(*rows.shape, *bits.shape[lead:])[rows] = element
 
     def add_rows(self, name: str, rows: NDArray[np.int32]) -> None:
         """Add the array with the rows of groups."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.scales.atoms import arrange, restore
+from fa4gen.scales.atoms import ATOM_ROWS, arrange, restore
 from fa4gen.scales.forms import ScaleForm, form_of
 from fa4gen.scales.narrow import ELEMENTS, decode, encode
 from fa4gen.scales.quantize import (
@@ -33,10 +33,14 @@ from fa4gen.scales.quantize import (
     scales_of_amax,
     to_elements,
 )
+from fa4gen.verify.gemm.memory import rows_of_groups
 from fa4gen.verify.verdict import Failure
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fa4gen.designs.common.gemm_scales import OutputScales
+    from fa4gen.verify.buffers import Image
     from fa4gen.verify.gemm.memory import GemmMemory
     from fa4gen.verify.gemm.tolerance import GemmResult
 
@@ -58,13 +62,23 @@ def quantised_own(result: GemmResult, scales: OutputScales, xp: Any = np) -> Gem
 
 
 def plain_scales(
-    atoms: Any, scales: OutputScales, shape: tuple[int, ...]
+    memory: GemmMemory, after: Mapping[str, Image], scales: OutputScales
 ) -> tuple[Any, tuple[Failure, ...]]:
-    """Return the scales of an output of ``shape`` row by row, and the failure of wrong padding."""
-    _, m, n = shape
-    whole = atoms if atoms.ndim == len(scales.axes) else atoms[None]
-    plain = restore(np.ascontiguousarray(whole), m, scales.blocks(n))
-    wrong = int((arrange(plain) != whole).sum())
+    """Return the scales of an output row by row, and the failure of wrong padding."""
+    view, groups = memory.views[scales.name], memory.groups
+    m, n = memory.views["out"].shape[-2:]
+    found = view.bits(after[view.buffer])
+    atoms = np.ascontiguousarray(found if found.ndim == len(scales.axes) else found[None])
+    if groups is None:
+        plain = restore(atoms, m, scales.blocks(n))
+        expected = arrange(plain)
+    else:
+        by_group = restore(atoms, ATOM_ROWS * atoms.shape[1], scales.blocks(n))
+        rows = groups.from_atoms(by_group)
+        rows[groups.rows_of_none()] = 0
+        plain, there = rows_of_groups(groups, rows), ~groups.atoms_of_none()
+        atoms, expected = atoms[there], arrange(groups.in_atoms(rows, 0))[there]
+    wrong = int((expected != atoms).sum())
     message = f"{wrong} scales past the end of the rows or of the blocks are not 0"
     return plain, (Failure("numbers", message),) if wrong else ()
 

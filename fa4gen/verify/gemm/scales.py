@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.scales import arrange
+from fa4gen.scales.quantize import SCALE_NAN
 from fa4gen.verify.cases import COUNTING
 from fa4gen.verify.gemm.group_cases import operand_shapes
 from fa4gen.verify.gemm.tolerance import MANTISSA_BITS, sum_products
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.designs.common.gemm_scales import OperandScales
     from fa4gen.verify.gemm.case import GemmCase
+    from fa4gen.verify.gemm.groups import Groups
     from fa4gen.verify.gemm.tolerance import Accumulation
 
 HALF_UNIT = 2.0**-24
@@ -88,13 +90,22 @@ def _ends_apart(scales: OperandScales, apart: int) -> tuple[float, float]:
     return float(HIGH_BYTE - 2 * apart), float(HIGH_BYTE)
 
 
-def scale_bits(scales: OperandScales, values: NDArray[np.float32]) -> NDArray[Any]:
-    """Return drawn scales as a call takes them: bit patterns, in atoms if it wants those."""
+def scale_bits(
+    scales: OperandScales, values: NDArray[np.float32], groups: Groups | None
+) -> NDArray[Any]:
+    """Return drawn scales as a call takes them: bit patterns, in atoms if it wants those.
+
+    Atoms of rows in groups are filled up with NaN.
+    """
     with np.errstate(invalid="ignore"):
         bits = to_bits(values, scales.dtype)
     if not scales.in_atoms:
         return bits
-    arranged: NDArray[Any] = arrange(bits if scales.operand == "a" else bits.swapaxes(-1, -2))
+    if scales.operand == "b":
+        bits = bits.swapaxes(-1, -2)
+    elif groups is not None:
+        bits = groups.in_atoms(bits, SCALE_NAN[scales.dtype])
+    arranged: NDArray[Any] = arrange(bits)
     return arranged
 
 

@@ -75,39 +75,6 @@ static_assert(kBK % kMmaK == 0, "A block is made of whole products.");
 static_assert(kMmaK * kElementBytes == 32, "A product takes 32 bytes along k.");
 static_assert(kBN % kOutPanel == 0, "A tile is made of whole panels.");
 
-// ---- tiles: which part of the output a CTA works on ----
-
-struct Problem {
-  int32 m;
-  int32 n;
-  int32 k;
-  int32 row_tiles;
-  int32 column_tiles;
-  int32 num_tiles;
-  int32 group_rows;
-  // Blocks of kBK elements along k, the last one padded with zeros. Every role counts with this.
-  __device__ __forceinline__ int32 num_blocks() const { return (k + kBK - 1) / kBK; }
-};
-
-struct Tile {
-  int32 row;  // first row of the tile
-  int32 column;
-  int32 batch;
-};
-
-// The tile number `index` in the order of work: matrix by matrix, in groups of rows whose part of A
-// stays in L2 while B passes by, down the columns of a group.
-__device__ __forceinline__ Tile tile_at(const Problem& problem, int32 index) {
-  const int32 tiles_per_matrix = problem.row_tiles * problem.column_tiles;
-  const int32 batch = index / tiles_per_matrix;
-  const int32 in_matrix = index % tiles_per_matrix;
-  const int32 group = in_matrix / (problem.group_rows * problem.column_tiles);
-  const int32 first_row = group * problem.group_rows;
-  const int32 rows = min(problem.group_rows, problem.row_tiles - first_row);
-  const int32 in_group = in_matrix - first_row * problem.column_tiles;
-  return {(first_row + in_group % rows) * kTileRows, in_group / rows * kBN, batch};
-}
-
 // ---- shared memory: 229476 bytes, from a base aligned to 1024 ----
 
 // Ring of A: 128 x 64 bf16, k-major, 128-byte swizzle
@@ -150,6 +117,39 @@ static_assert(kAccumEmptyArrivals == 128 * kCtaGroup, "Every epilogue thread of 
 
 // Tiles go round: the first by the CTA's number, then every so many as there are CTAs.
 __device__ __forceinline__ int32 first_tile() { return blockIdx.x; }
+
+// ---- tiles: which part of the output a CTA works on ----
+
+struct Problem {
+  int32 m;
+  int32 n;
+  int32 k;
+  int32 row_tiles;
+  int32 column_tiles;
+  int32 num_tiles;
+  int32 group_rows;
+  // Blocks of kBK elements along k, the last one padded with zeros. Every role counts with this.
+  __device__ __forceinline__ int32 num_blocks() const { return (k + kBK - 1) / kBK; }
+};
+
+struct Tile {
+  int32 row;  // first row of the tile
+  int32 column;
+  int32 batch;
+};
+
+// The tile number `index` in the order of work: matrix by matrix, in groups of rows whose part of A
+// stays in L2 while B passes by, down the columns of a group.
+__device__ __forceinline__ Tile tile_at(const Problem& problem, int32 index) {
+  const int32 tiles_per_matrix = problem.row_tiles * problem.column_tiles;
+  const int32 batch = index / tiles_per_matrix;
+  const int32 in_matrix = index % tiles_per_matrix;
+  const int32 group = in_matrix / (problem.group_rows * problem.column_tiles);
+  const int32 first_row = group * problem.group_rows;
+  const int32 rows = min(problem.group_rows, problem.row_tiles - first_row);
+  const int32 in_group = in_matrix - first_row * problem.column_tiles;
+  return {(first_row + in_group % rows) * kTileRows, in_group / rows * kBN, batch};
+}
 
 // ---- role: load. One thread brings in blocks of A and B by TMA. ----
 
@@ -324,11 +324,11 @@ struct EpilogueRole {
   }
 
   // From the slot to global memory, by one thread once all have written. TMA clips what is outside.
-  __device__ __forceinline__ void store_slot(int32 row, int32 column, int32 batch) {
+  __device__ __forceinline__ void store_slot(int32 row, int32 column, const Tile& tile) {
     const uint32 slot = base + kOutputOffset + kOutputBytes * out.index;
     named_barrier_sync(kEpilogueBarrier, 128);
     if (threadIdx.x == 0) {
-      tma_store_3d(out_map, slot, column, row, batch);
+      tma_store_3d(out_map, slot, column, row, tile.batch);
       tma_store_commit();
     }
     __syncwarp();
@@ -355,7 +355,7 @@ struct EpilogueRole {
       }
       acquire_slot();
       write_slot(sums);
-      store_slot(row, tile.column + step * kOutPanel, tile.batch);
+      store_slot(row, tile.column + step * kOutPanel, tile);
     }
   }
 };

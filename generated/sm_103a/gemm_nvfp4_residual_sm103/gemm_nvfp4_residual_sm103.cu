@@ -104,39 +104,6 @@ static_assert(kBK % kMmaK == 0, "A block is made of whole products.");
 static_assert(kMmaK / kElementsPerByte == 32, "A product takes 32 bytes along k.");
 static_assert(kBN % kOutPanel == 0, "A tile is made of whole panels.");
 
-// ---- tiles: which part of the output a pair of CTAs works on ----
-
-struct Problem {
-  int32 m;
-  int32 n;
-  int32 k;
-  int32 row_tiles;
-  int32 column_tiles;
-  int32 num_tiles;
-  int32 group_rows;
-  // Blocks of kBK elements along k, the last one padded with zeros. Every role counts with this.
-  __device__ __forceinline__ int32 num_blocks() const { return (k + kBK - 1) / kBK; }
-};
-
-struct Tile {
-  int32 row;  // first row of the pair's tile
-  int32 column;
-  int32 batch;
-};
-
-// The tile number `index` in the order of work: matrix by matrix, in groups of rows whose part of A
-// stays in L2 while B passes by, down the columns of a group.
-__device__ __forceinline__ Tile tile_at(const Problem& problem, int32 index) {
-  const int32 tiles_per_matrix = problem.row_tiles * problem.column_tiles;
-  const int32 batch = index / tiles_per_matrix;
-  const int32 in_matrix = index % tiles_per_matrix;
-  const int32 group = in_matrix / (problem.group_rows * problem.column_tiles);
-  const int32 first_row = group * problem.group_rows;
-  const int32 rows = min(problem.group_rows, problem.row_tiles - first_row);
-  const int32 in_group = in_matrix - first_row * problem.column_tiles;
-  return {(first_row + in_group % rows) * kTileRows, in_group / rows * kBN, batch};
-}
-
 // ---- shared memory: 221412 bytes, from a base aligned to 1024 ----
 
 // Ring of A: 128 x 256 fp4_e2m1, k-major, 128-byte swizzle
@@ -271,6 +238,39 @@ struct TileReader {
   }
 };
 
+// ---- tiles: which part of the output a pair of CTAs works on ----
+
+struct Problem {
+  int32 m;
+  int32 n;
+  int32 k;
+  int32 row_tiles;
+  int32 column_tiles;
+  int32 num_tiles;
+  int32 group_rows;
+  // Blocks of kBK elements along k, the last one padded with zeros. Every role counts with this.
+  __device__ __forceinline__ int32 num_blocks() const { return (k + kBK - 1) / kBK; }
+};
+
+struct Tile {
+  int32 row;  // first row of the pair's tile
+  int32 column;
+  int32 batch;
+};
+
+// The tile number `index` in the order of work: matrix by matrix, in groups of rows whose part of A
+// stays in L2 while B passes by, down the columns of a group.
+__device__ __forceinline__ Tile tile_at(const Problem& problem, int32 index) {
+  const int32 tiles_per_matrix = problem.row_tiles * problem.column_tiles;
+  const int32 batch = index / tiles_per_matrix;
+  const int32 in_matrix = index % tiles_per_matrix;
+  const int32 group = in_matrix / (problem.group_rows * problem.column_tiles);
+  const int32 first_row = group * problem.group_rows;
+  const int32 rows = min(problem.group_rows, problem.row_tiles - first_row);
+  const int32 in_group = in_matrix - first_row * problem.column_tiles;
+  return {(first_row + in_group % rows) * kTileRows, in_group / rows * kBN, batch};
+}
+
 // ---- role: scheduler. One thread of the leader asks for tiles ahead of the loader. ----
 
 __device__ __forceinline__ void run_scheduler(uint32 base) {
@@ -318,10 +318,10 @@ __device__ __forceinline__ void load_b(uint32 slot, const TensorMap& map, int32 
 // The atoms of scales of a block, along k then along the rows: of this CTA's rows of A, of all
 // columns of B, of which each CTA loads an atom's for both.
 __device__ __forceinline__ void load_scales(uint32 base, uint32 slot, const TensorMap& a_map,
-                                            const TensorMap& b_map, int32 row, int32 column,
+                                            const TensorMap& b_map, int32 row_atom, int32 column,
                                             int32 block, int32 batch, int32 rank, uint32 barrier) {
-  tma_load_scales(base + kScaleAOffset + kScaleABytes * slot, a_map, block * kKAtoms,
-                  row / kAtomRows, batch, barrier);
+  tma_load_scales(base + kScaleAOffset + kScaleABytes * slot, a_map, block * kKAtoms, row_atom,
+                  batch, barrier);
   tma_load_scales_multicast(base + kScaleBOffset + kScaleBBytes * slot +
                             kScaleBBytes / kBAtoms * rank, b_map, block * kKAtoms,
                             column / kAtomRows + rank, batch, barrier);
@@ -357,8 +357,8 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
              tile.batch, full);
       load_b(base + kBOffset + kBBytes * slot, b_map, tile.column + rank * kBColumns, block * kBK,
              tile.batch, full);
-      load_scales(base, slot, scale_a_map, scale_b_map, tile.row + rank * kBM, tile.column, block,
-                  tile.batch, rank, full);
+      load_scales(base, slot, scale_a_map, scale_b_map, (tile.row + rank * kBM) / kAtomRows,
+                  tile.column, block, tile.batch, rank, full);
       inputs.producer_step();
       if (block + 1 == first_blocks) {
         // order_empty: the residual's loader has seen the tile before last.
@@ -540,12 +540,12 @@ __device__ __forceinline__ uint4 output_chunk(const float* sums, float alpha, ui
 
 // A panel of C: the columns that the epilogue works on in one step.
 __device__ __forceinline__ void load_residual(uint32 base, const TensorMap& map, Residual& residual,
-                                              int32 row, int32 column, int32 batch) {
+                                              int32 row, int32 column, const Tile& tile) {
   // residual_empty: every thread of the epilogue has read what was here.
   const auto slot = residual.produce();
   const uint32 to = base + kResidualOffset + kResidualBytes * slot.index();
   mbarrier_arrive_expect_tx(slot.mbar(), kResidualBytes);
-  tma_load_once_3d(to, map, column, row, batch, slot.mbar());
+  tma_load_once_3d(to, map, column, row, tile.batch, slot.mbar());
 }
 
 __device__ __forceinline__ void run_residual(uint32 base, const Problem& problem,
@@ -568,7 +568,7 @@ __device__ __forceinline__ void run_residual(uint32 base, const Problem& problem
 #pragma unroll 1
     for (int32 step = 0; step < kSteps; ++step)
       load_residual(base, c_map, residual, tile.row + rank * kBM,
-                    tile.column + panels.at(step) * kOutPanel, tile.batch);
+                    tile.column + panels.at(step) * kOutPanel, tile);
     panels.next_tile();
   }
 }
@@ -624,11 +624,11 @@ struct EpilogueRole {
   }
 
   // From the slot to global memory, by one thread once all have written. TMA clips what is outside.
-  __device__ __forceinline__ void store_slot(int32 row, int32 column, int32 batch) {
+  __device__ __forceinline__ void store_slot(int32 row, int32 column, const Tile& tile) {
     const uint32 slot = base + kOutputOffset + kOutputBytes * out.index;
     named_barrier_sync(kEpilogueBarrier, 128);
     if (threadIdx.x == 0) {
-      tma_store_3d(out_map, slot, column, row, batch);
+      tma_store_3d(out_map, slot, column, row, tile.batch);
       tma_store_commit();
     }
     __syncwarp();
@@ -655,7 +655,7 @@ struct EpilogueRole {
       }
       acquire_slot();
       write_slot(sums);
-      store_slot(row, tile.column + panels.at(step) * kOutPanel, tile.batch);
+      store_slot(row, tile.column + panels.at(step) * kOutPanel, tile);
     }
     panels.next_tile();
   }

@@ -162,7 +162,7 @@ __device__ __forceinline__ void list_groups(uint32 list, const int32* row_offset
 #pragma unroll
     for (int32 i = 0; i < kGroupLoads; ++i) {
       const int32 group = first + 32 * i + lane;
-      int32 end = tiles[i];  // of this group's among those of the lanes
+      int32 end = tiles[i];  // of this group's row tiles among those of the lanes
 #pragma unroll
       for (int32 step = 1; step < 32; step *= 2) {
         const int32 before = __shfl_up_sync(0xffffffffu, end, step);

@@ -26,6 +26,8 @@ KEYS: dict[str, list[Any]] = {
     "residual": ["none", "matrix", "row", "column"],
     "activation": ["silu(gate) * up", "silu(gate) * up", "gelu(x)"],
     "gate_layout": ["halves", "interleaved"],
+    "groups": ["offsets", "masked"],
+    "most_groups": ["auto", 9, 4096],
     "cta_group": ["auto", 1, 2],
     "BM": ["auto", 64, 128],
     "BN": ["auto", 64, 128, 192, 256],

@@ -13,9 +13,11 @@ from fa4gen.designs.common.gemm_scales import OUTPUT_FORMS
 from fa4gen.scales import arrange, quantize
 from fa4gen.scales.narrow import ELEMENTS, decode
 from fa4gen.verify.errors import element_shares
+from fa4gen.verify.gemm.groups import Groups
 from fa4gen.verify.gemm.quantised import check_scales, dequantised, plain_scales, quantised_own
 from fa4gen.verify.gemm.tolerance import GemmResult
 
+COUNTS = (130, 0, 1, 128)
 FORMS = [("1x128", "fp32"), ("1x128", "ue8m0"), ("mxfp8", "ue8m0")]
 MEMORY: Any = SimpleNamespace(
     views={"out_scales": SimpleNamespace(shape=(2, 5, 3))},
@@ -115,15 +117,44 @@ def test_a_scale_of_no_amax_is_wrong_even_within_the_interval() -> None:
         assert bool(found) == (int(bits) not in known)
 
 
+def of_atoms(atoms: Any, out: tuple[int, ...], groups: Groups | None = None) -> tuple[Any, Any]:
+    """Return the memory of an output with scales in atoms, and its buffers."""
+    views = {
+        "out": SimpleNamespace(shape=out),
+        "out_scales": SimpleNamespace(bits=lambda buffer: buffer, buffer="out_scales"),
+    }
+    return SimpleNamespace(views=views, groups=groups), {"out_scales": atoms}
+
+
+@pytest.mark.parametrize("kind", ["offsets", "masked"])
+def test_atoms_of_groups_hold_the_rows_of_one_each(kind: str) -> None:
+    scales, groups = replace(OUTPUT_FORMS["mxfp8"], in_atoms=True), Groups(kind, COUNTS, (3, 5))
+    plain = np.random.default_rng(1).integers(1, 255, (groups.matrices, groups.rows, 9))
+    none = groups.rows_of_none()
+    plain[none] = 0
+    atoms = arrange(groups.in_atoms(plain.astype(np.uint8), 0))
+    memory, after = of_atoms(atoms, (*none.shape, 288), groups)
+    found, wrong = plain_scales(memory, after, scales)
+    assert np.array_equal(found[0], plain[~none])
+    assert not wrong
+    there = ~groups.atoms_of_none()
+    assert there.sum() == sum(-(-count // 128) for count in COUNTS)
+    atoms[groups.atoms_of_none()] = 7  # what no group has is not looked at here
+    assert not plain_scales(memory, after, scales)[1]
+    atoms[tuple(np.argwhere(there)[1])][0, 31, 3, 3] = 1  # past the rows of the first group
+    assert len(plain_scales(memory, after, scales)[1]) == 1
+
+
 def test_padding_of_atoms_has_to_be_zero() -> None:
     scales = replace(OUTPUT_FORMS["mxfp8"], in_atoms=True)
     plain = np.random.default_rng(1).integers(1, 255, (2, 130, 9)).astype(np.uint8)
     atoms = arrange(plain)
-    found, wrong = plain_scales(atoms, scales, (2, 130, 288))
+    memory, after = of_atoms(atoms, (2, 130, 288))
+    found, wrong = plain_scales(memory, after, scales)
     assert np.array_equal(found, plain)
     assert not wrong
     atoms[1, 1, 2, 31, 3, 3] = 1
-    _, wrong = plain_scales(atoms, scales, (2, 130, 288))
+    _, wrong = plain_scales(memory, after, scales)
     assert [failure.message for failure in wrong] == [
         "1 scales past the end of the rows or of the blocks are not 0"
     ]

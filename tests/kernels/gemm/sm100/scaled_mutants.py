@@ -125,11 +125,11 @@ PLACES: Final[dict[str, GemmMutant]] = {
     ),
     "peer_has_the_rows_of_the_leader": GemmMutant(
         "mxfp8_pair", "the second half of the pair's rows has the scales of the first",
-        (Change(r"(scale_b_map, tile\.row) \+ rank \* kBM", r"\1"),), (NUMBERS,), PAIRS,
+        (Change(r"\(tile\.row \+ rank \* kBM\) / kAtomRows", "tile.row / kAtomRows"),), (NUMBERS,), PAIRS,
     ),
     "peer_has_half_of_the_columns": GemmMutant(
         "mxfp8_pair", "the peer loads scales for its own half of B from there on",
-        (Change(r"(scale_b_map, tile\.row \+ rank \* kBM,\s+tile\.column),",
+        (Change(r"(scale_b_map,\s+\(tile\.row \+ rank \* kBM\) / kAtomRows,\s+tile\.column),",
                 r"\1 + rank * kBColumns,"),),
         (NUMBERS,), PAIRS,
     ),
@@ -192,7 +192,7 @@ OVERLAP: Final[dict[str, GemmMutant]] = {
     ),
     "residual_in_another_order": GemmMutant(
         "overlap", "C comes panel by panel from the left",
-        (Change(r"panels\.at\(step\) \* kOutPanel(?=,\s+tile\.batch\);\n    panels)",
+        (Change(r"panels\.at\(step\) \* kOutPanel(?=,\s+tile\);\n    panels)",
                 "step * kOutPanel"),), (NUMBERS,), WIDE,
     ),
     "peer_loads_the_same_atom": GemmMutant(

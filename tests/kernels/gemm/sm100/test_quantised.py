@@ -73,7 +73,7 @@ MUTANTS: Final[dict[str, ReportedMutant]] = {
         "mxfp8", TILE, r"row, column \+ first, scale\)",
         "row, (column + first) / 32 % 2 == 0 ? column + first + 32 : column + first - 32, scale)"),
     "the_scale_of_the_next_row": one(
-        "plain", TILE, r"store\(batch, row, column", "store(batch, row ^ 1, column"),
+        "plain", TILE, r"store\(tile\.batch, row, column", "store(tile.batch, row ^ 1, column"),
     "scales_of_rows_past_the_end": one(
         "plain", "tile/127x129x63", r"row < problem\.m && ", "", ""),
     "scales_of_blocks_past_the_end": one(
