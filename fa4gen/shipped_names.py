@@ -213,6 +213,7 @@ GemmName = Literal[
     "gemm_nvfp4_pair",
     "gemm_nvfp4_residual_sm103",
     "gemm_nvfp4_row_major",
+    "gemm_scattered_bf16_sm90",
     "gemm_swiglu_bf16_sm90",
     "gemm_swiglu_clamped_bf16",
     "gemm_swiglu_fp8_out_sm90",

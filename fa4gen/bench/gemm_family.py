@@ -56,7 +56,7 @@ class GemmFamily(Family):
     ) -> Work:
         from fa4gen.bench.gemm_work import GemmWork
 
-        if plan.groups:
+        if plan.config.groups is not None:
             raise ConfigError(
                 Problem(
                     f"{plan.name}: bench passes no groups of rows yet",

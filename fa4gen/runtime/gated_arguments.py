@@ -1,4 +1,4 @@
-"""The columns of B with a gated activation: a check of their number, B with gate and up apart."""
+"""The columns of B: a check of their number; with a gated activation, gate and up apart."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ AXES = ("batch", "k", "half", "n")
 
 
 def check_columns(plan: GemmPlan, n: int) -> Iterator[Problem]:
-    """Yield a problem for a number of columns of B that gate and up cannot share."""
+    """Yield a problem for a number of columns of B that is not a multiple of the kernel's unit."""
     unit = plan.columns_of_b(plan.column_unit)
     if n % unit == 0:
         return
     why = "gate and up have a column each"
-    if plan.gate_layout == "halves":
+    if plan.scatters_rows:
+        why = "rows of the output are stored by 16 bytes"
+    elif plan.gate_layout == "halves":
         why = "gate has the first half of the columns and up the other"
-    if plan.column_unit >= SCALED_COLUMNS:
+    if plan.gated and plan.column_unit >= SCALED_COLUMNS:
         why += ", and no scale, or atom of scales, is for columns of both"
-    elif plan.column_unit > 1:
+    elif plan.gated and plan.column_unit > 1:
         why += ", which begins at a multiple of 16 bytes"
     yield wrong("b", f"{n} columns", f"a multiple of {unit}: {why}")
 

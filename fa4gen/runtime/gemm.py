@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
 
 
-OTHERS = ("scale_a", "scale_b", "row_offsets", "row_counts", "row_index")
-"""Arguments that only some kernels take, in the order of ``GemmArguments``."""
+OTHERS = (
+    "scale_a", "scale_b", "row_offsets", "row_counts", "row_index", "out_index", "row_weights",
+)  # fmt: skip
+"""Arguments that only some kernels take."""
 
 
 class GemmKernel(Kernel[GemmArguments]):
@@ -55,6 +57,8 @@ class GemmKernel(Kernel[GemmArguments]):
         row_offsets: Any = None,
         row_counts: Any = None,
         row_index: Any = None,
+        out_index: Any = None,
+        row_weights: Any = None,
         out: Any = None,
         out_scales: Any = None,
         alpha: float = 1.0,
@@ -100,6 +104,11 @@ class GemmKernel(Kernel[GemmArguments]):
         named several times; -1, and any number that is no row of ``a``, stands for a row of zeros.
         With groups, ``a`` is (rows, k) for all of them, and masked groups have an index each.
 
+        A kernel with ``out_rows: scattered`` takes ``out_index``, int32 (m,), and ``row_weights``,
+        float32 (m,), and needs an ``out``, with any number of rows: row i of the product, times
+        ``row_weights[i]`` before it is rounded, becomes row ``out_index[i]``. -1, and any number
+        that is no row of ``out``, is for a row that is not written; others are named once at most.
+
         Returns ``out``, of the kernel's out_dtype, (m, n) or (batch, m, n); allocated when not
         given, as a torch tensor where ``a`` is one, else by CuPy, with unused elements after each
         row where that is not a multiple of 16 bytes: TMA writes up to the next one, so in an
@@ -121,7 +130,7 @@ class GemmKernel(Kernel[GemmArguments]):
         Raises ArgumentError, which names the argument, before anything is launched, and
         MissingCapabilityError where there is no GPU.
         """
-        others = scale_a, scale_b, row_offsets, row_counts, row_index
+        others = scale_a, scale_b, row_offsets, row_counts, row_index, out_index, row_weights
         call = self._take(a, b, c, others, (out, out_scales), alpha, beta)
         self._enqueue(call)
         return call.out if self.plan.output_scales is None else (call.out, call.out_scales)
@@ -137,6 +146,8 @@ class GemmKernel(Kernel[GemmArguments]):
         row_offsets: Any = None,
         row_counts: Any = None,
         row_index: Any = None,
+        out_index: Any = None,
+        row_weights: Any = None,
         out: Any = None,
         out_scales: Any = None,
         alpha: float = 1.0,
@@ -146,7 +157,7 @@ class GemmKernel(Kernel[GemmArguments]):
 
         Arguments and errors are those of the call itself.
         """
-        others = scale_a, scale_b, row_offsets, row_counts, row_index
+        others = scale_a, scale_b, row_offsets, row_counts, row_index, out_index, row_weights
         call = self._take(a, b, c, others, (out, out_scales), alpha, beta)
         self._enqueue(call, launch=False)
         return Launch(self, call)
@@ -181,7 +192,8 @@ class GemmKernel(Kernel[GemmArguments]):
         scales_view, kept_scales = view_optional("out_scales", out_scales)
         factors = as_factor("alpha", alpha), as_factor("beta", beta)
         views, kept = zip(*viewed, strict=True)
-        arguments = GemmArguments(a_view, b_view, c_view, out_view, *factors, *views)
+        named = dict(zip(OTHERS, views, strict=True))
+        arguments = GemmArguments(a_view, b_view, c_view, out_view, *factors, **named)
         arguments = arguments._replace(out_scales=scales_view)
         kept = (a, b, kept_c, kept_out, kept_scales, *kept)
         return Call(arguments, out, kept, out_scales=out_scales)

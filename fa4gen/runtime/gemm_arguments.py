@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fa4gen.runtime.gated_arguments import AXES as GATED_AXES
@@ -45,6 +45,12 @@ from fa4gen.runtime.scale_arguments import (
     check_presence,
     remedy_for_axes,
 )
+from fa4gen.runtime.scattered_rows import (
+    SCATTERED,
+    check_scattered,
+    check_scattered_places,
+    scattered_values,
+)
 from fa4gen.runtime.schedule import INT32_MAX
 from fa4gen.runtime.strides import wrong_dtype
 
@@ -75,6 +81,8 @@ class GemmArguments(NamedTuple):
     row_counts: TensorView | None = None
     row_index: TensorView | None = None
     out_scales: TensorView | None = None
+    out_index: TensorView | None = None
+    row_weights: TensorView | None = None
 
     @property
     def device(self) -> int:
@@ -94,7 +102,7 @@ class CheckedGemm:
     """The shape of ``out``, or without axes that it lacks; a row has a number for each column of
     B."""
     out: TensorView
-    """(batch, m, n); with a gated activation (batch, m, n / 2)."""
+    """(batch, m, n), or rows that an index names; with a gated activation (batch, m, n / 2)."""
     alpha: float
     beta: float
     size: GemmSize
@@ -113,6 +121,8 @@ class CheckedGemm:
     """Scales of a quantised output, (batch, m, blocks of n), or in atoms."""
     out_scale_axes: tuple[str, ...] = ()
     """The axes that the kernel has strides for."""
+    scattered: Mapping[str, TensorView] = field(default_factory=dict)
+    """The index and weights of scattered rows of the output."""
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor of an argument; KeyError for an absent one."""
@@ -154,6 +164,8 @@ def out_shape(
     """Return the shape of the output for two views, an index and offsets, None without one."""
     if len(a.shape) not in (2, 3) or len(b.shape) not in (2, 3) or a.device < 0:
         return None
+    if plan.scatters_rows:  # it has any number of rows
+        return None
     rows = a.shape[:-1] if row_index is None else index_rows(a, row_index)
     if plan.sums_by_group and row_offsets is not None and row_offsets.shape and rows is not None:
         rows = (max(0, row_offsets.shape[0] - 1), *rows)
@@ -184,6 +196,9 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     problems += check_output_scales(plan, arguments.out_scales, arguments.out)
     if arguments.out_scales is not None:
         views["out_scales"] = arguments.out_scales
+    scattered = {name: getattr(arguments, name) for name in SCATTERED}
+    problems += check_scattered(plan, scattered, arguments.out)
+    views |= {name: view for name, view in scattered.items() if view is not None}
     rows = {name: getattr(arguments, name) for name in ROW_ARGUMENTS}
     refuse([*problems, *check_rows(plan, rows, arguments.device)])
     shapes: Iterable[Problem] = ()
@@ -204,6 +219,8 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     index = views.get(ROW_INDEX)
     if index is not None:
         refuse(check_row_places(views))
+    if plan.scatters_rows:
+        refuse(check_scattered_places(views))
     if "out" not in views:
         raise refusal("out", "nothing", "an array, or A and B on a CUDA device")
     refuse(check_overlap(plan, views))
@@ -231,6 +248,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         rows={name: view for name, view in rows.items() if view is not None},
         row_index=index,
         out_scales=views.get("out_scales"),
+        scattered={name: views[name] for name in SCATTERED if name in views},
         out_scale_axes=() if plan.output_scales is None else plan.output_scales.axes[:3],
     )
 
@@ -248,6 +266,7 @@ def gemm_scalar_values(
     return {
         **addresses(scales, axes),
         **({} if index is None else gathered_values(checked.a, index)),
+        **(scattered_values(checked.out, checked.scattered) if checked.scattered else {}),
         "alpha": checked.alpha,
         "beta": checked.beta,
         "m": checked.size.m,
@@ -342,7 +361,7 @@ def _check_types(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]:
             word = "dtype of scales"
         if name in OUTPUTS and plan.output_scales is not None:
             word = "output_scales" if name == "out" else "output_scale_dtype"
-        if name != ROW_INDEX:
+        if name != ROW_INDEX and name not in SCATTERED:
             problems += wrong_dtype(name, view, dtype, GEMM_DTYPES, word)
         problems += wrong_device(name, view.device, device, "A's")
     return problems

@@ -8,6 +8,7 @@ from fa4gen.designs.common.gemm_scales import OutputScales
 from fa4gen.runtime.arguments import DTYPE_NAMES
 from fa4gen.runtime.row_index import A_AXES, INDEX_AXES, INDEX_BYTES, ROW_INDEX
 from fa4gen.runtime.scale_arguments import SCALE_BYTES, scales_of
+from fa4gen.runtime.scattered_rows import ELEMENT_BYTES, OUT_AXES, SCATTERED, SCATTERED_AXES
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
@@ -27,6 +28,7 @@ AXES = {
     "b": ("batch", "k", "n"),
     "out": ("batch", "m", "n"),
     ROW_INDEX: INDEX_AXES,
+    **dict.fromkeys(SCATTERED, SCATTERED_AXES),
 }
 OUTPUTS = ("out", OutputScales.name)
 """The arguments that a kernel writes."""
@@ -41,6 +43,8 @@ def named_axes(plan: GemmPlan, name: str) -> tuple[str, ...]:
         return plan.output_scales.axes
     if name == "a" and plan.gathers_rows:
         return A_AXES
+    if name == "out" and plan.scatters_rows:
+        return OUT_AXES
     return plan.c.batched_axes if name == "c" else AXES[name]
 
 
@@ -50,6 +54,7 @@ def dtype_of(plan: GemmPlan, name: str) -> str:
     if scales is not None:
         return scales.dtype
     types = {"a": plan.dtype, "b": plan.b_dtype, "c": plan.c_dtype, ROW_INDEX: "int32"}
+    types |= {"out_index": "int32", "row_weights": "fp32"}
     if plan.output_scales is not None:
         types[OutputScales.name] = plan.output_scales.dtype
     return types.get(name, plan.out_dtype)
@@ -62,6 +67,8 @@ def element_bytes_of(plan: GemmPlan, name: str) -> int:
         return SCALE_BYTES["uint32" if scales.in_atoms else GEMM_DTYPES[scales.dtype]]
     if name == ROW_INDEX:
         return INDEX_BYTES
+    if name in SCATTERED:
+        return ELEMENT_BYTES
     if name == OutputScales.name:
         return SCALE_BYTES[GEMM_DTYPES[dtype_of(plan, name)]]
     sizes = {"out": plan.out_element_bytes, "c": plan.c_element_bytes}

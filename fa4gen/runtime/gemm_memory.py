@@ -16,6 +16,7 @@ from fa4gen.runtime.scale_arguments import (
     check_output_atoms,
     scales_of,
 )
+from fa4gen.runtime.scattered_rows import SCATTERED
 from fa4gen.runtime.strides import ALIGNMENT, meets_itself, wrong_stride
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def check_memory(plan: GemmPlan, name: str, view: TensorView) -> list[Problem]:
     """Addresses and strides; a tensor without elements is never touched, and may have any."""
-    if 0 in view.shape or name == ROW_INDEX:  # see check_row_places
+    if 0 in view.shape or name == ROW_INDEX or name in SCATTERED:  # see check_row_places
         return []
     axes = named_axes(plan, name)
     contiguous = {"a": plan.a_major, "b": plan.b_major}.get(name, axes[-1])
@@ -67,7 +68,7 @@ def check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]
     Each panel of C is read before the same panel of the output is written, and no other is.
     """
     problems = []
-    inputs = ("a", "b", "c", "scale_a", "scale_b", ROW_INDEX)
+    inputs = ("a", "b", "c", "scale_a", "scale_b", ROW_INDEX, *SCATTERED)
     pairs = [("out", name) for name in inputs]
     pairs += [(OutputScales.name, name) for name in (*inputs, "out")]
     for written, name in pairs:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from fa4gen.designs.common.tensor_maps import END_ROW
 from fa4gen.runtime.gated_arguments import check_columns, wrong_shape
 from fa4gen.runtime.refusal import unwanted, wrong, wrong_address, wrong_device
+from fa4gen.runtime.scattered_rows import SCATTERED
 from fa4gen.runtime.strides import CLIPPED_STRIDE
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def group_axes(plan: GemmPlan, axes: tuple[str, ...]) -> tuple[str, ...]:
     names rows of one matrix for all groups of either kind.
     """
     divided = {"offsets": {"m", "m_atoms"}, "k_offsets": {"k"}}.get(plan.config.groups or "", ())
-    if not {"rows", *divided}.isdisjoint(axes):
+    if not {"rows", "out_rows", *divided}.isdisjoint(axes):
         axes = axes[1:]
     return tuple("groups" if axis == "batch" else axis for axis in axes)
 
@@ -101,6 +102,8 @@ def check_group_extents(
     if plan.output_scales is not None:
         columns = plan.output_columns(extents["n"])
         extents |= plan.output_scales.extents(extents["m"], columns, places)
+    if plan.scatters_rows and "out" in views:
+        extents["out_rows"] = views["out"].shape[0]
     problems += check_columns(plan, extents["n"])
     if plan.groups and groups > plan.most_groups:
         remedy = f"generate the kernel with most_groups: {groups} or more"
@@ -137,7 +140,9 @@ def with_groups(
     """
     if len(axes) == len(full):
         return view
-    count = 1 if name in ("out", "out_scales") or full == ("batch", "m", "n") else groups
+    count = (
+        1 if name in ("out", "out_scales", *SCATTERED) or full == ("batch", "m", "n") else groups
+    )
     return view._replace(shape=(count, *view.shape), strides=(0, *view.strides))
 
 

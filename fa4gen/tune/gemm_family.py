@@ -87,7 +87,7 @@ class GemmFamily(Family):
     def refuse_problem(self, plan: GemmPlan, problem: GemmWorkload) -> None:
         from fa4gen.tune.contiguous import padded_problem, refusals
 
-        if plan.groups:
+        if plan.config.groups is not None:
             raise ConfigError(
                 Problem(
                     f"{plan.name}: problems of tune have no groups of rows yet",

@@ -48,6 +48,9 @@ class GemmFamily:
                 "scale_order: arranged: vendored folders take no atoms of scales with groups: "
                 "offsets yet"
             )
+        elif plan.scatters_rows:
+            key = "out_rows"
+            message = "out_rows: vendored folders take no scattered rows yet"
         elif plan.sums_by_group:
             key = "groups"
             message = "groups: k_offsets: vendored folders take no groups along k yet"

@@ -27,7 +27,7 @@ def gemm_tensor_maps(
     last_columns: int | None = None,
     residual_rows: int = 0,
 ) -> tuple[TensorMapPlan, ...]:
-    """Return the maps of A unless its rows are gathered, B, C where there is one, and the output.
+    """Return the maps of A and the output, unless an index names their rows, B, and a C.
 
     ``panel_bytes``: of a line of a panel of A, and of B. ``a_lines`` that a CTA loads of A, all
     when not given, and ``b_lines`` of B;
@@ -62,7 +62,7 @@ def gemm_tensor_maps(
                 columns = plan.columns_of_b(columns)
             box = (*plan.c.extents(rows, columns)[::-1], 1)
             maps.append(_panel("c", plan, box, part, out_columns))
-    for part, columns in outs:
+    for part, columns in [] if plan.scatters_rows else outs:
         maps.append(_panel("out", plan, (columns, out_rows, 1), part, out_columns))
     return tuple(maps)
 

@@ -114,6 +114,8 @@ class GemmPlan(KernelPlan):
     @property
     def column_unit(self) -> int:
         """The columns of the output are a multiple of it."""
+        if self.scatters_rows:
+            return LINE_UNIT // self.out_element_bytes
         if not self.gated or self.gate_layout == "interleaved":
             return 1
         units = [1]
@@ -169,6 +171,11 @@ class GemmPlan(KernelPlan):
     @property
     def finds_tiles_by_warp(self) -> bool:
         """Whether the lanes of a warp look for the group of a tile together."""
+        return False
+
+    @property
+    def scatters_rows(self) -> bool:
+        """Whether rows go, weighted, to the rows of the output that an index names."""
         return False
 
     @property

@@ -34,6 +34,14 @@ GATHERED_ROWS = (
     Parameter("row_index_batch_stride", "int64", "in elements"),
 )
 """Parameters in place of A's tensor map."""
+SCATTERED_ROWS = (
+    Parameter("out", "unsigned char*", "output, with any number of rows, n contiguous"),
+    Parameter("out_row_chunks", "int32", "from a row of the output to the next, of 16 bytes"),
+    Parameter("out_rows", "int32", "rows of the output"),
+    Parameter("out_index", "const int32*", "a row of the output for each row of the product"),
+    Parameter("row_weights", "const float*", "the factor of each row of the product"),
+)
+"""Parameters in place of the output's tensor map."""
 _C_TYPES = {"fp32": "float", "ue8m0": "unsigned char", "ue4m3": "unsigned char"}
 
 
@@ -44,13 +52,15 @@ def gemm_parameters(
     columns: str = "kBN",
     of_blocks: tuple[OperandScales, ...] = (),
     gathers_rows: bool = False,
+    scatters_rows: bool = False,
     of_output: OutputScales | None = None,
 ) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; c_map and beta only where there is a residual.
 
     ``last_maps``: the last panel of a tile has maps of its own. ``columns``: the constant that has
     those of a tile, of all CTAs of a cluster. ``of_blocks``: scales of A and B, ``of_output``: of a
-    quantised output. ``gathers_rows``: A is read by the addresses of its rows.
+    quantised output. ``gathers_rows``: A is read by the addresses of its rows, ``scatters_rows``:
+    the output is written so.
     """
     each = "batch" if config.groups is None else "groups"
     of_rows = "" if config.groups == "offsets" else f"{each}, "
@@ -66,7 +76,8 @@ def gemm_parameters(
         rows.append(Parameter("c_map", MAP_TYPE, config.c.described))
     if last_maps and config.c.is_matrix:
         rows.append(Parameter("c_last_map", MAP_TYPE, "the same, for a tile's last panel"))
-    rows.append(Parameter("out_map", MAP_TYPE, f"output ({of_rows}m, n), n contiguous"))
+    of_out = Parameter("out_map", MAP_TYPE, f"output ({of_rows}m, n), n contiguous")
+    rows += SCATTERED_ROWS if scatters_rows else (of_out,)
     if last_maps:
         rows.append(Parameter("out_last_map", MAP_TYPE, "the same, for a tile's last panel"))
     for scales in of_blocks:

@@ -34,6 +34,8 @@ class HopperGemmConfig(GemmKeys):
     """Scales of blocks of A and B, such as {a: 1x128, b: 128x128}; for fp8."""
     rows: Literal["contiguous", "gathered"] = "contiguous"
     """gathered: row i of the product is row row_index[i] of A, an argument of each call."""
+    out_rows: Literal["contiguous", "scattered"] = "contiguous"
+    """scattered: row i of the product, times row_weights[i], is row out_index[i] of the output."""
     multiply_ahead: bool | Auto = "auto"
     """With scales: a warpgroup issues products before it has added the last ones to its sums."""
     cta_group: Literal[1, 2, 4, 8] | Auto = "auto"

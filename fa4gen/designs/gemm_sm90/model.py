@@ -79,13 +79,15 @@ class HopperGemmPlan(HopperGemmMemory):
     @override
     def roles(self) -> tuple[Role, ...]:
         registers, count = self.registers, self.num_consumer_warpgroups
-        transfers = "stores the output of consumer"
+        transfers = "one thread stores the output of consumer"
         if self.c.exists:
-            transfers = "loads the residual ahead of, and stores the output of, consumer"
+            transfers = "one thread loads the residual ahead of, and stores the output of, consumer"
+        if self.scatters_rows:
+            transfers = "stores the rows of consumer"
         return (
             Role("load", 0, 1, registers.producer, self._load_work),
             *(
-                Role(f"transfer {i}", 1 + i, 1, registers.producer, f"one thread {transfers} {i}")
+                Role(f"transfer {i}", 1 + i, 1, registers.producer, f"{transfers} {i}")
                 for i in range(count)
             ),
             *(
@@ -135,6 +137,7 @@ class HopperGemmPlan(HopperGemmMemory):
             columns=self.columns_constant,
             of_blocks=self.scales,
             gathers_rows=self.gathers_rows,
+            scatters_rows=self.scatters_rows,
             of_output=self.output_scales,
         )
 
@@ -152,6 +155,8 @@ class HopperGemmPlan(HopperGemmMemory):
         ]
         if self.gathers_rows:
             lines.append("rows of A are gathered by an index, 16 bytes a copy")
+        if self.scatters_rows:
+            lines.append("rows of the output are scattered by an index, each with a weight")
         if self.swap_operands:
             read = "; B is read once" if self.BM <= WGMMA_ROWS else ""
             lines.append(f"columns of B are the rows of wgmma, rows of A its columns{read}")
@@ -213,7 +218,7 @@ class HopperGemmPlan(HopperGemmMemory):
     @property
     @override
     def finds_tiles_by_warp(self) -> bool:
-        return bool(self.groups) and bool(self.scales or self.output_scales)
+        return bool(self.groups) and bool(self.scales or self.output_scales or self.scatters_rows)
 
     @property
     def residual_loads(self) -> Loads | None:

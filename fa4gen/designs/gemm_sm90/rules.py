@@ -12,6 +12,7 @@ from fa4gen.designs.common.values import PANEL_BYTES
 from fa4gen.designs.gemm_sm90.gathered import gathered_rules
 from fa4gen.designs.gemm_sm90.quantised import quantised_rules
 from fa4gen.designs.gemm_sm90.scaled import scaled_rules
+from fa4gen.designs.gemm_sm90.scattered import scattered_rules
 from fa4gen.designs.gemm_sm90.sums_by_group import rules_of_sums_by_group
 from fa4gen.designs.gemm_sm90.swapped import swapped_rules
 from fa4gen.designs.gemm_sm90.tile import GRID, WARPGROUP_ROWS, WGMMA_ROWS
@@ -46,6 +47,7 @@ def broken_rules(plan: HopperGemmTile) -> Iterator[Refusal]:
     yield from scaled_rules(plan, all_automatic(plan))
     yield from gathered_rules(plan, all_automatic(plan))
     yield from quantised_rules(plan, last_resorts(plan))
+    yield from scattered_rules(plan, last_resorts(plan))
     yield from grouped_rules(plan, last_resorts(plan))
     yield from rules_of_sums_by_group(plan, last_resorts(plan))
     yield from _split(plan)

@@ -77,6 +77,11 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
         return self.config.rows == "gathered"
 
     @property
+    @override
+    def scatters_rows(self) -> bool:
+        return self.config.out_rows == "scattered"
+
+    @property
     def output_in_ring(self) -> bool:
         """Whether panels of the output lie in the ring of A and B, which has no block meanwhile."""
         return self.config.output_in_ring

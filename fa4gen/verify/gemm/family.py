@@ -12,6 +12,7 @@ from fa4gen.runtime.gemm_axes import OUTPUTS
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.group_arguments import ROW_ARGUMENTS
 from fa4gen.runtime.row_index import ROW_INDEX
+from fa4gen.runtime.scattered_rows import SCATTERED
 from fa4gen.runtime.tensor_map import describe_axes
 from fa4gen.verify.edges.products import edge_cases, edges, reached
 from fa4gen.verify.errors import element_shares
@@ -121,7 +122,13 @@ class GemmFamily:
         factors = {"alpha": memory.alpha}
         if "c" in arrays:
             factors["beta"] = memory.beta
-        more = (*(row.name for row in self.plan.scales), *ROW_ARGUMENTS, ROW_INDEX, *OUTPUTS)
+        more = (
+            *(row.name for row in self.plan.scales),
+            *ROW_ARGUMENTS,
+            ROW_INDEX,
+            *SCATTERED,
+            *OUTPUTS,
+        )
         others = {name: arrays[name] for name in more if name in arrays}
         kernel(arrays["a"], arrays["b"], arrays.get("c"), **factors, **others)
 
@@ -145,6 +152,7 @@ class GemmFamily:
                 views.get("row_counts"),
                 views.get(ROW_INDEX),
                 views.get("out_scales"),
+                **{name: views.get(name) for name in SCATTERED},
             ),
         )
         schedule = plan_gemm_schedule(plan, checked.size, multiprocessors)
@@ -165,6 +173,8 @@ class GemmFamily:
         pointers: list[str] = [row.name for row in plan.scales if not row.in_atoms]
         if plan.gathers_rows:
             pointers += ["a", ROW_INDEX]
+        if plan.scatters_rows:
+            pointers += ["out", *SCATTERED]
         if plan.output_scales is not None:
             pointers.append(plan.output_scales.name)
         return EmulatedLaunch(schedule.grid, values, maps, (*pointers, *checked.rows))

@@ -16,6 +16,7 @@ from fa4gen.verify.gemm.groups import Groups, Part, matrix_parts
 from fa4gen.verify.gemm.input_kinds import GROUP_KINDS, KINDS, Draft
 from fa4gen.verify.gemm.row_index import draw_index, moved, taken
 from fa4gen.verify.gemm.scales import draw_scales
+from fa4gen.verify.gemm.scatter import Scatter, draw_scatter
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class GemmInputs:
     share, and 1 in other operands of offsets."""
     k_groups: Groups | None = None
     """The groups that divide k: A and B are one matrix each, and the output and C have a batch."""
+    scatter: Scatter | None = None
     row_index: NDArray[np.int32] | None = None
     """(batch, m), or (1, m) for all, where rows are gathered; ``a`` and its scales then have any
     number of rows, and all groups those of one matrix."""
@@ -60,6 +62,18 @@ class GemmInputs:
             return batch, rows
         matrices = self.row_index.shape[0] if self.groups is not None else batch
         return matrices, self.row_index.shape[1]
+
+    @property
+    def stored_rows(self) -> tuple[int, int]:
+        """Matrices of the output's tensor, and the rows of each."""
+        return self.out_rows if self.scatter is None else (1, self.scatter.rows)
+
+    @property
+    def unwritten(self) -> NDArray[np.bool_] | None:
+        """A mask of the rows of that tensor that are not written; None where all are."""
+        if self.scatter is not None:
+            return self.scatter.unnamed
+        return None if self.groups is None else self.groups.rows_of_none()
 
     @property
     def in_order(self) -> GemmInputs:
@@ -138,6 +152,8 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         groups,
         k_groups,
     )
+    if plan.scatters_rows and groups is not None:
+        inputs = replace(inputs, scatter=draw_scatter(groups, case.data, rng))
     return _with_index(inputs, case, rng) if plan.gathers_rows else inputs
 
 

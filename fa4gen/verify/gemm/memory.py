@@ -39,10 +39,12 @@ if TYPE_CHECKING:
     from fa4gen.verify.gemm.case import GemmCase
     from fa4gen.verify.gemm.groups import Groups
     from fa4gen.verify.gemm.inputs import GemmInputs
+    from fa4gen.verify.gemm.scatter import Scatter
 
 CHUNK_BYTES = 16
 """Bytes: strides are multiples of it, and TMA writes in units of it."""
-TENSORS = ("a", "b", "c", "out", "scale_a", "scale_b", "out_scales", "row_index")
+TENSORS = ("a", "b", "c", "out", "scale_a", "scale_b", "out_scales", "row_index",
+           "out_index", "row_weights")  # fmt: skip
 PLACES = {"out": ("batch", "row", "column"), "out_scales": ("batch", "row", "block")}
 ATOM_PLACES = ("batch", "atom of rows", "atom of blocks", "line", "group", "byte")
 """The axes of outputs in messages."""
@@ -60,6 +62,9 @@ class GemmMemory(CaseMemory):
     alpha: float
     beta: float
     groups: Groups | None = None
+    scatter: Scatter | None = None
+    unwritten: NDArray[np.bool_] | None = None
+    """The rows of the output that are not written, by matrix."""
 
     def place_of(self, name: str, index: tuple[int, ...]) -> str:
         """Name an element of an output."""
@@ -68,7 +73,9 @@ class GemmMemory(CaseMemory):
 
     def index_of(self, element: tuple[int, ...]) -> tuple[int, ...]:
         """Return the index in the output of an element of the result."""
-        if self.groups is not None:
+        if self.scatter is not None:
+            element = (0, int(self.scatter.places[element[1]]), element[2])
+        elif self.groups is not None:
             element = (*self.groups.row_of(element[1]), element[2])
         return element[3 - len(self.views["out"].shape) :]
 
@@ -80,7 +87,7 @@ class GemmMemory(CaseMemory):
             columns = -(-view.shape[-1] // per_chunk) * per_chunk
             view = replace(view, shape=(*view.shape[:-1], columns))
         mask = CaseMemory.outside(replace(self, views={**self.views, name: view}), name)
-        if self.groups is None:
+        if self.unwritten is None:
             return mask
         size = numpy_dtype(view.dtype).itemsize
         shape, strides = (*view.shape, size), (*view.strides, 1)
@@ -88,7 +95,10 @@ class GemmMemory(CaseMemory):
         in_atoms = len(view.shape) > len(PLACES[name])
         axes = len(ATOM_PLACES if in_atoms else PLACES[name])
         by_matrix = written if len(view.shape) == axes else written[None]
-        by_matrix[_unwritten(self.groups, in_atoms)] = True
+        unwritten = self.unwritten
+        if in_atoms and self.groups is not None:
+            unwritten = self.groups.atoms_of_none()
+        by_matrix[unwritten] = True
         return mask
 
 
@@ -107,15 +117,18 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
         maker.put(scales.name, bits, scales.dtype, contiguous=-1 if case.padded else contiguous)
     if inputs.row_index is not None:
         maker.put("row_index", inputs.row_index.view(np.uint32), "int32", contiguous=-1)
-    out = np.zeros((*inputs.out_rows, case.n), np.float32)
+    out = np.zeros((*inputs.stored_rows, case.n), np.float32)
+    if inputs.scatter is not None:
+        maker.put("out_index", inputs.scatter.index[None].view(np.uint32), "int32", contiguous=-1)
+        maker.add("row_weights", inputs.scatter.weights[None], "fp32")
     if case.in_place and inputs.c is not None:
         maker.add("out", inputs.c, plan.out_dtype)
         maker.views["c"] = maker.views["out"]
     else:
         maker.add("out", out, plan.out_dtype)
         poison(maker.views["out"], maker.buffers["out"])
-        if inputs.groups is not None:
-            maker.guard("out", inputs.groups.rows_of_none())
+        if inputs.unwritten is not None:
+            maker.guard("out", inputs.unwritten)
         if inputs.c is not None:
             maker.add("c", inputs.c, plan.c_dtype)
     if plan.output_scales is not None:
@@ -134,8 +147,9 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
     if groups is not None:
         maker.add_rows(*groups.argument)
     return GemmMemory(
-        maker.buffers, maker.views, inputs.alpha, inputs.beta, inputs.groups, far=case.far
-    )
+        maker.buffers, maker.views, inputs.alpha, inputs.beta, inputs.groups, inputs.scatter,
+        inputs.unwritten, far=case.far,
+    )  # fmt: skip
 
 
 def read_out(memory: GemmMemory, buffers: Mapping[str, Image]) -> NDArray[np.float32]:
@@ -148,6 +162,8 @@ def read_bits(memory: GemmMemory, buffers: Mapping[str, Image], name: str) -> ND
     view = memory.views[name]
     found = view.bits(buffers[view.buffer])
     found = found[None] if len(view.shape) == 2 else found
+    if memory.scatter is not None:
+        return memory.scatter.gathered(found[0])[None]
     return found if memory.groups is None else rows_of_groups(memory.groups, found)
 
 
@@ -166,7 +182,15 @@ def _unwritten(groups: Groups, in_atoms: bool) -> NDArray[np.bool_]:
 def _without_batch(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> frozenset[str]:
     """Return the arguments without a batch in front."""
     if inputs.groups is not None:
-        of_rows = {"a", "scale_a", *OUTPUTS, "row_index", *(["c"] if "m" in plan.c.axes else [])}
+        of_rows = {
+            "a",
+            "scale_a",
+            *OUTPUTS,
+            "row_index",
+            "out_index",
+            "row_weights",
+            *(["c"] if "m" in plan.c.axes else []),
+        }
         if inputs.groups.kind == "offsets":
             return frozenset(of_rows)
         return frozenset(("a", "scale_a") if plan.gathers_rows else ())

@@ -81,11 +81,13 @@ def compute(problem: GemmProblem, inputs: GemmInputs, xp: Any = np) -> GemmResul
                 ends = apply(x, error, xp)
                 if after is not None:
                     ends = _with_c(inputs.beta, after, ends, xp)
+                if inputs.scatter is not None:
+                    ends = _weighted(*inputs.scatter.factors(at[1], xp), ends, xp)
                 exact[at], lowest, highest = ends
                 slack[at] = xp.maximum(highest - exact[at], exact[at] - lowest)
                 low[at] = _round(lowest.astype(xp.float32), problem.out_dtype, xp)
                 high[at] = _round(highest.astype(xp.float32), problem.out_dtype, xp)
-                own[at] = _rounded_block(problem, inputs, operands, c, xp)
+                own[at] = _rounded_block(problem, inputs, operands, c, at, xp)
     return GemmResult(exact, low, high, slack, own)
 
 
@@ -108,6 +110,18 @@ def _with_c(beta: float, c: Any, ends: tuple[Any, Any, Any], xp: Any) -> tuple[A
     width = xp.nan_to_num(xp.maximum(highest - exact, exact - lowest))
     error += xp.where((exact == 0) | (added == 0), 0.0, _rounding(found, error + width, xp))
     return found, lowest + added - error, highest + added + error
+
+
+def _weighted(
+    weights: Any, is_written: Any, ends: tuple[Any, Any, Any], xp: Any
+) -> tuple[Any, Any, Any]:
+    """Return a result and its interval times the weights of its rows; zeros if not written."""
+    exact, one, other = (xp.where(is_written, weights * end, 0.0) for end in ends)
+    low, high = xp.minimum(one, other), xp.maximum(one, other)
+    exponents = xp.abs(xp.frexp(weights)[0])
+    error = FLOAT32_ROUNDOFF * xp.maximum(xp.abs(low), xp.abs(high))
+    error = xp.where(exponents == 0.5, 0.0, error)
+    return exact, low - error, high + error
 
 
 def _before_activation(
@@ -141,7 +155,7 @@ def _rounding(x: Any, error: Any, xp: Any) -> Any:
 
 
 def _rounded_block(
-    problem: GemmProblem, inputs: GemmInputs, operands: _Operands, c: Any, xp: Any
+    problem: GemmProblem, inputs: GemmInputs, operands: _Operands, c: Any, at: Any, xp: Any
 ) -> Any:
     x = operands.product(problem, xp) * np.float32(inputs.alpha)
     added = 0.0 if c is None else c * np.float32(inputs.beta)
@@ -153,6 +167,9 @@ def _rounded_block(
         x = problem.activation.evaluate(x, xp).astype(xp.float32)
     if problem.c_is_added_last:
         x = x + added
+    if inputs.scatter is not None:
+        weights, is_written = inputs.scatter.factors(at[1], xp)
+        x = xp.where(is_written, weights * x, np.float32(0))
     return _round(x, problem.out_dtype, xp)
 
 
