@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--adapter",
+    "--layout",
     "adapters",
     type=click.Choice(ADAPTERS),
     multiple=True,
-    help="Also write files for this; c and cmake always come. May be repeated.",
+    help="Also write files for this; c and cmake always come. hf-kernels is the layout of "
+    "Hugging Face's loader. May be repeated.",
 )
 @remove_option
 @compiler_option

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SHARED_TABLE: tuple[str, ...] = ("tool", "fa4gen")
 
-Adapter = Literal["c", "cmake", "torch", "jax", "tvm-ffi", "python"]
+Adapter = Literal["c", "cmake", "torch", "jax", "tvm-ffi", "python", "hf-kernels"]
 """The adapters of a vendored folder; c and cmake always come."""
 Text = Annotated[str, Field(min_length=1)]
 

@@ -63,6 +63,11 @@ ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("adapters/tvm_ffi/CMakeLists.txt", "vendored/adapters/tvm_ffi/CMakeLists.txt.j2"),
         ("adapters/tvm_ffi/example.py", "vendored/adapters/tvm_ffi/example.py.j2"),
     ),
+    "hf-kernels": (
+        ("adapters/hf_kernels/__init__.py", "vendored/adapters/hf_kernels/init.py.j2"),
+        ("adapters/hf_kernels/{prefix}_torch.py", "vendored/adapters/torch/adapter.py.j2"),
+        ("adapters/hf_kernels/CMakeLists.txt", "vendored/adapters/hf_kernels/CMakeLists.txt.j2"),
+    ),
 }
 """Files of each adapter."""
 

@@ -46,6 +46,6 @@ class Request:
 
     prefix: str
     adapters: tuple[str, ...] = ()
-    """Any of "torch", "jax", "tvm-ffi", "python"; the C launcher and CMake always come."""
+    """Any of "torch", "jax", "tvm-ffi", "python", "hf-kernels"; C and CMake always come."""
     table: LockedTable | None = None
     """The kernels by problem of the tuning tables among the configs."""

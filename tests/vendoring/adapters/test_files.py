@@ -30,7 +30,7 @@ def kernels_of_adapters() -> tuple[str, ...]:
 
 
 def test_each_adapter_has_its_files(files) -> None:
-    assert set(ADAPTER_ROOTS) == {"python", "torch", "jax", "tvm-ffi"}
+    assert set(ADAPTER_ROOTS) == {"python", "torch", "jax", "tvm-ffi", "hf-kernels"}
     assert sum(path.endswith("example.py") for path in files) == 4
 
 
