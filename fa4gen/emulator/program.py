@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,8 @@ class _Request:
     limits: Limits
     resident_clusters: int | None
     registers_per_thread: int | None
-    pending_writes: Sequence[NDArray[Any]]
+    pending_writes: Sequence[NDArray[Any]] | Literal["all"]
+    pending_reads: Sequence[NDArray[Any]]
     progress: Callable[[int, int], None] | None
 
 
@@ -133,7 +134,8 @@ class Program:
         limits: Limits | None = None,
         resident_clusters: int | None = None,
         registers_per_thread: int | None = None,
-        pending_writes: Sequence[NDArray[Any]] = (),
+        pending_writes: Sequence[NDArray[Any]] | Literal["all"] = (),
+        pending_reads: Sequence[NDArray[Any]] = (),
         progress: Callable[[int, int], None] | None = None,
     ) -> Report:
         """Run a kernel to its end, or to the first error after which it cannot go on.
@@ -154,7 +156,10 @@ class Program:
         limits    where a kernel that spins is given up
         resident_clusters  how many run side by side at first; more start when those all wait
         pending_writes  arrays among the arguments that the grid before writes, as this one is a
-                  programmatic dependent launch: accesses before griddepcontrol.wait are errors
+                  programmatic dependent launch: accesses before griddepcontrol.wait are errors;
+                  "all": any global memory, for a launch after any other
+        pending_reads  arrays that the grid before reads: writes before griddepcontrol.wait are
+                  errors
         progress  called now and then with (CTAs finished, CTAs in all)
 
         Raises LaunchError for arguments that do not fit, UnsupportedError for instructions that are
@@ -165,7 +170,7 @@ class Program:
         request = _Request(
             self._entry(entry), grid, block, args, memory, outputs, variables or {}, dynamic_shared,
             cluster, seed, schedule, checks, names or Names(), trace, limits or Limits(),
-            resident_clusters, registers_per_thread, pending_writes, progress,
+            resident_clusters, registers_per_thread, pending_writes, pending_reads, progress,
         )  # fmt: skip
         begin = time.perf_counter()
         while True:
@@ -241,7 +246,7 @@ class Program:
             registers_per_thread=registers,
             slots_per_cta=self._slots[entry],
             pending_loads=self._pending_loads.get(entry),
-            pending_writes=tuple(bound.arrays.span(array) for array in request.pending_writes),
+            pending=bound.arrays.pending(request.pending_writes, request.pending_reads),
             tally=tally,
         )
         from fa4gen.emulator.checks.select import make_observer

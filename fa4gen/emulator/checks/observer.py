@@ -51,8 +51,8 @@ class RaceObserver(Observer):
         self.grid = Grid(machine.geometry.num_clusters)
         self.memory = GlobalChecks(self.sites, self.grid, options)
         self.maps = MapChecks(self.sites, self.grid)
-        late = machine.pending_writes
-        self.previous = PreviousGrid(self.sites, self.grid, late) if late else None
+        pending = machine.pending
+        self.previous = PreviousGrid(self.sites, self.grid, pending) if pending else None
         self.work = WorkChecks(machine, outputs) if options.work else None
         self._clusters: dict[Cluster, ClusterState] = {}
         # kept with the cluster: operations may complete after its threads have left
@@ -74,6 +74,8 @@ class RaceObserver(Observer):
     def launch_ends(self) -> None:
         if self.work is not None:
             self.work.ends()
+        if self.previous is not None and self.options.global_memory:
+            self.previous.ends()
 
     def lanes_leave(self, wg: Warpgroup, mask: Mask) -> None:
         state = self._of(wg)

@@ -196,8 +196,10 @@ def _names_used(
     owners: list[tuple[str, Any]] = [
         (f"arguments[{index}]", argument) for index, argument in enumerate(file.arguments)
     ]
-    for index, name in enumerate(file.pending_writes):
-        yield f"pending_writes[{index}]", split_part(name)[0]
+    written = () if file.pending_writes == "all" else file.pending_writes
+    for pending, parts in (("pending_writes", written), ("pending_reads", file.pending_reads)):
+        for index, part in enumerate(parts):
+            yield f"{pending}[{index}]", split_part(part)[0]
     owners += [(places[name], one) for name, one in described.items() if name in file.arrays]
     for key, one in owners:
         for kind in ("use", "tensor_map"):

@@ -275,9 +275,11 @@ class LaunchFile(Strict):
     """Bytes that the process may use; also as text, such as 8GiB."""
     resident_clusters: Annotated[int, Field(ge=1, le=MAX_RESIDENT)] | None = None
     registers_per_thread: Annotated[int, Field(ge=1, le=255)] | None = None
-    pending_writes: tuple[Annotated[str, Read(_part)], ...] = ()
+    pending_writes: Literal["all"] | tuple[Annotated[str, Read(_part)], ...] = ()
     """Arrays, or bytes ``NAME[FIRST:STOP]`` of them, that the grid before writes, in a programmatic
-    dependent launch."""
+    dependent launch; all: whatever memory there is."""
+    pending_reads: tuple[Annotated[str, Read(_part)], ...] = ()
+    """Arrays, or bytes of them, that the grid before reads."""
     names: NamesSection = NamesSection()
 
     @rule

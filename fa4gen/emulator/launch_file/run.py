@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,10 @@ def run_launch(
             limits=file.limits(),
             resident_clusters=file.resident_clusters,
             registers_per_thread=file.registers_per_thread,
-            pending_writes=[_part(arrays, text) for text in file.pending_writes],
+            pending_writes=(
+                "all" if file.pending_writes == "all" else _parts(arrays, file.pending_writes)
+            ),
+            pending_reads=_parts(arrays, file.pending_reads),
             progress=progress,
         )
         trace = None
@@ -166,11 +169,13 @@ def run_launch(
         first = False
 
 
-def _part(arrays: Mapping[str, NDArray[Any]], text: str) -> NDArray[Any]:
-    """An array, or the bytes of it that a text names."""
-    name, part = split_part(text)
-    array = arrays[name]
-    return array if part == slice(None) else array.reshape(-1).view(np.uint8)[part]
+def _parts(arrays: Mapping[str, NDArray[Any]], texts: Sequence[str]) -> list[NDArray[Any]]:
+    """The arrays, or the bytes of them, that the texts name."""
+    found = []
+    for name, part in map(split_part, texts):
+        array = arrays[name]
+        found.append(array if part == slice(None) else array.reshape(-1).view(np.uint8)[part])
+    return found
 
 
 def compare(array: NDArray[Any], expected: Expectation) -> Comparison:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from fa4gen.emulator.state.tensor_map import TensorMap
 
 _ALLOCATION_ALIGN: Final = 256
 _STRETCH: Final = 1 << 20
+_EVERYWHERE: Final = 0, 1 << 62
 
 
 @dataclass(slots=True)
@@ -37,6 +38,14 @@ class Output:
     name: str
     address: int
     array: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Half-open address ranges that the grid before may still write, or read, at the beginning."""
+
+    writes: tuple[tuple[int, int], ...]
+    reads: tuple[tuple[int, int], ...]
 
 
 @dataclass(slots=True)
@@ -111,11 +120,23 @@ class GlobalArrays:
                 place[...] = np.frombuffer(raw, np.uint8)
                 self._written.append((place, old, start + offset, raw))
 
-    def span(self, array: NDArray[Any]) -> tuple[int, int]:
-        """The half-open address range of an array of the launch, or of a part of one.
+    def pending(
+        self,
+        writes: Sequence[NDArray[Any]] | Literal["all"],
+        reads: Sequence[NDArray[Any]],
+    ) -> Pending | None:
+        """The address ranges of arrays of the launch, or of parts of them; None without any.
 
         Raises LaunchError for any other array.
         """
+        written = (_EVERYWHERE,) if writes == "all" else self._spans("pending_writes", writes)
+        read = self._spans("pending_reads", reads)
+        return Pending(written, read) if written or read else None
+
+    def _spans(self, key: str, arrays: Sequence[NDArray[Any]]) -> tuple[tuple[int, int], ...]:
+        return tuple(self._span(key, array) for array in arrays)
+
+    def _span(self, key: str, array: NDArray[Any]) -> tuple[int, int]:
         if not array.size:
             return 0, 0
         low, high = np.lib.array_utils.byte_bounds(array)
@@ -126,7 +147,7 @@ class GlobalArrays:
                     start: int = self.addresses[id(whole)] + low
                     start -= whole.__array_interface__["data"][0]
                     return start, start + high - low
-        raise LaunchError("pending_writes lists arrays of the launch; one is not among them")
+        raise LaunchError(f"{key} lists arrays of the launch; one is not among them")
 
     def fetch(self) -> None:
         """Copy the arrays back to where the caller keeps them, without addresses of ours."""

@@ -1,7 +1,6 @@
 """The machine: CTAs, clusters, and their methods for the instruction families.
 
-These classes refer to each other in a circle, so they share this file; independent parts are in the
-files below it.
+These classes refer to each other in a circle, so they share this file; other parts are below it.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from fa4gen.emulator.ptx.flow.pending_loads import PendingLoads
     from fa4gen.emulator.ptx.syntax import Function, Instruction, RegisterClass
     from fa4gen.emulator.state.geometry import Geometry
+    from fa4gen.emulator.state.global_arrays import Pending
     from fa4gen.emulator.state.layout import Layout
     from fa4gen.emulator.state.schedule import Schedule
 
@@ -287,7 +287,7 @@ class Machine(Findings):
         registers_per_thread: int,
         slots_per_cta: int = SLOTS_PER_CTA,
         pending_loads: PendingLoads | None = None,
-        pending_writes: tuple[tuple[int, int], ...] = (),
+        pending: Pending | None = None,
         tally: Tally | None = None,
     ) -> None:
         super().__init__(names)
@@ -301,7 +301,7 @@ class Machine(Findings):
         self.registers_per_thread = registers_per_thread
         self.slots_per_cta = slots_per_cta
         self.pending_loads = pending_loads
-        self.pending_writes = pending_writes
+        self.pending = pending
         self.dynamic_start = layout.static_shared_end
         self.shared_end = layout.static_shared_end + geometry.dynamic_shared
         self.engine = AsyncEngine(random, eager)

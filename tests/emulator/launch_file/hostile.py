@@ -25,7 +25,7 @@ VALUES = (
 KEYS = (
     "block", "grid", "cluster", "entry", "dynamic_shared", "arguments", "arrays", "variables",
     "seeds", "schedules", "checks", "max_steps", "max_memory", "resident_clusters",
-    "registers_per_thread", "pending_writes", "names",
+    "registers_per_thread", "pending_writes", "pending_reads", "names",
 )  # fmt: skip
 ARGUMENT_KEYS = (
     "name", "make", "shape", "dtype", "seed", "scale", "low", "high", "value", "expect",

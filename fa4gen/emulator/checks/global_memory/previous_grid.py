@@ -1,8 +1,9 @@
-"""Checks of programmatic dependent launch: memory that the previous grid may still be writing.
+"""Checks of programmatic dependent launch: memory that the previous grid may still be using.
 
-``griddepcontrol.wait`` returns when the grids before have ended and their writes are visible to
+``griddepcontrol.wait`` returns when the grid before has ended and its writes are visible to
 this grid. So a thread may touch such memory if it has waited itself, or if something orders it
-after a thread that has.
+after a thread that has. When the grid before calls ``griddepcontrol.launch_dependents`` matters
+to none of this: that call orders no memory, and a wait is for the end of the grid.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fa4gen.emulator.checks.order.clocks import VC
+from fa4gen.emulator.report import Severity
 from fa4gen.emulator.state.async_ops import GlobalRange
 
 if TYPE_CHECKING:
@@ -21,19 +23,25 @@ if TYPE_CHECKING:
     from fa4gen.emulator.checks.sites import Sites
     from fa4gen.emulator.checks.synchronisation.rounds import Grid
     from fa4gen.emulator.ptx.syntax import Instruction
+    from fa4gen.emulator.state.global_arrays import Pending
     from fa4gen.emulator.state.machine import AsyncOp, Warpgroup
     from fa4gen.emulator.state.registers import Mask
 
 _NEVER: Final = np.iinfo(np.uint32).max
+_DOES: Final = {True: "writing", False: "reading"}
 
 
 class PreviousGrid:
     """Stretches of global memory, and which threads know that the grid before has ended."""
 
-    def __init__(self, sites: Sites, grid: Grid, spans: tuple[tuple[int, int], ...]) -> None:
+    def __init__(self, sites: Sites, grid: Grid, pending: Pending) -> None:
         self.sites = sites
         self._grid = grid
-        self._spans = np.array(spans, np.int64).reshape(-1, 2)
+        # by whether the grid before writes them
+        self._spans = {
+            True: np.array(pending.writes, np.int64).reshape(-1, 2),
+            False: np.array(pending.reads, np.int64).reshape(-1, 2),
+        }
         # per cluster: the epoch in which each thread waited; the round in which the first one did
         self._waited: dict[int, NDArray[np.uint32]] = {}
         self._rounds = np.full(len(grid.rounds), _NEVER, np.uint32)
@@ -57,7 +65,10 @@ class PreviousGrid:
         site: Instruction,
     ) -> None:
         """Threads access ``size`` bytes at each address."""
-        inside = self._inside(addresses.astype(np.int64), size)
+        written = self._inside(True, addresses.astype(np.int64), size)
+        inside = written
+        if kind != "read":
+            inside = written | self._inside(False, addresses.astype(np.int64), size)
         if not inside.any() or self._reported(threads):
             return
         late = inside
@@ -70,7 +81,8 @@ class PreviousGrid:
         if late.any():
             first = int(late.argmax())
             wg, mask = threads.one(int(active.ids[first]))
-            self._find(f"{kind} of", int(addresses[first]), site, wg, mask)
+            does = _DOES[bool(written[first])]
+            self._find(f"{kind} of", int(addresses[first]), does, site, wg, mask)
 
     def operation(self, threads: ClusterThreads, op: AsyncOp) -> None:
         """An asynchronous operation reads and writes global memory from now on."""
@@ -80,22 +92,36 @@ class PreviousGrid:
             known |= bool((op.clock[VC, : len(epochs)] >= epochs).any())
         if known:
             return
-        for verb, ranges in (("reads", op.reads), ("writes", op.writes)):
+        for verb, ranges, written in (
+            ("reads", op.reads, True), ("writes", op.writes, True), ("writes", op.writes, False),
+        ):  # fmt: skip
             for part in ranges:
                 if not isinstance(part, GlobalRange):
                     continue
                 starts, size = part.rows or (np.array([part.start]), part.stop - part.start)
-                inside = self._inside(np.asarray(starts, np.int64), int(size))
+                inside = self._inside(written, np.asarray(starts, np.int64), int(size))
                 if inside.any():
                     at = int(starts[int(inside.argmax())])
                     mask = np.zeros(op.wg.lanes, np.bool_)
                     mask[op.lane] = True
-                    self._find(f"{op.kind} {verb}", at, op.site, op.wg, mask)
+                    self._find(f"{op.kind} {verb}", at, _DOES[written], op.site, op.wg, mask)
                     return
 
-    def _inside(self, starts: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
-        column = starts[:, None]
-        touched = (column < self._spans[:, 1]) & (self._spans[:, 0] < column + size)
+    def ends(self) -> None:
+        """All threads have left: report a grid that may end before the one before it."""
+        if not self._waited:
+            self.sites.machine.log.add(
+                "missing-grid-wait",
+                Severity.REVIEW,
+                "no thread has executed griddepcontrol.wait, so this grid may end before the one "
+                "before it: a later grid that waits for this one does not wait for that one",
+                None,
+                "all threads",
+            )
+
+    def _inside(self, written: bool, starts: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+        column, spans = starts[:, None], self._spans[written]
+        touched = (column < spans[:, 1]) & (spans[:, 0] < column + size)
         return np.asarray(touched.any(axis=1))
 
     def _reported(self, threads: ClusterThreads) -> bool:
@@ -106,11 +132,13 @@ class PreviousGrid:
             waited[own - known.first] = False
         return bool(waited.any())
 
-    def _find(self, what: str, address: int, site: Instruction, wg: Warpgroup, mask: Mask) -> None:
+    def _find(
+        self, what: str, address: int, does: str, site: Instruction, wg: Warpgroup, mask: Mask
+    ) -> None:
         place = self.sites.machine.memory.describe(address)
         self.sites.find(
             "race",
-            f"{what} {place}, which the grid before may still be writing: nothing orders this "
+            f"{what} {place}, which the grid before may still be {does}: nothing orders this "
             "after a griddepcontrol.wait",
             site,
             wg,

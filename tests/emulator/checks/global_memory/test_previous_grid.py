@@ -22,14 +22,16 @@ WORD = """
 READ = "ld.global.u32 %r2, [%d5];"
 USE = "add.u32 %r2, %r2, 1; st.global.u32 [%d6], %r2;"
 ALL_WAIT = "griddepcontrol.wait;"
+UNWAITED = "missing-grid-wait"
 FIRST_WARP_WAITS = "@!%p1 bra OVER; griddepcontrol.wait; OVER:"
 
 
-def launch(*body: str, pending: tuple[int, ...] = (0,), **options):
+def launch(*body: str, pending: tuple[int, ...] = (0,), reads: tuple[int, ...] = (), **options):
     arrays = [np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)]
     ptx = kernel("\n".join([WORD, *body]), ("u64", "u64"))
-    listed = [arrays[index] for index in pending]
-    report = run(ptx, *arrays, block=64, pending_writes=listed, **options)
+    options.setdefault("pending_writes", [arrays[index] for index in pending])
+    options["pending_reads"] = [arrays[index] for index in reads]
+    report = run(ptx, *arrays, block=64, **options)
     assert np.array_equal(arrays[1], np.arange(1, 65))
     return report
 
@@ -40,11 +42,12 @@ def launch(*body: str, pending: tuple[int, ...] = (0,), **options):
     [
         ((ALL_WAIT, READ, USE), []),
         ((READ, ALL_WAIT, USE), ["race"]),
-        ((READ, USE), ["race"]),
+        ((READ, USE), ["race", UNWAITED]),
         ((FIRST_WARP_WAITS, READ, USE), ["race"]),
         ((FIRST_WARP_WAITS, "bar.sync 0;", READ, USE), []),
         (("bar.sync 0;", FIRST_WARP_WAITS, READ, USE), ["race"]),
-        (("griddepcontrol.launch_dependents;", READ, USE), ["race"]),
+        (("griddepcontrol.launch_dependents;", READ, USE), ["race", UNWAITED]),
+        (("griddepcontrol.launch_dependents;", ALL_WAIT, READ, USE), []),
     ],
 )
 def test_reads_come_after_a_wait(body, found, schedule) -> None:
@@ -58,8 +61,28 @@ def test_who_reads_and_what_is_named() -> None:
 
 
 def test_writes_come_after_it_too() -> None:
-    assert kinds(launch(READ, USE, pending=(1,))) == ["race"]
+    assert kinds(launch(READ, USE, pending=(1,))) == ["race", UNWAITED]
     assert kinds(launch(READ, ALL_WAIT, USE, pending=(1,))) == []
+
+
+def test_what_the_grid_before_reads_may_be_read() -> None:
+    assert kinds(launch(READ, ALL_WAIT, USE, pending=(), reads=(0, 1))) == []
+
+
+def test_what_the_grid_before_reads_may_not_be_written() -> None:
+    (finding,) = launch(READ, USE, ALL_WAIT, pending=(), reads=(1,)).findings
+    assert "write of p1 + 0, which the grid before may still be reading" in finding.message
+
+
+def test_all_memory_may_be_written_by_the_grid_before() -> None:
+    assert kinds(launch(READ, ALL_WAIT, USE, pending_writes="all")) == ["race"]
+    assert kinds(launch(ALL_WAIT, READ, USE, pending_writes="all")) == []
+
+
+def test_a_grid_in_which_nobody_waits_orders_no_later_grid_after_the_one_before() -> None:
+    (finding,) = launch(READ, USE, pending=(), reads=(0,)).findings
+    assert (finding.kind, finding.severity.value) == (UNWAITED, "review")
+    assert kinds(launch(READ, USE, FIRST_WARP_WAITS, pending=(), reads=(0,))) == []
 
 
 def test_other_arrays_need_no_wait() -> None:
@@ -73,7 +96,7 @@ def test_bulk_copies(waits: bool) -> None:
     source, out = np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)
     ptx = copy_kernel(first(load) + WAIT + dump(1024), ("u64", "u64"))
     report = run(ptx, out, source, pending_writes=[source])
-    assert kinds(report) == ([] if waits else ["race"])
+    assert kinds(report) == ([] if waits else ["race", UNWAITED])
 
 
 @pytest.mark.parametrize("flag", [True, False])
@@ -115,18 +138,34 @@ def test_the_launch_file(tmp_path) -> None:
     program = Program(kernel("\n".join([WORD, READ, USE]), ("u64", "u64")))
     launched = prepare(parse_launch_file(FILE.format("source")), tmp_path)
     (done,) = run_launch(program, launched)
-    assert kinds(done.report) == ["race"]
+    assert kinds(done.report) == ["race", UNWAITED]
     with pytest.raises(LaunchFileError, match="no array is called 'sauce'"):
         prepare(parse_launch_file(FILE.format("sauce")), tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("part", "found"), [("[0:4]", ["race"]), ("[252:256]", ["race"]), ("[0:0]", [])]
+    ("part", "found"),
+    [("[0:4]", ["race", UNWAITED]), ("[252:256]", ["race", UNWAITED]), ("[0:0]", [UNWAITED])],
 )
 def test_parts_of_arrays_in_the_launch_file(part: str, found: list[str], tmp_path) -> None:
     program = Program(kernel("\n".join([WORD, READ, USE]), ("u64", "u64")))
     launched = prepare(parse_launch_file(FILE.format(f"'source{part}'")), tmp_path)
     (done,) = run_launch(program, launched)
+    assert kinds(done.report) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("pending_writes: all", ["race", "race", UNWAITED]),
+        ("pending_reads: [target]", ["race", UNWAITED]),
+        ("pending_reads: [source]", [UNWAITED]),
+    ],
+)
+def test_all_memory_and_reads_in_the_launch_file(line: str, found: list[str], tmp_path) -> None:
+    program = Program(kernel("\n".join([WORD, READ, USE]), ("u64", "u64")))
+    text = FILE.format("").replace("pending_writes: []", line)
+    (done,) = run_launch(program, prepare(parse_launch_file(text), tmp_path))
     assert kinds(done.report) == found
 
 
