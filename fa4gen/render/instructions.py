@@ -26,6 +26,7 @@ FAMILIES = (
     "device/ptx/shared.cuh.j2",
     "device/ptx/global.cuh.j2",
     "device/ptx/prefetch.cuh.j2",
+    "device/ptx/dependent_launch.cuh.j2",
     "device/ptx/tma.cuh.j2",
     "device/ptx/clusterlaunchcontrol.cuh.j2",
     "device/ptx/mma.cuh.j2",

@@ -176,6 +176,7 @@ class Kernel(ABC, Generic[A]):
                     threads=plan.launch.threads,
                     dynamic_shared_bytes=plan.launch.dynamic_shared_bytes,
                     cooperative=plan.launch.cooperative,
+                    dependent=plan.launch.dependent_launch,
                 )
                 counters = TileCounters() if has_counter else None
                 listing = plan.tile_list
@@ -192,6 +193,7 @@ class Kernel(ABC, Generic[A]):
                             device=device,
                             threads=listing.threads,
                             dynamic_shared_bytes=0,
+                            dependent=plan.launch.dependent_launch,
                         ),
                         lists,
                     )

@@ -16,6 +16,23 @@ if TYPE_CHECKING:
     from fa4gen.runtime.parameters import ParameterBlock
 
 
+def launch_attributes(driver: Any, *, cooperative: bool) -> tuple[Any, ...]:
+    """Return the attributes of a launch that may start before the previous one on its stream ends.
+
+    A stream under capture turns the first into a programmatic edge of its graph.
+    """
+    names = driver.CUlaunchAttributeID
+    dependent = driver.CUlaunchAttribute()
+    dependent.id = names.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    dependent.value.programmaticStreamSerializationAllowed = 1
+    if not cooperative:
+        return (dependent,)
+    together = driver.CUlaunchAttribute()
+    together.id = names.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+    together.value.cooperative = 1
+    return dependent, together
+
+
 class LoadedKernel:
     """One kernel of a cubin, loaded on one GPU, which must be current at each launch.
 
@@ -31,6 +48,7 @@ class LoadedKernel:
         threads: int,
         dynamic_shared_bytes: int,
         cooperative: bool = False,
+        dependent: bool = False,
     ) -> None:
         """Load ``cubin`` and leave GPU number ``device`` current.
 
@@ -55,6 +73,7 @@ class LoadedKernel:
         )
         self._block = (threads, 1, 1, dynamic_shared_bytes)
         self._cooperative = cooperative
+        self._attributes = launch_attributes(driver, cooperative=cooperative) if dependent else ()
 
     def enter_context(self) -> None:
         """Make CuPy's context on the kernel's GPU current: a new thread has none."""
@@ -65,7 +84,11 @@ class LoadedKernel:
         launch = self._driver.cuLaunchKernel
         arguments: tuple[Any, ...]
         arguments = (self._function, grid, 1, 1, *self._block, stream, parameters.address, 0)
-        if self._cooperative:  # which takes no `extra`
+        if self._attributes:
+            config = self._config(grid, stream)
+            launch = self._driver.cuLaunchKernelEx
+            arguments = (config, self._function, parameters.address, 0)
+        elif self._cooperative:  # which takes no `extra`
             launch, arguments = self._driver.cuLaunchCooperativeKernel, arguments[:-1]
         result = launch(*arguments)
         if result[0] == self._no_context:
@@ -79,6 +102,15 @@ class LoadedKernel:
                     "synchronise before this call to see which",
                 )
             )
+
+    def _config(self, grid: int, stream: int) -> Any:
+        config = self._driver.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = grid, 1, 1
+        config.blockDimX, config.blockDimY, config.blockDimZ, config.sharedMemBytes = self._block
+        config.hStream = stream
+        config.attrs = list(self._attributes)
+        config.numAttrs = len(self._attributes)
+        return config
 
     @property
     def handle(self) -> int:

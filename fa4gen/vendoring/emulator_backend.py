@@ -49,6 +49,8 @@ STREAM: Final = 0x57EA_0010
 WORKSPACE_POISON: Final = 0xA5
 COOPERATIVE: Final = 2
 """CU_LAUNCH_ATTRIBUTE_COOPERATIVE."""
+DEPENDENT: Final = 6
+"""CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION."""
 CLUSTER_DIMENSION: Final = 4
 """CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION."""
 
@@ -120,6 +122,7 @@ class VendoredEmulatedKernel(EmulatedKernel):
         launches = self._stand_in.launches
         _check_launches(launches, most=1 if self._plan.tile_list is None else 2)
         _check_cooperative(launches, expected=self._plan.launch.cooperative)
+        _check_dependent(launches, expected=self._plan.launch.dependent_launch)
         return [_emulated_call(launch, arrays) for launch in launches]
 
     def _give_workspace(self, args: Any, end: int) -> Sequence[Memory]:
@@ -208,11 +211,27 @@ def _check_cooperative(launches: Sequence[Launch], *, expected: bool) -> None:
     gives no other promise of it.
     """
     for launch in launches[-1:]:
-        found = any(number == COOPERATIVE and any(value[:4]) for number, value in launch.attributes)
+        found = _has(launch, COOPERATIVE)
         if found != expected:
             was = "a cooperative one" if found else "no cooperative one"
             wanted = "one, since its CTAs wait for one another" if expected else "none"
             raise CallError(Problem(f"the launch is {was}, the kernel needs {wanted}", ""))
+
+
+def _check_dependent(launches: Sequence[Launch], *, expected: bool) -> None:
+    """Raise CallError unless each launch may start early where its kernel waits, and only there."""
+    for launch in launches:
+        found = _has(launch, DEPENDENT)
+        if found != expected:
+            was = "dependent" if found else "not dependent"
+            wanted = "a dependent one" if expected else "one that starts after the previous launch"
+            raise CallError(
+                Problem(f"the launch of {launch.entry} is {was}, the kernel needs {wanted}", "")
+            )
+
+
+def _has(launch: Launch, attribute: int) -> bool:
+    return any(number == attribute and any(value[:4]) for number, value in launch.attributes)
 
 
 def _emulated_call(launch: Launch, arrays: Sequence[Memory]) -> EmulatedCall:

@@ -77,6 +77,7 @@ class LauncherFacts:
     BN: int
     cta_group: int
     static_scheduler: bool
+    dependent_launch: bool
     dtype: str
     out_dtype: str
     maps: tuple[MapFacts, ...]
@@ -225,6 +226,7 @@ def shared_facts(plan: Plan) -> LauncherFacts:
         BN=plan.BN,
         cta_group=plan.launch.cluster,
         static_scheduler=plan.scheduler == "static",
+        dependent_launch=plan.launch.dependent_launch,
         dtype=DTYPES[plan.dtype],
         out_dtype=DTYPES[plan.out_dtype],
         maps=tuple(_map_facts(plan, row) for row in plan.tensor_maps),

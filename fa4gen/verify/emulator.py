@@ -1,7 +1,8 @@
 """Runs cases in the CPU emulator, where there is no GPU of the kernel's architecture.
 
 Each run has another seed and another policy of the schedule, and makes all checks: a kernel with
-right numbers and a misplaced wait fails, too.
+right numbers and a misplaced wait fails, too. A dependent launch is run as one that follows a
+kernel which may still use all memory: its arrays, and the workspace of the run before.
 """
 
 from __future__ import annotations
@@ -139,6 +140,7 @@ class EmulatedKernel:
                     schedule=SCHEDULES[number % len(SCHEDULES)],
                     names=self._names if call is calls[-1] else None,
                     limits=limits,
+                    pending_writes="all" if self._plan.dependent_launch else (),
                 )
             except EmulatorError as error:
                 raise FindingsError(

@@ -24,6 +24,8 @@ class KernelConfig(Strict):
     """Architecture that the kernel is written for."""
     dtype: str
     """Element type of the inputs. Sums are kept in float32."""
+    dependent_launch: bool = False
+    """The kernel starts before the previous kernel ends, and waits before it touches memory."""
 
 
 class RegisterBudget(Strict):

@@ -201,6 +201,11 @@ class KernelPlan:
         return False
 
     @property
+    def dependent_launch(self) -> bool:
+        """Whether the kernel starts before the previous one ends, and waits for it by itself."""
+        return self.config.dependent_launch
+
+    @property
     def tile_list(self) -> TileListPlan | None:
         """The launch before the kernel's that lists the tiles of a ragged batch."""
         return None
@@ -229,6 +234,7 @@ class KernelPlan:
             dynamic_shared_bytes=self.dynamic_shared_bytes,
             grid=self.grid,
             cooperative=self.cooperative,
+            dependent_launch=self.dependent_launch,
         )
 
     def region(self, name: str) -> SharedRegion:

@@ -179,3 +179,5 @@ class LaunchGeometry:
     """The rule for the grid, in words."""
     cooperative: bool = False
     """All CTAs have to run at once, since they wait for one another: a cooperative launch."""
+    dependent_launch: bool = False
+    """The launch may start before the previous one ends: the kernel itself waits for it."""

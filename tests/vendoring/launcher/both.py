@@ -46,6 +46,8 @@ MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 PROMOTIONS = {64: 1, 128: 2, 256: 3}
 COOPERATIVE = 2
 """CU_LAUNCH_ATTRIBUTE_COOPERATIVE."""
+DEPENDENT = 6
+"""CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION."""
 STREAM = 0x5714EA
 
 
@@ -197,14 +199,17 @@ class CLauncher:
         if not launches:
             return NOTHING
         *before, launch = launches
+        one = (1).to_bytes(64, "little")
+        dependent = ((DEPENDENT, one),) if plan.launch.dependent_launch else ()
         assert len(before) == (plan.tile_list is not None)
-        for one in before:
-            assert (one.entry, one.stream) == (plan.tile_list.entry_point, STREAM)
-            assert (one.grid, one.dynamic_shared, one.attributes) == ((1, 1, 1), 0, ())
-            assert one.block == (plan.tile_list.threads, 1, 1)
+        for listing in before:
+            assert (listing.entry, listing.stream) == (plan.tile_list.entry_point, STREAM)
+            assert (listing.grid, listing.dynamic_shared) == ((1, 1, 1), 0)
+            assert listing.attributes == dependent
+            assert listing.block == (plan.tile_list.threads, 1, 1)
         assert (launch.entry, launch.stream) == (plan.entry_point, STREAM)
-        cooperative = ((COOPERATIVE, (1).to_bytes(64, "little")),)
-        assert launch.attributes == (cooperative if plan.launch.cooperative else ())
+        cooperative = ((COOPERATIVE, one),) if plan.launch.cooperative else ()
+        assert launch.attributes == (*dependent, *cooperative)
         assert launch.grid[1:] == launch.block[1:] == (1, 1)
         return Made(
             launch.grid[0],

@@ -34,11 +34,14 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         "scaled": {**ATTENTION, "arch": "sm_100a", "dtype": "fp8_e4m3"},
     },
     "sequences": {
-        "ragged": {**ATTENTION, "mask": "causal", "batching": "ragged", "scheduler": "dynamic"},
+        "ragged": {
+            **ATTENTION, "mask": "causal", "batching": "ragged", "scheduler": "dynamic",
+            "dependent_launch": True,
+        },
         "paged": {**ATTENTION, "keys": "paged", "page_size": 16, "sinks": True},
     },
     "shares": {
-        "decode": {**PACKED, "mask": "causal"},
+        "decode": {**PACKED, "mask": "causal", "dependent_launch": True},
         "splits": {**PACKED, "key_lengths": True, "split_keys": {"keys": 256}},
     },
     "scales": {

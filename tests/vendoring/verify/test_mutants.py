@@ -46,6 +46,8 @@ SPLITS = Case("splits", 2, 2, 1, 1, 700, lengths=((1, 700), (1, 300)), multiproc
 PAGES = Case("pages", 2, 4, 2, 1, 90, "padded", lengths=((1, 90), (1, 33)), multiprocessors=3)
 KEYS = Case("keys", 2, 4, 2, 70, 130)
 
+DEPENDENT = "add_attribute(&config, attributes, PROGRAMMATIC_STREAM_SERIALIZATION);"
+
 SOUND: dict[str, tuple[NamedCase, ...]] = {
     "softmax": (TINY, HEADS, BATCHES, TILES, FULL, SCALE),
     "heads": (TILES_OF_FOUR,),
@@ -252,6 +254,8 @@ MUTANTS: dict[tuple[str, NamedCase], tuple[Mutant, ...]] = {
                "const int packed = of_queries ? traits->query_offsets : traits->key_offsets;",
                "const int packed = of_queries ? 0 : traits->key_offsets;"),
         Mutant("no list", "expected 2", "if (kernel->list_entry != NULL) { /*", "if (0) { /*"),
+        Mutant("a list that waits for the launch before", "is not dependent",
+               "before.grid_x = 1;", "before.grid_x = 1;\n    before.attribute_count = 0;"),
         Mutant("the list on another stream", "on the streams 0x0", "before.grid_x = 1;",
                "before.grid_x = 1;\n    before.stream = NULL;"),
     ),
@@ -273,7 +277,8 @@ MUTANTS: dict[tuple[str, NamedCase], tuple[Mutant, ...]] = {
     ("decode", PIECES): (
         Mutant("workspace not zeroed", "", ZEROING, f"0 * {ZEROING.replace('bytes', '0')}"),
         Mutant("a launch that is not cooperative", "no cooperative one",
-               "config.attribute_count = 1;", "config.attribute_count = 0;"),
+               "add_attribute(&config, attributes, COOPERATIVE);", ";"),
+        Mutant("a launch that is not dependent", "is not dependent", DEPENDENT, ";"),
         Mutant("partial results over the tickets", "",
                "(char *)args->workspace + kernel->workspace_bytes",
                "(char *)args->workspace + 0 * kernel->workspace_bytes"),
