@@ -125,7 +125,8 @@ PLACES: Final[dict[str, GemmMutant]] = {
     ),
     "peer_has_the_rows_of_the_leader": GemmMutant(
         "mxfp8_pair", "the second half of the pair's rows has the scales of the first",
-        (Change(r"\(tile\.row \+ rank \* kBM\) / kAtomRows", "tile.row / kAtomRows"),), (NUMBERS,), PAIRS,
+        (Change(r"\(tile\.row \+ rank \* kBM\) / kAtomRows", "tile.row / kAtomRows"),), (NUMBERS,),
+        PAIRS,
     ),
     "peer_has_half_of_the_columns": GemmMutant(
         "mxfp8_pair", "the peer loads scales for its own half of B from there on",
