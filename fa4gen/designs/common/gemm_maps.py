@@ -88,6 +88,7 @@ def _panel(
 ) -> TensorMapPlan:
     """Return a map of panels with lines for ``columns`` columns, of which a box may have fewer."""
     is_output = tensor == "out"
+    swizzled = is_output or plan.c.is_matrix
     size = plan.out_element_bytes if is_output else plan.c_element_bytes
     columns = columns if is_output else min(columns, plan.c_panel_columns)
     dims = ("n", "m", "batch") if is_output else plan.c.dims
@@ -98,7 +99,7 @@ def _panel(
         dims,
         box,
         size,
-        swizzled=is_output or plan.c.is_matrix,
-        span=SWIZZLES[columns * size],
+        swizzled=swizzled,
+        span=SWIZZLES[columns * size] if swizzled else None,
         part=part,
     )

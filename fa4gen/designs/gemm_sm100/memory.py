@@ -107,6 +107,9 @@ class BlackwellGemmMemory(BlackwellGemmTile):
     def residual_ring(self) -> Ring:
         """The parts of C, ahead of the epilogue."""
         panels, alignment = self._panels, SWIZZLE_ALIGNMENT
+        if self.c_panels > 1:
+            panels = f"{self.c_panels} panels of {self.BM} x {self.c_panel_columns} {self.c_dtype}"
+            panels += ", 128-byte swizzle"
         if not self.c.is_matrix:
             elements = self.c.elements(self.BM, self.out_panel_columns)
             panels = f"{self.residual_copies} x {elements} of one {self.c.name}"

@@ -186,7 +186,7 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
         if not self.c.exists:
             return None
         gate = self.gate_layout if self.gated else None
-        return self.c.blackwell_loads(self.out_element_bytes, gate=gate)
+        return self.c.blackwell_loads(self.c_element_bytes, gate=gate)
 
     @property
     def loads_in_parts(self) -> bool:

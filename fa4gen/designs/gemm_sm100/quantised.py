@@ -61,15 +61,9 @@ def quantised_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
             f"{STEP_COLUMNS} at a time"
         )
         yield fault("whole blocks", message, "BN", [{"BN": 256}, {"BN": 128}])
-    if plan.c.exists:
+    if config.out_dtype == "fp32" or (config.out_dtype != "auto" and not plan.c.exists):
         message = (
-            f"residual: {config.residual} is not supported yet with output_scales: {form} on "
-            "Blackwell"
+            f"out_dtype: {config.out_dtype}, but with output_scales: {form} it is the type of C"
         )
-        yield fault("residual", message, "residual", [{"residual": "none"}])
-    elif config.out_dtype != "auto":
-        message = (
-            f"out_dtype: {config.out_dtype}, but with output_scales: {form} it is the type of C, "
-            "and residual is none"
-        )
+        message += ", of 16 bits" if plan.c.exists else ", and residual is none"
         yield fault("type of C", message, "out_dtype", [{"out_dtype": "auto"}])

@@ -145,6 +145,18 @@ class BlackwellGemmTile(GemmPlan):
         return self.slot_panels * self.out_panel_bytes
 
     @property
+    @override
+    def c_panel_columns(self) -> int:
+        if not self.c.is_matrix or self.output_scales is None:
+            return self.out_panel_columns
+        return PANEL_BYTES // self.c_element_bytes
+
+    @property
+    def c_panels(self) -> int:
+        """Panels of a matrix C that come for a panel of the output."""
+        return self.out_panel_columns // self.c_panel_columns
+
+    @property
     def residual_copies(self) -> int:
         """TMA loads of C that a step of the epilogue needs: one of each panel's columns."""
         if self.gated and self.c.axes == ("n",):
@@ -155,7 +167,7 @@ class BlackwellGemmTile(GemmPlan):
     def residual_copy_bytes(self) -> int:
         """Bytes that TMA brings into a slot of the residual."""
         elements = self.c.elements(self.BM, self.out_panel_columns)
-        return self.residual_copies * elements * self.out_element_bytes
+        return self.residual_copies * elements * self.c_element_bytes
 
     @property
     def residual_bytes(self) -> int:

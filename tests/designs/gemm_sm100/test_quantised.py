@@ -45,10 +45,10 @@ WITHOUT = "output_scales: null."
             f"Set BN: 256; or {WITHOUT}",
         ),
         (
-            {"output_scales": "1x128", "residual": "row"},
-            "residual",
-            "residual: row is not supported yet with output_scales: 1x128 on Blackwell",
-            f"Set residual: none; or {WITHOUT}",
+            {"output_scales": "1x128", "residual": "row", "out_dtype": "fp32"},
+            "out_dtype",
+            "with output_scales: 1x128 it is the type of C, of 16 bits",
+            f"Set out_dtype: auto; or {WITHOUT}",
         ),
         (
             {"output_scales": "1x128", "out_dtype": "fp16"},

@@ -33,6 +33,12 @@ VARIANTS: dict[str, Keys] = {
     "arranged, a pair": {**MXFP8, "output_scale_order": "arranged", "cta_group": 2},
     "gated, interleaved": {**BLOCKS, "BN": 256, "activation": "gelu(gate) * up",
                            "gate_layout": "interleaved"},
+    "matrix, a pair": {**MXFP8, "residual": "matrix", "cta_group": 2, "dtype": "fp16"},
+    "bias, interleaved": {**BLOCKS, "BN": 256, "residual": "row", "gate_layout": "interleaved",
+                          "activation": "silu(gate) * up"},
+    "matrix, gated, arranged": {**MXFP8, "output_scale_order": "arranged", "BN": 256,
+                                "residual": "matrix", "activation": "silu(gate) * up"},
+    "column, exp": {**BYTES, "residual": "column", "activation": "exp(x)"},
     "one accumulator": {**MXFP8, "num_accum_stages": 1, "num_out_stages": 1,
                         "activation": "exp(x)"},
 }  # fmt: skip
@@ -44,6 +50,8 @@ CONFIGS: dict[str, Keys] = {
     "atoms": {**MXFP8, "output_scale_order": "arranged", "cta_group": 2, "BN": 256},
     "exp": {**MXFP8, "activation": "exp(x)"},
     "silu": {**BLOCKS, "activation": "silu(x)"},
+    "matrix": {**MXFP8, "residual": "matrix"},
+    "bias": {**BLOCKS, "residual": "row", "BN": 256, "activation": "silu(gate) * up"},
 }
 
 
@@ -112,6 +120,20 @@ MUTANTS: Final[dict[str, ReportedMutant]] = {
     "a_scale_by_the_reciprocal": one(
         "plain", "tile/129x127x65", r"divide\(amax, kLargestElement\)",
         "amax * (1.f / kLargestElement)"),
+    "both_panels_of_c_are_the_first": one(
+        "matrix", "residual/positions", r"i / 8 \* kOutPanelBytes \+ ", ""),
+    "the_second_panel_of_c_is_loaded_as_the_first": one(
+        "matrix", "residual/positions", r"column \+ 64,", "column,"),
+    "c_is_read_before_it_is_there": one(
+        "matrix", TILE, r"if \(has_residual\) residual\.wait_producer\(\);", "", ""),
+    "the_slot_of_c_is_not_given_back": one(
+        "matrix", "tiles/many", r"mbarrier_arrive\(residual\.consumer_mbar\(\)\);", "", ""),
+    "c_counts_where_beta_is_0": one(
+        "matrix", "factor/beta_0", r"has_residual = beta != 0\.f", "has_residual = true", ""),
+    "the_bias_of_up_is_that_of_gate": one(
+        "bias", TILE, r"from \+ kRowPieceBytes \+ place", "from + place"),
+    "columns_of_c_are_exchanged": one(
+        "matrix", "residual/positions", r"unpack_low\(c_of_8\.x\)", "unpack_high(c_of_8.x)"),
     "elements_are_cut": one(
         "plain", TILE, r"values\[0\] \* factor",
         "__uint_as_float(__float_as_uint(values[0] * factor) & 0xfff00000u)"),
@@ -154,13 +176,15 @@ def run(kernel: Kernel) -> tuple[Any, Any]:
 
 @pytest.mark.compile
 @pytest.mark.parametrize("output", [BLOCKS, BYTES, MXFP8], ids=str)
-@pytest.mark.parametrize("activation", [None, "gelu(x)"])
-def test_the_output_is_quantize_of_the_float32_output(output: Keys, activation: str | None) -> None:
-    """To the bit: by a kernel that differs in the output alone."""
-    memory, after = run(variant({"activation": activation, "out_dtype": "fp32"}))
+@pytest.mark.parametrize(
+    "more", [{}, {"activation": "gelu(x)"}, {"residual": "matrix"}, {"residual": "row"}], ids=str
+)
+def test_the_output_is_quantize_of_the_float32_output(output: Keys, more: Keys) -> None:
+    """To the bit: by a kernel that differs in the output, and in the type of C, alone."""
+    memory, after = run(variant({**more, "out_dtype": "fp32"}))
     scale = output.get("output_scale_dtype")
     wanted = quantize(read_out(memory, after), output["output_scales"], scale=scale)
-    memory, after = run(variant({**output, "activation": activation}))
+    memory, after = run(variant({**output, **more}))
     assert np.array_equal(read_bits(memory, after, "out"), wanted.elements)
     found = read_bits(memory, after, "out_scales")
     assert np.array_equal(found, wanted.scales.view(found.dtype))
