@@ -10,7 +10,7 @@ from fa4gen.config.load import config_from_data
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.refusal import changed
 from fa4gen.errors import ConfigError, Problem
-from tests.designs.gemm_sm90.test_limits import offers
+from tests.designs.offers import offers
 
 
 def config_of(**keys: Any) -> Any:

@@ -11,7 +11,7 @@ from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.refusal import changed
 from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
 from fa4gen.errors import ConfigError
-from tests.designs.gemm_sm90.test_limits import offers, problems_of
+from tests.designs.offers import offers, problems_of
 
 ConfigOf = Callable[..., HopperGemmConfig]
 GATHERED = {"rows": "gathered"}

@@ -10,7 +10,7 @@ import pytest
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.common.refusal import changed
 from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
-from tests.designs.gemm_sm90.test_limits import offers, problems_of
+from tests.designs.offers import offers, problems_of
 
 ConfigOf = Callable[..., HopperGemmConfig]
 QUANTISED = {"output_scales": "1x128"}

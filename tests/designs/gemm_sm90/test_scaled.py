@@ -12,7 +12,7 @@ from fa4gen.designs.common.refusal import changed
 from fa4gen.designs.gemm_sm90.candidates import candidates
 from fa4gen.designs.gemm_sm90.config import HopperGemmConfig
 from fa4gen.errors import ConfigError
-from tests.designs.gemm_sm90.test_limits import offers, problems_of
+from tests.designs.offers import offers, problems_of
 
 ConfigOf = Callable[..., HopperGemmConfig]
 WIDE = {"a": "1x128", "b": "128x128"}
