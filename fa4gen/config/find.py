@@ -100,12 +100,13 @@ def _name_in_checkout(path: Path) -> str:
 def _name_of(relative: Path) -> str:
     """Return the name of the shipped config at a path below the configs; "" for others.
 
-    A case of sweeps/attention/sm_90a/FILE is called as if it stood in attention/sm_90a.
+    A case of sweeps/attention/sm_90a/FILE is called as if it stood in attention/sm_90a; the sweep
+    itself, as the file of cases without names, is none.
     """
     first, *others = relative.parts
     if first == SWEEPS:
-        *folders, _, name = others
-        return "/".join((*folders, name))
+        is_case = relative.parent.suffix
+        return "/".join((*others[:-2], others[-1])) if is_case else ""
     return "" if first == TUNED else relative.with_suffix("").as_posix()
 
 

@@ -174,6 +174,8 @@ def test_configs_of_another_checkout_have_the_shipped_names(tmp_path: Path) -> N
         ("attention/sm_90a/d128_causal_bf16.yaml", "attention/sm_90a/d128_causal_bf16"),
         ("attention/sm_90a/mine.yaml", "mine.yaml"),
         ("tuned/mine.yaml", "mine.yaml"),
+        ("sweeps/hopper_tuning.yaml", "hopper_tuning.yaml"),
+        ("sweeps/gemm/sm_90a/gemm_hopper_tiles.yaml", "gemm_hopper_tiles.yaml"),
     ):
         assert portable_name(tmp_path / "configs" / place) == name
     for path in shipped_configs():
