@@ -1,27 +1,34 @@
-"""Times attention in fp8, in bf16 and by cuDNN on a GPU, and measures errors by number of keys.
+"""Times attention in fp8 and bf16 with other libraries on a GPU, and measures errors by keys.
 
     python benchmarks/fp8_attention.py speed OUT.jsonl [--depth D ...] [--drawn COUNT --seed SEED]
+                                             [--fa3 LIBRARY] [--set KEY=VALUE ...]
+    python benchmarks/fp8_attention.py errors OUT.jsonl [--keys N ...] [--fa3 LIBRARY]
                                              [--set KEY=VALUE ...]
-    python benchmarks/fp8_attention.py errors OUT.jsonl [--keys N ...] [--set KEY=VALUE ...]
     python benchmarks/fp8_attention.py model OUT.jsonl [--keys N ...]
+    python benchmarks/fp8_attention.py plot OUT.svg FILE.jsonl ...
 
-``model`` needs no GPU: it is verify's model of sums that keep 13 bits. The others need PyTorch;
-cuDNN takes part where its Python frontend is installed. Inputs are drawn from N(0, 1) and rounded
-to e4m3 with one scale a tensor. Kernels of a problem take turns, each call with a cold L2. Errors
-are relative Frobenius errors against float64 on the same rounded inputs, with values from N(0, 1),
-where sums of few bits show nothing, and from N(1, 1), where they lose what is small
-compared with the sum so far.
+``model`` needs no GPU: it is verify's model of sums that keep 13 bits. ``plot`` draws the errors
+that ``model`` or ``errors`` wrote. The others need PyTorch; cuDNN takes part where its Python
+frontend is installed, FlashAttention-3 where flash_attn_interface is, or with ``--fa3`` by the
+library flash_ops of sglang-kernel. Each line says what was left out and why. fa4gen's kernels are
+fp8 with the default promotion, without any, and with values with contiguous keys. Inputs are drawn
+from N(0, 1) and rounded to e4m3 with one scale a tensor. Kernels of a problem take turns, each call
+with a cold L2. Errors are relative Frobenius errors against float64 on the same rounded inputs,
+with values from N(0, 1), where sums of few bits show nothing, and from N(1, 1), where they lose
+what is small compared with the sum so far.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import math
 import random
 import statistics
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,12 +38,15 @@ import numpy as np
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
+for _folder in (ROOT / "benchmarks", ROOT / "benchmarks/reports", ROOT):
+    if str(_folder) not in sys.path:
+        sys.path.insert(0, str(_folder))
+
+from fp8_errors_picture import MODEL, errors_picture  # noqa: E402
+from measured import read_lines  # noqa: E402
 
 from fa4gen.callables import compile_config  # noqa: E402
 from fa4gen.config.load import load_mapping  # noqa: E402
-from fa4gen.errors import ConfigError  # noqa: E402
 from fa4gen.runtime.device import require_device  # noqa: E402
 from fa4gen.runtime.timing import TimingProtocol, time_in_turn  # noqa: E402
 from fa4gen.verify.cut_sums import CutSums  # noqa: E402
@@ -47,7 +57,13 @@ if TYPE_CHECKING:
 
 ARCH = "sm_90a"
 ROWS = (2048, 4096, 8192, 16384, 32768)
-KEYS = (4096, 32768, 131072)
+KEYS = (4096, 8192, 16384, 32768, 65536, 131072)
+OURS: Mapping[str, Mapping[str, object]] = {
+    "fp8": {},
+    "fp8, never promoted": {"promote_every": "never"},
+    "fp8, contiguous keys": {"value_major": "keys"},
+}
+"""The keys of fa4gen's kernels that are timed."""
 PROMOTIONS: tuple[int | str, ...] = ("never", "auto", 1, 4, 16, 64)
 """The values of ``promote_every`` for which errors are measured."""
 CHECKED_ROWS = 256
@@ -160,8 +176,59 @@ def ours(kernel: Any, inputs: Inputs, out: Any, *, narrow: bool) -> Callable[[],
         f"{name}_descale": torch.full(shape, scale, device="cuda")
         for name, scale in zip(("query", "key", "value"), inputs.scales, strict=True)
     }
-    bits = (x.view(torch.uint8) for x in inputs.narrow)
-    return kernel.prepare(*bits, out=out, **scales)  # type: ignore[no-any-return]
+    query, key, value = (x.view(torch.uint8) for x in inputs.narrow)
+    if kernel.plan.has_lines_of_keys:
+        value = with_contiguous_keys(value)
+    return kernel.prepare(query, key, value, out=out, **scales)  # type: ignore[no-any-return]
+
+
+def with_contiguous_keys(value: Any) -> Any:
+    """Return values (batch, keys, heads, depth) in memory with keys contiguous, 16 bytes a step."""
+    import torch
+
+    batch, keys, heads, depth = value.shape
+    lines = torch.zeros(batch, heads, depth, -(-keys // 16) * 16, device="cuda", dtype=value.dtype)
+    transposed = lines[..., :keys].permute(0, 3, 1, 2)
+    transposed.copy_(value)
+    return transposed
+
+
+def flash_attention_3(library: Path | None) -> Callable[..., Any]:
+    """Return FlashAttention-3's forward for e4m3: (query, key, value, scales, causal) to output."""
+    import torch
+
+    if library is None:
+        import flash_attn_interface
+
+        def call(query: Any, key: Any, value: Any, scales: Any, causal: bool) -> Any:
+            names = ("q_descale", "k_descale", "v_descale")
+            given = dict(zip(names, scales, strict=True))
+            out = flash_attn_interface.flash_attn_func(query, key, value, causal=causal, **given)
+            return out[0] if isinstance(out, tuple) else out
+
+        return call
+    for place in Path(sysconfig.get_path("purelib")).glob("nvidia/*/lib/libnvrtc.so.1?"):
+        ctypes.CDLL(str(place), mode=ctypes.RTLD_GLOBAL)  # the library does not find it
+    torch.ops.load_library(str(library))
+    forward = torch.ops.sgl_kernel.fwd
+
+    def call_library(query: Any, key: Any, value: Any, scales: Any, causal: bool) -> Any:
+        nothing = (None,) * 17  # new keys, lengths, tables, rotary embedding
+        scale = query.shape[-1] ** -0.5
+        rest = (scale, causal, -1, -1, 0, 0.0, True, None, 1, None, 0, None)
+        return forward(query, key, value, *nothing, *scales, *rest)[0]
+
+    return call_library
+
+
+def fa3(shape: Shape, inputs: Inputs, library: Path | None) -> Callable[[], Any]:
+    """Return a launch of FlashAttention-3's attention in fp8, which returns its output."""
+    import torch
+
+    forward = flash_attention_3(library)
+    heads = (shape.batch, shape.key_heads)
+    scales = tuple(torch.full(heads, scale, device="cuda") for scale in inputs.scales)
+    return lambda: forward(*inputs.narrow, scales, shape.causal)
 
 
 def cudnn(shape: Shape, inputs: Inputs, out: Any, out_scale: float) -> Callable[[], Any]:
@@ -223,7 +290,44 @@ def cudnn(shape: Shape, inputs: Inputs, out: Any, out_scale: float) -> Callable[
     return launch
 
 
-def measure_speed(shape: Shape, keys: Mapping[str, object]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Peers:
+    """Launches of other libraries, their outputs with what each is multiplied by, and refusals."""
+
+    runs: dict[str, Callable[[], Any]]
+    results: dict[str, tuple[Any, float]]
+    left_out: dict[str, str]
+
+
+def peers_of(shape: Shape, inputs: Inputs, wanted: Any, library: Path | None) -> Peers:
+    """Return the libraries that run, and why the others do not."""
+    import torch
+
+    batch, rows = inputs.narrow[0].shape[:2]
+    size = (batch, rows, shape.heads, shape.depth)
+    narrow = torch.zeros(size, device="cuda", dtype=torch.uint8).view(torch.float8_e4m3fn)
+    out_scale = 224 / float(wanted.abs().max())
+    peers = Peers({}, {}, {})
+
+    def cudnn_fp8() -> tuple[Callable[[], Any], tuple[Any, float]]:
+        launch = cudnn(shape, inputs, narrow, out_scale)
+        launch()
+        return launch, (narrow, 1 / out_scale)
+
+    def fa3_fp8() -> tuple[Callable[[], Any], tuple[Any, float]]:
+        launch = fa3(shape, inputs, library)
+        return launch, (launch(), 1.0)
+
+    for name, make in (("cudnn fp8", cudnn_fp8), ("fa3 fp8", fa3_fp8)):
+        try:
+            peers.runs[name], peers.results[name] = make()
+        except Exception as problem:  # whatever a library raises, it does not take part
+            peers.left_out[name] = f"{type(problem).__name__}: {str(problem)[:200]}"
+            print(f"{name} left out: {peers.left_out[name]}")
+    return peers
+
+
+def measure_speed(shape: Shape, keys: Mapping[str, object], library: Path | None) -> dict[str, Any]:
     """Return a line of results of one shape."""
     import torch
 
@@ -231,20 +335,14 @@ def measure_speed(shape: Shape, keys: Mapping[str, object]) -> dict[str, Any]:
     rows = torch.arange(shape.rows - min(shape.rows, CHECKED_ROWS), shape.rows, device="cuda")
     wanted = exact(inputs, shape, rows)
     size = (shape.batch, shape.rows, shape.heads, shape.depth)
-    outs = [torch.full(size, math.nan, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
-    runs: dict[str, Callable[[], Any]] = {
-        "fp8": ours(kernel_of(shape, "fp8_e4m3", keys), inputs, outs[0], narrow=True),
-        "bf16": ours(kernel_of(shape, "bf16", {}), inputs, outs[1], narrow=False),
-    }
-    results: dict[str, tuple[Any, float]] = {"fp8": (outs[0], 1.0), "bf16": (outs[1], 1.0)}
-    left_out: dict[str, str] = {}
-    out_scale = 224 / float(wanted.abs().max())
-    narrow = torch.zeros(size, device="cuda", dtype=torch.uint8).view(torch.float8_e4m3fn)
-    try:
-        runs["cudnn fp8"] = cudnn(shape, inputs, narrow, out_scale)
-        results["cudnn fp8"] = (narrow, 1 / out_scale)
-    except Exception as problem:  # whatever a library raises, it does not take part
-        left_out["cudnn fp8"] = f"{type(problem).__name__}: {str(problem)[:200]}"
+    peers = peers_of(shape, inputs, wanted, library)
+    runs, results = dict(peers.runs), dict(peers.results)
+    kernels = {name: ("fp8_e4m3", {**keys, **own}) for name, own in OURS.items()}
+    for name, (dtype, own) in {**kernels, "bf16": ("bf16", {})}.items():
+        out = torch.full(size, math.nan, device="cuda", dtype=torch.bfloat16)
+        kernel = kernel_of(shape, dtype, own)
+        runs[name] = ours(kernel, inputs, out, narrow=dtype != "bf16")
+        results[name] = (out, 1.0)
     for run in runs.values():
         run()
     torch.cuda.synchronize()
@@ -263,44 +361,40 @@ def measure_speed(shape: Shape, keys: Mapping[str, object]) -> dict[str, Any]:
         "times_us": {name: round(1e3 * time, 2) for name, time in times.items()},
         "tflops": {name: round(shape.operations / time / 1e9, 1) for name, time in times.items()},
         "errors": {name: round(found, 5) for name, found in errors.items()},
-        "left_out": left_out,
+        "left_out": peers.left_out,
     }
 
 
-def measure_errors(keys_of_row: int, keys: Mapping[str, object]) -> Iterator[dict[str, Any]]:
-    """Yield lines of results for one number of keys: each way to promote, and cuDNN."""
+def measure_errors(
+    keys_of_row: int, keys: Mapping[str, object], library: Path | None
+) -> Iterator[dict[str, Any]]:
+    """Yield lines of results for one number of keys: each way to promote, and other libraries."""
     import torch
 
     shape = Shape(1, keys_of_row, 2, 1, 128, causal=False)
     rows = torch.arange(CHECKED_ROWS, device="cuda")
-    kernels: dict[str, Any] = {}
-    for every in PROMOTIONS:
-        try:
-            kernels[f"promote_every {every}"] = kernel_of(
-                shape, "fp8_e4m3", {**keys, "promote_every": every}
-            )
-        except ConfigError:
-            kernels.setdefault("no promotion", kernel_of(shape, "fp8_e4m3", keys))
+    kernels = {
+        f"promote_every {every}": kernel_of(shape, "fp8_e4m3", {**keys, "promote_every": every})
+        for every in PROMOTIONS
+    }
     for mean in (0.0, 1.0):
         inputs = Inputs.draw(shape, CHECKED_ROWS, mean)
         wanted = exact(inputs, shape, rows)
         size = (1, CHECKED_ROWS, shape.heads, shape.depth)
-        errors = {}
+        peers = peers_of(shape, inputs, wanted, library)
+        results = dict(peers.results)
         for name, kernel in kernels.items():
             out = torch.full(size, math.nan, device="cuda", dtype=torch.bfloat16)
             ours(kernel, inputs, out, narrow=True)()
-            errors[name] = round(error(out, wanted, rows), 5)
-        narrow = torch.zeros(size, device="cuda", dtype=torch.uint8).view(torch.float8_e4m3fn)
-        out_scale = 224 / float(wanted.abs().max())
-        try:
-            cudnn(shape, inputs, narrow, out_scale)()
-            errors["cudnn fp8"] = round(error(narrow.float() / out_scale, wanted, rows), 5)
-        except Exception as problem:  # as above
-            print(f"cudnn left out: {type(problem).__name__}: {str(problem)[:200]}")
+            results[name] = (out, 1.0)
         yield {
             "problem": f"{keys_of_row} keys, values from N({mean:g}, 1)",
             **about(keys),
-            "errors": errors,
+            "errors": {
+                name: round(error(out.float() * scale, wanted, rows), 5)
+                for name, (out, scale) in results.items()
+            },
+            "left_out": peers.left_out,
         }
 
 
@@ -321,7 +415,7 @@ def model_errors(keys_of_row: int) -> Iterator[dict[str, Any]]:
             found = np.linalg.norm(got - wanted) / np.linalg.norm(wanted)
             errors[f"promote_every {every or 'never'}"] = round(float(found), 5)
         problem = f"{keys_of_row} keys, values from N({mean:g}, 1)"
-        yield {"problem": problem, "chip": "model", "errors": errors}
+        yield {"problem": problem, "chip": MODEL, "errors": errors}
 
 
 def about(keys: Mapping[str, object]) -> dict[str, Any]:
@@ -360,8 +454,10 @@ def shapes_of(options: argparse.Namespace) -> Iterator[Shape]:
 def main() -> None:
     """Measure, and append a line of JSON a problem."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("speed", "errors", "model"))
+    parser.add_argument("what", choices=("speed", "errors", "model", "plot"))
     parser.add_argument("out", type=Path)
+    parser.add_argument("files", type=Path, nargs="*", help="plot: what model or errors wrote")
+    parser.add_argument("--fa3", type=Path, help="the library flash_ops of sglang-kernel")
     parser.add_argument("--depth", type=int, action="append", default=[])
     parser.add_argument("--keys", type=int, action="append", default=[])
     parser.add_argument("--drawn", type=int, default=0, help="shapes to draw, in place of a table")
@@ -371,14 +467,20 @@ def main() -> None:
     pairs = (text.partition("=") for text in options.set)
     keys = {key: yaml.safe_load(value) for key, _, value in pairs}
     options.out.parent.mkdir(parents=True, exist_ok=True)
+    if options.what == "plot":
+        lines = [line for file in options.files for line in read_lines(file)]
+        options.out.write_text(errors_picture(lines), encoding="utf-8")
+        return
     with options.out.open("a") as file:
         lines: Iterator[dict[str, Any]]
         if options.what == "speed":
-            lines = (measure_speed(shape, keys) for shape in shapes_of(options))
+            lines = (measure_speed(shape, keys, options.fa3) for shape in shapes_of(options))
         elif options.what == "model":
             lines = (line for n in options.keys or KEYS for line in model_errors(n))
         else:
-            lines = (line for n in options.keys or KEYS for line in measure_errors(n, keys))
+            lines = (
+                line for n in options.keys or KEYS for line in measure_errors(n, keys, options.fa3)
+            )
         for line in lines:
             print(json.dumps(line), flush=True)
             file.write(json.dumps(line) + "\n")

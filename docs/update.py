@@ -216,6 +216,11 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         for dtype, groups in (("bf16", "offsets"), ("fp8", "offsets"), ("fp8", "masked"))
     ),
     (
+        "docs/guide/fp8-attention.md",
+        "model",
+        lambda: fp8_attention_parts.model(ROOT),
+    ),
+    (
         "docs/measurements/fp8-attention.md",
         "speed",
         lambda: fp8_attention_parts.speed(ROOT),
@@ -287,7 +292,8 @@ def current_texts() -> dict[str, str]:
     for file, name, make in PARTS:
         text = texts.get(file) or (ROOT / file).read_text(encoding="utf-8")
         texts[file] = replaced(text, name, moved(make(), file))
-    return texts | bench_parts.pictures(ROOT) | {name_parts.MODULE: name_parts.module_text()}
+    pictures = bench_parts.pictures(ROOT) | fp8_attention_parts.pictures(ROOT)
+    return texts | pictures | {name_parts.MODULE: name_parts.module_text()}
 
 
 def main() -> int:

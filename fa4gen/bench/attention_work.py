@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from fa4gen.bench.work import Expected, Run, Work
 from fa4gen.bench.workload import count_flop, count_read_bytes
 from fa4gen.overriding import override
 from fa4gen.runtime.device import load_cupy
+from fa4gen.runtime.strides import ALIGNMENT
 from fa4gen.verify.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
@@ -42,6 +44,11 @@ class AttentionWork(Work):
         key = numbers.array(layout.key, plan.kv_dtype, shift=1)
         if plan.values_in_keys:
             value = key[..., : plan.value_depth]
+        elif plan.has_lines_of_keys:
+            batch, rows, heads, depth = layout.value
+            line = math.ceil(rows / ALIGNMENT) * ALIGNMENT
+            lines = numbers.array((batch, heads, depth, line), plan.kv_dtype, shift=2)
+            value = lines[..., :rows].transpose(0, 3, 1, 2)
         else:
             value = numbers.array(layout.value, plan.kv_dtype, shift=2)
         self._bits = query, key, value

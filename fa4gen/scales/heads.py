@@ -2,8 +2,8 @@
 
 The weights of a row sum to one. So an output is the same if the mean of each column of values is
 taken off them and added to it. Values without a mean are rounded in smaller steps, and tensor cores
-whose sums keep few bits lose less of them: without promotion of these, 0.0003 of the output in place
-of 0.30 with 32768 keys from N(1, 1).
+with sums of few bits lose less of them: of 32768 values from N(1, 1), without promotion, 0.0003 of
+the output in place of 0.30.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def quantize_heads(
     if take_means:
         means = values.mean(axis=1, dtype=xp.float64).astype(xp.float32)
         values = values - means[:, None]
-    batch, rows, heads, depth = values.shape
+    batch, rows, heads, _ = values.shape
     grouped = xp.abs(values).reshape(batch, rows, scaled, -1).max(axis=(1, 3))
     descales = xp.maximum(grouped, np.float32(LEAST_AMAX)) / np.float32(_E4M3.largest)
     each = xp.repeat(descales, heads // scaled, axis=1)[:, None, :, None]

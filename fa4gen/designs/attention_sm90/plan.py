@@ -14,9 +14,10 @@ from fa4gen.designs.attention_sm90.memory import (
 from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
 from fa4gen.designs.attention_sm90.rules import broken_rules
 from fa4gen.designs.attention_sm90.tuning import (
+    FP8,
     LARGER_LOADERS,
-    UNPROMOTED_DEPTHS,
     Tuning,
+    promoted_block,
     tuning_of,
 )
 from fa4gen.designs.common.choices import ChoiceLog
@@ -94,7 +95,8 @@ def _promote_every(config: HopperAttentionConfig, block: int, log: ChoiceLog) ->
         return None
     default: int | str = max(1, PROMOTED_KEYS // block)
     reason = f"{PROMOTED_KEYS} keys lose at most 2^-4, as much as the rounding of a probability"
-    if config.resolved_value_depth in UNPROMOTED_DEPTHS:
+    depth = config.resolved_value_depth
+    if promoted_block(config, depth) < FP8[depth].BN:
         default = "never"
         reason = "promoted sums leave no shared memory for two stages of wide blocks"
     given: int | str = config.promote_every

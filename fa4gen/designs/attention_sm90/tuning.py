@@ -66,12 +66,16 @@ FP8 = {
     256: Tuning(2, 128, 1, False, FITS_SHARED),
 }
 """Elements of 8 bits: ptxas serialises what has more P.V in flight, at depth 128."""
-UNPROMOTED_DEPTHS = (192, 256)
-"""Depths of values whose promoted sums leave no room for two stages of 128 keys."""
-PROMOTED_BLOCKS = {192: 64, 256: 32}
-"""The widest blocks of which two stages fit shared memory with promoted sums, by depth."""
+PROMOTED_BLOCKS = {"depth": {192: 64, 256: 32}, "keys": {192: 128, 256: 64}}
+"""The widest blocks of which two stages fit shared memory with promoted sums, by value_major and
+depth; for other depths those of FP8 do."""
 LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
 """Depth 192 with values of 128 columns, whatever the mask: the output of depth 128."""
+
+
+def promoted_block(config: HopperAttentionConfig, depth: int) -> int:
+    """Return the keys of the widest block with promoted sums."""
+    return PROMOTED_BLOCKS[config.value_major].get(depth, FP8[depth].BN)
 
 
 def tuning_of(config: HopperAttentionConfig) -> Tuning:
@@ -80,8 +84,8 @@ def tuning_of(config: HopperAttentionConfig) -> Tuning:
     depth = max(depths)
     if config.dtype == "fp8_e4m3":
         tuning = FP8[128 if depths == (192, 128) else depth]
-        if isinstance(config.promote_every, int) and depth in PROMOTED_BLOCKS:
-            tuning = replace(tuning, BN=PROMOTED_BLOCKS[depth])
+        if isinstance(config.promote_every, int):
+            tuning = replace(tuning, BN=promoted_block(config, depth))
     elif depths == (192, 128):
         tuning = LATENT
     elif mask.has_left_end:

@@ -112,6 +112,15 @@ def test_two_stages_fit_beside_promoted_sums(plan_of: PlanOf, depth: int) -> Non
     assert plan.promoted_keys == 4 * plan.BN
 
 
+def test_values_with_contiguous_keys_leave_room_for_promoted_sums(plan_of: PlanOf) -> None:
+    keys = {"value_major": "keys"}
+    plan = fp8_plan(plan_of, depth=192, **keys)
+    assert (plan.BN, plan.num_kv_stages, plan.promoted_keys) == (128, 2, 2048)
+    assert fp8_plan(plan_of, depth=256, **keys).promoted_keys is None
+    plan = fp8_plan(plan_of, depth=256, promote_every=4, **keys)
+    assert (plan.BN, plan.num_kv_stages, plan.promoted_keys) == (64, 2, 4 * 64)
+
+
 def test_no_candidate_has_half_of_a_product(config_of: ConfigOf) -> None:
     blocks = [int(str(row["BN"])) for row in candidates(config_of(dtype=FP8, depth=128))]
     assert blocks[0] == 128

@@ -61,6 +61,17 @@ def test_the_kernel_without_a_change_is_right(case: Case) -> None:
         {"depth": 64, "BN": 192, "softcap": 30.0, "sinks": True, "out_dtype": "fp16"},
         {"promote_every": 1},
         {"value_major": "keys", "depth": 96},
+        {"value_major": "keys", "depth": 256, "BN": 64, "promote_every": 2},
+        {"score": "alibi"},
+        {"score": "score - 0.5 * (query - key)"},
+        {"mask": {"sliding_window": 100}, "sinks": True},
+        {"mask": {"sliding_window": 100}, "score": "alibi"},
+        {"mask": {"chunked": 128}},
+        {"mask": "documents"},
+        {"mask": "documents", "blocks": "listed"},
+        {"mask": "documents", "blocks": "listed", "score": "score * 2"},
+        {"mask": "key <= query and (query - key) % 3 == 0"},
+        {"key_lengths": True},
         {"value_major": "keys", "BN": 128, "overlap": False, "value_depth": 128},
         {"promote_every": 2, "depth": 192, "BN": 32, "rescale_threshold": 0},
         pytest.param({"depth": 256, "tile_heads": 2}, marks=pytest.mark.seeds),
@@ -71,8 +82,9 @@ def test_other_panels_and_features_are_right(keys: dict[str, Any]) -> None:
     kernel = kernel_of({**KEYS, **keys})
     heads = max(2, kernel.plan.tile_heads)
     case = Case("test/features", 1, heads, 1, 40, kernel.plan.BN + 70)
-    if kernel.plan.is_ragged:
-        [case, *_] = [c for c in AttentionFamily(kernel.plan).emulated_cases() if c.query_rows > 30]
+    if kernel.plan.has_tile_lengths or kernel.plan.declared_tensors:
+        cases = AttentionFamily(kernel.plan).emulated_cases()
+        [case, *_] = [c for c in cases if c.query_rows > 30 and c.key_rows > kernel.plan.BN]
     assert findings(kernel, case) == []
 
 
