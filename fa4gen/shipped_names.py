@@ -169,6 +169,7 @@ GemmName = Literal[
     "gemm_bf16_136x64_pair_sm90",
     "gemm_bf16_192x176_pair_sm90",
     "gemm_bf16_64x192_four_sm90",
+    "gemm_bf16_amax_sm90",
     "gemm_bf16_bias_gelu",
     "gemm_bf16_bias_gelu_sm90",
     "gemm_bf16_column_bias",

@@ -64,7 +64,7 @@ class GemmFamily(Family):
                     key="groups",
                 )
             )
-        if plan.output_scales is not None:
+        if plan.config.output_scales is not None:
             raise ConfigError(
                 Problem(
                     f"{plan.name}: bench checks no output with scales yet",

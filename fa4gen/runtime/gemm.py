@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 OTHERS = (
     "scale_a", "scale_b", "row_offsets", "row_counts", "row_index", "out_index", "row_weights",
+    "out_amax",
 )  # fmt: skip
 """Arguments that only some kernels take."""
 
@@ -59,6 +60,7 @@ class GemmKernel(Kernel[GemmArguments]):
         row_index: Any = None,
         out_index: Any = None,
         row_weights: Any = None,
+        out_amax: Any = None,
         out: Any = None,
         out_scales: Any = None,
         alpha: float = 1.0,
@@ -123,6 +125,10 @@ class GemmKernel(Kernel[GemmArguments]):
         batch where ``out`` has one, in any strides, and allocated when not given; with
         ``output_scale_order: arranged`` they are what ``fa4gen.scales.arrange`` makes of them.
 
+        With ``output_scales: amax``, ``out_amax`` is float32 (1,), or (groups,), and raised to the
+        largest magnitude of the float32 result, NaN left out: zero it before the call, or keep what
+        calls before have found.
+
         The kernel is enqueued on CuPy's current stream of that GPU. If that is a default stream and
         ``a`` is a torch tensor, it is enqueued on torch's current stream. The host does not wait.
         After a first call on the GPU, calls can be captured into CUDA graphs.
@@ -130,7 +136,8 @@ class GemmKernel(Kernel[GemmArguments]):
         Raises ArgumentError, which names the argument, before anything is launched, and
         MissingCapabilityError where there is no GPU.
         """
-        others = scale_a, scale_b, row_offsets, row_counts, row_index, out_index, row_weights
+        of_rows = row_offsets, row_counts, row_index, out_index, row_weights
+        others = scale_a, scale_b, *of_rows, out_amax
         call = self._take(a, b, c, others, (out, out_scales), alpha, beta)
         self._enqueue(call)
         return call.out if self.plan.output_scales is None else (call.out, call.out_scales)
@@ -148,6 +155,7 @@ class GemmKernel(Kernel[GemmArguments]):
         row_index: Any = None,
         out_index: Any = None,
         row_weights: Any = None,
+        out_amax: Any = None,
         out: Any = None,
         out_scales: Any = None,
         alpha: float = 1.0,
@@ -157,7 +165,8 @@ class GemmKernel(Kernel[GemmArguments]):
 
         Arguments and errors are those of the call itself.
         """
-        others = scale_a, scale_b, row_offsets, row_counts, row_index, out_index, row_weights
+        of_rows = row_offsets, row_counts, row_index, out_index, row_weights
+        others = scale_a, scale_b, *of_rows, out_amax
         call = self._take(a, b, c, others, (out, out_scales), alpha, beta)
         self._enqueue(call, launch=False)
         return Launch(self, call)

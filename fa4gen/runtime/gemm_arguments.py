@@ -38,8 +38,10 @@ from fa4gen.runtime.row_index import (
     index_rows,
 )
 from fa4gen.runtime.scale_arguments import (
+    AMAX,
     addresses,
     as_loaded,
+    check_amax,
     check_atoms,
     check_output_scales,
     check_presence,
@@ -83,6 +85,7 @@ class GemmArguments(NamedTuple):
     out_scales: TensorView | None = None
     out_index: TensorView | None = None
     row_weights: TensorView | None = None
+    out_amax: TensorView | None = None
 
     @property
     def device(self) -> int:
@@ -123,6 +126,7 @@ class CheckedGemm:
     """The axes that the kernel has strides for."""
     scattered: Mapping[str, TensorView] = field(default_factory=dict)
     """The index and weights of scattered rows of the output."""
+    out_amax: TensorView | None = None
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor of an argument; KeyError for an absent one."""
@@ -221,6 +225,8 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         refuse(check_row_places(views))
     if plan.scatters_rows:
         refuse(check_scattered_places(views))
+    count = views["b"].shape[0] if plan.config.groups else 1
+    refuse(check_amax(plan, arguments.out_amax, count, arguments.device))
     if "out" not in views:
         raise refusal("out", "nothing", "an array, or A and B on a CUDA device")
     refuse(check_overlap(plan, views))
@@ -248,6 +254,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         rows={name: view for name, view in rows.items() if view is not None},
         row_index=index,
         out_scales=views.get("out_scales"),
+        out_amax=arguments.out_amax,
         scattered={name: views[name] for name in SCATTERED if name in views},
         out_scale_axes=() if plan.output_scales is None else plan.output_scales.axes[:3],
     )
@@ -267,6 +274,7 @@ def gemm_scalar_values(
         **addresses(scales, axes),
         **({} if index is None else gathered_values(checked.a, index)),
         **(scattered_values(checked.out, checked.scattered) if checked.scattered else {}),
+        **({} if checked.out_amax is None else {AMAX: checked.out_amax.pointer}),
         "alpha": checked.alpha,
         "beta": checked.beta,
         "m": checked.size.m,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.gemm_scales import OutputScales
-from fa4gen.runtime.refusal import unwanted, wrong
+from fa4gen.runtime.refusal import unwanted, wrong, wrong_device
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.designs.common.gemm_scales import OperandScales
@@ -21,6 +21,8 @@ ATOM_STRIDES = (16, 4, 1)
 ARRANGED = "pass what fa4gen.scales.arrange returns, or set scale_order: row_major"
 PLAIN = "pass what fa4gen.scales.quantize returns, the scales of B transposed"
 ATOM_WORDS, WORD_BYTES = 128, 4
+AMAX = "out_amax"
+"""The array that a kernel raises to the largest magnitude of its output."""
 
 
 def scales_of(plan: GemmPlan, name: str) -> OperandScales | None:
@@ -56,6 +58,28 @@ def check_output_scales(
     if scales is not None and view is None and out is not None:
         return [wrong(name, "nothing", f"an array for the scales {scales.form} of the output")]
     return []
+
+
+def check_amax(
+    plan: GemmPlan, view: TensorView | None, count: int, device: int
+) -> Iterator[Problem]:
+    """Yield problems of the array that a kernel raises to the largest magnitude, of each group."""
+    name = AMAX
+    if not plan.finds_amax:
+        if view is not None:
+            yield unwanted(name, "this kernel was generated without output_scales: amax")
+        return
+    words = "groups" if plan.config.groups else "1"
+    if view is None:
+        yield wrong(name, "nothing", f"float32 ({words},), 0 or what is to be raised")
+        return
+    if view.dtype != "float32":
+        yield wrong(name, view.dtype, "float32")
+    if view.shape != (count,):
+        yield wrong(name, f"{view.shape}", f"({words},) = ({count},)")
+    elif (count > 1 and view.strides != (4,)) or view.pointer % 4:
+        yield wrong(name, f"strides of {view.strides} bytes", "contiguous elements")
+    yield from wrong_device(name, view.device, device, "A's")
 
 
 def check_any_strides(name: str, view: TensorView, size: int) -> list[Problem]:

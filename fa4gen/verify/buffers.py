@@ -28,7 +28,7 @@ GUARD_PATTERN = 0xA5
 LEAST_ALIGNMENT = 16
 """Bytes: the least alignment that the launchers accept."""
 RAISED = "given_max_logits"
-OUTPUTS = ("out", "lse", "out_scales", RAISED)
+OUTPUTS = ("out", "lse", "out_scales", "out_amax", RAISED)
 ODD_STRIDE = 7
 """Elements: no multiple of 16 bytes."""
 

@@ -26,6 +26,8 @@ DECODE: Final = {**ATTENTION, "pack_heads": True}
 CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "product": {**GEMM, "residual": "matrix"},
     "groups": {**GEMM, "groups": "offsets"},
+    "scattered": {**GEMM, "groups": "offsets", "out_rows": "scattered"},
+    "amax": {**GEMM, "output_scales": "amax"},
     "scales": {**GEMM, "dtype": "fp8_e4m3", "scales": {"a": "1x128", "b": "128x128"}},
     "decode": DECODE,
     "decode of lengths": {**DECODE, "key_lengths": True},
@@ -34,7 +36,9 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "ragged": {**ATTENTION, "batching": "ragged"},
 }
 CASES: Final = {"product": "size/33*", "groups": "size/33*", "scales": "size/33*"} | {
-    "splits": "split/rows_and_heads"
+    "scattered": "size/33*",
+    "amax": "size/33*",
+    "splits": "split/rows_and_heads",
 }
 """Cases by config; the others run on one row of queries."""
 WAIT: Final = r"wait_for_previous_kernel\(\)"

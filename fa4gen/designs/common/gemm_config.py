@@ -46,7 +46,7 @@ class GemmKeys(KernelConfig):
     out_dtype: Literal["auto", "bf16", "fp16", "fp32"] = "auto"
     """Element type of C and of an output without scales: auto is dtype, and bf16 for fp8."""
     output_scales: Literal["1x128", "mxfp8", "nvfp4", "amax"] | None = None
-    """The output is quantised, with a scale for each block of a row of it."""
+    """The output is quantised, with a scale for each block of a row; amax only finds its amax."""
     output_scale_dtype: Literal["fp32", "ue8m0"] | None = None
     """Type of a scale of 1x128: fp32 when not given; ue8m0 is a power of two in a byte."""
     output_scale_order: Literal["row_major", "arranged"] = "row_major"

@@ -54,6 +54,7 @@ def gemm_parameters(
     gathers_rows: bool = False,
     scatters_rows: bool = False,
     of_output: OutputScales | None = None,
+    finds_amax: bool = False,
 ) -> tuple[Parameter, ...]:
     """Return the kernel's parameters in order; c_map and beta only where there is a residual.
 
@@ -84,6 +85,9 @@ def gemm_parameters(
         rows += _scale_parameters(scales)
     if of_output is not None:
         rows += _output_scale_parameters(of_output)
+    if finds_amax:
+        of_each = "of each group's output" if config.groups else "of the output"
+        rows.append(Parameter("out_amax", "float*", f"raised to the largest magnitude {of_each}"))
     rows += GROUP_ROWS.get(config.groups or "", ())
     rows.append(Parameter("alpha", "float", "factor of A . B"))
     if config.c.exists:

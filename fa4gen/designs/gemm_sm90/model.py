@@ -139,6 +139,7 @@ class HopperGemmPlan(HopperGemmMemory):
             gathers_rows=self.gathers_rows,
             scatters_rows=self.scatters_rows,
             of_output=self.output_scales,
+            finds_amax=self.finds_amax,
         )
 
     @property
@@ -157,6 +158,8 @@ class HopperGemmPlan(HopperGemmMemory):
             lines.append("rows of A are gathered by an index, 16 bytes a copy")
         if self.scatters_rows:
             lines.append("rows of the output are scattered by an index, each with a weight")
+        if self.finds_amax:
+            lines.append("the largest magnitude of the output is found before it is rounded")
         if self.swap_operands:
             read = "; B is read once" if self.BM <= WGMMA_ROWS else ""
             lines.append(f"columns of B are the rows of wgmma, rows of A its columns{read}")
@@ -218,7 +221,9 @@ class HopperGemmPlan(HopperGemmMemory):
     @property
     @override
     def finds_tiles_by_warp(self) -> bool:
-        return bool(self.groups) and bool(self.scales or self.output_scales or self.scatters_rows)
+        return bool(self.groups) and bool(
+            self.scales or self.output_scales or self.scatters_rows or self.finds_amax
+        )
 
     @property
     def residual_loads(self) -> Loads | None:

@@ -49,8 +49,15 @@ def quantised_rules(plan: HopperGemmTile, last_resorts: list[Changes]) -> Iterat
         message = f"output_scales: {form}, which is for Blackwell; Hopper's products take 1x128"
         yield fault("form of scales", message, "output_scales", [{"output_scales": "1x128"}])
     if form == "amax":
-        message = "output_scales: amax is not supported yet"
-        yield fault("amax", message, "output_scales", [{"output_scales": "1x128"}])
+        for key, value, given, why in (
+            ("swap_operands", False, config.swap_operands, "a lane has two rows of each piece"),
+            ("activation", None, plan.gated, "values are those of gate and up apart"),
+            ("out_dtype", "auto", plan.out_element_bytes != 2, "pairs of 16 bits are looked at"),
+        ):
+            if given:
+                said = str(getattr(config, key)).lower() if given is True else given
+                message = f"{key}: {said}, but with output_scales: amax {why}"
+                yield fault(f"amax with {key}", message, key, [{key: value}])
     if plan.output_scales is None:
         return
     columns = plan.output_scales.columns

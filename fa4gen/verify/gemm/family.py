@@ -12,12 +12,14 @@ from fa4gen.runtime.gemm_axes import OUTPUTS
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.group_arguments import ROW_ARGUMENTS
 from fa4gen.runtime.row_index import ROW_INDEX
+from fa4gen.runtime.scale_arguments import AMAX
 from fa4gen.runtime.scattered_rows import SCATTERED
 from fa4gen.runtime.tensor_map import describe_axes
 from fa4gen.verify.edges.products import edge_cases, edges, reached
 from fa4gen.verify.errors import element_shares
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
 from fa4gen.verify.gemm import tolerance
+from fa4gen.verify.gemm.amax import Amax, expected_amax
 from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.cases import default_cases, emulated_cases, large_cases, suited
 from fa4gen.verify.gemm.inputs import make_inputs
@@ -152,7 +154,7 @@ class GemmFamily:
                 views.get("row_counts"),
                 views.get(ROW_INDEX),
                 views.get("out_scales"),
-                **{name: views.get(name) for name in SCATTERED},
+                **{name: views.get(name) for name in (*SCATTERED, AMAX)},
             ),
         )
         schedule = plan_gemm_schedule(plan, checked.size, multiprocessors)
@@ -173,6 +175,8 @@ class GemmFamily:
         pointers: list[str] = [row.name for row in plan.scales if not row.in_atoms]
         if plan.gathers_rows:
             pointers += ["a", ROW_INDEX]
+        if plan.finds_amax:
+            pointers.append(AMAX)
         if plan.scatters_rows:
             pointers += ["out", *SCATTERED]
         if plan.output_scales is not None:
@@ -197,7 +201,8 @@ class DrawnGemm:
             result = replace(result, own=rounded.own)
         own = tolerance.measure(rounded.own, rounded, self.plan.out_dtype, xp)
         bounds = tolerance.bounds(rounded, self.plan.out_dtype, xp)
-        return GemmReference(result, self.plan.out_dtype, own, bounds, scales)
+        amax = expected_amax(self.plan, self.inputs, xp) if self.plan.finds_amax else None
+        return GemmReference(result, self.plan.out_dtype, own, bounds, scales, amax)
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,7 @@ class GemmReference:
     bounds: GemmErrors
     scales: OutputScales | None = None
     """Those of a quantised output; ``result`` is then that of float32."""
+    amax: Amax | None = None
 
     def compare(
         self, memory: GemmMemory, after: Mapping[str, Image], xp: Any
@@ -225,6 +231,8 @@ class GemmReference:
             scales = xp.asarray(bits)
             wrong_scales += check_scales(memory, result, scales, self.scales, xp)
             got, result = dequantised(got, result, scales, self.scales, xp)
+        if self.amax is not None:
+            wrong_scales += self.amax.check(memory, after)
         errors = tolerance.measure(got, result, self.out_dtype, xp)
         return errors, (*wrong_scales, *self._wrong(memory, got, result, errors, xp))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.runtime.scale_arguments import AMAX
 from fa4gen.scales.atoms import ATOM_BYTES, BYTES, GROUPS, LINES, arrange
 from fa4gen.verify.buffers import (
     GUARD_BYTES,
@@ -27,6 +28,7 @@ from fa4gen.verify.buffers import (
     with_odd_strides,
     words,
 )
+from fa4gen.verify.gemm.initial_amax import count_of, initial
 from fa4gen.verify.gemm.scales import scale_bits
 from fa4gen.verify.rounding import from_bits, numpy_dtype, stored_bits
 
@@ -45,7 +47,11 @@ CHUNK_BYTES = 16
 """Bytes: strides are multiples of it, and TMA writes in units of it."""
 TENSORS = ("a", "b", "c", "out", "scale_a", "scale_b", "out_scales", "row_index",
            "out_index", "row_weights")  # fmt: skip
-PLACES = {"out": ("batch", "row", "column"), "out_scales": ("batch", "row", "block")}
+PLACES = {
+    "out": ("batch", "row", "column"),
+    "out_scales": ("batch", "row", "block"),
+    AMAX: ("group",),
+}
 ATOM_PLACES = ("batch", "atom of rows", "atom of blocks", "line", "group", "byte")
 """The axes of outputs in messages."""
 ROW_PADDING_BYTES = 48
@@ -87,7 +93,7 @@ class GemmMemory(CaseMemory):
             columns = -(-view.shape[-1] // per_chunk) * per_chunk
             view = replace(view, shape=(*view.shape[:-1], columns))
         mask = CaseMemory.outside(replace(self, views={**self.views, name: view}), name)
-        if self.unwritten is None:
+        if self.unwritten is None or name == AMAX:
             return mask
         size = numpy_dtype(view.dtype).itemsize
         shape, strides = (*view.shape, size), (*view.strides, 1)
@@ -143,6 +149,8 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
         poison(maker.views["out_scales"], maker.buffers["out_scales"])
         if inputs.groups is not None:
             maker.guard("out_scales", _unwritten(inputs.groups, plan.output_scales.in_atoms))
+    if plan.finds_amax:
+        maker.add_floats(AMAX, initial(count_of(inputs)))
     groups = inputs.groups or inputs.k_groups
     if groups is not None:
         maker.add_rows(*groups.argument)
@@ -252,6 +260,12 @@ class _Maker:
         element = np.frombuffer(bytes([GUARD_PATTERN] * bits.itemsize), bits.dtype)[0]
         lead = 1 if name in self.single else 2
         bits.reshape(*rows.shape, *bits.shape[lead:])[rows] = element
+
+    def add_floats(self, name: str, values: NDArray[np.float32]) -> None:
+        """Add a contiguous array of float32 with one axis."""
+        self.buffers[name] = new_buffer(values.size, "fp32", output=name in OUTPUTS)
+        self.views[name] = View(name, GUARD_BYTES, values.shape, (values.itemsize,), "fp32")
+        self.views[name].bits(self.buffers[name])[...] = values.view(np.uint32)
 
     def add_rows(self, name: str, rows: NDArray[np.int32]) -> None:
         """Add the array with the rows of groups."""
