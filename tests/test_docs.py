@@ -201,20 +201,22 @@ def test_a_sweep_has_cases_that_work(text, tmp_path) -> None:
     assert [case.problems for case in cases if case.problems] == []
 
 
-def test_the_workflow_checks_out_what_it_installs_and_keeps_the_cache() -> None:
+def test_the_workflow_gives_the_action_inputs_that_it_has() -> None:
     (text,) = [one.values[0] for one in yaml_blocks("jobs")]
-    job = yaml.safe_load(text)["jobs"]["kernels"]
-    steps = job["steps"]
-    checked_out = {
-        step.get("with", {}).get("path") for step in steps if "checkout" in step.get("uses", "")
-    }
-    commands = [step["run"] for step in steps if "run" in step]
-    installed = next(word for word in commands[0].split() if word.startswith("./"))
-    assert installed.removeprefix("./") in checked_out
-    kept = next(step["with"]["path"].split() for step in steps if "cache" in step.get("uses", ""))
-    assert job["env"]["FA4GEN_CACHE_DIR"].rpartition("/")[2] in kept
-    assert "sweep-results" in kept
-    assert "$GITHUB_STEP_SUMMARY" in commands[-1]
+    steps = yaml.safe_load(text)["jobs"]["kernels"]["steps"]
+    (given,) = [step["with"] for step in steps if "/fa4gen@" in step["uses"]]
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    assert {"configs", "sweep", "shard"} <= given.keys() <= action["inputs"].keys()
+
+
+def test_the_hook_of_pre_commit_is_there() -> None:
+    (text,) = [one.values[0] for one in yaml_blocks("repos")]
+    ((wanted,),) = [repo["hooks"] for repo in yaml.safe_load(text)["repos"]]
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert hook["id"] == wanted["id"]
+    parse(hook["entry"])
+    for path in ("fa4gen.toml", "kernels/k.yaml", "generated/sm_90a/k/k.cu"):
+        assert re.search(hook["files"], path)
 
 
 @pytest.mark.parametrize("text", blocks("python"))

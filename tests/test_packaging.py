@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import fa4gen
+from fa4gen.cli.main import COMMANDS
 from fa4gen.version import __version__
 from tests.wheel import build, install, run
 
@@ -158,3 +159,14 @@ def test_the_package_under_test_is_the_installed_one() -> None:
         packed = Path(str(distribution.locate_file("fa4gen/__init__.py")))
         expected = packed if packed.exists() else expected  # an editable install holds no files
     assert Path(fa4gen.__file__).resolve() == expected.resolve()
+
+
+def test_the_release_script_finds_every_command_in_the_help(tmp_path) -> None:
+    script = (ROOT / ".ci" / "release").read_text(encoding="utf-8")
+    words = re.search(r"\$\(fa4gen --help \| (sed .*)\); do", script)
+    assert words
+    shown = run(sys.executable, "-m", "fa4gen", "--help", cwd=ROOT).stdout
+    (tmp_path / "help").write_text(shown)
+    found = run("sh", "-c", f"{words[1]} <help", cwd=tmp_path).stdout.split()
+    assert found == [*COMMANDS]
+    assert (ROOT / ".ci" / "release").stat().st_mode & 0o111
