@@ -27,7 +27,8 @@ def module_text() -> str:
         + "".join(f'    "{name}",\n' for name in sorted(found))
         + f']\n"""The names of {title}."""\n'
         for (family, found), title in zip(
-            names.items(), ("attention kernels", "matrix products"), strict=True
+            names.items(), ("attention kernels", "matrix products", "merging kernels"), strict=True
         )
+        if found
     )
     return HEAD + "".join(types)

@@ -88,6 +88,8 @@ def _family_tables(title: str, tables: dict[str, dict[str, _KeyRow]]) -> list[st
     parts = [f"{title}, every design", table(_KeyRow._fields, common)]
     for words, rows in tables.items():
         own = [row for row in rows.values() if row not in common]
+        if not own:
+            continue
         free = [row for row in own if row.default != FIXED]
         parts += [f"{title} for {words}", table(_KeyRow._fields, free)]
         fixed = [_setting(row) for row in own if row.default == FIXED]

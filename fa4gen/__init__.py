@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fa4gen.errors import Problem as Problem
     from fa4gen.runtime.attention import AttentionKernel as AttentionKernel
     from fa4gen.runtime.gemm import GemmKernel as GemmKernel
+    from fa4gen.runtime.merge import MergeKernel as MergeKernel
     from fa4gen.tune.kernel_set import KernelSet as KernelSet
 
 __all__ = (
@@ -32,6 +33,7 @@ __all__ = (
     "Fa4genError",
     "GemmKernel",
     "KernelSet",
+    "MergeKernel",
     "MissingCapabilityError",
     "Problem",
     "__version__",
@@ -42,6 +44,7 @@ _MODULES = {
     "AttentionKernel": "fa4gen.runtime.attention",
     "GemmKernel": "fa4gen.runtime.gemm",
     "KernelSet": "fa4gen.tune.kernel_set",
+    "MergeKernel": "fa4gen.runtime.merge",
 }
 """The modules of the names in ``__all__``; others are errors."""
 

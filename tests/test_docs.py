@@ -111,11 +111,11 @@ def test_every_key_is_in_the_tables() -> None:
         assert {"kernel", "name"} <= shared
         own = {*model.model_fields, *(row.key for row in model.FIXED)} - shared
         found = [set(keys) for (kernel, words), keys in tables.items() if words]
-        assert own in found, row.place.name
+        assert not own or own in found, row.place.name
 
 
 def test_the_tables_of_a_family_begin_with_what_all_its_designs_share() -> None:
-    attention, gemm = update.key_table().split(", every design\n")[1:]
+    attention, gemm, _ = update.key_table().split(", every design\n")[1:]
     assert "`sm_90a`, `sm_100a`, `sm_103a` | required" in attention.partition("###")[0]
     assert "| `mask` |" in attention.partition("###")[0]
     assert "| `activation` |" in gemm.partition("###")[0]

@@ -31,7 +31,9 @@ out = "generated"
 
 @click.command(name="init")
 @click.argument("file", type=FilePath(path_type=Path, dir_okay=False), default=DEFAULT_FILE)
-@click.option("--kernel", metavar="KERNEL", help="Kernel family: attention (default) or gemm.")
+@click.option(
+    "--kernel", metavar="KERNEL", help="Kernel family: attention when not given; gemm, merge."
+)
 @click.option("--arch", metavar="ARCH", help="Architecture: sm_90a when not given.")
 @set_option
 @click.option("--no-project", is_flag=True, help="Do not write fa4gen.toml where there is none.")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -47,12 +49,20 @@ class Family:
     """A class, made from plan and cubin: the kernel as a Python function."""
     verify: ImportPath
     """A class, made from a plan: verify's ``Family``."""
-    bench: ImportPath
-    """An object: bench's ``Family``."""
-    vendor: ImportPath
-    """An object: vendor's ``Family``."""
-    tune: ImportPath
-    """An object: tune's ``Family``."""
+    bench: ImportPath | None = None
+    """An object: bench's ``Family``; None where bench does not time it."""
+    vendor: ImportPath | None = None
+    """An object: vendor's ``Family``; None where vendored folders have no such kernels."""
+    tune: ImportPath | None = None
+    """An object: tune's ``Family``; None where one kernel serves all problems."""
+
+    def part(self, room: Literal["bench", "vendor", "tune"]) -> Any:
+        """Return the object of ``bench``, ``vendor`` or ``tune``; ConfigError without one."""
+        place: ImportPath | None = getattr(self, room)
+        if place is None:
+            remedy = "call the kernel by fa4gen.load, or take the files of fa4gen render"
+            raise ConfigError(Problem(f"{room} has nothing for kernel: {self.name} yet", remedy))
+        return place.load()
 
 
 ONE_TILE = ImportPath("fa4gen.tune.tiles:ONE_TILE")
@@ -161,11 +171,18 @@ GEMM = Family(
     vendor=ImportPath("fa4gen.vendoring.gemm:GEMM"),
     tune=ImportPath("fa4gen.tune.gemm_family:GEMM"),
 )
+MERGE = Family(
+    name="merge",
+    list_columns=("kernel", "arch", "dtype", "out_dtype", "depth"),
+    launcher=ImportPath("fa4gen.runtime.merge:MergeKernel"),
+    verify=ImportPath("fa4gen.verify.merge.family:MergeFamily"),
+)
 HOPPER = ("sm_90a",)
 BLACKWELL = ("sm_100a", "sm_103a")
 PREFILL_DEPTHS = (64, 96, 128, 192, 256)
 PAIR_DEPTH = 512
 LATENT_DEPTH = 576
+MERGED_DEPTHS = (32, 64, 80, 96, 112, 128, 160, 192, 256, 512)
 DESIGNS = (
     Design(
         name="attention_sm90",
@@ -248,6 +265,14 @@ DESIGNS = (
         plan_class="BlackwellGemmPlan",
         tiles=ImportPath("fa4gen.tune.tiles:BLACKWELL_GEMM"),
         tuned_keys=("num_out_stages", "BN", "cta_group", "num_epi_stages"),
+    ),
+    Design(
+        name="merge",
+        family=MERGE,
+        config_classes={(*HOPPER, *BLACKWELL): "MergeConfig"},
+        plan_class="MergePlan",
+        has_candidates=False,
+        where={"depth": MERGED_DEPTHS},
     ),
 )
 """Every design, a family's after one another."""

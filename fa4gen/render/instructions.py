@@ -40,6 +40,11 @@ FAMILIES = (
 )
 """The families in the order in which kernels have them: a function comes after those that it
 calls."""
+OF_TENSORS = frozenset(
+    f"device/ptx/{name}.cuh.j2"
+    for name in ("tma", "mma", "wgmma", "tcgen05", "tcgen05_scaled", "clusterlaunchcontrol")
+)
+"""Those that ask for the operands of tensor cores: none of a kernel without tensor maps."""
 RINGS = (
     "device/rings/ring.cuh.j2",
     "device/rings/ring_position.cuh.j2",

@@ -9,7 +9,15 @@ from fa4gen.config.find import portable_name
 from fa4gen.designs.registry import design_of
 from fa4gen.errors import Fa4genError
 from fa4gen.render.environment import TemplateSet, TemplateSource, open_templates
-from fa4gen.render.instructions import FAMILIES, PLACEHOLDER, RINGS, called, code_words, put_in
+from fa4gen.render.instructions import (
+    FAMILIES,
+    OF_TENSORS,
+    PLACEHOLDER,
+    RINGS,
+    called,
+    code_words,
+    put_in,
+)
 from fa4gen.render.line_map import LineTags, split_tags
 from fa4gen.render.manifest import config_sha256, folder_of, manifest_text
 from fa4gen.render.template_errors import TemplateLine, template_error, template_problem
@@ -138,7 +146,7 @@ def _render_files(
     files = rendered(code, templates)
     calling = "\n".join(text for text, _ in files.values())
     calls = code_words(calling)
-    parts = rendered((*FAMILIES, *RINGS) if PLACEHOLDER in calling else (), templates, calls)
+    parts = rendered(_parts(plan) if PLACEHOLDER in calling else (), templates, calls)
     kept = called(_lines(parts), calls)
     words = code_words(put_in(calling, _lines(parts), kept))
     if tagging:
@@ -151,6 +159,12 @@ def _render_files(
         text, used = files[root]
         done[file] = put_in(text, lines, kept), used | of_parts if PLACEHOLDER in text else used
     return done
+
+
+def _parts(plan: Plan) -> tuple[str, ...]:
+    """Return the families and rings that the kernel may call from."""
+    families = (name for name in FAMILIES if plan.tensor_maps or name not in OF_TENSORS)
+    return (*families, *(RINGS if plan.barriers else ()))
 
 
 def _lines(parts: Mapping[str, _Rendered]) -> dict[str, list[str]]:

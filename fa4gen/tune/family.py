@@ -174,5 +174,5 @@ def family_of(plan: Plan) -> Family:
 
 def family_called(name: str) -> Family:
     """Return the family called ``name``; KeyError when there is none."""
-    family: Family = registry.FAMILIES[name].tune.load()
+    family: Family = registry.FAMILIES[name].part("tune")
     return family

@@ -39,5 +39,5 @@ class Family(Protocol):
 
 def family_of(plan: Plan) -> Family:
     """Return the vendoring family of ``plan``."""
-    family: Family = registry.family_of(plan).vendor.load()
+    family: Family = registry.family_of(plan).part("vendor")
     return family

@@ -83,7 +83,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "masks": MASKS,
         "scores": SCORES,
         "residuals": RESIDUALS,
-        "families": tuple(FAMILIES),
+        "families": tuple(row.name for row in FAMILIES.values() if row.vendor),
         "own_families": tuple(name for name in FAMILIES if any(f.family == name for f in facts)),
         "most_tensors": MOST_TENSORS,
         "table": request.table,

@@ -270,7 +270,8 @@ def plan_names(plan: KernelPlan) -> Names:
         NamedThreads(role.name, 32 * role.first_warp, 32 * (role.first_warp + role.num_warps))
         for role in plan.roles
     ]
-    return Names(tuple(ranges), tuple(roles), base_align=plan.shared[0].alignment)
+    alignment = plan.shared[0].alignment if plan.shared else 1
+    return Names(tuple(ranges), tuple(roles), base_align=alignment)
 
 
 def _tensor_map(

@@ -71,7 +71,7 @@ def test_plans_have_their_families() -> None:
     attention = {"kernel": "attention", "depth": 128, "mask": "causal", **keys}
     assert family_of(gemm) is family_called("gemm")
     assert family_of(build_plan(load_mapping(attention, "a").config)) is family_called("attention")
-    assert all(family_called(name).name == name for name in FAMILIES)
+    assert all(family_called(name).name == name for name, row in FAMILIES.items() if row.bench)
 
 
 def test_the_table_of_a_config() -> None:

@@ -77,7 +77,7 @@ def test_every_key_is_there_with_its_default(kernel: str, arch: str) -> None:
     everything = load_config("b.yaml").config
     assert everything == config
     assert everything.model_fields_set == set(type(config).model_fields)
-    assert "Values: attention or gemm.\nkernel: " in text.replace("# ", "")
+    assert "Values: attention, gemm or merge.\nkernel: " in text.replace("# ", "")
     assert "Values: sm_90a, sm_100a or sm_103a.\narch: " in text.replace("# ", "")
     described = text.replace("# ", "").replace("\n", " ")
     properties = model_schema(type(config))["properties"]
@@ -158,4 +158,4 @@ def test_a_file_in_another_folder(here: Path, no_project: list[str]) -> None:
 
 
 def test_kinds_are_all() -> None:
-    assert set(KINDS) == set(product(("attention", "gemm"), ("sm_90a", "sm_100a", "sm_103a")))
+    assert set(KINDS) == set(product(("attention", "gemm", "merge"), ("sm_90a", "sm_100a", "sm_103a")))

@@ -25,7 +25,7 @@ def known_constants(plan: Any) -> tuple[dict[str, int], dict[str, int]]:
     for row in plan.barriers:
         needed |= {row.constant: row.offset, f"{row.constant}Arrivals": row.arrivals}
         needed |= {f"{row.constant}Slots": row.slots} if row.slots > 1 else {}
-    allowed = {"kBarriersOffset": plan.region("barriers").offset}
+    allowed = {"kBarriersOffset": plan.region("barriers").offset} if plan.barriers else {}
     if plan.has_tensor_memory:
         needed["kTensorMemoryColumns"] = plan.tensor_memory_columns
         for place in plan.tensor_memory:

@@ -55,6 +55,8 @@ def test_the_rooms_have_what_the_row_names(row: Family) -> None:
         (VerifyFamily, row.verify), (BenchFamily, row.bench), (VendorFamily, row.vendor),
         (TuneFamily, row.tune),
     ):  # fmt: skip
+        if place is None:
+            continue
         members = {name for name in vars(protocol) if not name.startswith("_")}
         assert [name for name in members if not hasattr(place.load(), name)] == []
 

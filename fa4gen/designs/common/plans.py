@@ -11,6 +11,7 @@ from fa4gen.designs.attention_sm100.model import FA4Config
 from fa4gen.designs.attention_sm100_depth512.model import Depth512Config
 from fa4gen.designs.gemm_sm90.model import HopperGemmPlan
 from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
+from fa4gen.designs.merge.model import MergePlan
 
 AnyAttentionPlan = (
     HopperAttentionPlan
@@ -24,5 +25,5 @@ AnyAttentionPlan = (
 """Any plan of attention."""
 AnyGemmPlan = HopperGemmPlan | BlackwellGemmPlan
 """Any plan of a matrix product."""
-Plan = AnyAttentionPlan | AnyGemmPlan
+Plan = AnyAttentionPlan | AnyGemmPlan | MergePlan
 """Any plan. Further families join this union."""

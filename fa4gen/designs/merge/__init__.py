@@ -1,0 +1,1 @@
+"""Merging partial results of attention by their log-sum-exps: plain loads, sums and stores."""
