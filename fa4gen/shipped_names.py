@@ -223,3 +223,8 @@ GemmName = Literal[
     "gemm_weight_gradient_bf16_sm90",
 ]
 """The names of matrix products."""
+
+MergeName = Literal[
+    "merge_d128_bf16",
+]
+"""The names of merging kernels."""
