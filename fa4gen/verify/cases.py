@@ -184,7 +184,8 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         cases += [Case(f"data/{kind}", 1, 2, 1, 70, 3 * n + 7, data=kind) for kind in CUT_KINDS]
     if plan.promoted_keys is not None:  # a part that is promoted, and the one after it
         keys = plan.promoted_keys + 2 * n + 7
-        cases.append(Case(f"promoted/{keys}", 1, 1, 1, m + 5, keys, data="with_mean"))
+        rows = max(m + 5, keys - plan.promoted_keys + 18)  # a diagonal crosses the part's end
+        cases.append(Case(f"promoted/{keys}", 1, 1, 1, rows, keys, data="with_mean"))
     word, span = plan.mask.WORD, plan.mask.span
     if span is not None:
         if span <= 4 * n:

@@ -61,6 +61,7 @@ def test_the_kernel_without_a_change_is_right(case: Case) -> None:
         {"depth": 64, "BN": 192, "softcap": 30.0, "sinks": True, "out_dtype": "fp16"},
         {"promote_every": 1},
         {"value_major": "keys", "depth": 96},
+        {"value_major": "keys", "mask": "documents", "blocks": "listed"},
         {"value_major": "keys", "depth": 192, "BN": 128, "promote_every": 1},
         {"score": "alibi"},
         {"score": "score - 0.5 * (query - key)"},
