@@ -55,16 +55,10 @@ class GemmFamily(Family):
         self, plan: GemmPlan, size: gemm_workload.GemmWorkload, numbers: RandomNumbers
     ) -> Work:
         from fa4gen.bench.gemm_work import GemmWork
+        from fa4gen.bench.grouped_work import refuse_groups
 
-        if plan.config.groups is not None:
-            raise ConfigError(
-                Problem(
-                    f"{plan.name}: bench passes no groups of rows yet",
-                    "`python benchmarks/grouped_products.py` times such kernels on Hopper.",
-                    key="groups",
-                )
-            )
-        if plan.config.output_scales is not None:
+        refuse_groups(plan)
+        if plan.output_scales is not None:
             raise ConfigError(
                 Problem(
                     f"{plan.name}: bench checks no output with scales yet",
@@ -90,6 +84,8 @@ class GemmFamily(Family):
             found["scales"] = " and ".join(row.words for row in plan.scales)
         if plan.gathers_rows:
             found["rows"] = "gathered"
+        if plan.groups:
+            found["groups"] = plan.groups
         return found
 
     @override
@@ -116,20 +112,31 @@ class GemmFamily(Family):
     def small_tensors(self, plan: GemmPlan, zeros: Zeros) -> dict[str, Any]:
         square = (SMALL_ROWS, SMALL_ROWS)
         stored = (SMALL_ROWS, SMALL_ROWS // plan.elements_per_byte)
+        of_b = (1,) * bool(plan.groups)
+        of_rows = (1,) * (plan.groups == "masked")
+        a, b = zeros((*of_rows, *stored), plan.dtype), zeros((*of_b, *stored), plan.b_dtype)
         out_shape = (SMALL_ROWS, plan.output_columns(SMALL_ROWS))
-        a, b = zeros(stored, plan.dtype), zeros(stored, plan.b_dtype)
-        c_shape = plan.c_extents(*out_shape)
+        of_c = of_rows if plan.c.is_matrix else of_b
+        c_shape = (*of_c, *plan.c_extents(*out_shape))
         extents = {row: row.extents(*square, SMALL_ROWS) for row in plan.scales}
+        leads = {"a": of_rows, "b": of_b}
+        counts = {"offsets": {"row_offsets": 2}, "masked": {"row_counts": 1}}
         return {
-            "a": a if plan.a_major == "k" else a.T,
-            "b": b.T if plan.b_major == "k" else b,
+            "a": a if plan.a_major == "k" else a.swapaxes(-2, -1),
+            "b": b.swapaxes(-2, -1) if plan.b_major == "k" else b,
             "c": zeros(c_shape, plan.out_dtype) if plan.c.exists else None,
-            "out": zeros(out_shape, plan.out_dtype),
+            "out": zeros((*of_rows, *out_shape), plan.out_dtype),
             **{
-                row.name: zeros(tuple(given[axis] for axis in row.axes[1:]), row.dtype)
+                row.name: zeros(
+                    (*leads[row.operand], *(given[axis] for axis in row.axes[1:])), row.dtype
+                )
                 for row, given in extents.items()
             },
             **({"row_index": zeros((SMALL_ROWS,), "int32")} if plan.gathers_rows else {}),
+            **{
+                name: zeros((number,), "int32")
+                for name, number in counts.get(plan.groups or "", {}).items()
+            },
         }
 
     @override

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fa4gen.bench.gemm_peers import GemmOperands
 from fa4gen.bench.gemm_workload import ALPHA, BETAS
 from fa4gen.bench.gpu_arrays import as_float32, as_torch, viewed
+from fa4gen.bench.grouped_work import as_groups, for_each_group, row_arrays
 from fa4gen.bench.work import Expected, Run, Work
 from fa4gen.overriding import override
 from fa4gen.runtime.device import load_cupy, require_device
@@ -101,16 +102,36 @@ class GemmWork(Work):
 
     @override
     def prepare(self, kernel: Any, plan: GemmPlan, number: int, out: Any) -> Run:
-        arrays = (viewed(bits, dtype) for bits, dtype in self._inputs[number].of(plan))
+        inputs, rows = self._inputs[number], {}
+        if plan.groups:
+            inputs, rows = self._in_groups(plan, inputs), row_arrays(plan, self._workload)
+            out = as_groups(plan, out, of_rows=True)
+        arrays = (viewed(bits, dtype) for bits, dtype in inputs.of(plan))
         beta = BETAS[plan.residual]
         scales: dict[str, Any] = {
-            row.name: viewed(self._inputs[number].scales[row.name], row.dtype)
-            for row in plan.scales
+            row.name: viewed(inputs.scales[row.name], row.dtype) for row in plan.scales
         }
+        scales |= rows
         if plan.gathers_rows:
             scales["row_index"] = self._inputs[number].row_index
         launch: Run = kernel.prepare(*arrays, out=out, alpha=ALPHA, beta=beta, **scales)
         return launch
+
+    def _in_groups(self, plan: GemmPlan, inputs: Inputs) -> Inputs:
+        """Return the inputs as a kernel with groups takes them."""
+        c = inputs.c
+        if plan.c.exists:
+            matrix = plan.c.is_matrix
+            c = as_groups(plan, c, of_rows=True) if matrix else for_each_group(self._workload, c)
+        scales = {**inputs.scales}
+        for row in plan.scales:
+            if not row.in_atoms:
+                of_a = row.operand == "a"
+                scales[row.name] = as_groups(plan, scales[row.name], of_rows=of_a)
+            elif not self._workload.lead:
+                scales[row.name] = scales[row.name][None]
+        a = as_groups(plan, inputs.a, of_rows=True)
+        return replace(inputs, a=a, b=as_groups(plan, inputs.b, of_rows=False), c=c, scales=scales)
 
     @override
     def expected(self, plan: GemmPlan, number: int) -> Expected:
@@ -204,7 +225,11 @@ def _drawn_scales(
 ) -> list[tuple[OperandScales, Any]]:
     """Draw the plan's scales: float32 in NumPy's memory, with a batch where there are several."""
     case = GemmCase("bench", workload.m, workload.n, workload.k, workload.batch)
+    if plan.groups:
+        case = replace(case, counts=(workload.m,) * workload.batch)
     drawn = draw_scales(case, plan, make_rng(seed, case.name))
+    if drawn and plan.groups == "offsets":
+        drawn = (drawn[0].reshape(workload.batch, workload.m, -1), drawn[1])
     batched = [values if workload.lead else values[0] for values in drawn]
     return list(zip(plan.scales, batched, strict=True))
 

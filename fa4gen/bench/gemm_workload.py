@@ -95,25 +95,29 @@ class GemmWorkload:
 def parse_sizes(text: str) -> tuple[GemmWorkload, ...]:
     """Read "2k,8192x28672x8192,16x1kx1kx1k": m = n = k, m x n x k, or a batch of these.
 
-    In a number, k is 1024. Raises ConfigError.
+    Groups of rows are a batch, too: "32x256:4096x7168" is groups x rows of each : n x k. In a
+    number, k is 1024. Raises ConfigError.
     """
     return tuple(dict.fromkeys(_parse_size(word) for word in text.split(",")))
 
 
 def _parse_size(word: str) -> GemmWorkload:
-    parts = [re.fullmatch(r"([0-9]{1,7})(k?)", part) for part in word.strip().lower().split("x")]
+    numbers = re.split("[x:]", word.strip().lower())
+    parts = [re.fullmatch(r"([0-9]{1,7})(k?)", part) for part in numbers]
     extents = [int(part[1]) * (1024 if part[2] else 1) for part in parts if part]
     if len(extents) != len(parts) or not all(1 <= extent <= LARGEST_SIZE for extent in extents):
         extents = []
     if len(extents) == 1:
         return GemmWorkload(*3 * extents)
-    if len(extents) in (3, 4):
+    of_groups = [len(side.split("x")) for side in word.split(":")]
+    if of_groups == [2, 2] or (len(of_groups) == 1 and len(extents) in (3, 4)):
         return GemmWorkload(*extents[-3:], *extents[:-3])
     raise ConfigError(
         Problem(
             f"--sizes: {word.strip()!r} is not a size of a matrix product, with extents from 1 to "
             f"{LARGEST_SIZE}",
-            "Give m = n = k, m x n x k or batch x m x n x k: 2k,8192x28672x8192,16x1kx1kx1k.",
+            "Give m = n = k, m x n x k, batch x m x n x k, or groups x rows : n x k: "
+            "2k,8192x28672x8192,16x1kx1kx1k,32x256:4096x7168.",
         )
     )
 
@@ -127,6 +131,8 @@ def problem_words(facts: Mapping[str, Any]) -> str:
         words.append(f"scales of {facts['scales']}")
     if "rows" in facts:
         words.append(f"{facts['rows']} rows")
+    if "groups" in facts:
+        words.append(f"groups by {'offsets' if facts['groups'] == 'offsets' else 'counts'}")
     if facts["out_dtype"] != facts["dtype"]:
         words.append(f"{facts['out_dtype']} out")
     if (facts["a_major"], facts["b_major"]) != ("k", "k"):

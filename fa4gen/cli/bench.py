@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     help="Attention: numbers of rows of the sequences; BATCHxROWSxKEYS, or BATCHxKEYS of one row, "
     "with @HEADS/KEYHEADS or without; lognormal, equal, giant or dwarfs, which are batches; by "
     "default what the kernel is for. Matrix products: m = n = k, "
-    "MxNxK or BATCHxMxNxK. k means 1024.",
+    "MxNxK, BATCHxMxNxK or GROUPSxROWS:NxK. k means 1024.",
 )
 @click.option(
     "--rounds",

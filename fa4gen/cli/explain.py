@@ -37,7 +37,8 @@ _STYLES = {"auto": "cyan", "default": "dim"}
     multiple=True,
     metavar="SIZE",
     help="Show instead which kernels suit a problem, by predicted time. Matrix products: MxNxK or "
-    "BATCHxMxNxK; attention: BATCHxHEADSxROWS or BATCHxHEADS/KEY_HEADSxROWSxKEYS. May be repeated.",
+    "BATCHxMxNxK, with groups GROUPSxROWS:NxK; attention: BATCHxHEADSxROWS or "
+    "BATCHxHEADS/KEY_HEADSxROWSxKEYS. May be repeated.",
 )
 @click.option(
     "--candidates",

@@ -27,18 +27,25 @@ def refusals(plan: GemmPlan, problem: GemmWorkload) -> tuple[str, ...]:
     Scales of blocks are left out: they have an order of their own.
     """
     m, n, k = problem.m, problem.n, math.ceil(problem.k / plan.elements_per_byte)
-    lead = (problem.batch,) if problem.batch > 1 else ()
+    lead = (problem.batch,) if problem.batch > 1 or plan.groups else ()
+    rows = (problem.batch * m,) if plan.groups == "offsets" else (*lead, m)
     columns = plan.output_columns(n)
-    of_c = (*(lead if plan.c.is_matrix else ()), *plan.c_extents(m, columns))
+    of_c = (*(lead if plan.c.is_matrix or plan.groups else ()), *plan.c_extents(m, columns))
+    if plan.c.is_matrix:
+        of_c = (*rows, columns)
+    counts = {"offsets": "row_offsets", "masked": "row_counts"}.get(plan.groups or "")
+    number = problem.batch + (counts == "row_offsets")
+    of_groups = {counts: _view(7, (number,), "int32", 4)} if counts else {}
     given = GemmArguments(
-        a=_view(1, (*lead, m, k), plan.dtype, plan.element_bytes, swapped=plan.a_major != "k"),
+        a=_view(1, (*rows, k), plan.dtype, plan.element_bytes, swapped=plan.a_major != "k"),
         b=_view(2, (*lead, k, n), plan.dtype, plan.element_bytes, swapped=plan.b_major == "k"),
         c=_view(3, of_c, plan.c_dtype, plan.c_element_bytes) if plan.c.exists else None,
-        out=_view(4, (*lead, m, columns), plan.out_dtype, plan.out_element_bytes),
+        out=_view(4, (*rows, columns), plan.out_dtype, plan.out_element_bytes),
         alpha=1.0,
         beta=1.0,
         row_index=_view(5, (*lead, m), "int32", 4) if plan.gathers_rows else None,
-        out_scales=_output_scales(plan, lead, m, columns),
+        out_scales=_output_scales(plan, rows, columns),
+        **of_groups,
     )
     try:
         check_gemm_arguments(replace(plan, scales=()), given)
@@ -65,13 +72,13 @@ def padded_problem(plan: GemmPlan, problem: GemmWorkload) -> GemmWorkload:
     return GemmWorkload(rounded["m"], rounded["n"], rounded["k"], problem.batch)
 
 
-def _output_scales(plan: GemmPlan, lead: tuple[int, ...], m: int, n: int) -> TensorView | None:
+def _output_scales(plan: GemmPlan, rows: tuple[int, ...], n: int) -> TensorView | None:
     scales = plan.output_scales
     if scales is None:
         return None
     return _view(
         6,
-        (*lead, *(scales.extents(m, n)[axis] for axis in scales.axes[1:])),
+        (*rows[:-1], *(scales.extents(rows[-1], n)[axis] for axis in scales.axes[1:])),
         scales.dtype,
         ELEMENT_BYTES[scales.dtype],
     )

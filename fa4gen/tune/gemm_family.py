@@ -65,7 +65,8 @@ class GemmFamily(Family):
             raise ConfigError(
                 Problem(
                     f"{text.strip()!r} is not the problem of a matrix product",
-                    "Give m x n x k, or batch x m x n x k: 16x4096x14336, 8x1kx1kx1k.",
+                    "Give m x n x k, batch x m x n x k, or groups x rows : n x k: 16x4096x14336, "
+                    "8x1kx1kx1k, 32x256:4096x7168.",
                 )
             ) from error
         return workload
@@ -85,16 +86,10 @@ class GemmFamily(Family):
 
     @override
     def refuse_problem(self, plan: GemmPlan, problem: GemmWorkload) -> None:
+        from fa4gen.bench.grouped_work import refuse_groups
         from fa4gen.tune.contiguous import padded_problem, refusals
 
-        if plan.config.groups is not None:
-            raise ConfigError(
-                Problem(
-                    f"{plan.name}: problems of tune have no groups of rows yet",
-                    "`python benchmarks/grouped_products.py` times tiles of such products.",
-                    key="groups",
-                )
-            )
+        refuse_groups(plan)
         found = refusals(plan, problem)
         if found:
             padded = self.word(padded_problem(plan, problem))
@@ -142,8 +137,9 @@ class GemmFamily(Family):
             raise refusal("a", f"shape {tuple(a)}", "(m, k) or (batch, m, k)")
         if not 2 <= len(b) <= 3 or b[-2] != a[-1]:
             raise refusal("b", f"shape {tuple(b)}", f"(k, n) with k = {a[-1]}")
-        k = a[-1] * plan.elements_per_byte
-        return GemmWorkload(a[-2], b[-1], k, max(1, *a[:-2], *b[:-2], 1))
+        k, batch = a[-1] * plan.elements_per_byte, max(1, *a[:-2], *b[:-2], 1)
+        rows = -(-a[-2] // batch) if plan.groups == "offsets" else a[-2]  # of a group, on average
+        return GemmWorkload(max(1, rows), b[-1], k, batch)
 
 
 GEMM = GemmFamily()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.bench import attention_work, gemm_work, gpu_arrays, run, work
+from fa4gen.bench import attention_work, gemm_work, gpu_arrays, grouped_work, run, work
 from fa4gen.epilogues import residual_of
 from fa4gen.runtime.timing import Timing
 from fa4gen.verify.rounding import numpy_dtype
@@ -65,7 +65,7 @@ def put_on_numpy(monkeypatch: pytest.MonkeyPatch, l2_bytes: int = 0) -> None:
     def as_torch(bits: Any, dtype: str) -> Any:
         return None if bits is None else tensor(bits.view(numpy_dtype(dtype)))
 
-    for module in (gpu_arrays, attention_work, gemm_work, run):
+    for module in (gpu_arrays, attention_work, gemm_work, grouped_work, run):
         monkeypatch.setattr(module, "load_cupy", lambda: cupy)
     for module in (gemm_work, run):
         monkeypatch.setattr(module, "require_device", lambda _: device)
@@ -152,6 +152,8 @@ def make_plan(**changes: Any) -> SimpleNamespace:
         "output_scales": None,
         "gathers_rows": False,
         "groups": None,
+        "sums_by_group": False,
+        "places_atoms": False,
         "activation": None,
         "BM": 128,
         "BN": 256,

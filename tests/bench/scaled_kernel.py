@@ -39,6 +39,14 @@ class ScaledKernel:
         if plan.gathers_rows:
             index = used.pop("row_index")
             a, used["scale_a"] = a[..., index, :], used["scale_a"][..., index, :]
+        if plan.groups == "offsets":
+            offsets, rows = used.pop("row_offsets"), a.shape[0] // b.shape[0]
+            assert offsets.tolist() == [rows * group for group in range(len(b) + 1)]
+            a, out, used["scale_a"] = (
+                one.reshape(len(b), rows, -1) for one in (a, out, used["scale_a"])
+            )
+        elif plan.groups:
+            assert used.pop("row_counts").tolist() == [a.shape[1]] * len(a)
         rows_of_b = b.swapaxes(-1, -2)
         if plan.scales:
             of_a, of_b = used["scale_a"], used["scale_b"]

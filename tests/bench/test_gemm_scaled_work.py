@@ -66,6 +66,26 @@ def test_a_kernel_by_the_definition_is_right(bench, name, size) -> None:
     assert given["a"].shape == (*lead, m, k // plan.elements_per_byte)
 
 
+@pytest.mark.parametrize("groups", ["offsets", "masked"])
+@pytest.mark.parametrize("size", ["3x40:272x160", "1x40:272x160"])
+def test_equal_groups_are_the_matrices_of_a_batch(bench, groups: str, size: str) -> None:
+    plan = build_plan(load_mapping({**CONFIGS["blocks"], "groups": groups}, "grouped").config)
+    (result,) = bench(size).time_kernel(plan, COMPILED).sizes
+    assert result.error < 2.0**-8
+    (given,) = ScaledKernel.prepared
+    count = int(size[0])
+    assert given["b"].shape == (count, 160, 272)
+    assert given["a"].shape == ((40 * count, 160) if groups == "offsets" else (count, 40, 160))
+    assert GEMM.facts(plan, COMPILED)["groups"] == groups
+
+
+def test_groups_that_are_no_matrices_are_refused(bench) -> None:
+    keys = {**CONFIGS["nvfp4"], "groups": "offsets"}
+    plan = build_plan(load_mapping(keys, "atoms").config)
+    with pytest.raises(ConfigError, match="bench passes no scales in atoms of groups"):
+        bench("3x40:272x160").time_kernel(plan, COMPILED)
+
+
 def exchange(scales: dict[str, Any]) -> None:
     scales["scale_a"] = scales["scale_a"][..., ::-1].copy()
 

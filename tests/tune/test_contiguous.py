@@ -62,6 +62,24 @@ def test_matrices_of_a_batch_begin_at_multiples_of_16_bytes() -> None:
     assert refusals(plan, GemmWorkload(1, 1, 12, 2))
 
 
-def test_groups_of_rows_are_no_part_of_tunes_problems() -> None:
-    with pytest.raises(ConfigError, match="problems of tune have no groups of rows yet"):
-        GEMM.refuse_problem(plan_of(groups="offsets"), GemmWorkload(64, 64, 64, 1))
+@pytest.mark.parametrize("groups", ["offsets", "masked"])
+@pytest.mark.parametrize("residual", ["none", "row", "matrix"])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_equal_groups_are_the_matrices_of_a_batch(groups: str, residual: str, batch: int) -> None:
+    plan = plan_of(groups=groups, residual=residual)
+    assert not refusals(plan, GemmWorkload(10, 72, 64, batch))
+    (message,) = refusals(plan, GemmWorkload(10, 72, 60, batch))[:1]
+    assert message.startswith("a: expected a stride")
+
+
+def test_a_call_with_offsets_is_a_problem_of_its_rows_on_average() -> None:
+    key = (100, 64), (7, 64, 72), "bshd"
+    assert GEMM.problem_of_call(plan_of(groups="offsets"), key) == GemmWorkload(15, 72, 64, 7)
+    key = (7, 20, 64), (7, 64, 72), "bshd"
+    assert GEMM.problem_of_call(plan_of(groups="masked"), key) == GemmWorkload(20, 72, 64, 7)
+
+
+def test_sums_by_group_are_no_part_of_tunes_problems() -> None:
+    plan = plan_of(groups="k_offsets", a_major="m", b_major="n")
+    with pytest.raises(ConfigError, match="passes no sums over the rows of groups yet"):
+        GEMM.refuse_problem(plan, GemmWorkload(64, 64, 64, 1))
