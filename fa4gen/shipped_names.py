@@ -8,6 +8,8 @@ from typing import Literal
 AttentionName = Literal[
     "d128_alibi_causal_bf16",
     "d128_block_sparse_bf16",
+    "d128_blocks128_bf16",
+    "d128_blocks64_bf16",
     "d128_causal_bf16",
     "d128_causal_fp16",
     "d128_causal_fp8",

@@ -24,7 +24,7 @@ from fa4gen.runtime.kernel import LAUNCHES_KEPT, Call, Kernel, Launch, Packed, v
 from fa4gen.runtime.launch_limits import check_count
 from fa4gen.runtime.parameters import ParameterBlock, pack
 from fa4gen.runtime.refusal import refusal, refuse
-from fa4gen.runtime.schedule import Schedule, plan_schedule
+from fa4gen.runtime.schedule import Schedule, given_list_bytes, plan_schedule
 from fa4gen.runtime.tensor_map import describe, encode, place_steps, rows_between
 from fa4gen.runtime.tile_list import ENTRY_BYTES
 from fa4gen.runtime.workspace import check_workspace_size, workspace_values
@@ -48,6 +48,7 @@ class AttentionKernel(Kernel[Arguments]):
         super().__init__(plan, cubin)
         self.plan = plan
         self._workspace = lru_cache(maxsize=LAUNCHES_KEPT)(self._workspace_of)
+        self._blocks_bytes = lru_cache(maxsize=LAUNCHES_KEPT)(self._blocks_bytes_of)
 
     def __call__(
         self,
@@ -275,6 +276,10 @@ class AttentionKernel(Kernel[Arguments]):
         schedule = plan_schedule(self.plan, checked.size, multiprocessors)
         return self.plan.workspace_bytes(multiprocessors, schedule.num_tiles)
 
+    def _blocks_bytes_of(self, arguments: Arguments) -> int:
+        size = check_arguments(self.plan, arguments).size
+        return given_list_bytes(self.plan, size)
+
     @property
     def _list_words(self) -> str:
         return "partial results" if self.plan.splits_keys else super()._list_words
@@ -293,6 +298,8 @@ class AttentionKernel(Kernel[Arguments]):
         """
         if self.plan.splits_keys and arguments.workspace is None:
             return self._workspace(arguments)
+        if self.plan.takes_blocks:
+            return self._blocks_bytes(arguments)
         offsets, shape = arguments.query_offsets, arguments.query.shape
         if self.plan.tile_list is None or offsets is None:
             return 0
@@ -327,8 +334,11 @@ class AttentionKernel(Kernel[Arguments]):
             )
             values[tensor_map.parameter] = encode(spec)
         listing = self.plan.tile_list
-        before = None if listing is None else pack(listing.parameters, values)
-        return Packed(schedule.grid, pack(self.plan.parameters, values), before)
+        parameters = pack(self.plan.parameters, values)
+        if listing is None:
+            return Packed(schedule.grid, parameters)
+        before = pack(listing.parameters, values)
+        return Packed(schedule.grid, parameters, before, listing.grid(schedule.num_tiles))
 
 
 def scalar_values(checked: CheckedArguments, schedule: Schedule) -> dict[str, bytes | int | float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.attention_parameters import GIVEN_BLOCKS
 from fa4gen.errors import Problem
 from fa4gen.masks.block_lists import BLOCK_LISTS, ListSizes, list_shapes
 from fa4gen.runtime.float32_arguments import check_words
@@ -48,7 +49,7 @@ OF_THE_CONFIG = {
 
 def check_names(plan: AttentionPlan, given: Iterable[str]) -> Iterator[Problem]:
     """Find arguments that no kernel of this plan takes, whatever they are."""
-    known = {tensor.name for tensor in plan.named_tensors} | set(BLOCK_LISTS)
+    known = {tensor.name for tensor in plan.named_tensors} | set(BLOCK_LISTS) | set(GIVEN_BLOCKS)
     for name in given:
         if name in known:
             continue
@@ -87,10 +88,14 @@ def check_declared(
     if plan.lists_blocks:
         problems += _check_lists(plan, given, query, key)
         given = {name: view for name, view in given.items() if name not in BLOCK_LISTS}
+    if plan.takes_blocks:
+        problems += _check_given_blocks(plan, given, query, key, sequences)
+        given = {name: view for name, view in given.items() if name not in GIVEN_BLOCKS}
     problems += check_names(plan, given)
     for name in given:
-        if name in BLOCK_LISTS:
-            problems.append(unwanted(name, "this kernel was generated with blocks: walked"))
+        if name in BLOCK_LISTS or name in GIVEN_BLOCKS:
+            words = "its own lists" if plan.takes_blocks or plan.lists_blocks else "blocks: walked"
+            problems.append(unwanted(name, f"this kernel was generated with {words}"))
     for name, tensor in declared.items():
         shape = tuple(extents[one] if isinstance(one, str) else one for one in tensor.shape)
         view, axes = given.get(name), f"({tensor.axes})"
@@ -136,3 +141,33 @@ def _check_lists(
             name, view, query.device, shapes.get(name, any_length), axes, "int32"
         )
         yield from wrong_address(name, view.pointer, ALIGNMENTS.get(name, 1))
+
+
+def _check_given_blocks(
+    plan: AttentionPlan,
+    given: dict[str, TensorView | None],
+    query: TensorView,
+    key: TensorView,
+    sequences: int | None,
+) -> Iterator[Problem]:
+    """Check the lists of a call that names its blocks; only the GPU knows what is in them."""
+    blocks = plan.config.given_blocks
+    assert blocks is not None
+    heads = query.shape[2] if blocks.heads == "query" else key.shape[2]
+    of_head = -(-query.shape[1] // blocks.rows)
+    wanted = {
+        "block_offsets": f"(batch * {blocks.heads} heads * blocks of {blocks.rows} query rows + 1)",
+        "block_indices": "(entries)",
+    }
+    for name, axes in wanted.items():
+        view = given.get(name)
+        if view is None:
+            yield wrong(name, "nothing", f"int32 {axes}", "make both by fa4gen.given_blocks")
+            continue
+        shape = view.shape if len(view.shape) == 1 else (0,)
+        if name == "block_offsets" and not plan.is_ragged:
+            shape = (query.shape[0] * heads * of_head + 1,)
+        yield from check_words(name, view, query.device, shape, axes, "int32")
+        most = heads * (of_head + (sequences or 0)) + 1
+        if name == "block_offsets" and plan.is_ragged and not 0 < shape[0] <= most:
+            yield wrong(name, f"{shape[0]} offsets", f"1 to {most}")

@@ -61,6 +61,8 @@ class Packed:
     parameters: ParameterBlock
     before: ParameterBlock | None = None
     """Parameters of the launch that lists the tiles, if there is one."""
+    grid_before: int = 1
+    """CTAs of that launch."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +124,14 @@ class Kernel(ABC, Generic[A]):
     @property
     def _list_words(self) -> str:
         """The use of a launch's further memory, in words; empty without any."""
-        return "" if self._plan.tile_list is None else "the tiles of a ragged batch"
+        return "" if self._plan.tile_list is None else "lists of tiles"
 
     @property
     @abstractmethod
     def _first(self) -> str:
         """Name of the argument that messages about the GPU mention."""
 
-    def _enqueue(self, call: Call[A], *, launch: bool = True) -> None:
+    def _enqueue(self, call: Call[A], *, launch: bool = True, kernel: bool = True) -> None:
         arguments = call.arguments
         device = arguments.device
         if device < 0:
@@ -148,8 +150,9 @@ class Kernel(ABC, Generic[A]):
             packed = on_device.packed(self._packed, arguments, stream, size)
             if launch and packed.grid:
                 if on_device.listing is not None and packed.before is not None:
-                    on_device.listing.launch(1, stream, packed.before)
-                on_device.kernel.launch(packed.grid, stream, packed.parameters)
+                    on_device.listing.launch(packed.grid_before, stream, packed.before)
+                if kernel:
+                    on_device.kernel.launch(packed.grid, stream, packed.parameters)
         finally:
             if previous != device:
                 runtime.setDevice(previous)
@@ -222,6 +225,10 @@ class Launch:
     def __call__(self) -> None:
         """Enqueue the kernel."""
         self._kernel._enqueue(self._call)
+
+    def before(self) -> None:
+        """Enqueue only the launch before the kernel, if it has one: to measure that alone."""
+        self._kernel._enqueue(self._call, kernel=False)
 
     def driver_call(self) -> DriverCall:
         """Return the arguments for the driver: to measure the driver alone."""

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.hardware import GROUP_L2_BYTES
+from fa4gen.designs.common.rings import given_tile_bytes
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
@@ -21,6 +22,9 @@ SHORT_TILE_COST = 3
 MAX_SHORT_TILES = 256
 """More short tiles per head than this do not improve the balance, and cost host time to try."""
 INT32_MAX = 2**31 - 1
+BLOCKS_OF_WORD = 32
+WORD_BYTES = 16
+"""The bits of 32 blocks of keys: a word for each of up to three warpgroups, and one for all."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ def plan_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) 
     """Divide and order the tiles of a problem for a GPU with that number of multiprocessors."""
     if plan.splits_keys:
         return _line_schedule(plan, size, multiprocessors)
+    if plan.takes_blocks:
+        return _given_schedule(plan, size, multiprocessors)
     if plan.tile_list is not None:
         return _ragged_schedule(plan, plan.tile_list.tile_rows, size, multiprocessors)
     return _schedule(
@@ -106,6 +112,36 @@ def _ragged_schedule(
     tiles = entries * size.query_heads * plan.tiles_per_cluster
     grid = min(resident_ctas(multiprocessors, plan.cta_group), tiles * plan.ctas_per_tile)
     return Schedule(0, entries, 1, tiles, grid, tiles, plan.group_keys)
+
+
+def _most_given_tiles(plan: AttentionPlan, size: ProblemSize) -> int:
+    """Return the most tiles of a key head: each has 64 rows of one head for each warpgroup."""
+    units, warpgroups = ceil_div(size.query_rows, WARPGROUP_ROWS), plan.BM // WARPGROUP_ROWS
+    if plan.is_ragged:  # a sequence may end within 64 rows, and within a tile
+        units = size.heads_per_key_head * (units + size.batch)
+        return ceil_div(units, warpgroups) + size.batch
+    return size.batch * ceil_div(size.heads_per_key_head * units, warpgroups)
+
+
+def _given_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:
+    """Return the most tiles of a call that names its blocks."""
+    if not size.all_heads or not size.query_rows:
+        return NOTHING
+    tiles = _most_given_tiles(plan, size)
+    num_tiles = tiles * (size.query_heads // size.heads_per_key_head)
+    grid = min(multiprocessors, num_tiles)
+    count = given_list_bytes(plan, size) // 4
+    return Schedule(0, tiles, 1, num_tiles, grid, count)
+
+
+def given_list_bytes(plan: AttentionPlan, size: ProblemSize) -> int:
+    """Return the bytes of the list of a call that names its blocks: tiles, then their bits."""
+    if not size.all_heads or not size.query_rows:
+        return 0
+    key_heads = size.query_heads // size.heads_per_key_head
+    words = ceil_div(ceil_div(size.key_rows, plan.BN), BLOCKS_OF_WORD)
+    tile_bytes = given_tile_bytes(plan.config) + WORD_BYTES * words
+    return key_heads * _most_given_tiles(plan, size) * tile_bytes
 
 
 def _line_schedule(plan: AttentionPlan, size: ProblemSize, multiprocessors: int) -> Schedule:

@@ -53,6 +53,14 @@ class AttentionFamily:
                     key="value_major",
                 )
             )
+        if plan.takes_blocks:
+            raise ConfigError(
+                Problem(
+                    "blocks: the C launcher passes no lists of blocks that a call names yet",
+                    remedy="call the kernel by fa4gen.load, or use blocks: listed",
+                    key="blocks",
+                )
+            )
         passed_tensors(plan)
         if isinstance(plan.mask, ExpressionMask) and plan.splits_keys:
             raise ConfigError(

@@ -9,10 +9,11 @@ import numpy as np
 
 from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.masks.block_lists import list_blocks
+from fa4gen.masks.given_blocks import SEEN_BLOCKS
 from fa4gen.runtime.arguments import OPTIONAL, Arguments, check_arguments
 from fa4gen.runtime.attention import scalar_values
 from fa4gen.runtime.declared_arguments import list_sizes
-from fa4gen.runtime.schedule import plan_schedule
+from fa4gen.runtime.schedule import given_list_bytes, plan_schedule
 from fa4gen.runtime.tensor_map import describe
 from fa4gen.runtime.tile_list import ENTRY_BYTES
 from fa4gen.verify import tolerance
@@ -25,6 +26,7 @@ from fa4gen.verify.cases import (
 )
 from fa4gen.verify.edges.attention import edge_cases, edges, reached
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
+from fa4gen.verify.given_blocks import draw_blocks
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import place, read_lse, read_max_logits, read_out
 from fa4gen.verify.page_scales import page_scale_cases, with_page_scales
@@ -155,6 +157,9 @@ class AttentionFamily:
         )
         if plan.lists_blocks:
             inputs = replace(inputs, tensors={**inputs.tensors, **_lists(plan, inputs)})
+        if plan.takes_blocks:
+            named = draw_blocks(plan, case.sequences, case.query_heads, case.key_heads, rng)
+            inputs = replace(inputs, tensors={**inputs.tensors, **named})
         tables = draw_tables(plan, case.sequences, rng, shared_pages=case.shared_pages)
         if case.shared_pages:
             whole = (in_place(plan, case, x, tables) for x in (inputs.key, inputs.value))
@@ -168,7 +173,8 @@ class AttentionFamily:
             inputs = with_page_scales(plan, case, inputs, tables, rng, key.shape[0])
         tables = without_pages(plan, tables, inputs, case.sequences, key.shape[0])
         query = with_nan_head(inputs.query) if case.nan_head else inputs.query
-        placed = replace(inputs, query=query, key=key, value=value)
+        passed = {name: one for name, one in inputs.tensors.items() if name != SEEN_BLOCKS}
+        placed = replace(inputs, query=query, key=key, value=value, tensors=passed)
         memory = place(
             in_one_tensor(plan, case),
             placed,
@@ -239,7 +245,10 @@ class AttentionFamily:
         kept = {"tile_counter": Kept(COUNTERS)}
         if plan.splits_keys:
             kept |= workspace(plan, schedule)
-        if plan.tile_list is not None:
+        if plan.takes_blocks:
+            words = given_list_bytes(plan, checked.size) // 4
+            values["tile_list"] = np.full(words, -1, np.int32)
+        elif plan.tile_list is not None:
             words = ENTRY_BYTES // 4 * (1 + schedule.tiles_per_head)
             values["tile_list"] = np.full(words, -1, np.int32)
         pointers = ("query", "out", "lse", *OPTIONAL, *plan.given_names)

@@ -220,7 +220,9 @@ class EmulatedKernel:
         if listing is None:
             return (kernel,)
         arguments = [_argument(row.c_type, values[row.name]) for row in listing.parameters]
-        return EmulatedCall(listing.entry_point, 1, listing.threads, None, 0, arguments), kernel
+        grid = listing.grid(launch.values["num_tiles"])
+        before = EmulatedCall(listing.entry_point, grid, listing.threads, None, 0, arguments)
+        return before, kernel
 
 
 def _array(view: View, buffers: dict[str, Image]) -> NDArray[Any]:

@@ -62,7 +62,7 @@ class AttentionProblem:
         error, sums = units * 2.0**-23, CutSums.of(plan)
         if sums is not None:
             error += SCORE_UNITS * 2.0**-SUM_BITS
-        return cls(plan.mask, plan.score, softmax_scale, error)
+        return cls(plan.seen_mask, plan.score, softmax_scale, error)
 
     def visible_keys(self, query_rows: int, key_rows: int) -> tuple[Any, Any]:
         """First visible key, and one past the last, of every query row (none: second not larger).

@@ -61,7 +61,7 @@ def seen_keys(plan: AttentionPlan, inputs: Inputs, sequence: int, rows: int, key
         key_head = head * key_heads // heads
         row = np.arange(rows)[:, None]
         places = Places(position, columns, row, head, key_head, sequence, inputs.tensors)
-        within = plan.mask.sees_at(places, np)
+        within = plan.seen_mask.sees_at(places, np)
         seen[key_head] |= (between & within).any(axis=0)
     return seen
 
@@ -82,7 +82,7 @@ def read_keys(plan: AttentionPlan, seen: Bools) -> Bools:
     read = np.zeros_like(seen)
     for head, own in enumerate(seen):
         blocks = np.unique(np.flatnonzero(own) // step)
-        if blocks.size and not plan.lists_blocks:
+        if blocks.size and not plan.leaves_blocks_out:
             blocks = np.arange(blocks[0], blocks[-1] + 1)
         for block in blocks:
             read[head, block * step : (block + 1) * step] = True
@@ -94,7 +94,7 @@ def with_nan(plan: AttentionPlan, inputs: Inputs, lengths: Lengths) -> tuple[Any
     key, value = inputs.key.copy(), inputs.value.copy()
     for sequence, place, rows, keys in _sequences(plan, lengths):
         seen = seen_keys(plan, inputs, sequence, rows, keys)
-        walked = seen if plan.lists_blocks else keys_between_ends(plan, inputs, rows, keys)
+        walked = seen if plan.leaves_blocks_out else keys_between_ends(plan, inputs, rows, keys)
         read = read_keys(plan, walked)
         for array, kept in ((key, read if plan.values_in_keys else seen), (value, read)):
             array[place][~kept.T] = np.nan

@@ -24,6 +24,8 @@ class BlackwellAttentionConfig(ListedKeys, BlackwellPrefillKeys):
     """Query rows of a CTA: 128 for each of its two query tiles, or its one."""
     BN: Annotated[int, Field(ge=32, le=256, multiple_of=32)] | Auto = "auto"
     """Keys of a K/V block."""
+    blocks: Literal["walked", "listed"] = "walked"
+    """listed: only blocks of keys in lists that come with the call, for masks with tensors."""
     kv_ring: Literal["auto", "separate", "fused"] = "auto"
     """K and V blocks in two rings, or alternating in one."""
     num_qk_stages: Annotated[int, Field(ge=1, le=8)] | Auto = "auto"

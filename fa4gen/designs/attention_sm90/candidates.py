@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.attention_sm90.config import HopperAttentionConfig
+    from fa4gen.designs.attention_sm90.tuning import Tuning
     from fa4gen.designs.common.candidates import Changes
 
 FEWER_WARPGROUPS = 2
@@ -21,6 +22,9 @@ clean."""
 
 def candidates(config: HopperAttentionConfig) -> Iterator[Changes]:
     """Yield candidates, in order."""
+    if config.given_blocks is not None:
+        yield from _of_named_blocks(tuning_of(config))
+        return
     tuning = tuning_of(config)
     least = _least(tuning.num_consumer_warpgroups)
     step = config.chunk_keys
@@ -46,3 +50,15 @@ def _least(warpgroups: int) -> Changes:
     """Return the settings that need the fewest registers, in consumers and loader."""
     loader = LARGER_LOADERS[warpgroups].data()
     return {"num_pv_chunks_in_flight": 0, "overlap_epilogue": False, "registers": loader}
+
+
+def _of_named_blocks(tuning: Tuning) -> Iterator[Changes]:
+    """Yield less P.V in flight, then fewer warpgroups: lists decide the keys of a block."""
+    chunks = tuning.num_pv_chunks_in_flight
+    for warpgroups in range(tuning.num_consumer_warpgroups, 0, -1):
+        for in_flight in (chunks, chunks // 2, 1, 0):
+            yield {
+                "BM": WARPGROUP_ROWS * warpgroups,
+                "num_pv_chunks_in_flight": in_flight,
+                "overlap_epilogue": tuning.overlap_epilogue and in_flight == chunks,
+            }

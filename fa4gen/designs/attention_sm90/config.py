@@ -59,6 +59,13 @@ class HopperAttentionConfig(ListedKeys, OutputKeys, HopperPrefillKeys):
         return MMA_K_BYTES // ELEMENT_BYTES[self.dtype]
 
     @rule
+    def _blocks_may_be_given(self) -> None:
+        if self.given_blocks is not None:
+            from fa4gen.designs.common.given_blocks import check_blocks  # of few configs
+
+            check_blocks(self.given_blocks, self.resolved_mask, self.resolved_score, vars(self))
+
+    @rule
     def _promotion_is_of_bytes(self) -> None:
         if self.dtype != "fp8_e4m3" and self.promote_every not in ("auto", "never"):
             raise ValueError(

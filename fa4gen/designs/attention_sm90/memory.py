@@ -87,7 +87,7 @@ class HopperMemory(HopperPlan):
     @property
     @override
     def mixed_tile_heights(self) -> bool:
-        if self.is_pair or self.lists_blocks:
+        if self.is_pair or self.leaves_blocks_out:
             return False
         return self.num_consumer_warpgroups == 3 or self.is_ragged
 

@@ -69,6 +69,12 @@ FP8 = {
 PROMOTED_BLOCKS = {"depth": {192: 64, 256: 32}, "keys": {192: 128, 256: 64}}
 """The widest blocks of which two stages fit shared memory with promoted sums, by value_major and
 depth; for other depths those of FP8 do."""
+OF_LISTS = "the keys of the blocks that lists name"
+NAMED_BLOCKS = {
+    64: Tuning(3, 64, 4, False, OF_LISTS, stages=5, stages_reason="warpgroups walk lists apart"),
+    128: Tuning(2, 128, 8, True, OF_LISTS),
+}
+"""For blocks that a call names, by their keys: not measured yet."""
 LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
 """Depth 192 with values of 128 columns, whatever the mask: the output of depth 128."""
 
@@ -80,6 +86,8 @@ def promoted_block(config: HopperAttentionConfig, depth: int) -> int:
 
 def tuning_of(config: HopperAttentionConfig) -> Tuning:
     """Return the measured values for the depth and mask of ``config``."""
+    if config.given_blocks is not None:
+        return NAMED_BLOCKS[config.given_blocks.keys]
     mask, depths = config.resolved_mask, (config.depth, config.resolved_value_depth)
     depth = max(depths)
     if config.dtype == "fp8_e4m3":

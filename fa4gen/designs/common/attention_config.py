@@ -9,6 +9,7 @@ from fa4gen.designs.common.expression_check import check_expressions
 from fa4gen.designs.common.kernel_config import KernelConfig, RegisterBudget
 from fa4gen.key_sources import Batching, Keys, key_source_of, query_source_of
 from fa4gen.masks import MaskValue, mask_of
+from fa4gen.overriding import override
 from fa4gen.scores import ScoreValue, SoftcapValue, score_of
 from fa4gen.strict import Auto, Field, FixedKey, Strict, rule
 
@@ -104,6 +105,11 @@ class AttentionKeys(KernelConfig):
         return ()
 
     @property
+    def given_blocks(self) -> GivenBlocks | None:
+        """The blocks that lists of a call name, without a mask that these follow from."""
+        return None
+
+    @property
     def resolved_keys(self) -> Keys:
         """The places of keys and values."""
         return self.batching if self.keys == "auto" else self.keys
@@ -170,11 +176,27 @@ class AttentionKeys(KernelConfig):
             )
 
 
+class GivenBlocks(Strict):
+    """Blocks of keys that a call names for every block of query rows, whatever the mask."""
+
+    rows: Literal[64, 128]
+    """Query rows that share a list."""
+    keys: Literal[64, 128]
+    """Keys of a block that a list names."""
+    heads: Literal["query", "key"] = "query"
+    """Heads with lists of their own; key: the query heads of a key head share theirs."""
+
+
 class ListedKeys(AttentionKeys):
     """Keys of designs whose CTAs may walk the blocks of keys of a list."""
 
-    blocks: Literal["walked", "listed"] = "walked"
-    """listed: only blocks of keys in lists that come with the call, for masks with tensors."""
+    blocks: Literal["walked", "listed"] | GivenBlocks = "walked"
+    """listed: blocks in lists made from a mask with tensors; {rows: 64, keys: 64}: in any lists."""
+
+    @property
+    @override
+    def given_blocks(self) -> GivenBlocks | None:
+        return self.blocks if isinstance(self.blocks, GivenBlocks) else None
 
     @property
     def lists_blocks(self) -> bool:

@@ -65,6 +65,16 @@ class AttentionFacts(KernelPlan):
         """The keys that a query row sees."""
         return self.config.resolved_mask
 
+    @cached_property
+    def seen_mask(self) -> Mask:
+        """The mask together with the blocks that a call names, for a reference."""
+        given = self.config.given_blocks
+        if given is None:
+            return self.mask
+        from fa4gen.masks.given_blocks import GivenBlocksMask  # of few kernels
+
+        return GivenBlocksMask(self.mask, given.rows, given.keys, given.heads)
+
     @property
     def lse(self) -> bool:
         """Whether the log-sum-exp of every row is written, too."""
@@ -151,6 +161,16 @@ class AttentionFacts(KernelPlan):
         return self.config.lists_blocks
 
     @property
+    def takes_blocks(self) -> bool:
+        """A call names the blocks of keys that each block of query rows sees."""
+        return self.config.given_blocks is not None
+
+    @property
+    def leaves_blocks_out(self) -> bool:
+        """Only blocks of keys that lists of the call name are loaded."""
+        return self.lists_blocks or self.takes_blocks
+
+    @property
     def tile_heads(self) -> int:
         """Query heads of a key head whose rows share a tile: row r is of head r % tile_heads."""
         return 1
@@ -212,7 +232,11 @@ class AttentionFacts(KernelPlan):
     def feature_lines(self) -> tuple[str, ...]:
         """Lines of the summary on what not every kernel has: a score function, lengths."""
         lengths = f"batching {self.batching}; keys {self.keys}"
-        lines = (self.score.words, lengths if self.has_tile_lengths else "")
+        given = self.config.given_blocks
+        blocks = ""
+        if given is not None:
+            blocks = f"lists of the call name blocks of {given.rows} query rows x {given.keys} keys"
+        lines = (self.score.words, lengths if self.has_tile_lengths else "", blocks)
         return tuple(filter(None, lines))
 
     @property

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.attention_facts import AttentionFacts
-from fa4gen.designs.common.attention_parameters import tile_list_plan
+from fa4gen.designs.common.attention_parameters import given_block_names, tile_list_plan
 from fa4gen.designs.common.hardware import GROUP_L2_BYTES
 from fa4gen.designs.common.score_text import GIVEN, Names, accessor, given
 from fa4gen.expressions.words import FLOOR_DIVIDE, FLOOR_REMAINDER
@@ -22,6 +22,12 @@ LISTED = (
     "an entry says for which rows of its tile no key is tested, or only the ends of a row's keys",
 )
 """The lines of ``explain`` about a mask by lists of blocks."""
+NAMED = (
+    "a launch before turns the call's lists into bits, which each warpgroup walks for its 64 rows",
+    "blocks of keys that no list of a tile's rows names are not loaded; order does not matter, and "
+    "blocks named twice count once",
+)
+"""The lines of ``explain`` about blocks that a call names."""
 FLOOR_FUNCTIONS = (FLOOR_DIVIDE, FLOOR_REMAINDER)
 
 
@@ -72,6 +78,7 @@ class AttentionPlan(AttentionFacts):
     @override
     def explained(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         lines = LISTED if self.lists_blocks else self.mask.explained
+        lines = NAMED if self.takes_blocks else lines
         sections = [(f"Mask: {self.mask.words}", lines)] if lines else []
         if self.score.IS_EXPRESSION:
             sections.append((self.score.words[:1].upper() + self.score.words[1:], self._computed))
@@ -150,6 +157,8 @@ class AttentionPlan(AttentionFacts):
     def given_names(self) -> tuple[str, ...]:
         """The kernel's names for their addresses."""
         names = tuple(map(given, self.named_tensors))
+        if self.takes_blocks:
+            return names + given_block_names()
         if not self.lists_blocks:
             return names
         from fa4gen.masks.block_lists import BLOCK_LISTS  # of few kernels

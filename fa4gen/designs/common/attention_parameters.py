@@ -5,25 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.model import Parameter, TileListPlan
+from fa4gen.designs.common.rings import given_tile_bytes
 from fa4gen.designs.common.score_text import GIVEN, given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fa4gen.designs.common.attention_config import AttentionKeys
+    from fa4gen.designs.common.attention_config import AttentionKeys, GivenBlocks
     from fa4gen.designs.common.attention_facts import AttentionFacts
     from fa4gen.key_sources import Table
 
 MAP_TYPE = "const __grid_constant__ TensorMap"
 TABLE_TYPE = "const int32* __restrict__"
 LIST_THREADS = 1024
+GIVEN_THREADS = 128
 KEY_ROWS = {
     "dense": "key rows",
     "ragged": "key rows of all sequences",
     "paged": "keys that a row of the page table has room for",
 }
 GROUP_KEYS = "keys of a head that stay in L2 with their values, of as many heads; 1 is always right"
+GIVEN_BLOCKS = {
+    "block_offsets": "where each list begins among the numbers, and last where all end; (lists + "
+    "1), lists by {axes} and block of {rows} query rows",
+    "block_indices": "numbers of blocks of {keys} keys, in any order; -1 for none; (entries)",
+}
+"""The int32 arrays of a call that name its blocks, by name."""
+LISTED_BLOCKS = "tiles, from the launch before: {bytes} bytes each, then the bits of their blocks"
 TILE_LIST = "tiles, from the launch before: their number, and 32 bytes each from byte 32 on"
+
+
+MOST_TILES = Parameter("num_tiles", "int32", "tiles that the list has room for")
 
 
 def attention_parameters(
@@ -63,7 +75,9 @@ def attention_parameters(
     if plan.scheduler == "dynamic":
         meaning = "two zeros; zero again after the launch"
         rows.append(Parameter("tile_counter", "int32* __restrict__", meaning))
-    if ragged:
+    if config.given_blocks is not None:
+        rows.append(Parameter("tile_list", TABLE_TYPE, _listed_blocks(config)))
+    elif ragged:
         rows.append(Parameter("tile_list", TABLE_TYPE, TILE_LIST))
     rows += key_parameters(config)
     rows += [
@@ -79,6 +93,8 @@ def attention_parameters(
             for name in (("row", "head") if ragged else ("batch", "row", "head"))
         ]
     rows.append(scale_parameter(config))
+    if config.given_blocks is not None:
+        return (*rows, MOST_TILES)
     if ragged:
         return (*rows, Parameter("group_keys", "int32", GROUP_KEYS))
     if has_short_tiles:
@@ -134,7 +150,7 @@ def key_parameters(config: AttentionKeys) -> Iterable[Parameter]:
     if config.resolved_keys == "ragged" or not config.key_source.clipped:
         return
     tables = {table.name: table for table in config.key_source.tables}
-    if config.batching == "ragged":  # its list of tiles has the lengths
+    if config.batching == "ragged" or config.given_blocks is not None:  # a list has the lengths
         del tables["key_lengths"]
     yield from _parameters(tables.values())
     what = "page" if config.resolved_keys == "paged" else "batch"
@@ -151,6 +167,8 @@ def tile_list_plan(config: AttentionKeys, vendored_as: str, tile_rows: int) -> T
 
     ``vendored_as``: the kernel's name in a vendored folder; empty elsewhere.
     """
+    if config.given_blocks is not None:
+        return _given_list_plan(config, config.given_blocks, vendored_as)
     if config.batching != "ragged":
         return None
     every = (*config.query_source.tables, *config.key_source.tables)
@@ -169,6 +187,47 @@ def tile_list_plan(config: AttentionKeys, vendored_as: str, tile_rows: int) -> T
         tables=tuple(table.name for table in tables),
         bounded_keys=bounded,
         tile_rows=tile_rows,
+    )
+
+
+def given_block_names() -> tuple[str, ...]:
+    """Return the kernel's names for the arrays that name a call's blocks."""
+    return tuple(f"{GIVEN}{name}" for name in GIVEN_BLOCKS)
+
+
+def _listed_blocks(config: AttentionKeys) -> str:
+    return LISTED_BLOCKS.format(bytes=given_tile_bytes(config))
+
+
+def _given_list_plan(config: AttentionKeys, blocks: GivenBlocks, vendored_as: str) -> TileListPlan:
+    """Return the launch that turns lists of blocks into tiles with a bit for each block."""
+    every = (*config.query_source.tables, *config.key_source.tables)
+    tables = [table for table in every if table.name != "page_table"]
+    ragged = config.batching == "ragged"
+    axes = f"{blocks.heads} head" if ragged else f"batch, {blocks.heads} head"
+    meanings = {
+        name: meaning.format(axes=axes, rows=blocks.rows, keys=blocks.keys)
+        for name, meaning in GIVEN_BLOCKS.items()
+    }
+    whose = "of all sequences" if ragged else ""
+    return TileListPlan(
+        entry_point=f"{vendored_as or f'fa4gen_{config.name}'}_list_blocks",
+        threads=GIVEN_THREADS,
+        parameters=(
+            *(Parameter(f"{GIVEN}{name}", TABLE_TYPE, text) for name, text in meanings.items()),
+            *_parameters(tables),
+            Parameter("tile_list", "int32* __restrict__", _listed_blocks(config)),
+            Parameter("batch", "int32", "sequences" if ragged else "batches"),
+            Parameter("query_heads", "int32", "query heads"),
+            Parameter("heads_per_key_head", "int32", "query heads that share a key head"),
+            Parameter("query_rows", "int32", f"query rows {whose}".strip()),
+            Parameter("key_rows", "int32", KEY_ROWS[config.resolved_keys]),
+            MOST_TILES,
+        ),
+        tables=tuple(table.name for table in tables),
+        bounded_keys=True,
+        tile_rows=blocks.rows,
+        is_of_tiles=True,
     )
 
 

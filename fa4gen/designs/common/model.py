@@ -144,7 +144,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class TileListPlan:
-    """The launch before that of a ragged batch: one CTA lists the tiles, the longest first."""
+    """The launch before, which lists the tiles of a ragged batch, or the blocks that tiles see."""
 
     entry_point: str
     threads: int
@@ -154,7 +154,13 @@ class TileListPlan:
     bounded_keys: bool
     """Whether key_rows, the most keys of a sequence, is among the parameters."""
     tile_rows: int
-    """Query rows of an entry: of the tiles that a cluster works on at once."""
+    """Query rows of an entry: of the tiles that a cluster works on at once, or of a list."""
+    is_of_tiles: bool = False
+    """Whether each tile has a CTA; else one CTA lists all."""
+
+    def grid(self, num_tiles: int) -> int:
+        """Return the CTAs of the launch before one of at most ``num_tiles`` tiles."""
+        return num_tiles if self.is_of_tiles else 1
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,11 @@ def rows_of(rings: Iterable[Ring]) -> tuple[Barrier, ...]:
     return tuple(row for ring in rings for row in ring.rows)
 
 
+def given_tile_bytes(config: AttentionKeys) -> int:
+    """Return the bytes of a tile over blocks that a call names: twelve words, and its lengths."""
+    return 64 if config.has_tile_lengths else 48
+
+
 def tile_ring(
     config: AttentionKeys,
     warps: int,
@@ -159,10 +164,14 @@ def tile_ring(
     lengths = ", and where the sequence's rows and keys begin and end" * config.has_tile_lengths
     if config.lists_blocks:
         lengths = ", and where its entries in the list of blocks begin and end"
+    slot_bytes = 48 if config.lists_blocks else 32 if config.has_tile_lengths else 16
+    if config.given_blocks is not None:
+        holds = "consumers: of each warpgroup rows, head and number of blocks; batch and bits"
+        slot_bytes = given_tile_bytes(config)
     return Ring(
         name="tile",
         slots=TILE_SLOTS,
-        slot_bytes=48 if config.lists_blocks else 32 if config.has_tile_lengths else 16,
+        slot_bytes=slot_bytes,
         holds=f"Tiles on their way from the loader to the {holds}{lengths}",
         alignment=TILE_ALIGNMENT,
         full=End(

@@ -321,21 +321,21 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
     Special(
         "several groups of heads, the last not full",
         "heads past the last full group are left out, or others are computed twice",
-        lambda plan: plan.longest_first or plan.is_ragged,
+        lambda plan: (plan.longest_first or plan.is_ragged) and not plan.takes_blocks,
         _has_groups,
         _group,
     ),
     Special(
         "more sequences than threads list",
         "the launch that lists tiles leaves out the sequences of a thread's second round",
-        lambda plan: plan.tile_list is not None,
+        lambda plan: plan.tile_list is not None and not plan.takes_blocks,
         _has_many_sequences,
         _many_sequences,
     ),
     Special(
         "sequences in the first of a lane's buckets",
         "tiles are listed over each other, since the place of a lane's first bucket is not set",
-        lambda plan: plan.tile_list is not None,
+        lambda plan: plan.tile_list is not None and not plan.takes_blocks,
         _has_first_of_a_lane,
         _first_of_a_lane,
         _no_first_of_a_lane,
@@ -343,7 +343,7 @@ SPECIALS: Final[tuple[Special[AttentionPlan, Case], ...]] = (
     Special(
         "a sequence with more blocks of keys than there are buckets",
         "its bucket is computed as that of a shorter one, and is before the first",
-        lambda plan: plan.tile_list is not None,
+        lambda plan: plan.tile_list is not None and not plan.takes_blocks,
         _is_past_the_buckets,
         _past_the_buckets,
         _never_past_the_buckets,
