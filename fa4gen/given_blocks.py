@@ -12,8 +12,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from fa4gen.runtime.refusal import refusal
 
 NO_BLOCK = -1
@@ -59,6 +57,8 @@ def from_scores(scores: Any, most: int) -> dict[str, Any]:
 
 def _with_module(array: Any) -> tuple[Any, Any]:
     """Return NumPy or CuPy, and the array as one of its own; of a GPU without a copy."""
+    import numpy as np  # only where lists are made
+
     if isinstance(array, np.ndarray):
         return np, array
     from fa4gen.runtime.device import load_cupy

@@ -52,8 +52,6 @@ REFUSED = {
     "others' values not released": Change(r"(void skip_block[^}]*?)release\(values\(\)\);", r"\1"),
     "blocks at the end not passed": Change(r"while \(kv\.uses != end_use\) skip_block\(\);", ""),
     "P.V in flight at a jump": Change(r"(void step_over[^}]*?)finish_value\(\);", r"\1"),
-    "a tile read before it is written": Change(r"write_tile\(slot, problem, index\);\n *(ring)",
-                                               r"\1"),
 }  # fmt: skip
 
 
