@@ -26,7 +26,7 @@ from fa4gen.verify.cases import (
 )
 from fa4gen.verify.edges.attention import edge_cases, edges, reached
 from fa4gen.verify.family import EmulatedLaunch, SteadyWork
-from fa4gen.verify.given_blocks import draw_blocks
+from fa4gen.verify.given_blocks import block_cases, draw_blocks
 from fa4gen.verify.inputs import make_inputs, make_rng
 from fa4gen.verify.memory import place, read_lse, read_max_logits, read_out
 from fa4gen.verify.page_scales import page_scale_cases, with_page_scales
@@ -82,6 +82,7 @@ class AttentionFamily:
         """Return the cases for a GPU."""
         plan = self.plan
         own = (*default_cases(plan), *split_cases(plan), *page_scale_cases(plan))
+        own = (*own, *block_cases(plan))
         cases = as_called(plan, own)
         return as_called(plan, (*cases, *edge_cases(plan, cases)))
 
@@ -89,6 +90,7 @@ class AttentionFamily:
         """Return the cases for the emulator."""
         plan = self.plan
         own = (*small_split_cases(plan), *page_scale_cases(plan), *attention_rings(plan))
+        own = (*own, *block_cases(plan))
         cases = as_called(plan, (*emulated_cases(plan), *own))
         return as_called(plan, (*cases, *edge_cases(plan, cases)))
 

@@ -194,8 +194,6 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     for rows, keys in plan.mask.small_sizes():
         cases += [Case(f"{word}/{rows}x{keys}", 1, 1, 1, rows, keys, data=COUNTING)]
     cases += [*_lists(plan)][:1]
-    if plan.takes_blocks:  # several words of the bits of a tile
-        cases += [Case(f"blocks/{keys}", 1, 2, 1, 2 * m + 5, keys) for keys in (34 * n + 5, 66 * n)]
     return unique([*cases, *ragged_cases(plan, small_sequences(plan))])
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fa4gen.masks.given_blocks import SEEN_BLOCKS
+from fa4gen.verify.cases import Case
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,14 @@ MANY, FEW = 64, 0.01
 """With more blocks than this, lists of the first head name few: words of 32 blocks with none."""
 NO_BLOCKS = (-1, -(2**31), 2**31 - 1)
 """Entries that name no block, whatever the keys."""
+
+
+def block_cases(plan: AttentionPlan) -> tuple[Case, ...]:
+    """Return cases with several words of 32 blocks; none for a kernel without lists of a call."""
+    if not plan.takes_blocks:
+        return ()
+    rows, n = 2 * plan.BM + 5, plan.BN
+    return tuple(Case(f"blocks/{keys}", 1, 2, 1, rows, keys) for keys in (34 * n + 5, 66 * n))
 
 
 def draw_blocks(

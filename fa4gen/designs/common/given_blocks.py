@@ -20,6 +20,7 @@ def check_blocks(blocks: GivenBlocks, mask: Mask, score: Score, values: Mapping[
         f"dtype: {values['dtype']}": values["dtype"] == "fp8_e4m3",
         f"cta_group: {values['cta_group']}": values["cta_group"] == 2,
         f"tile_heads: {values['tile_heads']}": values["tile_heads"] > 1,
+        "dependent_launch: true": values["dependent_launch"],
         "ping_pong: true": values["ping_pong"] is True,
         "epilogue: tma_store": values["epilogue"] == "tma_store",
     }

@@ -49,6 +49,7 @@ def test_a_tile_has_a_list_of_its_own_for_each_warpgroup() -> None:
         ({"score": "score - 0.5 * (query - key)"}, "with score"),
         ({"dtype": "fp8_e4m3"}, "with dtype: fp8_e4m3"),
         ({"cta_group": 2, "ping_pong": True}, "with cta_group: 2 and ping_pong: true"),
+        ({"dependent_launch": True}, "with dependent_launch: true"),
         ({"tile_heads": 2}, "with tile_heads: 2"),
         ({"epilogue": "tma_store"}, "with epilogue: tma_store"),
         ({"BN": 128}, "BN: 128 with blocks of 64 keys"),
