@@ -158,4 +158,5 @@ def test_a_file_in_another_folder(here: Path, no_project: list[str]) -> None:
 
 
 def test_kinds_are_all() -> None:
-    assert set(KINDS) == set(product(("attention", "gemm", "merge"), ("sm_90a", "sm_100a", "sm_103a")))
+    kernels, chips = ("attention", "gemm", "merge"), ("sm_90a", "sm_100a", "sm_103a")
+    assert set(KINDS) == set(product(kernels, chips))
