@@ -23,12 +23,18 @@ def module_text() -> str:
     for path in shipped_configs():
         names[load_config(path).config.kernel].append(path.stem)
     types = (
-        f"\n{family.title()}Name = Literal[\n"
-        + "".join(f'    "{name}",\n' for name in sorted(found))
-        + f']\n"""The names of {title}."""\n'
+        f"\n{family.title()}Name = Literal[{_items(sorted(found))}]\n"
+        + f'"""The names of {title}."""\n'
         for (family, found), title in zip(
             names.items(), ("attention kernels", "matrix products", "merging kernels"), strict=True
         )
         if found
     )
     return HEAD + "".join(types)
+
+
+def _items(names: list[str]) -> str:
+    """Return the names in quotes, a line each as the formatter has them; one alone in its line."""
+    if len(names) == 1:
+        return f'"{names[0]}"'
+    return "\n" + "".join(f'    "{name}",\n' for name in names)

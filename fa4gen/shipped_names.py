@@ -226,5 +226,5 @@ GemmName = Literal[
 ]
 """The names of matrix products."""
 
-MergeName = Literal["merge_d128_bf16",]
+MergeName = Literal["merge_d128_bf16"]
 """The names of merging kernels."""

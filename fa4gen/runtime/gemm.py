@@ -9,12 +9,12 @@ from fa4gen.runtime import arrays
 from fa4gen.runtime.device import device_info
 from fa4gen.runtime.gemm_arguments import (
     GemmArguments,
-    as_factor,
     check_gemm_arguments,
     gemm_scalar_values,
     out_shape,
 )
 from fa4gen.runtime.gemm_axes import GEMM_DTYPES
+from fa4gen.runtime.gemm_factors import as_factor
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.group_arguments import atom_groups
 from fa4gen.runtime.kernel import Call, Kernel, Launch, Packed, view_optional

@@ -5,14 +5,13 @@ Nothing here touches a GPU or an array library, so every check runs (and is test
 
 from __future__ import annotations
 
-import ctypes
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fa4gen.runtime.gated_arguments import AXES as GATED_AXES
 from fa4gen.runtime.gated_arguments import check_columns, with_halves, wrong_shape
 from fa4gen.runtime.gemm_axes import AXES, GEMM_DTYPES, OUTPUTS, dtype_of, named_axes
+from fa4gen.runtime.gemm_factors import as_factor, is_zero
 from fa4gen.runtime.gemm_memory import check_memory, check_overlap
 from fa4gen.runtime.gemm_schedule import GemmSchedule, GemmSize
 from fa4gen.runtime.group_arguments import (
@@ -65,7 +64,6 @@ if TYPE_CHECKING:
 
 LARGEST_EXTENT = INT32_MAX - 1024
 """The kernel rounds extents up to whole tiles and blocks."""
-MAX_FLOAT32 = 3.4028234663852886e38
 
 
 class GemmArguments(NamedTuple):
@@ -138,24 +136,6 @@ class CheckedGemm:
     def axes(self, name: str) -> tuple[str, ...]:
         """Return the names of the axes of ``tensor(name)``."""
         return {**AXES, "b": self.b_axes, "c": self.c_axes, **self.scale_axes}[name]
-
-
-def as_factor(name: str, value: object) -> float:
-    """Return alpha or beta as a float; ArgumentError for a number outside of float32's range."""
-    expected = "a finite number that float32 holds"
-    if not isinstance(value, (bool, str)):
-        try:
-            factor = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            raise refusal(name, repr(value), expected) from None
-        if math.isfinite(factor) and abs(factor) <= MAX_FLOAT32:
-            return factor
-    raise refusal(name, repr(value), expected)
-
-
-def _counts(factor: float) -> bool:
-    """Return whether a factor is another number than 0, as float32."""
-    return ctypes.c_float(factor).value != 0
 
 
 def out_shape(
@@ -245,7 +225,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
             batch,
             m,
             plan.output_columns(views["b"].shape[2]),
-            k * plan.elements_per_byte if _counts(alpha) else 0,
+            0 if is_zero(alpha) else k * plan.elements_per_byte,
         ),
         b_axes=GATED_AXES if plan.gated else AXES["b"],
         c_axes=plan.c.batched_axes,

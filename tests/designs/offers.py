@@ -1,4 +1,4 @@
-"""What a refusal offers: each offer removes its problem and brings no other."""
+"""Checks of the offers of a refusal: each removes its problem and brings no other."""
 
 from __future__ import annotations
 

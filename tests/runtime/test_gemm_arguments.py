@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.gemm_arguments import (
     GemmArguments,
-    as_factor,
     check_gemm_arguments,
     gemm_scalar_values,
     out_shape,
 )
+from fa4gen.runtime.gemm_factors import as_factor
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
 from fa4gen.runtime.tensor_view import TensorView
 from tests.runtime.views import GAP, array, changed, gemm_plan, refused

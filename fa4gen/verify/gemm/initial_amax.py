@@ -1,4 +1,4 @@
-"""What verify passes for the amax of an output."""
+"""The array that verify passes for the amax of an output, filled as a call may find it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fa4gen.verify.gemm.inputs import GemmInputs
 
 RAISED = 2.0**60
-"""What every fifth element begins with: larger than a result, except an infinite one."""
+"""Every fifth element begins with it: larger than any result but an infinity."""
 
 
 def initial(count: int) -> NDArray[np.float32]:

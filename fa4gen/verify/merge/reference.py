@@ -21,9 +21,9 @@ EXP2_ERROR = 2.0**-21
 """Relative, of a weight: ex2.approx and the product with a factor."""
 DIVISION_ERROR = 2.0**-21
 LARGEST_DIFFERENCE = 200.0
-"""Of log-sum-exps: weights are below 2^-149 from there on, and vanish."""
+"""Log-sum-exps further apart than this have weights below 2^-149, which vanish."""
 SMALLEST = 2.0**-120
-"""What flushed weights may leave out, relative to the largest part."""
+"""The largest part of a result that flushed weights may leave out."""
 
 
 @dataclass(frozen=True)
