@@ -210,7 +210,6 @@ GemmName = Literal[
     "gemm_grouped_bf16",
     "gemm_grouped_bf16_sm90",
     "gemm_grouped_masked_fp8_scaled_sm90",
-    "gemm_grouped_mxfp8_swiglu",
     "gemm_mxfp4_bias_gelu",
     "gemm_mxfp8",
     "gemm_mxfp8_mn_major",

@@ -96,7 +96,15 @@ def test_other_names_are_no_part_of_the_package():
 
 def test_the_interface_is_named_and_shown_by_help():
     """The command line starts without it: each name is imported at its first use."""
-    names = {"load", "AttentionKernel", "GemmKernel", "KernelSet", "Problem", "__version__"}
+    names = {
+        "load",
+        "AttentionKernel",
+        "GemmKernel",
+        "KernelSet",
+        "MergeKernel",
+        "Problem",
+        "__version__",
+    }
     names |= {"ArgumentError", "CompileError", "ConfigError", "Fa4genError"}
     assert set(fa4gen.__all__) == names | {"MissingCapabilityError"}
     for name in fa4gen.__all__:

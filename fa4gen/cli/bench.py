@@ -125,12 +125,17 @@ def command(
     """
     from fa4gen.bench.run import BenchOptions
     from fa4gen.config.selection import select_configs
+    from fa4gen.designs.registry import FAMILIES
     from fa4gen.render.batch import plan_configs
     from fa4gen.runtime.device import require_device
 
     _check_files(json_path, plot)
     paths = select_configs(configs, shipped=shipped)
-    plans = [plan for _, plan in plan_configs(paths, settings)]
+    planned = plan_configs(paths, settings)
+    if shipped:  # without the kinds of kernels that bench has nothing for
+        planned = [pair for pair in planned if FAMILIES[pair[1].config.kernel].bench is not None]
+        paths = [loaded.path for loaded, _ in planned]
+    plans = [plan for _, plan in planned]
     family = _one_family(plans, sizes, fa3)
     parsed = family.parse_sizes(family.default_sizes if sizes is None else sizes)
     options = BenchOptions(parsed, rounds, family=family.name)

@@ -33,7 +33,7 @@ def expected() -> Expectations:
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("depth", "64, 96, 128, 192, 256, 512 or 576"),
+        ("depth", "64, 96, 128, 192, 256, 512, 576, 32, 80, 112 or 160"),
         (
             "mask",
             "none, causal, documents, prefix, tree, {sliding_window: ...}, {chunked: ...}, "
@@ -143,7 +143,7 @@ def test_the_keys_are_those_of_family_and_architecture_where_they_are_reported(
 def test_what_models_hold_alike_is_reported_once() -> None:
     expected = Expectations(config_schema(), {})
     assert expected.words(("arch",)) == "sm_90a, sm_100a or sm_103a"
-    assert expected.words(("depth",)) == "64, 96, 128, 192, 256, 512 or 576"
+    assert expected.words(("depth",)) == "64, 96, 128, 192, 256, 512, 576, 32, 80, 112 or 160"
     assert expected.words(("registers",)) == (
         "{producer: ..., consumer: ...}, auto or {softmax: ..., correction: ..., other: ...}"
     )
@@ -152,7 +152,7 @@ def test_what_models_hold_alike_is_reported_once() -> None:
 
 def test_a_family_that_is_not_told_is_a_choice() -> None:
     expected = Expectations(config_schema(), {"arch": "sm_90a", "kernel": "atention"})
-    assert expected.words(("kernel",)) == "attention or gemm"
+    assert expected.words(("kernel",)) == "attention, gemm or merge"
     assert expected.example(("kernel",)) == ""
     assert expected.nearest(("kernel",), "atention") == ["attention"]
     assert expected.nearest(("kernel",), "Gem") == ["gemm"]

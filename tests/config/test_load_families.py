@@ -126,7 +126,7 @@ def test_a_wrong_kernel_family_hides_no_key_of_another_architecture(refuse: Refu
     problems = refuse(BLACKWELL.replace("attention", "atention") + "overlap: true\n")
 
     assert [(p.message, p.remedy) for p in problems] == [
-        ("kernel: atention is not possible; it must be attention or gemm",
+        ("kernel: atention is not possible; it must be attention, gemm or merge",
          "The nearest is attention."),
         ("unknown key overlap for arch sm_100a",
          "It is a key of sm_90a: remove it, or change arch."),
@@ -136,11 +136,19 @@ def test_a_wrong_kernel_family_hides_no_key_of_another_architecture(refuse: Refu
 @pytest.mark.parametrize(
     ("kernel", "message", "remedy"),
     [
-        ("kernel: matmul", "kernel: matmul is not possible; it must be attention or gemm", ""),
+        (
+            "kernel: matmul",
+            "kernel: matmul is not possible; it must be attention, gemm or merge",
+            "",
+        ),
         ("kernel: GEMM", "kernel: GEMM is not possible", "The nearest is gemm."),
         ("kernel: [gemm]", "kernel: [gemm] is not possible", ""),
         ("kernal: gemm", "unknown key kernal", "Did you mean kernel?"),
-        ("lse: true", "the key kernel is missing", "Add kernel: it can be attention or gemm."),
+        (
+            "lse: true",
+            "the key kernel is missing",
+            "Add kernel: it can be attention, gemm or merge.",
+        ),
     ],
 )
 def test_a_family_that_is_not_there(refuse: Refuse, kernel: str, message: str, remedy: str) -> None:
@@ -155,7 +163,7 @@ def test_a_family_that_is_not_there(refuse: Refuse, kernel: str, message: str, r
     ("config", "line", "column", "message", "remedy"),
     [
         (GEMM, "depth: 64", 1, "unknown key depth for kernel gemm",
-         "It is a key of kernel attention: remove it, or change kernel."),
+         "It is a key of kernel attention and kernel merge: remove it, or change kernel."),
         (GEMM, "kv_ring: fused", 1, "unknown key kv_ring for kernel gemm",
          "It is a key of kernel attention with arch sm_100a and sm_103a: "
          "remove it, or change kernel."),
@@ -276,8 +284,12 @@ def test_every_key_is_known_or_told_whose_it_is(kernel: str, arch: str) -> None:
         elif near:
             assert problem.remedy.startswith(f"It is a key of {' and '.join(near)}:")
         else:
-            [there] = {k for k, _ in homes}
-            assert problem.remedy.startswith(f"It is a key of kernel {there}")
+            kernels = list(dict.fromkeys(k for k, _ in homes))
+            words = " and ".join(f"kernel {k}" for k in kernels)
+            assert problem.remedy.startswith(f"It is a key of {words}")
+            if len(kernels) > 1:
+                continue
+            [there] = kernels
             others = [a for _, a in homes]
             rest = f" with arch {' and '.join(others)}:" if arch not in others else ":"
             assert problem.remedy.removeprefix(f"It is a key of kernel {there}").startswith(rest)

@@ -64,7 +64,8 @@ def test_what_the_maps_bring_is_what_the_barriers_expect(
     for row in plan.tensor_maps:
         assert max(row.box) <= 256
         line = row.box[0] * row.box_bytes // math.prod(row.box)
-        assert row.swizzle in ((line,) if len(row.dims) == 3 or row.tensor == "b" else (0,))
+        swizzled = len(row.dims) == 3 or row.tensor == "b" or "wrap" in row.dims
+        assert row.swizzle in ((line,) if swizzled else (0,))
 
 
 def _loaded(plan: BlackwellGemmPlan) -> tuple[str, ...]:
@@ -83,7 +84,7 @@ def test_panels_cover_the_tiles(any_config: Strategy, data: st.DataObject) -> No
     assert (along_k % boxes["a"][0], boxes["a"][1:]) == (0, (lines, 1))
     along_k, lines = (plan.BK, columns) if plan.b_major == "k" else (columns, plan.BK)
     assert (along_k % boxes["b"][0], math.prod(boxes["b"][1:])) == (0, lines)
-    assert boxes["out"] == (plan.out_panel_columns, plan.BM, 1)
+    assert boxes["out"][:3] == (plan.out_panel_columns, plan.BM, 1)
     halves = 2 if (plan.BM, plan.cta_group) == (64, 2) else 1
     assert plan.out_columns // halves % plan.out_panel_columns == 0
     # A warp loads 32 columns of tensor memory at once, or half of a panel each in two half warps.
@@ -218,7 +219,7 @@ def test_every_choice_has_its_reason(plan_of: PlanOf) -> None:
         name for name in BlackwellGemmConfig.model_fields
         if "auto" in str(BlackwellGemmConfig.model_fields[name].annotation)
     }  # fmt: skip
-    assert tuned <= set(choices)
+    assert tuned <= {*choices, "most_groups"}  # of groups alone
     assert choices["num_stages"].reason == (
         "6 of 16384 + 8192 bytes fit the 232448 of shared memory beside 65536 for the residual and "
         "the output"

@@ -41,7 +41,7 @@ def test_types(arch, rng, dtype, transposed) -> None:
         (a, stored, c, rows, columns, depth, depth, stored.shape[1], columns),
         TRANSPOSED=transposed, PRECISION="tf32", HEIGHT=64, WIDTH=128, DEPTH=32,
     )  # fmt: skip
-    check(c, a, b, 2.0**-9 if dtype is np.float32 else 2.0**-13 if dtype is FLOAT8 else 2.0**-20)
+    check(c, a, b, 2.0**-9 if dtype in (np.float32, FLOAT8) else 2.0**-20)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ UPSTREAM: Final[dict[str, GemmMutant]] = {
     **{
         f"residual_stepped_by_panels_{config}": GemmMutant(
             config, "a panel's width is taken for the distance of tiles",
-            (Change(r"tile\.column \+ step \* kOutPanel(?=,\s+tile\.batch\);\n  }\n})",
+            (Change(r"tile\.column \+ step \* kOutPanel(?=,\s+tile\);\n  }\n})",
                     "tile.column / kBN * kOutPanel + step * kOutPanel"),),
             (NUMBERS,), SQUARES,
         )
