@@ -234,7 +234,7 @@ def check_tolerance(module: ModuleType) -> None:
     np.testing.assert_allclose(errors.frobenius, distance / np.linalg.norm(exact.out))
     np.testing.assert_allclose([errors.row, errors.lse], [0.5, 0.125])
     np.testing.assert_allclose(errors.element, np.abs(got - exact.out).max())
-    assert list(dict(errors)) == ["frobenius", "row", "element", "lse", "share"]
+    assert list(dict(errors)) == ["frobenius", "row", "element", "lse", "share", "max_logit"]
     for bad in (np.nan, np.inf, -np.inf):
         got[0, 0, 0, 0] = bad
         found = module.measure(AttentionResult(got, lse * bad), exact)
@@ -463,6 +463,7 @@ def check_gemm_tolerance(module: ModuleType) -> None:
 
 
 PLAIN = {
+    "config": SimpleNamespace(groups=None),
     "groups": None,
     "gathers_rows": False,
     "gated": False,

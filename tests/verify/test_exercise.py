@@ -220,6 +220,8 @@ def plan_called(name: str):
 @pytest.mark.parametrize("path", find_configs([]), ids=lambda path: path.stem)
 def test_all_tiles_of_the_case_for_rings_go_to_one_cluster(path) -> None:
     plan = plan_of(path)
+    if plan.kernel == "merge":  # without rings
+        return
     if plan.kernel == "gemm":
         gemm = gemm_rings(plan)
         size = GemmSize(1, gemm.m, gemm.n, gemm.k)
