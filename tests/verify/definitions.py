@@ -466,6 +466,8 @@ PLAIN = {
     "config": SimpleNamespace(groups=None),
     "groups": None,
     "gathers_rows": False,
+    "sums_by_group": False,
+    "scatters_rows": False,
     "gated": False,
     "output_scales": None,
     "columns_of_b": lambda columns: columns,
@@ -503,7 +505,14 @@ def check_gemm_scales(module: ModuleType) -> None:
     how = SimpleNamespace(products_per_step=32, alignment_bits=13)
     of_a = OperandScales("a", "1x128", "fp32", 1, 128)
     of_b = OperandScales("b", "128x128", "ue8m0", 128, 128)
-    plan = SimpleNamespace(out_dtype="bf16", activation=None, scales=(of_a, of_b), **PLAIN)
+    plan = SimpleNamespace(
+        out_dtype="bf16",
+        activation=None,
+        scales=(of_a, of_b),
+        c=residual_of("none"),
+        c_extents=residual_of("none").extents,
+        **PLAIN,
+    )
     case = GemmCase("c", 5, 200, 300, batch=2, shared=("b",))
     scales_a, scales_b = module.draw_scales(case, plan, rng)
     assert (scales_a.shape, scales_b.shape) == ((2, 5, 3), (1, 3, 2))

@@ -229,7 +229,6 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("xp.repeat(values, scales.rows, axis=axis)", "xp.tile(values, scales.rows)"),
         ("drawn[rng.random(shape) < NAN_SHARE] = np.nan", "pass"),
         ("each[..., :extent] if axis == -1", "each[..., -extent:] if axis == -1"),
-        ("arrange(bits if scales.operand == \"a\"", "arrange(bits if scales.operand == \"b\""),
         ("to_bits(values, scales.dtype)", "to_bits(values, \"fp8_e4m3\")"),
     ),
 }  # fmt: skip
