@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def refuse_groups(plan: GemmPlan) -> None:
-    """Raise ConfigError for a kernel whose groups are no matrices of a batch."""
+    """Raise ConfigError unless the groups of a kernel are like the matrices of a batch."""
     key = ""
     if plan.sums_by_group:
         key, what = "groups", "sums over the rows of groups"

@@ -83,8 +83,8 @@ class HopperAttentionConfig(ListedKeys, OutputKeys, HopperPrefillKeys):
         lengths = self.key_lengths or {self.batching, self.resolved_keys} != {"dense"}
         if self.value_major == "keys" and lengths:
             raise ValueError(
-                "value_major: keys is for dense batches without lengths: TMA ends rows where a "
-                "sequence does, but not the keys of a line, whose length is that of the tensor"
+                "value_major: keys is for dense batches without lengths: TMA can end rows where "
+                "a sequence ends; lines of keys always have the length of the tensor"
             )
 
     @rule

@@ -59,7 +59,7 @@ def _broken_rules_of_bytes(plan: HopperMemory) -> Iterator[Refusal]:
     if plan.is_pair:
         yield Refusal(
             kind="pairs of CTAs for fp8",
-            message=f"cta_group: 2 shares blocks of values whose columns are contiguous, and "
+            message=f"cta_group: 2 shares blocks of values with contiguous columns, and "
             f"those of {plan.dtype} have contiguous keys in the shared memory of a CTA",
             keys=("cta_group", "dtype"),
             remedies=([{"cta_group": 1}],),

@@ -223,7 +223,7 @@ class HopperKeys(AttentionKeys):
 
 
 class PrefillKeys(AttentionKeys):
-    """Keys of attention in tiles whose rows are of one head, or of few."""
+    """Keys of attention in tiles of rows of one head, or of few heads."""
 
     scheduler: Literal["auto", "static", "dynamic"] = "auto"
     """Tiles in a fixed order, or assigned by an atomic counter, longest first."""
@@ -243,7 +243,7 @@ class PrefillKeys(AttentionKeys):
 
 
 class HopperPrefillKeys(PrefillKeys):
-    """Keys of attention by wgmma in tiles whose rows are of one head, or of few."""
+    """Keys of attention by wgmma in tiles of rows of one head, or of few heads."""
 
     arch: Literal["sm_90a"]
     """Architecture that the kernel is written for."""
@@ -284,7 +284,7 @@ class BlackwellKeys(OutputKeys):
 
 
 class BlackwellPrefillKeys(PrefillKeys, BlackwellKeys):
-    """Keys of attention by tcgen05 in tiles whose rows are of one head."""
+    """Keys of attention by tcgen05 in tiles of rows of one head."""
 
     dtype: Literal["bf16", "fp16", "fp8_e4m3"]
     """Element type of query, key and value, and of the output unless out_dtype says otherwise."""

@@ -209,7 +209,7 @@ def _given_list_plan(config: AttentionKeys, blocks: GivenBlocks, vendored_as: st
         name: meaning.format(axes=axes, rows=blocks.rows, keys=blocks.keys)
         for name, meaning in GIVEN_BLOCKS.items()
     }
-    whose = "of all sequences" if ragged else ""
+    query_rows = "query rows of all sequences" if ragged else "query rows"
     return TileListPlan(
         entry_point=f"{vendored_as or f'fa4gen_{config.name}'}_list_blocks",
         threads=GIVEN_THREADS,
@@ -220,7 +220,7 @@ def _given_list_plan(config: AttentionKeys, blocks: GivenBlocks, vendored_as: st
             Parameter("batch", "int32", "sequences" if ragged else "batches"),
             Parameter("query_heads", "int32", "query heads"),
             Parameter("heads_per_key_head", "int32", "query heads that share a key head"),
-            Parameter("query_rows", "int32", f"query rows {whose}".strip()),
+            Parameter("query_rows", "int32", query_rows),
             Parameter("key_rows", "int32", KEY_ROWS[config.resolved_keys]),
             MOST_TILES,
         ),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_GROUPS = (512, 256, 128)
 """Groups that a call may have where the config does not say: two words of shared memory each."""
 LISTED = ("offsets", "masked")
-"""The groups whose tiles a kernel lists."""
+"""The kinds of groups for which a kernel lists tiles."""
 GROUP_BYTES = 8
 """Bytes of a group in the list: two words."""
 WORD_BYTES = 4
@@ -50,7 +50,7 @@ def take_most_groups(draft: GemmPlan, log: ChoiceLog, most_stages: int) -> int:
 
     default = next(most for most in MOST_GROUPS if stages(most) == stages(MOST_GROUPS[-1]))
     counts = ", ".join(map(str, MOST_GROUPS))
-    reason = f"the most of {counts} whose list costs no stage of A and B"
+    reason = f"the most of {counts} with a list that costs no stage of A and B"
     return log.take("most_groups", config.most_groups, default, reason)
 
 

@@ -34,7 +34,7 @@ CLIPPED_PANEL_DIMS = ("column", "row", "panel", "place", "wrap")
 CLIPPED_MATRIX_DIMS = ("n", "m", "batch", "place", "wrap")
 """The dimensions of a matrix whose rows end with those of a group."""
 CLIPPED_LINES: tuple[str, ...] = ("k", "batch", "place", "wrap")
-"""The dimensions after m or n of an A or B whose lines along k end with those of a group."""
+"""The dimensions after m or n of an A or B with lines along k that end where a group ends."""
 END_ROW_LOG2 = 30
 END_ROW = 1 << END_ROW_LOG2
 """Rows that a clipped map has, of which a copy uses the last ones."""

@@ -138,7 +138,7 @@ def test_no_candidate_has_half_of_a_product(config_of: ConfigOf) -> None:
         ),
         (
             {"cta_group": 2},
-            "cta_group: 2 shares blocks of values whose columns are contiguous, and those of "
+            "cta_group: 2 shares blocks of values with contiguous columns, and those of "
             "fp8_e4m3 have contiguous keys in the shared memory of a CTA",
             "Set cta_group: 1.",
         ),
