@@ -50,6 +50,11 @@ class HopperMemory(HopperPlan):
         return self.element_bytes == 1 and not self.has_lines_of_keys
 
     @property
+    def values_arrive(self) -> str:
+        """The arrivals that consumers wait for at a slot of values, in words."""
+        return "the transposing warps" if self.transposes_values else "the bytes of V"
+
+    @property
     @override
     def has_lines_of_keys(self) -> bool:
         return self.config.value_major == "keys"

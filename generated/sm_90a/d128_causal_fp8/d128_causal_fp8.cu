@@ -379,7 +379,7 @@ __device__ __forceinline__ void run_transposer(uint32 base, const Problem& probl
   }
 }
 
-// Of a tile's scales: they are those of a batch and key head.
+// The place of a tile's scales among those of all batches and key heads.
 __device__ __forceinline__ uint32 key_head_of(const Problem& problem, const Tile& tile) {
   // Computed where it is read: no register keeps it while a tile is worked on.
   uint32 batch = tile.batch, head = tile.head;
@@ -765,7 +765,7 @@ struct Consumer {
     keys().wait_full();  // arrived by the bytes of K
     meet();
     release(keys());
-    values().wait_full();  // arrived by the bytes of V
+    values().wait_full();  // arrived by the transposing warps
     meet();
     release(values());
     ++kv.uses;
@@ -816,7 +816,7 @@ struct Consumer {
     const float offset[2] = {finite_max<kMasked>(rows.max[0]) * scale_log2 - kProbabilityShift,
                              finite_max<kMasked>(rows.max[1]) * scale_log2 - kProbabilityShift};
 
-    values().wait_full();  // arrived by the bytes of V
+    values().wait_full();  // arrived by the transposing warps
     const uint32 value =
         descriptor_low(base + kValueOffset) + kv.consumer().index * (kValueBytes >> 4);
     pin(output);
