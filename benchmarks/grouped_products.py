@@ -2,13 +2,14 @@
 
     python benchmarks/grouped_products.py OUT.jsonl [--dtype bf16|fp8] [--groups offsets|masked]
         [--case NAME ...] [--shape NxK ...] [--tile KEY=VALUE,... ...] [--ctas N ...]
-        [--ratios FILE]
+        [--gathered] [--ratios FILE]
 
 Needs PyTorch. Each tile is checked against float64 on rows of some groups; then the tiles take
 turns with ``torch._grouped_mm``, for fp8 ``torch._scaled_grouped_mm`` with a scale a row, and with
 fa4gen's product of as many rows by one B, L2 cold each time. ``--ctas`` times each tile with at
-most that many CTAs, too. ``--ratios`` reads times of DeepGEMM's and PyTorch's grouped products on
-such a GPU, and adds the time that DeepGEMM would take here.
+most that many CTAs, too, ``--gathered`` with rows of A in a random order and an index of them,
+where the tile goes with that. ``--ratios`` reads times of DeepGEMM's and PyTorch's grouped products
+on such a GPU, and adds the time that DeepGEMM would take here.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ if str(ROOT) not in sys.path:
 
 from fa4gen.callables import compile_config  # noqa: E402
 from fa4gen.config.load import load_mapping  # noqa: E402
+from fa4gen.designs.build import build_plan  # noqa: E402
+from fa4gen.errors import ConfigError  # noqa: E402
 from fa4gen.runtime import gemm as runtime  # noqa: E402
 from fa4gen.runtime.device import require_device  # noqa: E402
 from fa4gen.runtime.timing import TimingProtocol, time_in_turn  # noqa: E402
@@ -188,6 +191,9 @@ class Operands:
         if dtype == "fp8":
             self._quantize()
         self.passed_a = self._matrices(self.a)
+        order = torch.randperm(problem.rows, device="cuda")
+        self.row_index = order.int()
+        self.shuffled_a = self.a[order.argsort()] if dtype == "bf16" else self.a
         shape = (*self.passed_a.shape[:-1], n)
         self.out = torch.empty(shape, device=device, dtype=torch.bfloat16)
 
@@ -234,6 +240,9 @@ class Operands:
             return self._prepared(kernel)
 
     def _prepared(self, kernel: Any) -> Any:
+        if kernel.plan.gathers_rows:
+            given = {**self.rows, "row_index": self.row_index}
+            return kernel.prepare(self.shuffled_a, self.b.mT, **given, out=self.out)
         return kernel.prepare(self.passed_a, self.b.mT, **self.scales, **self.rows, out=self.out)
 
     def error(self) -> float:
@@ -308,6 +317,20 @@ def fewer_ctas(most: int | None) -> Iterator[None]:
         runtime.plan_gemm_schedule = own
 
 
+def with_gathered(tiles: Tiles) -> Tiles:
+    """Return the tiles, and each that goes with gathered rows once more with them."""
+    found = dict(tiles)
+    for name, tile in tiles.items():
+        try:
+            gathered = {**tile, "rows": "gathered"}
+            build_plan(load_mapping(config_of("bf16", "offsets", gathered), "gathered").config)
+        except ConfigError as error:
+            print(f"{name}, gathered left out: {error.problems[0].message}")
+        else:
+            found[f"{name}, gathered"] = gathered
+    return found
+
+
 def runs(name: str, run: Callable[[], object]) -> bool:
     """Return whether a peer runs here; print why not."""
     try:
@@ -341,7 +364,8 @@ def measured(
         name: round(1e3 * statistics.median(one.median_ms for one in timings), 3)
         for name, timings in taken.items()
     }
-    best = min(launches, key=found.__getitem__)
+    contiguous = [name for name in launches if not name.endswith("gathered")]
+    best = min(contiguous, key=found.__getitem__)
     size = 1 if dtype == "fp8" else 2
     used = sum(1 for count in problem.counts if count)
     moved = (used * problem.n * problem.k + problem.rows * problem.k) * size
@@ -422,8 +446,11 @@ def main() -> None:
     parser.add_argument("--shape", action="append", default=[], help="NxK; repeatable")
     parser.add_argument("--tile", action="append", default=[], help="KEY=VALUE,...; repeatable")
     parser.add_argument("--ctas", action="append", default=[], type=int, help="repeatable")
+    parser.add_argument("--gathered", action="store_true", help="rows by an index, too: bf16")
     parser.add_argument("--ratios", type=Path, help="times of another library and of PyTorch's")
     options = parser.parse_args()
+    if options.gathered and (options.dtype, options.groups) != ("bf16", "offsets"):
+        parser.error("--gathered goes with --dtype bf16 and --groups offsets alone")
     cases = draws()
     names = options.case or list(cases)
     shapes = [tuple(map(int, text.split("x"))) for text in options.shape] or SHAPES
@@ -436,6 +463,7 @@ def main() -> None:
             for n, k in shapes:
                 problem = Problem(name, cases[name], n, k)
                 tiles = given or tiles_for(problem, options.dtype)
+                tiles = with_gathered(tiles) if options.gathered else tiles
                 line = measured(problem, options.dtype, options.groups, tiles, options.ctas)
                 other = others.get((name, n, k), {})
                 deepgemm = estimated(line, other, options.dtype, options.groups)
