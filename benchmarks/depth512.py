@@ -24,7 +24,6 @@ from fa4gen.bench.run import Bench, BenchOptions
 from fa4gen.callables import compile_config
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
-from fa4gen.designs.build import build_plan
 from fa4gen.masks import Causal
 from fa4gen.overriding import override
 from fa4gen.runtime.device import require_device
@@ -98,8 +97,8 @@ def main() -> None:
     results = []
     for name in CONFIGS:
         loaded = load_config(find_configs([name])[0])
-        plan = build_plan(loaded.config)
-        result = bench.time_kernel(plan, compile_config(loaded, plan), plan.name)
+        chosen = compile_config(loaded)
+        result = bench.time_kernel(chosen.plan, chosen.kernel, chosen.plan.name)
         results.append(result)
         for size in result.sizes:
             print(name, size.size.word, size.ours, dict(size.peers), dict(size.left_out))

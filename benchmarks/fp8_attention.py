@@ -45,7 +45,7 @@ for _folder in (ROOT / "benchmarks", ROOT / "benchmarks/reports", ROOT):
 from fp8_errors_picture import MODEL, errors_picture  # noqa: E402
 from measured import read_lines  # noqa: E402
 
-from fa4gen.callables import compile_config  # noqa: E402
+from fa4gen.callables import as_callable, compile_config  # noqa: E402
 from fa4gen.config.load import load_mapping  # noqa: E402
 from fa4gen.runtime.device import require_device  # noqa: E402
 from fa4gen.runtime.timing import TimingProtocol, time_in_turn  # noqa: E402
@@ -107,7 +107,8 @@ def kernel_of(shape: Shape, dtype: str, keys: Mapping[str, object]) -> Any:
         "mask": "causal" if shape.causal else "none",
         **keys,
     }
-    return compile_config(load_mapping(config, f"fp8_attention_{dtype}")).kernel
+    chosen = compile_config(load_mapping(config, f"fp8_attention_{dtype}"))
+    return as_callable(chosen.plan, chosen.kernel.cubin)
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,8 @@ class Inputs:
         import torch
 
         torch.manual_seed(shape.rows)
-        sizes = ((rows, shape.heads, 0.0), (shape.rows, shape.key_heads, 0.0))
-        sizes = (*sizes, (shape.rows, shape.key_heads, mean))
+        of_key = shape.rows, shape.key_heads
+        sizes = ((rows, shape.heads, 0.0), (*of_key, 0.0), (*of_key, mean))
         drawn = [
             torch.randn(shape.batch, n, heads, shape.depth, device="cuda") + offset
             for n, heads, offset in sizes
@@ -468,8 +469,8 @@ def main() -> None:
     keys = {key: yaml.safe_load(value) for key, _, value in pairs}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     if options.what == "plot":
-        lines = [line for file in options.files for line in read_lines(file)]
-        options.out.write_text(errors_picture(lines), encoding="utf-8")
+        known = [line for file in options.files for line in read_lines(file)]
+        options.out.write_text(errors_picture(known), encoding="utf-8")
         return
     with options.out.open("a") as file:
         lines: Iterator[dict[str, Any]]

@@ -24,8 +24,10 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import yaml
 
@@ -39,12 +41,13 @@ from fa4gen.designs.build import build_plan  # noqa: E402
 from fa4gen.errors import ConfigError  # noqa: E402
 from fa4gen.runtime import gemm as runtime  # noqa: E402
 from fa4gen.runtime.device import require_device  # noqa: E402
+from fa4gen.runtime.gemm_schedule import plan_gemm_schedule  # noqa: E402
 from fa4gen.runtime.timing import TimingProtocol, time_in_turn  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    Tiles = Mapping[str, dict[str, object]]
+    Tiles = Mapping[str, Mapping[str, object]]
     Runs = dict[str, Callable[[], object]]
 
 SHAPES = ((4096, 7168), (7168, 2048))
@@ -282,10 +285,9 @@ class Operands:
             fp8_a = (a.float() / scale_a[:, None]).to(torch.float8_e4m3fn)
             fp8_b = (b.float() / scale_b[..., None]).to(torch.float8_e4m3fn)
             for fast in (True, False):
-                found["torch_row_fp8" + "_fast" * fast] = (
-                    lambda fast=fast: torch._scaled_grouped_mm(
-                        fp8_a, fp8_b.mT, scale_a, scale_b, offs=ends,
-                        out_dtype=out, use_fast_accum=fast)
+                found["torch_row_fp8" + "_fast" * fast] = partial(
+                    torch._scaled_grouped_mm, fp8_a, fp8_b.mT, scale_a, scale_b, offs=ends,
+                    out_dtype=out, use_fast_accum=fast,
                 )  # fmt: skip
         return {name: run for name, run in found.items() if runs(name, run)}
 
@@ -305,16 +307,12 @@ class Operands:
 @contextmanager
 def fewer_ctas(most: int | None) -> Iterator[None]:
     """Make launches that are prepared inside have at most ``most`` CTAs."""
-    own = runtime.plan_gemm_schedule
 
     def schedule(plan: Any, size: Any, multiprocessors: int) -> Any:
-        return own(plan, size, min(most or multiprocessors, multiprocessors))
+        return plan_gemm_schedule(plan, size, min(most or multiprocessors, multiprocessors))
 
-    runtime.plan_gemm_schedule = schedule
-    try:
+    with patch.object(runtime, "plan_gemm_schedule", schedule):
         yield
-    finally:
-        runtime.plan_gemm_schedule = own
 
 
 def with_gathered(tiles: Tiles) -> Tiles:

@@ -50,7 +50,7 @@ FEW = 128
 BLOCK = 128
 PLAIN = {"kernel": "gemm", "arch": "sm_90a", "dtype": "fp8_e4m3"}
 SCALED = {**PLAIN, "scales": {"a": "1x128", "b": "128x128"}}
-FEW_TILES: dict[str, dict[str, object]] = {
+FEW_TILES: Mapping[str, Mapping[str, object]] = {
     f"{rows}x{columns}{' split' * (split == 2)}": {
         "BM": rows, "BN": columns, "split_k": split, "evict_first": "b"
     }
@@ -61,7 +61,7 @@ FEW_TILES: dict[str, dict[str, object]] = {
     }
     for rows, columns in ((64, 64), (64, 128), (32, 128)) for split in (1, 2)
 }  # fmt: skip
-MANY_TILES: dict[str, dict[str, object]] = {
+MANY_TILES: Mapping[str, Mapping[str, object]] = {
     "128x128": {},
     "128x160": {"BN": 160},
     "256x128": {"BM": 256},
@@ -78,7 +78,7 @@ def compiled(config: Mapping[str, object], name: str) -> Kernel:
     return chosen.plan, chosen.kernel
 
 
-def measured(size: GemmWorkload, tiles: Mapping[str, dict[str, object]]) -> dict[str, Any]:
+def measured(size: GemmWorkload, tiles: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
     """Return a line of results of one shape."""
     bench = Bench(BenchOptions((size,), family="gemm"), find_gemm_peers().found)
     scaled = {name: compiled({**SCALED, **tile}, name) for name, tile in tiles.items()}

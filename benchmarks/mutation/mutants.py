@@ -168,7 +168,7 @@ def configs_of(patterns: Sequence[str], root: Path) -> dict[str, list[str]]:
 
 def different(configs: Sequence[str], count: int, rng: random.Random) -> list[str]:
     """Return ``count`` configs with many features between them, by the words of their names."""
-    left, chosen, seen = list(configs), [], set[str]()
+    left, chosen, seen = list(configs), list[str](), set[str]()
     rng.shuffle(left)
     while left and len(chosen) < count:
         best = max(left, key=lambda config: len(_features(config) - seen))

@@ -47,7 +47,8 @@ def trace_of(config: str, blocks: int) -> tuple[Plan, SteadyWork, dict[str, Any]
     from fa4gen.emulator import Program
     from fa4gen.errors import ConfigError
     from fa4gen.verify.build import build_kernel
-    from fa4gen.verify.emulator import MULTIPROCESSORS, EmulatedKernel
+    from fa4gen.verify.cases import MULTIPROCESSORS
+    from fa4gen.verify.emulator import EmulatedKernel
     from fa4gen.verify.family import family_of
 
     built = build_kernel(config)
