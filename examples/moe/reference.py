@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,37 +16,58 @@ if TYPE_CHECKING:
 
 
 class NumpyRoutes(NamedTuple):
-    """The fields of ``layer.Routes``."""
+    """The fields of ``layer.Routes``, and what follows from them."""
 
-    row_index: NDArray[np.int32]
+    order: NDArray[np.int32]
     row_offsets: NDArray[np.int32]
-    places: NDArray[np.int64]
     factors: Floats
+
+    @property
+    def row_index(self) -> NDArray[np.int32]:
+        """The token of each row."""
+        return self.order // np.int32(self.factors.shape[1])
+
+    @property
+    def row_weights(self) -> Floats:
+        """The weight of each row."""
+        return self.factors.ravel()[self.order]
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """The rows of each token, (tokens, chosen)."""
+        return np.argsort(self.order).reshape(self.factors.shape)
 
 
 class Products(Protocol):
     """The two products of all experts."""
 
-    def hidden(self, tokens: Floats, gate_up: Floats, routes: NumpyRoutes) -> Floats:
-        """Return silu(gate) * up, (rows, inner)."""
+    def hidden(self, tokens: Floats, gate_up: Floats, routes: NumpyRoutes) -> Any:
+        """Return silu(gate) * up, (rows, inner), in any form that ``weighted`` takes."""
 
-    def out(self, hidden: Floats, down: Floats, routes: NumpyRoutes) -> Floats:
-        """Return the rows of the output, (rows, hidden)."""
+    def weighted(self, hidden: Any, down: Floats, routes: NumpyRoutes) -> Floats:
+        """Return the weighted rows of each token, (tokens, chosen, hidden)."""
 
 
 class Loops:
     """A loop over experts, in float32."""
 
     def hidden(self, tokens: Floats, gate_up: Floats, routes: NumpyRoutes) -> Floats:
-        """See Products."""
-        gate, up = np.split(self.out(tokens[routes.row_index], gate_up, routes), 2, axis=1)
+        """Multiply rows of tokens by an index."""
+        gate, up = np.split(self.multiply(tokens[routes.row_index], gate_up, routes), 2, axis=1)
         made: Floats = gate / (1 + np.exp(-gate)) * up
         return made
 
-    def out(self, hidden: Floats, down: Floats, routes: NumpyRoutes) -> Floats:
-        """See Products."""
-        parts = np.split(hidden, routes.row_offsets[1:-1])
-        return np.concatenate([rows @ weight.T for rows, weight in zip(parts, down, strict=True)])
+    def weighted(self, hidden: Floats, down: Floats, routes: NumpyRoutes) -> Floats:
+        """Multiply, and find the rows of each token."""
+        rows = self.multiply(hidden, down, routes)
+        return rows[routes.places] * routes.factors[..., None]
+
+    def multiply(self, a: Floats, weights: Floats, routes: NumpyRoutes) -> Floats:
+        """Return rows of A, in the order of experts, times the weights of their experts."""
+        parts = np.split(a, routes.row_offsets[1:-1])
+        return np.concatenate(
+            [rows @ weight.T for rows, weight in zip(parts, weights, strict=True)]
+        )
 
 
 def numpy_routes(logits: Floats, chosen: int) -> NumpyRoutes:
@@ -56,14 +77,8 @@ def numpy_routes(logits: Floats, chosen: int) -> NumpyRoutes:
     experts = np.argsort(-shares, axis=1, kind="stable")[:, :chosen]
     order = np.argsort(experts.ravel(), kind="stable")
     offsets = np.searchsorted(experts.ravel()[order], np.arange(logits.shape[1] + 1))
-    places = np.empty_like(order)
-    places[order] = np.arange(order.size)
-    return NumpyRoutes(
-        (order // chosen).astype(np.int32),
-        offsets.astype(np.int32),
-        places.reshape(experts.shape),
-        np.take_along_axis(shares, experts, 1),
-    )
+    factors = np.take_along_axis(shares, experts, 1)
+    return NumpyRoutes(order.astype(np.int32), offsets.astype(np.int32), factors)
 
 
 def numpy_layer(
@@ -72,6 +87,5 @@ def numpy_layer(
     """Return the layer's output for tokens (tokens, hidden)."""
     routes = numpy_routes(tokens @ weights["router"].T, chosen)
     hidden = products.hidden(tokens, weights["gate_up"], routes)
-    rows = products.out(hidden, weights["down"], routes)
-    made: Floats = (rows[routes.places] * routes.factors[..., None]).sum(1)
+    made: Floats = products.weighted(hidden, weights["down"], routes).sum(1)
     return made
