@@ -57,7 +57,8 @@ def flex(seen: torch.Tensor, size: int, arrays: list[torch.Tensor]) -> Callable[
     compiled = torch.compile(flex_attention, dynamic=False)
 
     def run() -> Any:
-        return compiled(query, key, value, block_mask=mask)
+        options = {"BLOCK_M": size, "BLOCK_N": 64}  # its own choice refuses blocks of 64 rows
+        return compiled(query, key, value, block_mask=mask, kernel_options=options)
 
     with torch.no_grad():
         run()
