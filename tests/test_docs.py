@@ -131,6 +131,7 @@ def test_the_command_lines_are_found() -> None:
 def test_a_command_line_is_accepted(line, monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "LIBRARY").touch()  # of --fa3, which has to be there
+    (tmp_path / "mine").mkdir()  # of --templates, likewise
     parse(line)
 
 

@@ -17,6 +17,7 @@ from fa4gen.bench.peers import Peer
 from fa4gen.bench.results import VENDORED
 from fa4gen.errors import Fa4genError, Problem
 from fa4gen.overriding import override
+from fa4gen.render.environment import open_templates
 from fa4gen.runtime import arrays
 from fa4gen.runtime.device import load_cupy
 from fa4gen.vendoring import family as vendor_family
@@ -42,14 +43,19 @@ class VendoredLibrary:
     """The kernels of a run, vendored and built by the host's C compiler."""
 
     def __init__(
-        self, configs: Sequence[str], folder: Path, settings: Sequence[Setting] = ()
+        self,
+        configs: Sequence[str],
+        folder: Path,
+        settings: Sequence[Setting] = (),
+        templates: Path | None = None,
     ) -> None:
-        """Build everything below ``folder``, which exists.
+        """Build everything below ``folder``, which exists; ``templates``: a folder of own ones.
 
         Raises the errors of compiling kernels, and MissingCapabilityError without a C compiler.
         """
-        kernels = build_kernels(configs, PREFIX, settings=settings)
-        for name, text in folder_files(Request(PREFIX), kernels).items():
+        opened = open_templates(templates)
+        kernels = build_kernels(configs, PREFIX, templates=opened, settings=settings)
+        for name, text in folder_files(Request(PREFIX), kernels, opened).items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")

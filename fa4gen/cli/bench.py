@@ -18,6 +18,7 @@ from fa4gen.cli.options import (
     jobs_option,
     set_option,
     shipped_option,
+    templates_option,
 )
 from fa4gen.counts import counted
 
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     help="Also vendor the kernels, build their C launcher and time it: the kernels through it, and "
     "how long one launch occupies the host. Needs a C compiler.",
 )
+@templates_option
 @compiler_option
 @click.option(
     "--json",
@@ -95,6 +97,7 @@ def command(
     fa3: Path | None,
     no_peers: bool,
     vendored: bool,
+    templates: Path | None,
     compiler: str,
     json_path: Path | None,
     plot: Path | None,
@@ -142,10 +145,13 @@ def command(
     arches = dict.fromkeys(plan.arch for plan in plans)
     device, *_ = [require_device(arch) for arch in arches]
     peers = _find_peers(family, fa3, no_peers)
-    with _vendored_library([str(path) for path in paths], settings, vendored) as library:
+    notes = (*peers.notes, *_own_templates(templates))
+    files = [str(path) for path in paths]
+    with _vendored_library(files, settings, templates, vendored) as library:
         results = _measure(
-            [str(path) for path in paths],
+            files,
             settings,
+            templates,
             options,
             peers,
             library,
@@ -153,7 +159,7 @@ def command(
             jobs,
             output_format,
         )
-    document = _document(results, options, device, peers)
+    document = _document(results, options, device, notes)
     if output_format == "json":
         from fa4gen.cli.output import print_json
 
@@ -220,9 +226,22 @@ def _find_peers(family: Family, fa3: Path | None, no_peers: bool) -> Peers:
     return peers
 
 
+def _own_templates(folder: Path | None) -> tuple[str, ...]:
+    """Return a note for the results that own templates were used, with their hash."""
+    if folder is None:
+        return ()
+    from fa4gen.cli.output import note
+    from fa4gen.config.paths import shown_path
+    from fa4gen.render.own_templates import folder_sha256
+
+    text = f"own templates: {shown_path(folder)}, SHA-256 {folder_sha256(folder)}"
+    note(text)
+    return (text,)
+
+
 @contextmanager
 def _vendored_library(
-    configs: Sequence[str], settings: Sequence[Setting], wanted: bool
+    configs: Sequence[str], settings: Sequence[Setting], templates: Path | None, wanted: bool
 ) -> Iterator[VendoredLibrary | None]:
     """Build the vendored launcher of the run's kernels where it is requested."""
     if not wanted:
@@ -235,12 +254,13 @@ def _vendored_library(
 
     note(f"vendoring {counted(len(configs), 'kernel')}")
     with TemporaryDirectory(prefix="fa4gen-bench-") as folder:
-        yield VendoredLibrary(configs, Path(folder), settings)
+        yield VendoredLibrary(configs, Path(folder), settings, templates)
 
 
 def _measure(
     configs: Sequence[str],
     settings: Sequence[Setting],
+    templates: Path | None,
     options: BenchOptions,
     peers: Peers,
     library: VendoredLibrary | None,
@@ -260,7 +280,7 @@ def _measure(
     # all at once: the compiler's work must not be timed
     built = []
     with progress(len(configs), "kernels") as bar:
-        for one in build_kernels(configs, jobs, compiler, settings):
+        for one in build_kernels(configs, jobs, compiler, settings, templates):
             built.append(one)
             bar.advance()
     if library is not None:
@@ -313,7 +333,10 @@ def _print_table(table: Table) -> None:
 
 
 def _document(
-    results: Sequence[ConfigResult], options: BenchOptions, device: DeviceInfo, peers: Peers
+    results: Sequence[ConfigResult],
+    options: BenchOptions,
+    device: DeviceInfo,
+    notes: Sequence[str],
 ) -> dict[str, Any]:
     from datetime import UTC, datetime
 
@@ -326,7 +349,7 @@ def _document(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         gpu=describe_gpu(device),
         versions=describe_versions(),
-        notes=peers.notes,
+        notes=notes,
     )
 
 

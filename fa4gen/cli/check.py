@@ -11,7 +11,6 @@ from fa4gen.cli.generated import (
     diff_option,
     generated_out_option,
     records_of,
-    templates_option,
 )
 from fa4gen.cli.options import (
     OutputFormat,
@@ -20,6 +19,7 @@ from fa4gen.cli.options import (
     jobs_option,
     set_option,
     shipped_option,
+    templates_option,
 )
 from fa4gen.counts import counted
 from fa4gen.errors import NotCurrentError, Problem

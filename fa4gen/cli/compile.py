@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fa4gen.cli.generated import templates_option
 from fa4gen.cli.options import (
     FilePath,
     OutputFormat,
@@ -18,6 +17,7 @@ from fa4gen.cli.options import (
     jobs_option,
     set_option,
     shipped_option,
+    templates_option,
 )
 from fa4gen.counts import counted
 

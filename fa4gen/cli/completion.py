@@ -1,4 +1,4 @@
-"""The shell's completions at the Tab key: names of configs and sweeps, keys and their values."""
+"""The shell's completions at the Tab key: names of configs, sweeps, templates; keys, values."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ def complete_sweep(
 
     names = [path.stem for path in (data_root("configs") / SWEEPS).rglob("*.yaml")]
     return _names_or_files(names, incomplete, SUFFIXES)
+
+
+def complete_template(
+    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer the names of the shipped templates."""
+    from fa4gen.render.own_templates import shipped_templates
+
+    return _items(name for name in shipped_templates() if name.startswith(incomplete))
 
 
 def complete_setting(

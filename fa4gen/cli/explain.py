@@ -13,10 +13,12 @@ from fa4gen.cli.options import (
     jobs_option,
     set_option,
     shipped_option,
+    templates_option,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
@@ -62,6 +64,7 @@ _STYLES = {"auto": "cyan", "default": "dim"}
     is_flag=True,
     help="Ask the compiler which of the design's candidates it takes, as compile does.",
 )
+@templates_option
 @jobs_option
 @format_option
 def command(
@@ -72,6 +75,7 @@ def command(
     most: int,
     chip: str,
     compiles: bool,
+    templates: Path | None,
     jobs: int,
     output_format: OutputFormat,
 ) -> None:
@@ -102,8 +106,10 @@ def command(
         _explain_problems(loaded_configs, problems, most, chip, output_format)
         return
     records = project_records()
-    rendered = render_configs(paths, None, jobs, settings, records)
-    chosen = choose_candidates(rendered, records, None, jobs=jobs) if compiles else rendered
+    rendered = render_configs(paths, templates, jobs, settings, records)
+    chosen = rendered
+    if compiles:
+        chosen = choose_candidates(rendered, records, templates, jobs=jobs)
     if output_format == "json":
         from fa4gen.cli.output import print_json
 

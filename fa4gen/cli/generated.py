@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from fa4gen.render.records import Records
     from fa4gen.render.render import RenderedKernel
 
-templates_option = click.option(
-    "--templates",
-    type=FilePath(path_type=Path),
-    metavar="DIR",
-    help="Your own templates: a folder that mirrors the shipped one and takes precedence.",
-)
-
 diff_option = click.option("--diff", is_flag=True, help="Show what differs, as unified diffs.")
 
 generated_out_option = click.option(
@@ -82,12 +75,13 @@ class Invocation:
     def options(self) -> list[str]:
         """The other options that decide which files there are, and their contents."""
         from fa4gen.config.paths import shown_path
+        from fa4gen.config.selection import project_templates
 
         words = [word for setting in self.settings for word in setting.words]
         words += [] if self.out is None else ["-o", shown_path(self.out)]
-        return words + (
-            [] if self.templates is None else ["--templates", shown_path(self.templates)]
-        )
+        if self.templates not in (None, project_templates()):
+            words += ["--templates", shown_path(self.templates)]
+        return words
 
     def command(self, name: str, *flags: str) -> str:
         """Return the command line of ``fa4gen NAME`` that is about the same files."""

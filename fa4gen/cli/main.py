@@ -59,6 +59,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
         ("diff", "Show what two configs' kernels differ in."),
         ("sass", "Show the machine code of each source line."),
         ("list", "List configs and what they are."),
+        ("templates", "Show what kernels are made from, and copy it to change it."),
         ("schema", "Print the JSON Schema of configs and other files, for editors."),
         ("doctor", "Show what this machine can compile and run."),
     )

@@ -14,7 +14,6 @@ from fa4gen.cli.generated import (
     generated_out_option,
     records_of,
     refuse_prune,
-    templates_option,
 )
 from fa4gen.cli.options import (
     OutputFormat,
@@ -24,6 +23,7 @@ from fa4gen.cli.options import (
     jobs_option,
     set_option,
     shipped_option,
+    templates_option,
 )
 from fa4gen.counts import counted
 

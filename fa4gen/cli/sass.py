@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from fa4gen.cli.completion import complete_config
-from fa4gen.cli.generated import project_records, render_one, templates_option
-from fa4gen.cli.options import OutputFormat, compiler_option, format_option, set_option
+from fa4gen.cli.generated import project_records, render_one
+from fa4gen.cli.options import (
+    OutputFormat,
+    compiler_option,
+    format_option,
+    set_option,
+    templates_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

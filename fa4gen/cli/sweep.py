@@ -19,6 +19,7 @@ from fa4gen.cli.options import (
     require_gpu_option,
     shard_option,
     strict_option,
+    templates_option,
 )
 from fa4gen.counts import counted
 
@@ -86,6 +87,7 @@ MAX_SEED = 2**32
     metavar="GLOB",
     help="Verify only on the problems of this name, such as 'gqa/*'. May be repeated.",
 )
+@templates_option
 @compiler_option
 @click.option(
     "--time-limit",
@@ -119,6 +121,7 @@ def command(
     fresh: bool,
     seed: int | None,
     patterns: tuple[str, ...],
+    templates: Path | None,
     compiler: str,
     time_limit: float,
     strict: bool,
@@ -166,6 +169,7 @@ def command(
         seed=_new_seed() if seed is None else seed,
         patterns=patterns,
         strict=strict,
+        templates=templates,
         time_limit_s=time_limit,
     )
     path, records = _run(sweep, options, results, shard, executor, fresh=fresh)

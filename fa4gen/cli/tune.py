@@ -20,6 +20,7 @@ from fa4gen.cli.options import (
     require_gpu_option,
     set_option,
     shard_option,
+    templates_option,
 )
 from fa4gen.counts import counted
 
@@ -106,6 +107,7 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
     metavar="FILE.svg",
     help="Also draw the choice and the config itself over the problems.",
 )
+@templates_option
 @compiler_option
 @shard_option
 @executor_option
@@ -130,6 +132,7 @@ def command(
     results: Path,
     fresh: bool,
     plot: Path | None,
+    templates: Path | None,
     compiler: str,
     shard: tuple[int, int],
     executor: str,
@@ -170,6 +173,7 @@ def command(
         fa3=str(fa3 or ""),
         chip=chip,
         compiler=compiler,
+        templates=templates,
     )
     execute = executor_for(executor, jobs=1)  # one at a time: they would disturb each other
     if executor == "local":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fa4gen.cli.generated import diff_option, templates_option
+from fa4gen.cli.generated import diff_option
 from fa4gen.cli.options import (
     FilePath,
     OutputFormat,
@@ -17,6 +17,7 @@ from fa4gen.cli.options import (
     format_option,
     jobs_option,
     set_option,
+    vendor_templates_option,
 )
 from fa4gen.cli.vendor_write import Writing, dry_run_option, remove_option
 from fa4gen.vendoring.targets import ADAPTERS
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 )
 @remove_option
 @compiler_option
-@templates_option
+@vendor_templates_option
 @force_option
 @dry_run_option
 @diff_option

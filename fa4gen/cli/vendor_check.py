@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from fa4gen.cli.generated import diff_option, templates_option
-from fa4gen.cli.options import FilePath, OutputFormat, format_option
+from fa4gen.cli.generated import diff_option
+from fa4gen.cli.options import FilePath, OutputFormat, format_option, vendor_templates_option
 from fa4gen.cli.vendor_write import templates_of
 
 
 @click.command(name="check")
 @click.argument("folder", type=FilePath(path_type=Path), metavar="[DIR]", required=False)
-@templates_option
+@vendor_templates_option
 @diff_option
 @format_option
 def command(

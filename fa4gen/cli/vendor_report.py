@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -189,6 +190,17 @@ def annotate_check(verdict: FolderVerdict) -> None:
         annotate("error", problem)
 
 
+def _given_templates(verdict: FolderVerdict) -> str:
+    """Return the option for the templates of the check; "" where update takes the same without."""
+    from fa4gen.config.paths import shown_path
+    from fa4gen.vendoring.targets import templates_for
+
+    given, usual = verdict.templates, templates_for(verdict.folder)
+    if given is None or (usual is not None and usual.resolve() == given):
+        return ""
+    return f" --templates {shlex.quote(shown_path(given))}"
+
+
 def _fix(verdict: FolderVerdict) -> str:
     """Return in words how to make the folder current; "" where it is."""
     from fa4gen.config.paths import shown_path
@@ -198,7 +210,7 @@ def _fix(verdict: FolderVerdict) -> str:
     folder = shown_path(verdict.folder)
     found = {file.verdict for file in verdict.files if not file.path.startswith("cubins/")}
     of_cubins = {file.verdict for file in verdict.files if file.path.startswith("cubins/")}
-    update = f"fa4gen vendor update {folder}"
+    update = f"fa4gen vendor update {folder}{_given_templates(verdict)}"
     steps = []
     if "stale" in found or verdict.request:
         steps.append(update)

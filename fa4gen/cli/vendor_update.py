@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fa4gen.cli.generated import diff_option, templates_option
+from fa4gen.cli.generated import diff_option
 from fa4gen.cli.options import (
     FilePath,
     OutputFormat,
@@ -14,6 +14,7 @@ from fa4gen.cli.options import (
     force_option,
     format_option,
     jobs_option,
+    vendor_templates_option,
 )
 from fa4gen.cli.vendor_write import Writing, dry_run_option, remove_option
 
@@ -22,7 +23,7 @@ from fa4gen.cli.vendor_write import Writing, dry_run_option, remove_option
 @click.argument("folder", type=FilePath(path_type=Path), metavar="[DIR]", required=False)
 @remove_option
 @compiler_option
-@templates_option
+@vendor_templates_option
 @force_option
 @dry_run_option
 @diff_option

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fa4gen.cli.generated import generated_out_option
+from fa4gen.cli.generated import Invocation, generated_out_option
 from fa4gen.cli.options import (
     FilePath,
     OutputFormat,
@@ -22,6 +22,7 @@ from fa4gen.cli.options import (
     shipped_option,
     show_coverage_option,
     strict_option,
+    templates_option,
 )
 from fa4gen.counts import counted
 
@@ -91,6 +92,7 @@ STYLES = {"FAILED": "bold red", "compiled": "yellow"}
     help="Write what was proved, with date and seed, into the manifests of the generated kernels.",
 )
 @generated_out_option
+@templates_option
 @strict_option
 @show_coverage_option
 @require_gpu_option
@@ -108,6 +110,7 @@ def command(
     report: Path | None,
     record: bool,
     out: Path | None,
+    templates: Path | None,
     strict: bool,
     show_coverage: bool,
     require_gpu: bool,
@@ -152,12 +155,13 @@ def command(
 
         for arch in dict.fromkeys(plan.arch for _, plan in planned):
             require_device(arch)
-    recorder = Recorder.of(record, out, paths, settings, patterns, jobs)
+    recorder = Recorder.of(record, out, paths, settings, templates, patterns, jobs)
     if report is not None:
         from fa4gen.cli.result_files import check_result_file
 
         check_result_file("--report", report)
-    verdicts = _verify(paths, options, compiler, jobs, _emulates_all(planned), settings)
+    call = Invocation(configs, shipped, None, templates, settings)
+    verdicts = _verify(paths, options, compiler, jobs, _emulates_all(planned), call)
     document = document_of(verdicts, options)
     if report is not None:
         _write_report(report, document)
@@ -231,8 +235,10 @@ def _verify(
     compiler: str,
     jobs: int,
     emulates_all: bool,
-    settings: Sequence[Setting],
+    call: Invocation,
 ) -> list[Verdict]:
+    from dataclasses import replace
+
     from fa4gen.cli.output import note
     from fa4gen.cli.progress import progress
     from fa4gen.verify.backends import pick_backend
@@ -249,10 +255,12 @@ def _verify(
             jobs=jobs,
             compiler=compiler,
             emulates_all=emulates_all,
-            settings=settings,
+            settings=call.settings,
+            templates=call.templates,
             on_case=bar.part,
         ):
-            verdicts.append(verdict)
+            again = ("fa4gen", "verify", *call.options, verdict.config)
+            verdicts.append(replace(verdict, again=again))
             wrong = sum(1 for _ in problems(verdict))
             bar.advance(f"{verdict.name}: {counted(wrong, 'problem')}" if wrong else "")
     return verdicts

@@ -32,6 +32,7 @@ class Recorder:
         out: Path | None,
         paths: Sequence[Path],
         settings: Sequence[Setting],
+        templates: Path | None,
         patterns: Sequence[str],
         jobs: int,
     ) -> Recorder | None:
@@ -53,7 +54,8 @@ class Recorder:
 
         folder = output_folder(out)
         records = records_of(folder)
-        kernels = [one.kernel for one in render_configs(paths, None, jobs, settings, records)]
+        rendered = render_configs(paths, templates, jobs, settings, records)
+        kernels = [one.kernel for one in rendered]
         require_current(kernels, folder)
         return cls(folder, {kernel.folder: kernel for kernel in kernels})
 

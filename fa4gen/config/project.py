@@ -1,8 +1,9 @@
 """A project's own file: ``fa4gen.toml``, or ``[tool.fa4gen]`` in pyproject.toml.
 
-It names the project's configs, the output folder of ``render`` and ``check``, and vendored
-folders, all relative to itself. It is looked for in the current folder and those above, up to the
-home folder or the root; the nearest counts, and in one folder fa4gen.toml comes first.
+It names the project's configs, the output folder of ``render`` and ``check``, its own templates
+and vendored folders, all relative to itself. It is looked for in the current folder and those
+above, up to the home folder or the root; the nearest counts, and in one folder fa4gen.toml comes
+first.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class VendorEntry(Strict):
     adapters: tuple[Adapter, ...] = ()
     """Adapters of the folder; c and cmake always come."""
     templates: str = ""
-    """Folder of the project's own templates."""
+    """Folder of the project's own templates; the project's ``templates`` when not given."""
     allow: tuple[Text, ...] = ()
     """Patterns of files that ``fa4gen vendor check`` accepts as edited, missing or foreign."""
 
@@ -61,6 +62,8 @@ class ProjectFile(Strict):
     """Folder of generated files."""
     written: tuple[Text, ...] = ("*",)
     """Names and patterns of the kernels whose files are kept in ``out``; of others, hashes are."""
+    templates: str = ""
+    """Folder of the project's own templates, which take precedence over the shipped ones."""
     vendor: tuple[VendorEntry, ...] = ()
     """Vendored folders."""
 
@@ -94,6 +97,11 @@ class Project:
     def out(self) -> Path:
         """The folder of generated files."""
         return self.root / self.content.out
+
+    @property
+    def templates(self) -> Path | None:
+        """The folder of the project's own templates; None without the key."""
+        return self.root / self.content.templates if self.content.templates else None
 
     def keeps_files_of(self, kernel: str) -> bool:
         """Whether the files of ``kernel``, ``arch/name``, are kept, not only their hashes."""
@@ -165,12 +173,13 @@ def _parse(text: str, file: str) -> Any:
 
 
 def _entry(entry: VendorEntry, content: ProjectFile, root: Path) -> VendoredFolder:
+    templates = entry.templates or content.templates
     return VendoredFolder(
         folder=root / entry.into,
         prefix=entry.prefix,
         configs=entry.configs or content.configs,
         adapters=entry.adapters,
-        templates=root / entry.templates if entry.templates else None,
+        templates=root / templates if templates else None,
         allow=entry.allow,
     )
 

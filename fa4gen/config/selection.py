@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fa4gen.config.find import find_configs, shipped_configs
 from fa4gen.config.paths import shown_path
 from fa4gen.config.project_place import project_files
+from fa4gen.config.text import read_text
 from fa4gen.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
@@ -48,6 +49,21 @@ def output_folder(out: Path | None) -> Path:
         return out
     project = nearest_project()
     return DEFAULT_OUT if project is None else project.out
+
+
+def project_templates() -> Path | None:
+    """Return the project's folder of own templates, None without one.
+
+    Raises ConfigError when the project's file is wrong and may name one: a command about other
+    configs does without a file that does not.
+    """
+    try:
+        project = nearest_project()
+    except ConfigError:
+        if any("templates" in read_text(path, "project") for path in project_files()):
+            raise
+        return None
+    return None if project is None else project.templates
 
 
 def nearest_project() -> Project | None:

@@ -19,8 +19,9 @@ from jinja2.ext import Extension
 from jinja2.sandbox import SandboxedEnvironment
 
 from fa4gen.config.paths import shown_path
-from fa4gen.errors import ConfigError, Problem, TemplateError
+from fa4gen.errors import Problem, TemplateError
 from fa4gen.render.compiled import CompiledTemplates
+from fa4gen.render.own_templates import check_folder
 from fa4gen.resources import data_root
 
 if TYPE_CHECKING:
@@ -92,6 +93,21 @@ class TemplateSet(jinja2.BaseLoader):
         lines = [f"{name} {self._sources[name].sha256}\n" for name in sorted(self._sources)]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
+    @property
+    def user_folder(self) -> Path | None:
+        """The user's folder, before the shipped one; None without."""
+        return self.roots[0] if len(self.roots) > 1 else None
+
+    def is_own(self, source: TemplateSource) -> bool:
+        """Whether ``source`` is of the user's folder, not of the last root."""
+        return not source.path.is_relative_to(self.roots[-1])
+
+    @property
+    def own(self) -> dict[str, str]:
+        """The names, with hashes, of the user's templates among those that were read so far."""
+        read = (self._sources[name] for name in sorted(self._sources))
+        return {source.name: source.sha256 for source in read if self.is_own(source)}
+
     def by_path(self, path: str) -> TemplateSource | None:
         """Return the template that was read from ``path``, or None."""
         return next((s for s in self._sources.values() if str(s.path) == path), None)
@@ -125,7 +141,7 @@ class TemplateSet(jinja2.BaseLoader):
 
     def _code(self, source: TemplateSource, environment: KernelEnvironment) -> CodeType:
         text, name, path = source.text, source.name, str(source.path)
-        if self._compiled is None or not source.path.is_relative_to(self.roots[-1]):
+        if self._compiled is None or self.is_own(source):
             return environment.compile(text, name, path)
         bucket = self._compiled.get_bucket(environment, name, path, text)
         if bucket.code is None:
@@ -181,7 +197,7 @@ class KernelEnvironment(SandboxedEnvironment):
 def open_templates(user_folder: Path | None = None) -> TemplateSet:
     """Return the shipped templates, after those of ``user_folder`` where one is given.
 
-    Raises ConfigError when the folder does not exist.
+    Raises ConfigError for a folder that does not exist, or with a file that has no effect.
     """
     return TemplateSet(
         template_roots(user_folder), compiled=CompiledTemplates.default(Path(__file__))
@@ -189,20 +205,11 @@ def open_templates(user_folder: Path | None = None) -> TemplateSet:
 
 
 def template_roots(user_folder: Path | None) -> tuple[Path, ...]:
-    """Return the folders to look in, first the user's; ConfigError when that is not a folder."""
+    """Return the folders to look in, first the user's; ConfigError: see ``check_folder``."""
     shipped = data_root("templates")
     if user_folder is None:
         return (shipped,)
-    if not user_folder.is_dir():
-        what = "is not a folder" if user_folder.exists() else "does not exist"
-        raise ConfigError(
-            Problem(
-                f"the template folder {what}",
-                "Give --templates a folder that mirrors the shipped one; "
-                f"files that it lacks are taken from {shown_path(shipped)}.",
-                file=str(user_folder),
-            )
-        )
+    check_folder(user_folder)
     return (user_folder.resolve(), shipped)
 
 

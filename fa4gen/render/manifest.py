@@ -30,6 +30,7 @@ VERIFIED = "verified"
 CHOICE = "choice"
 """See ``choice``: of the plan's first candidate, of which no compiler said anything, as it is."""
 RENDERED = "rendered"
+OWN_TEMPLATES = "own_templates"
 HASHES = "hashes.json"
 """The file in an output folder that keeps hashes of kernels without files: see ``hashes``."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -85,10 +86,12 @@ def manifest_text(
     generator: str,
     templates: Mapping[str, str],
     files: Mapping[str, str],
+    own_templates: Mapping[str, str],
 ) -> str:
     """Return the text of N.json. ``templates``: hashes by name; ``files``: texts by name.
 
-    Of the templates it has one hash, which changes with each that was read.
+    Of the templates it has one hash, which changes with each that was read; of
+    ``own_templates``, those among them that are the user's, it has each, and no key without any.
     """
     manifest: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -99,6 +102,7 @@ def manifest_text(
         "inputs": {
             "config_sha256": config_sha256(config),
             "templates_sha256": canonical_sha256(dict(templates)),
+            **({OWN_TEMPLATES: dict(own_templates)} if own_templates else {}),
         },
         CHOICE: {"set": {}, "compiler": "", "left": []},
         "files": {name: sha256(text) for name, text in files.items()},

@@ -90,7 +90,12 @@ def render(
     used = {name: source for _, sources in rendered.values() for name, source in sources.items()}
     names = tuple(sorted(used))
     files[f"{plan.name}.json"] = manifest_text(
-        plan, loaded.config, GENERATOR, {name: used[name].sha256 for name in names}, files
+        plan,
+        loaded.config,
+        GENERATOR,
+        {name: used[name].sha256 for name in names},
+        files,
+        {name: used[name].sha256 for name in names if templates.is_own(used[name])},
     )
     return RenderedKernel(
         name=plan.name,

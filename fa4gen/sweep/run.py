@@ -15,6 +15,7 @@ from fa4gen.workers import run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from fa4gen.config.sweep import Sweep, SweepCase
     from fa4gen.executors import Executor
@@ -36,6 +37,8 @@ class SweepOptions:
     patterns: tuple[str, ...] = ()
     strict: bool = False
     """A kernel that is only partly emulated fails."""
+    templates: Path | None = None
+    """A folder of own templates."""
     time_limit_s: float = 900.0
     """The limit for one case; a longer one is given up as hung."""
 
@@ -135,6 +138,7 @@ def _task(
         seed=options.seed,
         patterns=options.patterns,
         strict=options.strict,
+        templates=options.templates,
         known_key=earlier.key if earlier is not None and settled else "",
     )
 

@@ -52,6 +52,8 @@ class CaseTask:
     """Whether a kernel that is only partly emulated fails."""
     known_key: str
     """Key of an earlier result that need not be found again, or ""."""
+    templates: Path | None = None
+    """A folder of own templates."""
 
 
 @dataclass
@@ -129,7 +131,7 @@ def _run(case: _Case) -> bool:
         loaded, plan = plan_case(task.config, task.name, task.path)
         case.facts = plan_facts(plan)
     with case.at("render"):
-        rendered = render(plan, loaded, _templates())
+        rendered = render(plan, loaded, _templates(task.templates))
         case.proof = "rendered"
     case.key = _key(task, loaded, plan, rendered)
     if case.key == task.known_key:
@@ -169,6 +171,7 @@ def _key(task: CaseTask, loaded: LoadedConfig, plan: Plan, rendered: RenderedKer
     import json
 
     from fa4gen.render.manifest import config_sha256
+    from fa4gen.render.own_templates import folder_sha256
     from fa4gen.render.render import GENERATOR
 
     compiler = None if task.until == "rendered" else _compiler(task.compiler)
@@ -183,14 +186,23 @@ def _key(task: CaseTask, loaded: LoadedConfig, plan: Plan, rendered: RenderedKer
         "patterns": task.patterns if backend else (),
         "strict": task.strict and backend is not None,
     }
+    if task.templates is not None:  # a later candidate may be made from other files than the first
+        parts["templates"] = folder_sha256(task.templates)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _compile(task: CaseTask, loaded: LoadedConfig) -> Chosen:
+    from fa4gen.render.render import render
     from fa4gen.toolchain.cache import Cache
     from fa4gen.toolchain.choose import choose
 
-    return choose(loaded, _compiler(task.compiler), cache=Cache.default(), fixes=False)
+    return choose(
+        loaded,
+        _compiler(task.compiler),
+        cache=Cache.default(),
+        render=functools.partial(render, templates=_templates(task.templates)),
+        fixes=False,
+    )
 
 
 def _facts(compiled: CompiledKernel) -> dict[str, Any]:
@@ -227,10 +239,10 @@ def _verdict_problems(verdict: Verdict) -> tuple[Problem, ...]:
 
 
 @functools.cache
-def _templates() -> TemplateSet:
+def _templates(folder: Path | None) -> TemplateSet:
     from fa4gen.render.environment import open_templates
 
-    return open_templates()
+    return open_templates(folder)
 
 
 @functools.cache

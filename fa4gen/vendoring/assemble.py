@@ -57,6 +57,7 @@ def assemble(
         prefix=request.prefix,
         adapters=cast("tuple[Adapter, ...]", request.adapters),
         templates_sha256=templates.sha256,
+        own_templates=templates.own or None,
         kernels=tuple(_locked(kernel, hashes) for kernel in kernels),
         table=request.table,
         files=hashes,

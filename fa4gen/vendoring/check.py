@@ -19,7 +19,14 @@ from fa4gen.vendoring.changes import UNKNOWN, unified_diff
 from fa4gen.vendoring.cubins import recorded_sources
 from fa4gen.vendoring.from_lock import locked_choices, locked_configs, locked_request
 from fa4gen.vendoring.kernels import render_kernels
-from fa4gen.vendoring.lock import LOCK_NAME, Lock, LockedKernel, proof_sha256, read_lock
+from fa4gen.vendoring.lock import (
+    LOCK_NAME,
+    Lock,
+    LockedKernel,
+    made_with,
+    proof_sha256,
+    read_lock,
+)
 from fa4gen.vendoring.on_disk import foreign_files, is_free, links_in, read_file
 from fa4gen.version import __version__
 
@@ -67,6 +74,8 @@ class FolderVerdict:
     """Kernels and adapters that the project's file does not name."""
     unproved: tuple[str, ...]
     """Kernels with a proof that does not count, because files changed since."""
+    templates: Path | None = None
+    """The folder of own templates that were given."""
 
     @property
     def current(self) -> bool:
@@ -105,6 +114,7 @@ def check_folder(
     choices = locked_choices(lock, folder)
     planned = render_kernels(locked_configs(lock.kernels), lock.prefix, templates, choices)
     today: dict[str, bytes] = text_files(locked_request(lock), planned, templates)
+    differences = [*_other_templates(lock, templates), *_differences(lock, asked)]
     files = [
         _allow(_verdict(path, lock, disk, today, links), allowed)
         for path in sorted({*lock.files, *today})
@@ -131,13 +141,14 @@ def check_folder(
                 if not name.endswith(".json")
             )
         ),
-        _differences(lock, asked),
+        tuple(differences),
         _unasked(lock, asked),
         tuple(
             kernel.name
             for kernel in lock.kernels
             if any(p.files_sha256 != proof_sha256(kernel.symbol, hashes) for p in kernel.proofs)
         ),
+        templates.user_folder,
     )
 
 
@@ -219,6 +230,12 @@ def _differences(
         if name in held and _config_today(held[name]) != config_data(item.config)
     ]
     return tuple(found)
+
+
+def _other_templates(lock: Lock, templates: TemplateSet) -> list[str]:
+    """Say that the folder was made with own templates, where none are given."""
+    words = made_with(lock)
+    return [f"{words}, and none are given"] if words and templates.user_folder is None else []
 
 
 def _unasked(lock: Lock, asked: tuple[Request, Sequence[LoadedConfig]] | None) -> tuple[str, ...]:

@@ -155,6 +155,8 @@ class Lock(Strict):
     adapters: tuple[Adapter, ...]
     templates_sha256: Sha256
     """Over the names and hashes of the templates that were read."""
+    own_templates: dict[str, Sha256] | None = None
+    """The hashes of the user's templates among them, by name; left out where there are none."""
     kernels: Annotated[tuple[LockedKernel, ...], Field(min_length=1)]
     """In the order in which they were asked for."""
     table: LockedTable | None = None
@@ -171,6 +173,8 @@ def lock_text(lock: Lock) -> str:
     data = lock.data()
     if lock.table is None:
         del data["table"]
+    if lock.own_templates is None:
+        del data["own_templates"]
     for kernel in data["kernels"]:
         del kernel["image"]["packed_bytes"]
     data["lock_sha256"] = _canonical_sha256(data)
@@ -255,6 +259,12 @@ def no_folder_of_ours(folder: Path) -> Problem:
     return Problem(
         what, "fa4gen vendor add CONFIG --into DIR --prefix P makes one.", shown_path(folder)
     )
+
+
+def made_with(lock: Lock) -> str:
+    """Say that a folder was made with own templates, and with which; "" where it was not."""
+    names = ", ".join(lock.own_templates or ())
+    return f"the folder was made with own templates ({names})" if names else ""
 
 
 def proof_sha256(symbol: str, files: dict[str, str]) -> str:

@@ -19,16 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from fa4gen.render.environment import TemplateSet
     from fa4gen.toolchain.model import CompiledKernel, Compiler
     from fa4gen.vendoring.lock import Lock, LockedKernel
 
 
-def plan_recompile(folder: Path, compiler: str | Compiler = "auto") -> FolderPlan:
+def plan_recompile(
+    folder: Path, compiler: str | Compiler = "auto", templates: TemplateSet | None = None
+) -> FolderPlan:
     """Compile each kernel whose machine code is missing, edited or of other sources; write nothing.
 
     The lock gets the hash of the new machine code; an edited source stays edited. Raises
     NotCurrentError for a source that is missing, CompileError, MissingCapabilityError.
     """
+    templates = templates or open_templates()
     lock = read_lock(folder)
     refuse_links(folder, lock.files)
     disk = {path: read_file(folder, path) for path in lock.files}
@@ -43,7 +47,7 @@ def plan_recompile(folder: Path, compiler: str | Compiler = "auto") -> FolderPla
         compiled = _compiled(folder, kernel, sources, compiler)
         hashes = {name: sha256(data) for name, data in sources.items()}
         new[path] = cubin_text(
-            kernel.symbol, lock.prefix, kernel.arch, hashes, compiled.cubin, open_templates()
+            kernel.symbol, lock.prefix, kernel.arch, hashes, compiled.cubin, templates
         ).encode()
         kernels.append(_with_image(kernel, compiled))
     lock = _relocked(lock, kernels, disk, new)

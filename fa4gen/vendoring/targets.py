@@ -11,7 +11,7 @@ from fa4gen.config.project import Adapter, find_project
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.vendoring.from_lock import locked_configs
 from fa4gen.vendoring.kernels import load_configs
-from fa4gen.vendoring.lock import LOCK_NAME, LockedRegion, LockedTable, read_lock
+from fa4gen.vendoring.lock import LOCK_NAME, LockedRegion, LockedTable, made_with, read_lock
 from fa4gen.vendoring.model import Request
 from fa4gen.vendoring.names import check_prefix
 from fa4gen.vendoring.on_disk import is_free
@@ -97,7 +97,7 @@ def folder_to_add_to(addition: Addition) -> WrittenFolder:
         optional_adapters([name for name in adapters if name not in addition.remove]),
         _joined(lock.table if lock else None, table, [item.config.name for item in ordered]),
     )
-    return _written(folder, request, ordered, lock, addition.templates or _templates(folder))
+    return _written(folder, request, ordered, lock, addition.templates or templates_for(folder))
 
 
 def folders_to_update(
@@ -140,7 +140,16 @@ def folders_to_read(folder: Path | None, templates: Path | None = None) -> list[
     entry = project.entry_of(folder) if project else None
     if entry is not None:
         return [replace(_of_entry(project, entry, templates), folder=folder)]
-    return [ReadFolder(folder, templates=templates)]
+    return [ReadFolder(folder, templates=templates or templates_for(folder))]
+
+
+def templates_for(folder: Path) -> Path | None:
+    """Return the templates that the project's file has for ``folder``, else for all."""
+    project = find_project()
+    if project is None:
+        return None
+    entry = project.entry_of(folder)
+    return entry.templates if entry else project.templates
 
 
 def optional_adapters(adapters: Sequence[str]) -> tuple[str, ...]:
@@ -160,6 +169,15 @@ def _written(
             Problem(
                 "no kernel would be left",
                 "Delete the folder, or keep one of its kernels.",
+                shown_path(folder),
+            )
+        )
+    if lock is not None and templates is None and made_with(lock):
+        raise ConfigError(
+            Problem(
+                f"{made_with(lock)}, and none are given",
+                "Give --templates DIR, or templates in the project's file; an empty DIR takes the "
+                "shipped ones again.",
                 shown_path(folder),
             )
         )
@@ -284,13 +302,6 @@ def _entries(project: Project | None) -> tuple[VendoredFolder, ...]:
             )
         )
     return project.vendored
-
-
-def _templates(folder: Path) -> Path | None:
-    """Return the templates that the project's file has for ``folder``."""
-    project = find_project()
-    entry = project.entry_of(folder) if project else None
-    return entry.templates if entry else None
 
 
 def _of_entry(project: Project | None, entry: VendoredFolder, templates: Path | None) -> ReadFolder:

@@ -64,9 +64,15 @@ class BuiltKernel:
 
 
 def build_kernel(
-    config: str, compiler: str = "auto", settings: Sequence[Setting] = ()
+    config: str,
+    compiler: str = "auto",
+    settings: Sequence[Setting] = (),
+    templates: Path | None = None,
 ) -> BuiltKernel:
-    """Load, plan, render and compile a config file; errors are part of the result."""
+    """Load, plan, render and compile a config file; errors are part of the result.
+
+    ``templates`` is a folder of own ones.
+    """
     from fa4gen.callables import compile_config
     from fa4gen.config.load import load_config, locate
     from fa4gen.config.paths import shown_path
@@ -80,7 +86,7 @@ def build_kernel(
             plan = build_plan(loaded.config)
         except ConfigError as error:
             raise locate(error, loaded) from error
-        chosen = compile_config(loaded, compiler=compiler)
+        chosen = compile_config(loaded, compiler=compiler, templates=templates)
     except Fa4genError as error:
         was_rendered = isinstance(error, CompileError | MissingCapabilityError)
         proof = "rendered" if was_rendered else "not rendered"
@@ -93,13 +99,14 @@ def build_kernels(
     jobs: int = 1,
     compiler: str = "auto",
     settings: Sequence[Setting] = (),
+    templates: Path | None = None,
 ) -> Iterator[BuiltKernel]:
-    """Yield the build of each config, in their order, by ``jobs`` processes."""
+    """Yield the build of each config, in their order, by ``jobs`` processes: ``build_kernel``."""
     workers = min(jobs, len(configs))
     if workers <= 1:
-        yield from (build_kernel(config, compiler, settings) for config in configs)
+        yield from (build_kernel(config, compiler, settings, templates) for config in configs)
         return
     from fa4gen.workers import map_tasks
 
-    work = partial(build_kernel, compiler=compiler, settings=settings)
+    work = partial(build_kernel, compiler=compiler, settings=settings, templates=templates)
     yield from map_tasks(work, configs, jobs=workers)

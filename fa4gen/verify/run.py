@@ -66,10 +66,12 @@ def verify_configs(
     compiler: str = "auto",
     emulates_all: bool = False,
     settings: Sequence[Setting] = (),
+    templates: Path | None = None,
     on_case: OnCase | None = None,
 ) -> Iterator[Verdict]:
     """Verify many: compiled by ``jobs`` processes, run in turn; yields verdicts as they come.
 
+    ``settings`` change each config, ``templates`` is a folder of own templates.
     With ``emulates_all`` the caller asserts that ``pick`` returns backends on the CPU only; then
     the processes run their kernels, too, and share the cases of a kernel where there are more
     processes than kernels. ``pick`` must then be a module's function.
@@ -77,12 +79,16 @@ def verify_configs(
     Once a kernel has crashed or hung, the rest is compiled but not run: see ``StoppedError``.
     """
     if jobs > 1 and emulates_all:
-        yield from _verify_in_processes(configs, options, pick, jobs, compiler, settings, on_case)
+        build = partial(
+            _build_and_verify, compiler=compiler, settings=settings, templates=templates
+        )
+        yield from _verify_in_processes(configs, options, pick, jobs, build, on_case)
         return
     from fa4gen.verify.build import build_kernels
 
     stopped = ""
-    for built in build_kernels([str(config) for config in configs], jobs, compiler, settings):
+    files = [str(config) for config in configs]
+    for built in build_kernels(files, jobs, compiler, settings, templates):
         backend = pick(built.arch) if built.compiled is not None else None
         if stopped and backend is not None:
             message = f"not run, because {stopped} left the backend unusable"
@@ -99,22 +105,14 @@ def _verify_in_processes(
     options: VerifyOptions,
     pick: PickBackend,
     jobs: int,
-    compiler: str,
-    settings: Sequence[Setting],
+    build_and_verify: Callable[..., Verdict],
     on_case: OnCase | None,
 ) -> Iterator[Verdict]:
     """Verify several kernels in parallel, each in one process or in several."""
     from fa4gen.workers import map_tasks
 
     workers = min(jobs, len(configs))
-    work = partial(
-        _build_and_verify,
-        options=options,
-        pick=pick,
-        compiler=compiler,
-        jobs=jobs // workers,
-        settings=settings,
-    )
+    work = partial(build_and_verify, options=options, pick=pick, jobs=jobs // workers)
     if workers == 1:
         yield from map(partial(work, on_case=on_case), map(str, configs))
         return
@@ -129,13 +127,14 @@ def _build_and_verify(
     compiler: str,
     jobs: int,
     settings: Sequence[Setting],
+    templates: Path | None,
     on_case: OnCase | None = None,
 ) -> Verdict:
     from fa4gen.verify.blas import use_one_blas_thread
     from fa4gen.verify.build import build_kernel
 
     use_one_blas_thread()
-    built = build_kernel(config, compiler, settings)
+    built = build_kernel(config, compiler, settings, templates)
     backend = pick(built.arch) if built.compiled is not None else None
     return verify_built(built, options, backend, pick=pick, jobs=jobs, on_case=on_case)
 

@@ -44,8 +44,8 @@ def time_kernel(options, plan, config: str) -> ConfigResult:
 def _made_up(monkeypatch) -> None:
     from fa4gen.config.load import load_config
 
-    def build_kernels(configs, jobs, compiler, settings):
-        del jobs, compiler, settings
+    def build_kernels(configs, jobs, compiler, settings, templates):
+        del jobs, compiler, settings, templates
         for config in configs:
             plan = build_plan(load_config(config).config)
             yield SimpleNamespace(

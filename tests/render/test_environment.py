@@ -112,5 +112,5 @@ def test_put_writes_the_lines_of_a_macro_and_no_line_for_none(tmp_path) -> None:
         "{% import 'keys.j2' as keys %}\nfirst;\n  {% put keys.rows() %}\n"
         "{% put keys.empty() %}\nlast;\n"
     )
-    environment = open_templates(tmp_path).environment()
+    environment = TemplateSet((tmp_path,)).environment()
     assert environment.get_template("role.j2").render() == "first;\n  rows;\nlast;\n"

@@ -89,7 +89,7 @@ def test_the_hash_of_the_templates_changes_with_one_that_is_used(
         return json.loads(render_small().files["small.json"])["inputs"]["templates_sha256"]
 
     before = hash_of()
-    write_template("unused.j2", "text\n")
+    write_template("merge/kernel.cu.j2", "text\n")
     assert hash_of() == before
     write_template("device/rings/barriers.h.j2", "{# note #}\n// {{ plan.num_kv_stages }} stages\n")
     assert hash_of() != before

@@ -209,4 +209,4 @@ def test_manifest_is_the_last_file_and_lists_the_others(render_small) -> None:
     kernel = render_small()
     manifest = json.loads(kernel.files["small.json"])
     assert list(manifest["files"]) == ["small.cu", "small_barriers.h", "small_device.cuh"]
-    assert set(manifest["inputs"]) == {"config_sha256", "templates_sha256"}
+    assert set(manifest["inputs"]) == {"config_sha256", "templates_sha256", "own_templates"}

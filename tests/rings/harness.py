@@ -14,8 +14,9 @@ from ml_dtypes import bfloat16
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.registry import validated
 from fa4gen.emulator import Limits, Program, Report, TensorMap
-from fa4gen.render.environment import open_templates
+from fa4gen.render.environment import TemplateSet
 from fa4gen.render.instructions import FAMILIES
+from fa4gen.resources import data_root
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.toolchain.model import Unit
 
@@ -62,7 +63,7 @@ def render(file: str, cta_group: int = 1, depth: int = 128, **tables: Any) -> st
     config = {"kernel": "attention", "name": "pipelines", "arch": ARCH, "dtype": "bf16"}
     plan = build_plan(validated({**config, "depth": depth, "cta_group": cta_group}))
     assert plan.shared[0].alignment == 1024
-    template = open_templates(FOLDER).environment().get_template(file)
+    template = TemplateSet((FOLDER, data_root("templates"))).environment().get_template(file)
     return template.render(
         plan=plan, pair=cta_group == 2, faults=FAULTS, families=FAMILIES, used=(), **tables
     )

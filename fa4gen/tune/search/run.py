@@ -13,6 +13,7 @@ from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import Fa4genError, MissingCapabilityError, Problem
 from fa4gen.render.manifest import config_sha256
+from fa4gen.render.own_templates import folder_sha256
 from fa4gen.sweep.results import Outcome
 from fa4gen.tune.candidates import (
     Candidate,
@@ -34,11 +35,13 @@ from fa4gen.workers import Done
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.designs.common.plans import Plan
     from fa4gen.executors import Executor
     from fa4gen.sweep.results import News, ResultsFile
+    from fa4gen.toolchain.choose import Chosen
     from fa4gen.toolchain.model import CompiledKernel
     from fa4gen.tune.model.chips import Chip
     from fa4gen.tune.search.timer import Timer
@@ -69,6 +72,8 @@ class TuneOptions:
     chip: str = ""
     """For the model, where nothing is measured."""
     compiler: str = "auto"
+    templates: Path | None = None
+    """A folder of own templates, which kernels that are measured are made from."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +185,7 @@ def _measured(
     for one in shown:
         candidate = one.candidate
         try:
-            chosen = compile_config(candidate.loaded, compiler=options.compiler, fixes=False)
+            chosen = _compiled(candidate, options)
         except MissingCapabilityError:
             raise
         except Fa4genError as error:
@@ -219,9 +224,15 @@ def _measured(
         ),
         peers_us={name: us for name in rounds.peers if (us := found.figure(name)) is not None},
         left_out={name: why for name, why in left_out.items() if name not in names},
-        versions=describe_versions(),
+        versions=describe_versions() | _own_templates(options),
         problems=() if found.winner else problems,
     )
+
+
+def _own_templates(options: TuneOptions) -> dict[str, str]:
+    """Return the hash of the own templates that kernels were made from, if there are any."""
+    folder = options.templates
+    return {} if folder is None else {"own templates": folder_sha256(folder)}
 
 
 def _rounded(times: Sequence[float]) -> tuple[float, ...]:
@@ -271,6 +282,8 @@ def _key(task: TuneTask, shown: Sequence[Ranked], chip: str, measured: bool) -> 
         if measured
         else None,
     }
+    if measured and options.templates is not None:
+        parts["templates"] = folder_sha256(options.templates)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -323,12 +336,19 @@ def kernels_to_compile(
         ranked = rank(candidates, problem, chip)
         for one in _selected(ranked, problem, chip, options, refined=timer is not None):
             wanted[one.candidate.name] = one.candidate
-    return list(wanted.values()), partial(_compile_into_cache, compiler=options.compiler)
+    return list(wanted.values()), partial(_compile_into_cache, options=options)
 
 
-def _compile_into_cache(candidate: Candidate, *, compiler: str) -> Done[bool]:
+def _compiled(candidate: Candidate, options: TuneOptions) -> Chosen:
+    """Return the kernel of ``candidate``; CompileError, MissingCapabilityError."""
+    return compile_config(
+        candidate.loaded, compiler=options.compiler, fixes=False, templates=options.templates
+    )
+
+
+def _compile_into_cache(candidate: Candidate, *, options: TuneOptions) -> Done[bool]:
     try:
-        compile_config(candidate.loaded, compiler=compiler, fixes=False)
+        _compiled(candidate, options)
     except Fa4genError:
         return Done(False)
     return Done(True)
