@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 
 LONGEST = 120
 """Characters of the words, an ellipsis included."""
-_OF_C = r"(?:^[ \t]*//.*\n?)+|/\*.*?\*/"
-_OF_OTHERS = r'(?:^[ \t]*#.*\n?)+|""".*?"""'
+_OF_C = r"(?:^[ \t]*//[^\n]*\n?)+|/\*.*?\*/"
+_OF_OTHERS = r'(?:^[ \t]*#[^\n]*\n?)+|""".*?"""'
 _OF_EVERY_DESIGN = {
     "kernel.cu.j2": "The kernel's own file: its parts in order.",
     "loop.j2": "The comment at the kernel's head: how the roles step through blocks.",

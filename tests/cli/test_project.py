@@ -281,3 +281,57 @@ def test_a_kernel_of_the_project_is_found_by_its_name(work: Path, capsys) -> Non
     assert "no such file, folder or shipped config" in capsys.readouterr().err
     Path("../fa4gen.toml").write_text("configs = 5\n")
     assert main(["explain", "d64_causal_bf16", "--format", "json"]) == 0
+
+
+def test_templates_of_the_project_are_taken_by_every_command(
+    work: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("one.yaml")
+    (work / "fa4gen.toml").write_text('configs = ["one.yaml"]\ntemplates = "mine"\n')
+    (work / "inside").mkdir()
+    monkeypatch.chdir(work / "inside")
+    assert main(["render", "--no-compile"]) == 0
+    kernel = work / "generated/sm_90a/one/one.cu"
+    assert kernel.read_text().endswith("// one\n")
+    inputs = json.loads(kernel.with_suffix(".json").read_text())["inputs"]
+    assert list(inputs["own_templates"]) == [
+        "attention_sm90/kernel.cu.j2",
+        "device/rings/barriers.h.j2",
+    ]
+    assert main(["check"]) == 0
+    (work / "mine/attention_sm90/kernel.cu.j2").write_text("// {{ plan.name }} is new\n")
+    capsys.readouterr()
+    assert main(["check"]) == 3
+    assert capsys.readouterr().out.endswith("  fa4gen render\n")  # which needs no option
+    (work / "empty").mkdir()
+    assert main(["check", "--templates", "../empty"]) == 3
+    assert "--templates ../empty" in capsys.readouterr().out
+
+
+def test_a_folder_with_a_file_without_effect_is_refused_by_all(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("one.yaml")
+    (work / "mine/kernel.cu.j2").write_text("")
+    commands = [*COMMANDS, ["tune", "one.yaml"], ["diff", "one.yaml"], ["sass", "one.yaml"]]
+    commands += [["sweep", "attention_masks"], ["templates", "list"]]
+    for words in commands:
+        assert main([*words, "--templates", "mine"]) == 2
+        assert capsys.readouterr().err.startswith(
+            "mine/kernel.cu.j2: the file overrides no template, and none of yours includes it\n"
+            "  Did you mean "
+        ), words
+    (work / "fa4gen.toml").write_text('configs = ["one.yaml"]\ntemplates = "gone"\n')
+    assert main(["explain"]) == 2
+    assert capsys.readouterr().err.startswith("gone: the template folder does not exist\n")
+
+
+def test_a_wrong_file_that_names_templates_ends_commands_about_other_configs(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says from which texts their kernels are made; without that word it is not needed."""
+    (work / "fa4gen.toml").write_text('templates = "mine"\nconfigs = 5\n')
+    assert main(["explain", "d64_causal_bf16"]) == 2
+    assert "fa4gen.toml" in capsys.readouterr().err
+    (work / "fa4gen.toml").write_text("configs = 5\n")
+    assert main(["explain", "d64_causal_bf16"]) == 0

@@ -52,6 +52,19 @@ def test_paths_are_relative_to_the_file(here: Path, monkeypatch: pytest.MonkeyPa
     assert second.configs == ("kernels",)  # the project's
     assert project.entry_of(Path("../../third_party/attn")) == first
     assert project.entry_of(Path("third_party/attn")) is None
+    assert project.templates is None
+
+
+def test_templates_of_the_project_are_those_of_its_vendored_folders(here: Path) -> None:
+    Path("fa4gen.toml").write_text(
+        f'templates = "mine"\nconfigs = ["a.yaml"]\n{ENTRY}[[vendor]]\ninto = "other"\n'
+        'prefix = "b"\ntemplates = "theirs"\n'
+    )
+    project = find_project()
+    assert project is not None
+    assert project.templates == here / "mine"
+    first, second = project.vendored
+    assert (first.templates, second.templates) == (here / "mine", here / "theirs")
 
 
 def test_the_nearest_file_counts_and_the_own_name_before_pyproject(

@@ -7,6 +7,7 @@ import pytest
 
 from fa4gen.config.settings import parse_settings
 from fa4gen.errors import ArgumentError, Problem
+from fa4gen.resources import data_root
 from fa4gen.verify import run as run_module
 from fa4gen.verify.backend import StoppedError
 from fa4gen.verify.backends import make_backends, pick_backend
@@ -255,6 +256,22 @@ def test_settings_reach_the_processes_that_build(tmp_path) -> None:
         ("two", "compiled"),
     ]
     assert all(kernel.plan is not None and kernel.plan.depth == 64 for kernel in built)
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_own_templates_reach_what_builds(tmp_path, jobs: int) -> None:
+    name = "attention_sm90/load.cuh.j2"
+    own = tmp_path / "mine" / name
+    own.parent.mkdir(parents=True)
+    own.write_text((data_root("templates") / name).read_text() + "// mine\n")
+    paths = [tmp_path / "one.yaml", tmp_path / "two.yaml"]
+    for path in paths:
+        path.write_text(CONFIG.format(depth=64))
+    built = list(build_kernels([*map(str, paths)], jobs, templates=tmp_path / "mine"))
+    assert [kernel.proof for kernel in built] == ["compiled", "compiled"]
+    assert all(kernel.unit is not None and "// mine" in kernel.unit.source for kernel in built)
+    assert "// mine" not in build_kernel(str(paths[0])).unit.source
 
 
 def test_the_gpu_is_the_first_backend() -> None:

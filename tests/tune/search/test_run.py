@@ -104,6 +104,14 @@ def test_it_resumes(tmp_path: Path) -> None:
     ):
         _, news = tuned(path, FakeTimer(us), FEW, options=changed)
         assert news == ["new"]
+    own = tmp_path / "mine/gemm_sm90/load.cuh.j2"
+    own.parent.mkdir(parents=True)
+    by_own = replace(OPTIONS, templates=tmp_path / "mine")
+    for text, wanted in (("", "new"), ("", "kept"), ("// new\n", "new")):
+        own.write_text(text)
+        (record,), news = tuned(path, FakeTimer(us), FEW, options=by_own)
+        assert news == [wanted]
+        assert record.versions["own templates"]
     _, news = tuned(path, None, FEW)
     assert news == ["new"]  # by the model: not what was measured
     _, news = tuned(path, replace(FakeTimer(us), chip="NVIDIA H100 80GB HBM3"), FEW)

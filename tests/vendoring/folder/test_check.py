@@ -127,7 +127,7 @@ def test_stale_files_and_kernels_are_named(vendored: Vendored) -> None:
     assert "+// new\n" in next(
         f["diff"] for f in folder["files"] if f["path"].endswith("launcher.c")
     )
-    assert folder["fix"] == "fa4gen vendor update attn."
+    assert folder["fix"] == "fa4gen vendor update attn --templates mine."
 
 
 def test_another_version_says_so(vendored: Vendored, monkeypatch: pytest.MonkeyPatch) -> None:
