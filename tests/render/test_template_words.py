@@ -1,4 +1,4 @@
-"""What a template is for, by its first comment."""
+"""The purpose of a template, by its first comment."""
 
 from __future__ import annotations
 
