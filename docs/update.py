@@ -36,6 +36,7 @@ import model_parts  # noqa: E402
 import name_parts  # noqa: E402
 import readme_parts  # noqa: E402
 import scaled_parts  # noqa: E402
+import target_parts  # noqa: E402
 import tune_parts  # noqa: E402
 import vendoring_parts  # noqa: E402
 from tables import table  # noqa: E402
@@ -200,6 +201,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("README.md", "role", lambda: readme_parts.role_section(ROOT)),
     ("docs/reference/configuration.md", "keys", key_table),
     ("docs/reference/commands.md", "commands", command_table),
+    ("docs/guide/targets.md", "targets", target_parts.targets_table),
     ("docs/measurements/benchmarks.md", "attention", lambda: bench_parts.attention(ROOT)),
     ("docs/measurements/benchmarks.md", "depth 512", lambda: bench_parts.depth512(ROOT)),
     ("docs/measurements/benchmarks.md", "ffpa", lambda: bench_parts.ffpa(ROOT)),

@@ -117,7 +117,7 @@ def test_every_key_is_in_the_tables() -> None:
 
 def test_the_tables_of_a_family_begin_with_what_all_its_designs_share() -> None:
     attention, gemm, _ = update.key_table().split(", every design\n")[1:]
-    assert "`sm_90a`, `sm_100a`, `sm_103a` | required" in attention.partition("###")[0]
+    assert "`sm_90a`, `sm_100a`, `sm_103a`, `sm_100f` | required" in attention.partition("###")[0]
     assert "| `mask` |" in attention.partition("###")[0]
     assert "| `activation` |" in gemm.partition("###")[0]
 

@@ -67,6 +67,7 @@ VALUES: Final = {
         **dict.fromkeys(("hopper", "h100", "h200", "gh200", "sm_90", "sm90", "sm90a"), "sm_90a"),
         **dict.fromkeys(("blackwell", "b200", "gb200", "sm_100", "sm100", "sm100a"), "sm_100a"),
         **dict.fromkeys(("b300", "gb300", "sm_103", "sm103", "sm103a"), "sm_103a"),
+        "sm100f": "sm_100f",
     },
     "dtype": {
         **dict.fromkeys(("bfloat16", "torch.bfloat16"), "bf16"),

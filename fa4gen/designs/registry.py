@@ -178,7 +178,7 @@ MERGE = Family(
     verify=ImportPath("fa4gen.verify.merge.family:MergeFamily"),
 )
 HOPPER = ("sm_90a",)
-BLACKWELL = ("sm_100a", "sm_103a")
+BLACKWELL = ("sm_100a", "sm_103a", "sm_100f")
 PREFILL_DEPTHS = (64, 96, 128, 192, 256)
 PAIR_DEPTH = 512
 LATENT_DEPTH = 576

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from fa4gen.designs.common.hardware import ARCHITECTURES
+from fa4gen.designs.common.hardware import (
+    ARCHITECTURES,
+    Capability,
+    capability_words,
+    runs_on,
+    target_remedy,
+)
 from fa4gen.errors import MissingCapabilityError, Problem
 
 NO_DRIVER = "no NVIDIA driver"
@@ -20,23 +26,18 @@ class DeviceInfo:
 
     ordinal: int
     name: str
-    compute_capability: tuple[int, int]
+    compute_capability: Capability
     multiprocessors: int
     memory_bytes: int
     l2_bytes: int
 
     def runs(self, arch: str) -> bool:
         """Whether kernels for ``arch`` (such as sm_90a) run here."""
-        return self.compute_capability == required_capability(arch)
+        return runs_on(arch, self.compute_capability)
 
     def __str__(self) -> str:
         major, minor = self.compute_capability
         return f"{self.name} (compute capability {major}.{minor})"
-
-
-def required_capability(arch: str) -> tuple[int, int]:
-    """Return the one compute capability that runs ``arch``: its ``a`` forbids newer ones."""
-    return ARCHITECTURES[arch].compute_capability
 
 
 def load_cupy() -> Any:
@@ -141,9 +142,9 @@ def all_devices() -> tuple[DeviceInfo, ...]:
     return tuple(device_info(ordinal) for ordinal in range(device_count()))
 
 
-def find_device(arch: str) -> DeviceInfo | None:
-    """Return the current GPU if it runs ``arch``, else the first that does, else None."""
-    devices = [device for device in all_devices() if device.runs(arch)]
+def find_device(*archs: str) -> DeviceInfo | None:
+    """Return the current GPU if it runs one of ``archs``, else the first that does, else None."""
+    devices = [device for device in all_devices() if any(map(device.runs, archs))]
     if not devices:
         return None
     current = int(load_cupy().cuda.runtime.getDevice())
@@ -155,11 +156,13 @@ def require_device(arch: str) -> DeviceInfo:
     found = find_device(arch)
     if found is not None:
         return found
-    major, minor = required_capability(arch)
-    there = ", ".join(map(str, all_devices())) or why_no_device()
+    needed = capability_words(ARCHITECTURES[arch].runs_on)
+    devices = all_devices()
+    there = ", ".join(map(str, devices)) or why_no_device()
+    remedies = dict.fromkeys(target_remedy(device.compute_capability) for device in devices)
     raise MissingCapabilityError(
         Problem(
-            f"kernels for {arch} need a GPU of compute capability {major}.{minor}; here: {there}",
-            remedy="run this on such a machine, or leave the GPU out",
+            f"kernels for {arch} need a GPU of compute capability {needed}; here: {there}",
+            remedy="; or ".join(["run this on such a machine, or leave the GPU out", *remedies]),
         )
     )

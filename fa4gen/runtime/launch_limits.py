@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.hardware import ARCHITECTURES, capability_words, target_remedy
 from fa4gen.runtime.refusal import refusal
 from fa4gen.runtime.schedule import INT32_MAX
 
@@ -18,8 +19,10 @@ def check_device(plan: KernelPlan, device: DeviceInfo, argument: str = "query") 
         raise refusal(
             argument,
             f"a tensor on {device}",
-            f"a tensor on a GPU that runs {plan.arch}",
-            remedy="move the tensors to such a GPU, or generate the kernel for this one",
+            f"a tensor on a GPU that runs {plan.arch}: of compute capability "
+            f"{capability_words(ARCHITECTURES[plan.arch].runs_on)}",
+            remedy="move the tensors to such a GPU, or for this one: "
+            + target_remedy(device.compute_capability),
         )
 
 

@@ -57,12 +57,13 @@ extern "C" __global__ void probe() {
   asm volatile("%s" ::: "memory");
 }
 """
-"""A kernel that compiles for an architecture, and not for that without its ``a``."""
+"""A kernel that compiles for an architecture, and not for that without its letter."""
 _WGMMA, _TCGEN05 = "wgmma.fence.sync.aligned;", "tcgen05.fence::before_thread_sync;"
 PROBES: Mapping[str, str] = {
     "sm_90a": _PROBE % _WGMMA,
     "sm_100a": _PROBE % _TCGEN05,
     "sm_103a": _PROBE % _TCGEN05,
+    "sm_100f": _PROBE % _TCGEN05,
 }
 _MIB = 1 << 20
 

@@ -69,15 +69,19 @@ class KernelSet:
         compiler: str = "auto",
         cache: bool = True,
     ) -> None:
-        """Take kernels of one family and architecture; nothing is compiled, no GPU is touched.
+        """Take kernels of one family; nothing is compiled, no GPU is touched.
 
         ``chip`` is the name of the one to choose for, by default the GPU that is present, else the
-        first of the architecture that the model knows. ``regions`` are those of ``table``. With
-        ``tuned``, a config, the table that comes with fa4gen for it and the chip is followed, with
-        the kernels that it names; it is read when a kernel is chosen for the first time.
+        first of the architecture that the model knows. Of kernels for several architectures, those
+        that the GPU runs are chosen from, without one those that the chip runs. ``regions`` are
+        those of ``table``. With ``tuned``, a config, the table that comes with fa4gen for it and
+        the chip is followed, with the kernels that it names; it is read when a kernel is chosen
+        for the first time.
         """
         self._kernels = {one.name: _Kernel(one) for one in candidates}
         self._plan = candidates[0].plan
+        self._archs = tuple(dict.fromkeys(one.plan.arch for one in candidates))
+        self._usable: tuple[str, ...] = ()
         self._family = family_of(self._plan)
         self._regions = tuple(regions)
         self._chip_name = chip
@@ -100,7 +104,8 @@ class KernelSet:
         name = self.table.name if self.table is not None else None
         by = f"table {name}, then the model" if name else "the model: there is no table"
         kernels = counted(len(self._kernels), "kernel")
-        return f"KernelSet({kernels}, arch={self._plan.arch!r}, chip={self.chip!r}, by {by})"
+        archs = ", ".join(self._archs)
+        return f"KernelSet({kernels}, arch={archs!r}, chip={self.chip!r}, by {by})"
 
     @property
     def chip(self) -> str:
@@ -188,7 +193,7 @@ class KernelSet:
         for region in self._regions:
             kernel = self._kernels[region.kernel]
             takes = self._family.takes(kernel.candidate.plan, problem)
-            if region.holds(extents) and takes and not kernel.refused:
+            if region.holds(extents) and takes and self._may_pick(kernel):
                 return self._judged(region, kernel, problem)
         return self._kernels[self._first(problem).candidate.name]
 
@@ -202,23 +207,35 @@ class KernelSet:
         return kernel if good else self._kernels[first.candidate.name]
 
     def _first(self, problem: Any) -> Ranked:
-        usable = (kernel for kernel in self._kernels.values() if not kernel.refused)
+        usable = filter(self._may_pick, self._kernels.values())
         return rank((kernel.candidate for kernel in usable), problem, self._chip)[0]
+
+    def _may_pick(self, kernel: _Kernel) -> bool:
+        return not kernel.refused and kernel.candidate.plan.arch in self._usable
 
     @property
     def _chip(self) -> Chip:
         """The constants of the chip to choose for."""
-        return chip_for(self._plan.arch, self.chip)
+        name = self.chip
+        return chip_for(self._usable[0], name)
+
+    def _find_chip(self) -> None:
+        """Find out the chip to choose for, and the architectures that run."""
+        from fa4gen.runtime.device import find_device
+
+        device = find_device(*self._archs)
+        chips = [chip_for(arch, self._chip_name) for arch in self._archs]
+        chip = next((one for one in chips if one.name == self._chip_name), chips[0])
+        if not self._chip_name:
+            self._chip_name = chip.name if device is None else device.name
+        runs = chip.runs if device is None else device.runs
+        self._usable = tuple(filter(runs, self._archs))
 
     def _read_table(self) -> None:
         """Find out the chip, and the table that comes with fa4gen for it, if any is wanted."""
         with self._table_lock:
-            if not self._chip_name:
-                from fa4gen.runtime.device import find_device
-
-                device = find_device(self._plan.arch)
-                first = chip_for(self._plan.arch)
-                self._chip_name = device.name if device is not None else first.name
+            if not self._usable:
+                self._find_chip()
             if self._tuned is None:
                 return
             from fa4gen.tune.committed import find_table
@@ -303,7 +320,7 @@ def _differences(first: Candidate, other: Candidate, file: str) -> list[Problem]
         return [Problem(f"two kernels are called {first.name}", "Rename one of them.", file)]
     one = features(first.loaded, family_of(first.plan))
     two = features(other.loaded, family_of(other.plan))
-    keys = [key for key in one | two if one.get(key) != two.get(key)]
+    keys = [key for key in one | two if one.get(key) != two.get(key) and key != "arch"]
     if not keys:
         return []
     words = ", ".join(f"{key}: {one.get(key)} and {two.get(key)}" for key in keys)

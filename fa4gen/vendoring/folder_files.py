@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.declared import MOST_TENSORS
+from fa4gen.designs.common.hardware import ARCHITECTURES, capability_words
 from fa4gen.designs.registry import FAMILIES
 from fa4gen.epilogues import RESIDUALS
 from fa4gen.masks import MASKS
@@ -94,6 +95,10 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "descale_names": DESCALES,
         "table_names": TABLES,
         "c_structs": FIELDS,
+        "targets": {
+            arch: capability_words(ARCHITECTURES[arch].runs_on)
+            for arch in dict.fromkeys(fact.arch for fact in facts)
+        },
         "condition_helpers": {
             name: HELPERS[name]
             for name in helpers_of(

@@ -65,7 +65,8 @@ class LauncherFacts:
     """
 
     entry_point: str
-    capability: tuple[int, int]
+    capabilities: tuple[tuple[int, int], ...]
+    """The GPUs that run it, with one major version, and minor versions below 32."""
     threads: int
     dynamic_shared_bytes: int
     element_bytes: int
@@ -201,6 +202,16 @@ class LauncherFacts:
         return self.kv_element_bytes != self.element_bytes
 
     @property
+    def major(self) -> int:
+        """The major version of the compute capabilities that run it."""
+        return self.capabilities[0][0]
+
+    @property
+    def minors(self) -> int:
+        """A bit for each of their minor versions."""
+        return sum(1 << minor for _, minor in self.capabilities)
+
+    @property
     def taken_arrays(self) -> tuple[str, ...]:
         """The names of the small arrays that the kernel takes."""
         return tuple(name for name in ARRAYS if self.takes(name))
@@ -215,7 +226,7 @@ def shared_facts(plan: Plan) -> LauncherFacts:
     parameters = tuple(row.name for row in plan.parameters)
     return LauncherFacts(
         entry_point=plan.entry_point,
-        capability=ARCHITECTURES[plan.arch].compute_capability,
+        capabilities=ARCHITECTURES[plan.arch].runs_on,
         threads=plan.launch.threads,
         dynamic_shared_bytes=plan.launch.dynamic_shared_bytes,
         element_bytes=plan.element_bytes,

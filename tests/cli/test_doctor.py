@@ -59,7 +59,7 @@ def test_the_json_document(cache: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert document["problems"] == []
     commands = {name: c["here"] for c in document["commands"] for name in c["commands"]}
     [emulate] = [c for c in document["commands"] if c["commands"] == ["emulate"]]
-    assert emulate["how_far"] == "any PTX for sm_90a, sm_100a, sm_103a"
+    assert emulate["how_far"] == "any PTX for sm_90a, sm_100a, sm_103a, sm_100f"
     assert commands["render"] == "yes"
     assert commands["compile"] == ("yes" if tools["nvrtc"]["archs"] else "no")
 

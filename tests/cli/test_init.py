@@ -78,7 +78,7 @@ def test_every_key_is_there_with_its_default(kernel: str, arch: str) -> None:
     assert everything == config
     assert everything.model_fields_set == set(type(config).model_fields)
     assert "Values: attention, gemm or merge.\nkernel: " in text.replace("# ", "")
-    assert "Values: sm_90a, sm_100a or sm_103a.\narch: " in text.replace("# ", "")
+    assert "Values: sm_90a, sm_100a, sm_103a or sm_100f.\narch: " in text.replace("# ", "")
     described = text.replace("# ", "").replace("\n", " ")
     properties = model_schema(type(config))["properties"]
     for key, node in ((key, properties[key]) for key in type(config).model_fields):
@@ -158,5 +158,5 @@ def test_a_file_in_another_folder(here: Path, no_project: list[str]) -> None:
 
 
 def test_kinds_are_all() -> None:
-    kernels, chips = ("attention", "gemm", "merge"), ("sm_90a", "sm_100a", "sm_103a")
+    kernels, chips = ("attention", "gemm", "merge"), ("sm_90a", "sm_100a", "sm_103a", "sm_100f")
     assert set(KINDS) == set(product(kernels, chips))

@@ -142,7 +142,7 @@ def test_the_keys_are_those_of_family_and_architecture_where_they_are_reported(
 
 def test_what_models_hold_alike_is_reported_once() -> None:
     expected = Expectations(config_schema(), {})
-    assert expected.words(("arch",)) == "sm_90a, sm_100a or sm_103a"
+    assert expected.words(("arch",)) == "sm_90a, sm_100a, sm_103a or sm_100f"
     assert expected.words(("depth",)) == "64, 96, 128, 192, 256, 512, 576, 32, 80, 112 or 160"
     assert expected.words(("registers",)) == (
         "{producer: ..., consumer: ...}, auto or {softmax: ..., correction: ..., other: ...}"

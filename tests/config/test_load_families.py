@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fa4gen.config.load import config_from_data
 from fa4gen.designs.registry import MODELS
 from fa4gen.errors import ConfigError
+from fa4gen.yaml_words import listing
 
 if TYPE_CHECKING:
     from tests.config.conftest import Refuse
@@ -41,7 +42,7 @@ def test_a_wrong_architecture(refuse: Refuse, arch: str, remedy: str) -> None:
 
     assert (problem.line, problem.column) == (2, 7)
     assert problem.message == (
-        f"arch: {arch} is not possible; it must be sm_90a, sm_100a or sm_103a"
+        f"arch: {arch} is not possible; it must be sm_90a, sm_100a, sm_103a or sm_100f"
     )
     assert problem.remedy == remedy
 
@@ -50,7 +51,7 @@ def test_a_missing_architecture(refuse: Refuse) -> None:
     [problem] = refuse("kernel: attention\ndtype: fp8_e4m3\ndepth: 128\nkv_ring: fused\n")
 
     assert (problem.line, problem.message) == (1, "the key arch is missing")
-    assert problem.remedy == "Add arch: it can be sm_90a, sm_100a or sm_103a."
+    assert problem.remedy == "Add arch: it can be sm_90a, sm_100a, sm_103a or sm_100f."
 
 
 def test_a_misspelt_architecture_key(refuse: Refuse) -> None:
@@ -63,18 +64,18 @@ def test_a_misspelt_architecture_key(refuse: Refuse) -> None:
     ("head", "line", "message", "remedy"),
     [
         (VALID, "num_pv_stages: 2", "unknown key num_pv_stages for arch sm_90a",
-         "It is a key of sm_100a and sm_103a: remove it, or change arch."),
+         "It is a key of sm_100a, sm_103a and sm_100f: remove it, or change arch."),
         (BLACKWELL, "ping_pong: true", "unknown key ping_pong for arch sm_100a",
          "It is a key of sm_90a: remove it, or change arch."),
         (BLACKWELL, "Ping_pong: true", "unknown key Ping_pong", "Known keys: "),
         (VALID, "BM: 256", "BM: 256 is not possible; it must be 64, 128, 192 or auto",
-         "The nearest is 192. 256 is possible with arch sm_100a or sm_103a."),
+         "The nearest is 192. 256 is possible with arch sm_100a, sm_103a or sm_100f."),
         (BLACKWELL, "BM: 192", "BM: 192 is not possible; it must be 128, 256 or auto",
          "The nearest are 128 and 256. 192 is possible with arch sm_90a."),
         (BLACKWELL, "epilogue: tma_store", "unknown key epilogue for arch sm_100a",
          "It is a key of sm_90a: remove it, or change arch."),
         (VALID, "num_kv_stages: 17", "it must be a whole number from 1 to 16",
-         "The nearest is 16. 17 is possible with arch sm_100a or sm_103a."),
+         "The nearest is 16. 17 is possible with arch sm_100a, sm_103a or sm_100f."),
     ],
 )  # fmt: skip
 def test_what_only_another_architecture_has(
@@ -165,15 +166,15 @@ def test_a_family_that_is_not_there(refuse: Refuse, kernel: str, message: str, r
         (GEMM, "depth: 64", 1, "unknown key depth for kernel gemm",
          "It is a key of kernel attention and kernel merge: remove it, or change kernel."),
         (GEMM, "kv_ring: fused", 1, "unknown key kv_ring for kernel gemm",
-         "It is a key of kernel attention with arch sm_100a and sm_103a: "
+         "It is a key of kernel attention with arch sm_100a, sm_103a and sm_100f: "
          "remove it, or change kernel."),
         (GEMM, "scheduler: static", 1, "unknown key scheduler for arch sm_90a",
-         "It is a key of sm_100a and sm_103a: remove it, or change arch."),
+         "It is a key of sm_100a, sm_103a and sm_100f: remove it, or change arch."),
         (BLACKWELL_GEMM, "ping_pong: true", 1, "unknown key ping_pong for arch sm_100a",
          "It is a key of sm_90a: remove it, or change arch."),
         (GEMM, "registers: {producer: 24, consumer: 240, other: 24}", 42,
          "unknown key other in registers for kernel gemm",
-         "It is a key of kernel attention with arch sm_100a and sm_103a: "
+         "It is a key of kernel attention with arch sm_100a, sm_103a and sm_100f: "
          "remove it, or change kernel."),
         (HEAD + "depth: 64\n", "residual: row", 1, "unknown key residual for kernel attention",
          "It is a key of kernel gemm: remove it, or change kernel."),
@@ -201,7 +202,7 @@ def test_beside_a_wrong_architecture_keys_of_another_family_are_reported(refuse:
     problems = refuse(GEMM.replace("sm_90a", "sm_90") + "ping_pong: true\nmask: none\n")
 
     assert [p.message for p in problems] == [
-        "arch: sm_90 is not possible; it must be sm_90a, sm_100a or sm_103a",
+        "arch: sm_90 is not possible; it must be sm_90a, sm_100a, sm_103a or sm_100f",
         "unknown key mask for kernel gemm",
     ]
 
@@ -282,7 +283,7 @@ def test_every_key_is_known_or_told_whose_it_is(kernel: str, arch: str) -> None:
                 or " has no " in problem.message
             )
         elif near:
-            assert problem.remedy.startswith(f"It is a key of {' and '.join(near)}:")
+            assert problem.remedy.startswith(f"It is a key of {listing(near, 'and')}:")
         else:
             kernels = list(dict.fromkeys(k for k, _ in homes))
             assert problem.remedy.startswith("It is a key of ")
@@ -291,5 +292,5 @@ def test_every_key_is_known_or_told_whose_it_is(kernel: str, arch: str) -> None:
                 continue
             [there] = kernels
             others = [a for _, a in homes]
-            rest = f" with arch {' and '.join(others)}:" if arch not in others else ":"
+            rest = f" with arch {listing(others, 'and')}:" if arch not in others else ":"
             assert problem.remedy.removeprefix(f"It is a key of kernel {there}").startswith(rest)

@@ -19,7 +19,6 @@ from fa4gen.runtime.device import (
     find_device,
     load_driver,
     require_device,
-    required_capability,
     why_no_device,
 )
 
@@ -37,11 +36,35 @@ def test_a_gpu_that_is_not_there_is_a_missing_capability():
 
 
 def test_architectures_run_on_exactly_their_capability():
-    assert required_capability("sm_90a") == (9, 0)
     gpu = DeviceInfo(0, "NVIDIA H200", (9, 0), 132, 1, 1)
     assert gpu.runs("sm_90a")
     assert not DeviceInfo(0, "NVIDIA B200", (10, 0), 148, 1, 1).runs("sm_90a")
     assert str(gpu) == "NVIDIA H200 (compute capability 9.0)"
+
+
+def test_a_family_runs_on_each_of_its_members():
+    for minor, expected in ((0, True), (1, False), (3, True), (7, True)):
+        assert DeviceInfo(0, "Some GPU", (10, minor), 148, 1, 1).runs("sm_100f") == expected
+
+
+@pytest.mark.parametrize(
+    ("arch", "needed", "there", "remedy"),
+    [
+        ("sm_100a", "10.0", (10, 3), "render it with arch: sm_103a or sm_100f"),
+        ("sm_100f", "10.0, 10.3 or 10.7", (9, 0), "render it with arch: sm_90a"),
+        ("sm_90a", "9.0", (8, 0), "kernels run on compute capability 9.0, 10.0, 10.3 or 10.7"),
+    ],
+)
+def test_another_gpu_is_refused_with_what_would_run(monkeypatch, arch, needed, there, remedy):
+    monkeypatch.setattr(device, "all_devices", lambda: (DeviceInfo(0, "X", there, 1, 1, 1),))
+    with pytest.raises(MissingCapabilityError) as caught:
+        require_device(arch)
+    [problem] = caught.value.problems
+    assert problem.message == (
+        f"kernels for {arch} need a GPU of compute capability {needed}; "
+        f"here: X (compute capability {there[0]}.{there[1]})"
+    )
+    assert problem.remedy.endswith(f"; or {remedy}")
 
 
 @pytest.mark.skipif(device_count() > 0, reason="there is a GPU here")

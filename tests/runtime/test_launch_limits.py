@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from fa4gen.errors import ArgumentError
@@ -23,7 +26,25 @@ def test_a_gpu_of_another_architecture_is_refused():
         with pytest.raises(ArgumentError) as caught:
             check_device(PLAN, device(major, minor))
         assert f"Some GPU (compute capability {major}.{minor})" in str(caught.value)
-        assert "sm_90a" in str(caught.value)
+        assert "sm_90a: of compute capability 9.0" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arch", "capability", "remedy"),
+    [
+        ("sm_100a", (10, 3), "render it with arch: sm_103a or sm_100f"),
+        ("sm_100a", (10, 7), "render it with arch: sm_100f"),
+        ("sm_103a", (10, 0), "render it with arch: sm_100a or sm_100f"),
+        ("sm_100f", (9, 0), "render it with arch: sm_90a"),
+        ("sm_100f", (12, 0), "kernels run on compute capability 9.0, 10.0, 10.3 or 10.7"),
+    ],
+)
+def test_the_refusal_says_what_would_run(arch, capability, remedy):
+    gpu = DeviceInfo(0, "Some GPU", capability, 132, 1 << 30, 50 << 20)
+    with pytest.raises(ArgumentError) as caught:
+        check_device(SimpleNamespace(arch=arch), gpu)
+    assert remedy in str(caught.value)
+    check_device(SimpleNamespace(arch="sm_100f"), replace(gpu, compute_capability=(10, 3)))
 
 
 def test_more_tiles_than_the_counter_numbers_are_refused():

@@ -53,7 +53,7 @@ def test_the_cubin_is_the_same_each_time(sources: Mapping[str, str], compiler: C
     assert first.key == second.key
 
 
-@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a", "sm_103a"])
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a", "sm_103a", "sm_100f"])
 def test_exact_architectures(arch: str, sources: Mapping[str, str], compiler: Compiler) -> None:
     kernel = compile_kernel(sources["shared"], {}, arch, name="shared", compiler=compiler)
     assert f".target {arch}" in kernel.ptx

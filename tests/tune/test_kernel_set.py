@@ -15,6 +15,8 @@ from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_config
 from fa4gen.config.set_file import Region, is_set_file, read_set
 from fa4gen.errors import ArgumentError, CompileError, ConfigError, Problem
+from fa4gen.runtime import device
+from fa4gen.runtime.device import DeviceInfo
 from fa4gen.runtime.gemm import GemmKernel
 from fa4gen.tune import kernel_set
 from fa4gen.tune.candidates import find_candidates
@@ -232,6 +234,40 @@ def test_a_wrong_set_file_is_refused(set_path: Path, text: str, message: str) ->
     set_path.write_text(text)
     with pytest.raises(ConfigError, match=message):
         read_set(set_path)
+
+
+@pytest.mark.parametrize(
+    ("capability", "chip", "expected"),
+    [
+        ((10, 0), "", "gemm_nvfp4_pair"),
+        ((10, 3), "", "ultra"),
+        ((10, 7), "", "gemm_nvfp4_pair_sm100f"),
+        ((10, 3), "NVIDIA B200", "ultra"),  # the GPU that is present decides what runs
+        (None, "NVIDIA B300", "ultra"),
+        (None, "NVIDIA B200", "gemm_nvfp4_pair"),
+        (None, "", "gemm_nvfp4_pair"),
+    ],
+)
+def test_of_kernels_for_several_architectures_one_that_runs_is_picked(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capability: tuple[int, int] | None,
+    chip: str,
+    expected: str,
+) -> None:
+    (tmp_path / "ultra.yaml").write_text(
+        "kernel: gemm\narch: sm_103a\ndtype: fp4_e2m1\nscales: nvfp4\ncta_group: 2\n"
+    )
+    path = tmp_path / "family.set.yaml"
+    names = ("gemm_nvfp4_pair", "./ultra.yaml", "gemm_nvfp4_pair_sm100f")
+    path.write_text(
+        f"chip: {chip}\n" * bool(chip) + "kernels:\n" + "".join(f"- {name}\n" for name in names)
+    )
+    gpu = None if capability is None else DeviceInfo(0, "Some GPU", capability, 148, 1, 1)
+    monkeypatch.setattr(device, "find_device", lambda *archs: gpu)
+    kernels = open_set(path)
+    assert kernels.choose("4096x4096x4096") == expected
+    assert "arch='sm_100a, sm_103a, sm_100f'" in repr(kernels)
 
 
 def test_kernels_that_compute_something_else_are_refused(set_path: Path) -> None:

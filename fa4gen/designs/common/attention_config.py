@@ -275,9 +275,9 @@ class OutputKeys(AttentionKeys):
 
 
 class BlackwellKeys(OutputKeys):
-    """Keys of attention by tcgen05 (sm_100a, sm_103a)."""
+    """Keys of attention by tcgen05 (sm_100a, sm_103a, sm_100f)."""
 
-    arch: Literal["sm_100a", "sm_103a"]
+    arch: Literal["sm_100a", "sm_103a", "sm_100f"]
     """Architecture that the kernel is written for."""
     rescale_threshold: Annotated[float, Field(ge=0, le=10)] | Auto = "auto"
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""

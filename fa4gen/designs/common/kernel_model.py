@@ -102,8 +102,13 @@ class KernelPlan:
 
     @property
     def feature_macro(self) -> str:
-        """Defined by the compilers only for exactly this architecture."""
+        """The macro of the compilers by which the source tells its target from others."""
         return self.hardware.feature_macro
+
+    @property
+    def another_target(self) -> str:
+        """A condition of the preprocessor: the pass is for GPUs that cannot run the kernel."""
+        return self.hardware.another_target
 
     @property
     def dtype(self) -> str:

@@ -9,9 +9,9 @@ from fa4gen.strict import Auto, Field
 
 
 class BlackwellGemmConfig(GemmKeys):
-    """Matrix product with a fused residual on Blackwell (sm_100a, sm_103a)."""
+    """Matrix product with a fused residual on Blackwell (sm_100a, sm_103a, sm_100f)."""
 
-    arch: Literal["sm_100a", "sm_103a"]
+    arch: Literal["sm_100a", "sm_103a", "sm_100f"]
     """Architecture that the kernel is written for."""
     dtype: Literal["bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "fp4_e2m1"]
     """Element type of A and B, fp8_e5m2 and fp4_e2m1 with scales. Sums are kept in float32."""

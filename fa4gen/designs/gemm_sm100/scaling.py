@@ -55,6 +55,9 @@ class BlockScales:
     """Elements along k that share a scale."""
     per_product: int
     """Scales of a row that one product reads."""
+    vector: str
+    """The qualifier of the instruction for them. Both spellings make the same machine code:
+    targets of families have the elements of a scale alone, CUDA before 12.9 the count alone."""
     k_atoms: int
     """Atoms along k."""
     b_atoms: int
@@ -86,25 +89,28 @@ class BlockScales:
         return ATOM_COLUMNS * self.columns
 
 
-NO_SCALES = BlockScales("", 0, False, 0, 0, 0, 0)
+NO_SCALES = BlockScales("", 0, False, 0, 0, "", 0, 0)
 
 
 def block_scales(
-    name: str | None, dtype: str, *, mma_k: int, block_k: int, columns: int
+    name: str | None, dtype: str, *, mma_k: int, block_k: int, columns: int, family: bool
 ) -> BlockScales:
     """Return the scales of a block of the form called ``name``, of nothing for None.
 
-    ``block_k``: elements along k of the block; ``columns``: of a tile.
+    ``block_k``: elements along k of the block; ``columns``: of a tile; ``family``: whether the
+    kernel is for a family of architectures.
     """
     if name is None:
         return NO_SCALES
     form = FORMS[name]
+    per_product = mma_k // form.columns
     return BlockScales(
         kind=form.kind,
         element_code=ELEMENT_CODES.get(dtype, 0),
         powers_of_two=form.powers_of_two,
         columns=form.columns,
-        per_product=mma_k // form.columns,
+        per_product=per_product,
+        vector=f"block{form.columns}" if family else f"scale_vec::{per_product}X",
         k_atoms=block_k // (ATOM_COLUMNS * form.columns),
         b_atoms=-(-columns // ATOM_ROWS),
     )

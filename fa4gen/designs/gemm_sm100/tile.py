@@ -39,7 +39,14 @@ class BlackwellGemmTile(GemmPlan):
     def block_scales(self) -> BlockScales:
         """The scales of a block of k."""
         form = self.scales[0].form if self.scales else None
-        return block_scales(form, self.dtype, mma_k=self.mma_k, block_k=self.BK, columns=self.BN)
+        return block_scales(
+            form,
+            self.dtype,
+            mma_k=self.mma_k,
+            block_k=self.BK,
+            columns=self.BN,
+            family=self.hardware.is_family,
+        )
 
     @property
     @override

@@ -13,7 +13,7 @@ class MergeConfig(KernelConfig):
 
     kernel: Literal["merge"]
     """Kernel family."""
-    arch: Literal["sm_90a", "sm_100a", "sm_103a"]
+    arch: Literal["sm_90a", "sm_100a", "sm_103a", "sm_100f"]
     """Architecture that the kernel is written for."""
     dtype: Literal["bf16", "fp16", "fp32"]
     """Element type of the parts. Sums are kept in float32."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fa4gen.designs.common.hardware import ARCHITECTURES, Capability, runs_on
 from fa4gen.errors import ConfigError, Problem
 
 
@@ -178,6 +179,15 @@ class Chip:
         return clusters * cluster
 
     @property
+    def capability(self) -> Capability:
+        """Its compute capability."""
+        return ARCHITECTURES[self.arch].runs_on[0]
+
+    def runs(self, arch: str) -> bool:
+        """Whether machine code for ``arch`` runs on it."""
+        return runs_on(arch, self.capability)
+
+    @property
     def note(self) -> str:
         """Return a sentence on the source of the constants."""
         if self.fitted:
@@ -223,12 +233,12 @@ B200 = Chip(
 )
 B300 = Chip("NVIDIA B300", "sm_103a", 288, 148, 64, B200.gemm, B200.attention)
 CHIPS = (H200, H100, B200, B300)
-"""The first of an architecture is the one that is meant where none is named."""
+"""The first that runs an architecture is the one that is meant where none is named."""
 
 
 def chip_for(arch: str, name: str = "") -> Chip:
     """Return the chip called ``name``, or the first of ``arch`` (such as sm_90a)."""
-    candidates = [chip for chip in CHIPS if chip.arch == arch]
+    candidates = [chip for chip in CHIPS if chip.runs(arch)]
     return next((chip for chip in candidates if chip.name == name), candidates[0])
 
 
@@ -237,7 +247,7 @@ def known_chip(arch: str, name: str) -> Chip:
 
     Upper and lower case are the same. Raises ConfigError for a name that no chip of ``arch`` has.
     """
-    names = [chip.name for chip in CHIPS if chip.arch == arch]
+    names = [chip.name for chip in CHIPS if chip.runs(arch)]
     words = _words(name)
     meant = [one for one in names if _words(one)[: len(words)] == words] if words else names
     if not meant:

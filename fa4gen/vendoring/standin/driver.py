@@ -31,7 +31,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True)
 class SimulatedDevice:
-    """A device to stand for: compute capability as in ``sm_90a``, number of multiprocessors."""
+    """A device to stand for: its target, of a family the oldest member, and multiprocessors."""
 
     arch: str = "sm_90a"
     multiprocessors: int = 132

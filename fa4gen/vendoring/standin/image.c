@@ -1,7 +1,8 @@
 /* What a cubin says of a kernel: its parameters, its threads, its cluster.
  *
  * A cubin is an ELF64 file; .nv.info.<entry> has attributes: a byte of form, a byte of which, two
- * bytes that are the value or, for form 4, how many bytes of value follow.
+ * bytes that are the value or, for form 4, how many bytes of value follow. In .nv.compat, with attributes of the same form, one says whether the code is for one compute capability alone:
+ * ptxas 13.0 writes 1 for sm_90a, sm_100a and sm_103a, 0 for sm_100 and sm_100f.
  */
 #include "standin.h"
 
@@ -16,6 +17,7 @@
 #define PARAMETER 0x17
 #define MAX_THREADS 0x05
 #define CLUSTER 0x3d
+#define EXACT 0x09
 
 static uint16_t u16(const unsigned char *at) {
     uint16_t value;
@@ -67,6 +69,16 @@ static int sm_of(uint32_t flags) {
     return second >= 50 ? second : (int)(flags & 0xff);
 }
 
+/* Whether the code is for one compute capability alone. */
+static int is_exact(const unsigned char *cubin) {
+    const unsigned char *section = find_section(cubin, ".nv.compat");
+    if (!section) return 1;
+    const unsigned char *at = cubin + u64(section + 24), *end = at + u64(section + 32);
+    for (; at + 4 <= end; at += 4 + (at[0] == FORM_SIZED ? u16(at + 2) : 0))
+        if (at[0] != FORM_SIZED && at[1] == EXACT) return at[2] != 0;
+    return 1;
+}
+
 int read_kernel(const unsigned char *cubin, size_t size, const char *entry, struct kernel *kernel) {
     char name[512];
     if (size < HEADER_BYTES) return 0;
@@ -75,6 +87,7 @@ int read_kernel(const unsigned char *cubin, size_t size, const char *entry, stru
     if (!section) return 0;
     const unsigned char *at = cubin + u64(section + 24), *end = at + u64(section + 32);
     kernel->sm = sm_of(u32(cubin + 48));
+    kernel->exact = is_exact(cubin);
     kernel->max_threads = 1024;
     while (at + 4 <= end) {
         uint16_t bytes = at[0] == FORM_SIZED ? u16(at + 2) : 0;

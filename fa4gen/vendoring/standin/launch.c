@@ -93,11 +93,16 @@ API CUresult cuLibraryGetKernel(struct kernel **kernel, struct library *library,
     return result;
 }
 
+static int is_run_by(const struct kernel *kernel, int device) {
+    int sm = device_sm(device);
+    return kernel->sm == sm || (!kernel->exact && kernel->sm / 10 == sm / 10 && kernel->sm < sm);
+}
+
 API CUresult cuKernelSetAttribute(int attribute, int value, struct kernel *kernel, CUdevice device) {
     TRY(begin("cuKernelSetAttribute"));
     if (!kernel || kernel->magic != KERNEL_MAGIC) return INVALID_HANDLE;
     if (device < 0 || device >= MAX_DEVICES) return INVALID_DEVICE;
-    if (kernel->sm != device_sm(device)) return NO_BINARY_FOR_GPU;
+    if (!is_run_by(kernel, device)) return NO_BINARY_FOR_GPU;
     if (attribute == DYNAMIC_SHARED_ATTRIBUTE && (value < 0 || value > MOST_SHARED))
         return INVALID_VALUE;
     lock();
@@ -110,7 +115,7 @@ API CUresult cuKernelSetAttribute(int attribute, int value, struct kernel *kerne
 static CUresult function_of(struct kernel *kernel, struct function **function) {
     int device = current_device();
     if (device < 0) return INVALID_CONTEXT;
-    if (kernel->sm != device_sm(device)) return NO_BINARY_FOR_GPU;
+    if (!is_run_by(kernel, device)) return NO_BINARY_FOR_GPU;
     lock();
     if (!kernel->functions[device]) {
         struct function *made = take(sizeof *made);

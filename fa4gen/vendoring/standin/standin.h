@@ -42,6 +42,7 @@ struct kernel {
     uint32_t magic;
     char *entry;
     int sm;
+    int exact; /* for that alone; else for later minor versions, too */
     uint32_t max_threads;
     uint32_t cluster[3]; /* of the code; 0 where it names none */
     uint32_t num_parameters;

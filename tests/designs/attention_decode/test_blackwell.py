@@ -8,14 +8,13 @@ import pytest
 
 from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
-from fa4gen.designs.registry import design_of
+from fa4gen.designs.common.hardware import ARCHITECTURES
+from fa4gen.designs.registry import BLACKWELL, design_of
 from fa4gen.render.render import render
 
 KEYS: dict[str, Any] = {
     "kernel": "attention", "dtype": "bf16", "depth": 128, "mask": "causal", "pack_heads": True
 }  # fmt: skip
-BLACKWELL = ("sm_100a", "sm_103a")
-GUARDS = {"sm_90a": "SM90", "sm_100a": "SM100", "sm_103a": "SM103"}
 KINDS: dict[str, dict[str, Any]] = {
     "dense": {},
     "paged": {"keys": "paged", "page_size": 16, "sinks": True},
@@ -28,7 +27,7 @@ def text_of(arch: str, keys: dict[str, Any]) -> list[str]:
     loaded = load_mapping({**KEYS, **keys, "arch": arch}, "probe")
     source = render(build_plan(loaded.config), loaded).files["probe.cu"]
     number = arch.removeprefix("sm_")
-    for word in (f"__CUDA_ARCH_FEAT_{GUARDS[arch]}_ALL", f"sm_{number}", f"compute_{number}"):
+    for word in (ARCHITECTURES[arch].another_target, f"sm_{number}", f"compute_{number}"):
         assert word in source
         source = source.replace(word, "ARCH")
     return [line for line in source.splitlines() if "sha256" not in line]

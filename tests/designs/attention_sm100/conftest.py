@@ -37,7 +37,7 @@ _registers: st.SearchStrategy[object] = st.fixed_dictionaries(
     [(192, 80, 48), (184, 96, 48), (200, 64, 48), (192, 192, 120), (240, 168, 88)]
 ).map(lambda split: dict(zip(("softmax", "correction", "other"), split, strict=True)))
 _REQUIRED = {
-    "arch": st.sampled_from(["sm_100a", "sm_103a"]),
+    "arch": st.sampled_from(["sm_100a", "sm_103a", "sm_100f"]),
     "dtype": st.sampled_from(["bf16", "fp16", "fp8_e4m3"]),
     "depth": _depths,
 }

@@ -365,6 +365,14 @@ def test_both_chips_have_plans_of_their_own(plan_of: PlanOf) -> None:
     assert b300.shared == b200.shared
 
 
+def test_a_plan_for_the_family_is_that_of_the_chip_with_slower_exponentials(
+    plan_of: PlanOf,
+) -> None:
+    family, b200 = plan_of(arch="sm_100f"), plan_of()
+    assert family.exp2_fma_share == b200.exp2_fma_share
+    assert family.shared == b200.shared
+
+
 @pytest.mark.parametrize("mask", ["none", "causal", {"sliding_window": {"left": 3, "right": 5}}])
 def test_the_mask_is_the_config_s(plan_of: PlanOf, mask: object) -> None:
     names = [mask] if isinstance(mask, str) else list(mask)

@@ -37,7 +37,7 @@ _registers: st.SearchStrategy[object] = st.fixed_dictionaries(
     lambda split: dict(zip(("softmax", "correction", "other"), split, strict=True))
 )
 _REQUIRED = {
-    "arch": st.sampled_from(["sm_100a", "sm_103a"]),
+    "arch": st.sampled_from(["sm_100a", "sm_103a", "sm_100f"]),
     "dtype": st.sampled_from(["bf16", "fp16", "fp8_e4m3"]),
 }
 _OPTIONAL = {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fa4gen.designs.gemm_sm100.model import BlackwellGemmPlan
 
 KEYS: dict[str, list[Any]] = {
-    "arch": ["sm_100a", "sm_103a"],
+    "arch": ["sm_100a", "sm_103a", "sm_100f"],
     "dtype": ["bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "fp4_e2m1"],
     "scales": [None, "mxfp8", "mxfp4", "nvfp4"],
     "scale_order": ["arranged", "row_major"],

@@ -77,7 +77,7 @@ NOTHING = Made(0, 0, 0, ())
 def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: int) -> Any:
     """Return the outcome of fa4gen.runtime: the code of the launcher but for the GPU."""
     launcher = family_of(plan).launcher.load()
-    sm = int(plan.arch.removeprefix("sm_").rstrip("a"))
+    sm = SimulatedDevice(plan.arch).sm
 
     def encode(spec):
         try:

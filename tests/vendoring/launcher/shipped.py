@@ -18,6 +18,7 @@ from fa4gen.vendoring.folder_files import ROOTS, template_values
 from fa4gen.vendoring.kernel_facts import KernelFacts, kernel_facts
 from fa4gen.vendoring.model import Request
 from fa4gen.vendoring.names import with_prefix
+from fa4gen.vendoring.standin import SimulatedDevice
 from tests.shipped import loaded, plan_of
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def cubin_without_code(plan: Plan) -> bytes:
     sections = [
         Section(b"", b""),
         *(Section(f".nv.info.{name}".encode(), _info(*rest)) for name, *rest in entries),
+        Section(b".nv.compat", struct.pack("<BBH", 2, 9, not plan.hardware.is_family)),
         Section(b".shstrtab", b""),
     ]
     names = b"\0".join(section.name for section in sections) + b"\0"
@@ -85,7 +87,7 @@ def cubin_without_code(plan: Plan) -> bytes:
         )
         name_at += len(section.name) + 1
         body += section.data
-    sm = int(plan.arch.removeprefix("sm_").rstrip("a"))
+    sm = SimulatedDevice(plan.arch).sm
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
     place = 64 + len(body)
     last = len(sections) - 1

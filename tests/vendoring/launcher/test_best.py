@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fa4gen.designs.common.hardware import runs_on
 from fa4gen.runtime.schedule import ceil_div, resident_ctas
 from fa4gen.vendoring.binding import Problem
 from fa4gen.vendoring.standin import SimulatedDevice
@@ -21,7 +22,7 @@ every_kernel = pytest.mark.parametrize("name", shipped_plans())
 
 def all_traits(plan):
     """Everything that a caller can ask for."""
-    return (plan.kernel, plan.arch, plan.dtype, plan.out_dtype, *traits_of(plan).traits(plan))
+    return (plan.kernel, plan.dtype, plan.out_dtype, *traits_of(plan).traits(plan))
 
 
 def has_one_type(plan):
@@ -74,7 +75,8 @@ def test_the_least_cost_among_those_with_the_traits_wins(name, launcher, data) -
     rivals = [
         (cost(other, problem, multiprocessors), place, other_name)
         for place, (other_name, other) in enumerate(shipped_plans().items())
-        if all_traits(other) == all_traits(plan)
+        if runs_on(other.arch, plan.hardware.runs_on[0])
+        and all_traits(other) == all_traits(plan)
         and has_one_type(other)
         and has_whole_tiles(other, problem)
     ]
@@ -172,6 +174,18 @@ def test_the_same_problem_has_a_kernel_of_each_architecture(launcher) -> None:
         problem = problem_for(library, hopper, batch=1, m=4096, n=4096, k=4096)
         found[arch] = shipped_plans()[best(launcher, library, problem)]
     assert {arch: plan.arch for arch, plan in found.items()} == {arch: arch for arch in found}
+
+
+def test_the_kernel_of_a_family_is_found_where_no_other_runs(launcher) -> None:
+    plan = shipped_plans()["fa4_d128_causal_bf16_sm100f"]
+    sizes = {"batch": 1, "query_rows": 4096, "key_rows": 4096, "query_heads": 8, "key_heads": 8}
+    archs = {}
+    for arch in ("sm_100a", "sm_103a", "sm_107a"):
+        library = launcher.on(SimulatedDevice(arch, 148))
+        found = best(launcher, library, problem_for(library, plan, **sizes))
+        archs[arch] = shipped_plans()[found].arch
+    assert archs["sm_107a"] == "sm_100f"
+    assert all(arch in (its, "sm_100f") for its, arch in archs.items())
 
 
 @pytest.mark.parametrize(

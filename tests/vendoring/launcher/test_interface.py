@@ -378,6 +378,28 @@ def test_a_device_of_another_architecture_is_refused(launcher) -> None:
         assert refused(library.load(kernel.handle)) == ("DEVICE", "WRONG_DEVICE")
 
 
+@pytest.mark.parametrize(
+    ("arch", "runs"),
+    [
+        ("sm_100a", True),
+        ("sm_103a", True),
+        ("sm_107a", True),
+        ("sm_101a", False),
+        ("sm_90a", False),
+        ("sm_110a", False),
+        ("sm_120a", False),
+    ],
+)
+def test_a_family_s_kernel_is_loaded_on_its_members_alone(launcher, arch, runs) -> None:
+    library = launcher.on(SimulatedDevice(arch, 148))
+    status = library.load(library.kernel("acme_fa4_d128_causal_bf16_sm100f").handle)
+    if runs:
+        assert status == 0
+    else:
+        assert refused(status) == ("DEVICE", "WRONG_DEVICE")
+        assert "sm_100f (10.0, 10.3 or 10.7), sm_103a (10.3)" in library.words(status)
+
+
 def test_without_a_context_the_words_say_what_to_call(launcher, library, attention) -> None:
     launcher.stand_in.set_current(None)
     status = attention.launch(ctypes.byref(attention_args()), None)
