@@ -38,7 +38,7 @@ def test_compilers_are_tried_out(compiler: Compiler) -> None:
 def test_a_probe_tells_exact_architectures_apart(arch: str, compiler: Compiler) -> None:
     assert compiler.build(Unit("probe", PROBES[arch], {}, arch)).cubin
     with pytest.raises(CompileError):
-        compiler.build(Unit("probe", PROBES[arch], {}, arch.removesuffix("a")))
+        compiler.build(Unit("probe", PROBES[arch], {}, arch[:-1]))
 
 
 @pytest.mark.compile
