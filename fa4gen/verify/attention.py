@@ -316,7 +316,7 @@ def make_reference(
     query, key, value = (xp.asarray(x) for x in (inputs.query, inputs.key, inputs.value))
     precision, sinks = Precision.of(plan), inputs.sinks
     ends: Any = {"intervals": precision if inputs.counting else None, "raised": inputs.raised}
-    ends["has_max_logits"] = plan.max_logits
+    ends |= {"has_max_logits": plan.max_logits, "cut_sums": precision.sums}
     if inputs.counting:  # no maximum that a kernel may scale by leaves a rounding
         precision = replace(precision, rescale_threshold=0.0)
     descales = inputs.key_descales if plan.has_page_scales else inputs.descales

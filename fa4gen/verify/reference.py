@@ -130,6 +130,7 @@ def exact_attention(
     intervals: Precision | None = None,
     raised: tuple[int, int] = (0, 0),
     has_max_logits: bool = False,
+    cut_sums: CutSums | None = None,
 ) -> AttentionResult:
     """Compute in float64. Rows that see no key give zeros and -inf.
 
@@ -139,7 +140,8 @@ def exact_attention(
     ``sinks``: a logit for each query head, one more term of the softmax's sum. ``intervals``: for
     values that are not negative, the range of elements with these roundings; ``raised``: the keys,
     first and past the last, whose weights are rounded by a maximum of their own.
-    ``has_max_logits``: also the largest logit of each head, of these rows and keys.
+    ``has_max_logits``: also the largest logit of each head, of these rows and keys; ``cut_sums``:
+    how the tensor cores sum its products, where they keep few bits.
     """
     out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=xp.float64)
     lse = _lse_of_no_key(query, sinks, xp, xp.float64)
@@ -178,12 +180,14 @@ def exact_attention(
                 array[block.out_index] = round_to(end, intervals.out_dtype, xp)
         if shift is not None or max_logits is not None:
             scale = abs(problem.softmax_scale * block.score_descale)
-            sums = _lengths(q)[:, None] * _lengths(k)[None] * scale * problem.sum_error
-            off = sums + problem.score.error
+            sum_errors = _lengths(q)[:, None] * _lengths(k)[None] * scale * problem.sum_error
+            off = sum_errors + problem.score.error
             if shift is not None:
-                off = problem.score.errors(logits, sums, xp, block.places)
+                off = problem.score.errors(logits, sum_errors, xp, block.places)
         if max_logits is not None:
             seen = scores[~block.hidden]
+            if cut_sums is not None:
+                off = off + scale * cut_sums.score_room(q, k, xp)
             room = off[~block.hidden] + xp.abs(seen) * MAX_LOGIT_ROUNDING
             for largest_of, room_of in zip(
                 vars(max_logits).values(), (0, -room, room), strict=True

@@ -12,8 +12,9 @@ from fa4gen.masks.expression import parse_mask
 from fa4gen.scores import Score, Softcap
 from fa4gen.scores.expression import parse_score
 from fa4gen.verify import reference
+from fa4gen.verify.cut_sums import CutSums
 from fa4gen.verify.reference import AttentionProblem, exact_attention, rounded_attention
-from fa4gen.verify.rounding import Precision
+from fa4gen.verify.rounding import Precision, round_to
 from tests.masks.definitions import drawn, sees
 from tests.verify.definitions import attend
 
@@ -102,3 +103,17 @@ def test_a_row_that_sees_no_key_has_a_bound_beside_a_score_that_is_an_expression
     assert found.lse[0, 0, 0] == -math.inf
     assert np.isfinite(found.shift).all()
     assert (found.shift[0, 0, 1:] > 0).all()
+
+
+def test_the_largest_logit_of_sums_of_few_bits_is_in_its_interval() -> None:
+    """Terms of one sign: each loses what the sum so far cuts off, always towards zero."""
+    sums, problem = CutSums(), AttentionProblem(NoMask(), Score(), 0.125, sum_error=2.0**-20)
+    rng = np.random.default_rng(5)
+    q, k = (
+        round_to(rng.uniform(1, 2, (1, n, 1, 128)).astype(np.float32), "fp8_e4m3") for n in (16, 64)
+    )
+    found = exact_attention(problem, q, k, k, has_max_logits=True, cut_sums=sums).max_logits
+    got = 0.125 * sums.products(q[0, :, 0], k[0, :, 0].T, np).max()
+    assert found.low[0] <= got <= found.high[0]
+    found = exact_attention(problem, q, k, k, has_max_logits=True).max_logits
+    assert not found.low[0] <= got

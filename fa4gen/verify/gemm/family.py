@@ -129,6 +129,7 @@ class GemmFamily:
             *ROW_ARGUMENTS,
             ROW_INDEX,
             *SCATTERED,
+            AMAX,
             *OUTPUTS,
         )
         others = {name: arrays[name] for name in more if name in arrays}
