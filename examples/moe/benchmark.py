@@ -19,6 +19,7 @@ import json
 import statistics
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +70,13 @@ class Captured:
         side.synchronize()
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph):
-            self.routes = routes_of(self.tokens @ router.T, shape.chosen)
-            self._out = experts(self.tokens, self.routes)
+            self._routes = routes_of(self.tokens @ router.T, shape.chosen)
+            self._out = experts(self.tokens, self._routes)
+
+    @property
+    def routes(self) -> Routes:
+        """The routes of the last replay; what was derived from those of another is not kept."""
+        return replace(self._routes)
 
     def __call__(self, tokens: torch.Tensor) -> torch.Tensor:
         """Replay with these tokens; the output is overwritten by the next call."""
