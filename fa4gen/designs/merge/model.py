@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 THREADS = 256
 CHUNK_BYTES = 16
 """The widest load or store of a thread."""
-MOST_REGISTERS = 128
-"""Two CTAs run on a multiprocessor at once."""
-PARTS_IN_FLIGHT = 4
+CTAS_AT_ONCE = {1: 6, 2: 3, 4: 2}
+"""CTAs that a multiprocessor runs at once, by rows in flight: what the registers of those leave."""
+PARTS_IN_FLIGHT = 2
 ELEMENT_TYPES = {"bf16": "uint16", "fp16": "uint16", "fp32": "float"}
 
 
@@ -55,6 +55,11 @@ class MergePlan(KernelPlan):
     def rows_in_flight(self) -> int:
         """Rows that a thread merges at once."""
         return self.config.rows_in_flight
+
+    @property
+    def ctas_at_once(self) -> int:
+        """CTAs that a multiprocessor has registers for."""
+        return CTAS_AT_ONCE[self.rows_in_flight]
 
     @property
     def elements(self) -> int:
@@ -114,7 +119,8 @@ class MergePlan(KernelPlan):
     @property
     @override
     def roles(self) -> tuple[Role, ...]:
-        return (Role("merge", 0, THREADS // 32, MOST_REGISTERS, "a chunk of each of its rows"),)
+        registers = self.hardware.registers // (THREADS * self.ctas_at_once) // 8 * 8
+        return (Role("merge", 0, THREADS // 32, registers, "a chunk of each of its rows"),)
 
     @property
     @override
