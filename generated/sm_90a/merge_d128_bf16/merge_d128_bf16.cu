@@ -4,13 +4,13 @@
 // fa4gen_merge_d128_bf16: parts of attention merged by their log-sum-exps, sm_90a.
 //
 //   bf16, sums in float32; depth 128
-//   16 chunks a row, a thread for each; 32 rows a CTA; a thread has 2 rows of 4 parts in flight
+//   16 chunks a row, a thread for each; 32 rows a CTA; a thread has 2 rows of 2 parts in flight
 //
 // Roles:
 //   merge  warps 0-7: a chunk of each of its rows
 //
 //   a thread, for each of its rows, 2 at once:
-//     for each part p, 4 in flight:  m' = max(m, lse(p))
+//     for each part p, 2 in flight:  m' = max(m, lse(p))
 //       O = 2^(c(m - m')) O + 2^(c(lse(p) - m')) O(p); l likewise; m = m'; c = log2(e)
 //     O / l goes to global memory, with log-sum-exp m + ln(l), once all threads have read theirs
 //
@@ -38,7 +38,7 @@ constexpr int32 kChunks = 16;                  // threads that share a row
 constexpr int32 kNumThreads = 256;             // of a CTA
 constexpr int32 kRowsAtOnce = 16;              // rows that the threads have one each of
 constexpr int32 kRowsInFlight = 2;             // rows of a thread
-constexpr int32 kPartsInFlight = 4;            // parts loaded before the first is used
+constexpr int32 kPartsInFlight = 2;            // parts loaded before the first is used
 constexpr int32 kBM = 32;                      // rows of a CTA
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
@@ -68,6 +68,14 @@ __device__ __forceinline__ Row row_at(const Problem& problem, uint32 number) {
   const uint32 batch = row / static_cast<uint32>(problem.rows);
   return {static_cast<int32>(batch), static_cast<int32>(row - batch * problem.rows),
           static_cast<int32>(number - row * problem.heads)};
+}
+
+// The row of the next number: without a division.
+__device__ __forceinline__ Row after(const Problem& problem, Row at) {
+  if (++at.head < problem.heads) return at;
+  at.head = 0;
+  if (++at.row < problem.rows) return at;
+  return {at.batch + 1, 0, 0};
 }
 
 // Parts of a row as a thread has them: its elements, and the log-sum-exps.
@@ -148,7 +156,7 @@ __device__ __forceinline__ void merge(Merged& merged, const Parts& parts) {
 //   lse_batch_stride       of the batch of lse, in elements
 //   lse_head_stride        of the head of lse, in elements
 //   lse_row_stride         of the row of lse, in elements
-extern "C" __global__ void __launch_bounds__(kNumThreads, 2)
+extern "C" __global__ void __launch_bounds__(kNumThreads, 3)
     fa4gen_merge_d128_bf16(
         const uint16* parts,
         const float* part_lse,
@@ -178,7 +186,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 2)
   const Problem problem{num_parts, batch, rows, heads};
   const int32 chunk = threadIdx.x % kChunks;
   const uint32 num_rows = static_cast<uint32>(batch) * rows * heads;
-  const uint32 first = blockIdx.x * kBM + threadIdx.x / kChunks;
+  const uint32 first = blockIdx.x * kBM + threadIdx.x / kChunks * kRowsInFlight;
+  const Row first_row = row_at(problem, first);
   const bool has_rows = threadIdx.x < kRowsAtOnce * kChunks;
   Merged merged[kRowsInFlight];
 #pragma unroll
@@ -186,12 +195,12 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 2)
 
   for (int32 part = 0; part < num_parts; part += kPartsInFlight) {
     Parts loaded[kRowsInFlight];
+    Row at = first_row;
     // All loads come before the first use. The part that is overwritten is among them: ordinary
     // loads, not those of memory that never changes.
 #pragma unroll
     for (int32 r = 0; r < kRowsInFlight; ++r) {
-      const uint32 number = first + r * kRowsAtOnce;
-      const Row at = row_at(problem, number);
+      const uint32 number = first + r;
       const auto* own = parts + at.batch * parts_batch_stride + at.row * parts_row_stride +
                         at.head * parts_head_stride + chunk * kElements;
       const float* own_lse = part_lse + at.batch * part_lse_batch_stride +
@@ -206,17 +215,17 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 2)
               reinterpret_cast<const float*>(own + (part + i) * parts_part_stride));
         }
       }
+      at = after(problem, at);
     }
 #pragma unroll
     for (int32 r = 0; r < kRowsInFlight; ++r) merge(merged[r], loaded[r]);
   }
   __syncthreads();  // the log-sum-exps of a part may be overwritten: all threads of a row have read
 
+  Row at = first_row;
 #pragma unroll
   for (int32 r = 0; r < kRowsInFlight; ++r) {
-    const uint32 number = first + r * kRowsAtOnce;
-    if (!has_rows || number >= num_rows) continue;
-    const Row at = row_at(problem, number);
+    if (!has_rows || first + r >= num_rows) break;
     const float sum = merged[r].sum;
     const float inverse = sum == 0.f ? 0.f : __fdividef(1.f, sum);  // 0: all parts are empty
     auto* to = out + at.batch * out_batch_stride + at.row * out_row_stride +
@@ -230,6 +239,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 2)
     if (chunk == 0)
       lse[at.batch * lse_batch_stride + at.head * lse_head_stride + at.row * lse_row_stride] =
           merged[r].max + log2_approx(sum) * kLn2;
+    at = after(problem, at);
   }
 #endif
 }
