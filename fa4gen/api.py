@@ -23,13 +23,23 @@ NAMELESS = "kernel"
 
 @overload
 def load(
-    config: AttentionName, *, shapes: None = None, compiler: str = "auto", cache: bool = True
+    config: AttentionName,
+    *,
+    shapes: None = None,
+    compiler: str = "auto",
+    cache: bool = True,
+    templates: str | Path | None = None,
 ) -> AttentionKernel: ...
 
 
 @overload
 def load(
-    config: GemmName, *, shapes: None = None, compiler: str = "auto", cache: bool = True
+    config: GemmName,
+    *,
+    shapes: None = None,
+    compiler: str = "auto",
+    cache: bool = True,
+    templates: str | Path | None = None,
 ) -> GemmKernel: ...
 
 
@@ -40,6 +50,7 @@ def load(  # a config of the user's may be of either family, and a set of kernel
     shapes: None = None,
     compiler: str = "auto",
     cache: bool = True,
+    templates: str | Path | None = None,
 ) -> Any: ...
 
 
@@ -50,6 +61,7 @@ def load(
     shapes: Literal["auto"] | Sequence[str],
     compiler: str = "auto",
     cache: bool = True,
+    templates: str | Path | None = None,
 ) -> KernelSet: ...
 
 
@@ -59,14 +71,16 @@ def load(
     shapes: Literal["auto"] | Sequence[str] | None = None,
     compiler: str = "auto",
     cache: bool = True,
+    templates: str | Path | None = None,
 ) -> AttentionKernel | GemmKernel | KernelSet:
     """Render and compile the kernel of one config, and return it as a Python function.
 
     ``config`` is the name of a shipped config (``"d128_causal_bf16"``), the path of a YAML file, or
     the config itself as a mapping; ``compiler`` is "auto", "nvrtc" or "nvcc". With ``cache``,
-    earlier results are taken from the user's cache folder. Works without a GPU; only calls of the
-    kernel need one; AttentionKernel and GemmKernel document their arguments. Type checkers know
-    which of them a shipped name gives, and the result for a config of your own by an annotation:
+    earlier results are taken from the user's cache folder. ``templates`` is a folder of own
+    templates; a project's file is not read. Works without a GPU; only calls of the kernel need one;
+    AttentionKernel and GemmKernel document their arguments. Type checkers know which of them a
+    shipped name gives, and the result for a config of your own by an annotation:
     ``kernel: fa4gen.AttentionKernel = fa4gen.load("my.yaml")``.
 
     With ``shapes="auto"`` the result is a KernelSet: called like the kernel, it picks by the shapes
@@ -77,17 +91,23 @@ def load(
     The path of a set (``NAME.set.yaml``) or of a tuning table (``NAME.tuning.yaml``) gives a
     KernelSet of the kernels that it names.
 
-    Raises ConfigError for a config that is not found, not unique or cannot work, CompileError, and
-    MissingCapabilityError where there is no compiler.
+    Raises ConfigError for a config that is not found, not unique or cannot work, and for a folder
+    with a file that has no effect; TemplateError; CompileError; and MissingCapabilityError where
+    there is no compiler.
     """
     from fa4gen.callables import as_callable, compile_config
     from fa4gen.config.load import load_mapping, locate
     from fa4gen.config.set_file import is_set_file
 
+    own = None if templates is None else Path(templates)
+    if own is not None:
+        from fa4gen.render.own_templates import check_folder
+
+        check_folder(own)
     if not isinstance(config, Mapping) and is_set_file(Path(config)):
         from fa4gen.tune.kernel_set import open_set
 
-        kernels = open_set(Path(config), compiler=compiler, cache=cache)
+        kernels = open_set(Path(config), compiler=compiler, cache=cache, templates=own)
         kernels.compile(() if shapes in (None, "auto") else shapes)
         return kernels
     loaded = load_mapping(config, NAMELESS) if isinstance(config, Mapping) else _load_one(config)
@@ -95,12 +115,12 @@ def load(
         if shapes is not None:
             from fa4gen.tune.kernel_set import all_kernels
 
-            kernels = all_kernels(loaded, compiler=compiler, cache=cache)
+            kernels = all_kernels(loaded, compiler=compiler, cache=cache, templates=own)
             kernels.compile(() if shapes == "auto" else shapes)
             return kernels
     except ConfigError as error:
         raise locate(error, loaded) from error
-    chosen = compile_config(loaded, compiler=compiler, cache=cache)
+    chosen = compile_config(loaded, compiler=compiler, cache=cache, templates=own)
     kernel: AttentionKernel | GemmKernel = as_callable(chosen.plan, chosen.kernel.cubin)
     return kernel
 

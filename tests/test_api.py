@@ -10,6 +10,7 @@ import pytest
 
 import fa4gen
 from fa4gen.errors import ConfigError
+from fa4gen.resources import data_root
 from fa4gen.runtime.attention import AttentionKernel
 
 CONFIG = {"kernel": "attention", "arch": "sm_90a", "dtype": "fp16", "depth": 64}
@@ -49,6 +50,25 @@ def test_the_cache_is_used_only_when_wanted(own_cache):
     assert {*own_cache.rglob("*.kernel")} == before
     assert fa4gen.load(config).cubin == cubin
     assert len({*own_cache.rglob("*.kernel")} - before) == 1
+
+
+@pytest.mark.compile
+def test_own_templates_are_taken(tmp_path):
+    name = "attention_sm90/load.cuh.j2"
+    own = tmp_path / name
+    own.parent.mkdir()
+    text = (data_root("templates") / name).read_text()
+    keys = "{% put blocks.load_first_keys() %}\n"
+    before, after = text.split(keys)
+    query, newline, rest = after.partition("\n")
+    own.write_text(f"{before}{query}{newline}{keys}{rest}")  # the query before the keys
+    shipped = fa4gen.load(CONFIG).cubin
+    for folder in (tmp_path, str(tmp_path)):
+        assert fa4gen.load(CONFIG, templates=folder).cubin != shipped
+    own.rename(own.with_name("loader.cuh.j2"))
+    for shapes in (None, "auto"):
+        with pytest.raises(ConfigError, match=f"Did you mean {name}"):
+            fa4gen.load(CONFIG, templates=tmp_path, shapes=shapes)
 
 
 def test_a_wrong_mapping_is_refused():

@@ -148,18 +148,22 @@ def _templates_given(
 ) -> Path | None:
     """Return the folder of the command line, else that of the project's file; None without.
 
+    Of the project's it is said that it is used: the command line does not show it.
     Raises ConfigError for a project's file that is wrong, and for a folder with a file
     that has no effect.
     """
-    if folder is None:
-        from fa4gen.config.selection import project_templates
+    from fa4gen.config.selection import project_templates
 
-        folder = project_templates()
-    if folder is not None:
+    used = folder or project_templates()
+    if used is not None:
         from fa4gen.render.own_templates import check_folder
 
-        check_folder(folder)
-    return folder
+        check_folder(used)
+        if folder is None:
+            from fa4gen.cli.output import note_templates
+
+            note_templates(used)
+    return used
 
 
 _TEMPLATES_HELP = (

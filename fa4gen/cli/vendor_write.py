@@ -94,10 +94,9 @@ class Writing:
 
 def templates_of(folder: Path | None) -> TemplateSet:
     """Open the shipped templates, or those of ``folder`` before them, and say so then."""
-    from fa4gen.cli.output import note
-    from fa4gen.config.paths import shown_path
+    from fa4gen.cli.output import note_templates
     from fa4gen.render.environment import open_templates
 
     if folder is not None:
-        note(f"templates of {shown_path(folder)} take precedence over the shipped ones")
+        note_templates(folder)
     return open_templates(folder)

@@ -68,6 +68,7 @@ class KernelSet:
         tuned: LoadedConfig | None = None,
         compiler: str = "auto",
         cache: bool = True,
+        templates: Path | None = None,
     ) -> None:
         """Take kernels of one family; nothing is compiled, no GPU is touched.
 
@@ -76,7 +77,7 @@ class KernelSet:
         that the GPU runs are chosen from, without one those that the chip runs. ``regions`` are
         those of ``table``. With ``tuned``, a config, the table that comes with fa4gen for it and
         the chip is followed, with the kernels that it names; it is read when a kernel is chosen
-        for the first time.
+        for the first time. ``templates`` is a folder of own ones.
         """
         self._kernels = {one.name: _Kernel(one) for one in candidates}
         self._plan = candidates[0].plan
@@ -89,7 +90,7 @@ class KernelSet:
         self._tuned = tuned
         self._judges = tuned is not None
         self._table_lock = threading.Lock()
-        self._build = partial(_compile, compiler=compiler, cache=cache)
+        self._build = partial(_compile, compiler=compiler, cache=cache, templates=templates)
         self._picked: dict[Any, Any] = {}
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
@@ -266,27 +267,30 @@ class KernelSet:
         return kernel.made
 
 
-def all_kernels(loaded: LoadedConfig, *, compiler: str = "auto", cache: bool = True) -> KernelSet:
+def all_kernels(loaded: LoadedConfig, **options: Any) -> KernelSet:
     """Return the set of a config: itself, shipped ones of its function, other tiles.
 
-    It follows the table that comes with fa4gen for the chip. Raises ConfigError for a config that
-    cannot work or whose family has no cost model.
+    It follows the table that comes with fa4gen for the chip; ``options`` are those of KernelSet
+    that say how a kernel is built. Raises ConfigError for a config that cannot work, and for a
+    family without a cost model.
     """
     plan = build_plan(loaded.config)
     family_of(plan).refuse_set(plan)
-    return KernelSet(find_candidates(loaded), tuned=loaded, compiler=compiler, cache=cache)
+    return KernelSet(find_candidates(loaded), tuned=loaded, **options)
 
 
-def open_set(path: Path, *, compiler: str = "auto", cache: bool = True) -> KernelSet:
-    """Return the set that a file names; ConfigError with all that is wrong with it."""
+def open_set(path: Path, **options: Any) -> KernelSet:
+    """Return the set that a file names, with ``options`` as in ``all_kernels``.
+
+    Raises ConfigError with all that is wrong with the file.
+    """
     file = read_set(path)
     return KernelSet(
         load_candidates(file),
         regions=file.followed,
         chip=file.chip,
         table=path if is_table(path) else None,
-        compiler=compiler,
-        cache=cache,
+        **options,
     )
 
 
@@ -333,11 +337,15 @@ def _differences(first: Candidate, other: Candidate, file: str) -> list[Problem]
     ]
 
 
-def _compile(candidate: Candidate, *, compiler: str, cache: bool) -> tuple[Plan, bytes] | None:
+def _compile(
+    candidate: Candidate, *, compiler: str, cache: bool, templates: Path | None
+) -> tuple[Plan, bytes] | None:
     """Return the plan that compiled clean with its cubin; None for a new tile where none does."""
     try:
         new = candidate.source == "tile"
-        chosen = compile_config(candidate.loaded, compiler=compiler, cache=cache, fixes=not new)
+        chosen = compile_config(
+            candidate.loaded, compiler=compiler, cache=cache, fixes=not new, templates=templates
+        )
     except CompileError:
         if not new:
             raise

@@ -298,14 +298,19 @@ def test_templates_of_the_project_are_taken_by_every_command(
         "attention_sm90/kernel.cu.j2",
         "device/rings/barriers.h.j2",
     ]
+    capsys.readouterr()
     assert main(["check"]) == 0
+    said = "/mine take precedence over the shipped ones\n"
+    assert capsys.readouterr().err.endswith(said)
     (work / "mine/attention_sm90/kernel.cu.j2").write_text("// {{ plan.name }} is new\n")
     capsys.readouterr()
     assert main(["check"]) == 3
     assert capsys.readouterr().out.endswith("  fa4gen render\n")  # which needs no option
     (work / "empty").mkdir()
     assert main(["check", "--templates", "../empty"]) == 3
-    assert "--templates ../empty" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    assert "--templates ../empty" in captured.out
+    assert said not in captured.err  # it was given
 
 
 def test_a_folder_with_a_file_without_effect_is_refused_by_all(
