@@ -11,6 +11,7 @@ from fa4gen.bench.results import ConfigResult, Series, SizeResult
 from fa4gen.cli.main import main
 from fa4gen.designs.build import build_plan
 from fa4gen.errors import Fa4genError, Problem
+from fa4gen.render.own_templates import folder_sha256
 from fa4gen.runtime.device import DeviceInfo
 
 CONFIGS = ["gemm_bf16_sm90", "gemm_bf16_residual_sm90"]
@@ -90,3 +91,15 @@ def test_a_wrong_kernel_is_reported_and_the_others_are_timed(capsys) -> None:
     said = capsys.readouterr()
     assert "gemm_bf16_bias_gelu_sm90 is wrong" in said.err
     assert "gemm_bf16_sm90: bf16, no residual" in said.out
+
+
+def test_results_say_that_own_templates_were_used(capsys, tmp_path) -> None:
+    own = tmp_path / "gemm_sm90/load.cuh.j2"
+    own.parent.mkdir()
+    own.write_text("// mine\n")
+    options = ["--sizes", "2k", "--format", "json"]
+    assert main(["bench", CONFIGS[0], *options, "--templates", str(tmp_path)]) == 0
+    (text,) = [one for one in json.loads(capsys.readouterr().out)["notes"] if "own" in one]
+    assert text == f"own templates: {tmp_path}, SHA-256 {folder_sha256(tmp_path)}"
+    assert main(["bench", CONFIGS[0], *options]) == 0
+    assert "own templates" not in capsys.readouterr().out
