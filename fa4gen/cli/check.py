@@ -19,8 +19,8 @@ from fa4gen.cli.options import (
     jobs_option,
     set_option,
     shipped_option,
-    templates_option,
 )
+from fa4gen.cli.own_templates import templates_option
 from fa4gen.counts import counted
 from fa4gen.errors import NotCurrentError, Problem
 

@@ -17,8 +17,8 @@ from fa4gen.cli.options import (
     jobs_option,
     set_option,
     shipped_option,
-    templates_option,
 )
+from fa4gen.cli.own_templates import templates_option
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import click
 
 from fa4gen.cli.completion import complete_config
 from fa4gen.cli.generated import diff_option, render_one
-from fa4gen.cli.options import OutputFormat, format_option, set_option, templates_option
+from fa4gen.cli.options import OutputFormat, format_option, set_option
+from fa4gen.cli.own_templates import templates_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

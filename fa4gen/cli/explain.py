@@ -13,8 +13,8 @@ from fa4gen.cli.options import (
     jobs_option,
     set_option,
     shipped_option,
-    templates_option,
 )
+from fa4gen.cli.own_templates import templates_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

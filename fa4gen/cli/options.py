@@ -2,7 +2,7 @@
 
 A decorated function takes them as: ``configs`` (tuple of str), ``output_format`` ("text", "json"
 or "github"), ``jobs`` (int), ``shipped`` (bool), ``settings`` (tuple of
-Setting), ``force`` (bool), ``require_gpu`` (bool), ``templates`` (Path or None).
+Setting), ``force`` (bool), ``require_gpu`` (bool).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -141,53 +140,6 @@ shipped_option = click.option(
 force_option = click.option(
     "--force", is_flag=True, help="Overwrite files that were edited or that fa4gen did not write."
 )
-
-
-def _templates_given(
-    _ctx: click.Context, _option: click.Parameter, folder: Path | None
-) -> Path | None:
-    """Return the folder of the command line, else that of the project's file; None without.
-
-    Of the project's it is said that it is used: the command line does not show it.
-    Raises ConfigError for a project's file that is wrong, and for a folder with a file
-    that has no effect.
-    """
-    from fa4gen.config.selection import project_templates
-
-    used = folder or project_templates()
-    if used is not None:
-        from fa4gen.render.own_templates import check_folder
-
-        check_folder(used)
-        if folder is None:
-            from fa4gen.cli.output import note_templates
-
-            note_templates(used)
-    return used
-
-
-_TEMPLATES_HELP = (
-    "Your own templates: a folder that mirrors the shipped one and takes precedence, file by file."
-)
-templates_option = click.option(
-    "--templates",
-    type=FilePath(path_type=Path),
-    metavar="DIR",
-    callback=_templates_given,
-    show_default="templates of the project's file",
-    help=_TEMPLATES_HELP,
-)
-"""Gives a command the folder of own templates to use, None for the shipped ones alone."""
-
-vendor_templates_option = click.option(
-    "--templates",
-    type=FilePath(path_type=Path),
-    metavar="DIR",
-    show_default="templates of the vendored folder in the project's file",
-    help=_TEMPLATES_HELP,
-)
-"""Gives the folder of the command line alone: each vendored folder may have templates of its own,
-which ``vendoring.targets`` looks up."""
 
 require_gpu_option = click.option(
     "--require-gpu",

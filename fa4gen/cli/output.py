@@ -19,7 +19,6 @@ from fa4gen.escapes import one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from fa4gen.cli.options import OutputFormat
     from fa4gen.errors import Problem
@@ -99,13 +98,6 @@ def markdown_lines(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> lis
 def note(message: str) -> None:
     """Print a message for the user on stderr, also while a bar is drawn there."""
     print(printable(message), file=sys.stderr)
-
-
-def note_templates(folder: Path) -> None:
-    """Say that the templates of ``folder`` are used."""
-    from fa4gen.config.paths import shown_path
-
-    note(f"templates of {shown_path(folder)} take precedence over the shipped ones")
 
 
 def report(

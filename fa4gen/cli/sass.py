@@ -14,8 +14,8 @@ from fa4gen.cli.options import (
     compiler_option,
     format_option,
     set_option,
-    templates_option,
 )
+from fa4gen.cli.own_templates import templates_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,8 +19,8 @@ from fa4gen.cli.options import (
     require_gpu_option,
     shard_option,
     strict_option,
-    templates_option,
 )
+from fa4gen.cli.own_templates import templates_option
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:

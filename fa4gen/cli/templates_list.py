@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fa4gen.cli.options import OutputFormat, configs_argument, format_option, templates_option
+from fa4gen.cli.options import OutputFormat, configs_argument, format_option
+from fa4gen.cli.own_templates import templates_option
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:

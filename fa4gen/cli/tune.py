@@ -20,8 +20,8 @@ from fa4gen.cli.options import (
     require_gpu_option,
     set_option,
     shard_option,
-    templates_option,
 )
+from fa4gen.cli.own_templates import templates_option
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:

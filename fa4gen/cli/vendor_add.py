@@ -17,8 +17,8 @@ from fa4gen.cli.options import (
     format_option,
     jobs_option,
     set_option,
-    vendor_templates_option,
 )
+from fa4gen.cli.own_templates import vendor_templates_option
 from fa4gen.cli.vendor_write import Writing, dry_run_option, remove_option
 from fa4gen.vendoring.targets import ADAPTERS
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from fa4gen.cli.generated import diff_option
-from fa4gen.cli.options import FilePath, OutputFormat, format_option, vendor_templates_option
+from fa4gen.cli.options import FilePath, OutputFormat, format_option
+from fa4gen.cli.own_templates import vendor_templates_option
 from fa4gen.cli.vendor_write import templates_of
 
 

@@ -11,8 +11,8 @@ from fa4gen.cli.options import (
     OutputFormat,
     compiler_option,
     format_option,
-    vendor_templates_option,
 )
+from fa4gen.cli.own_templates import vendor_templates_option
 from fa4gen.cli.vendor_write import Writing, dry_run_option, templates_of
 
 

@@ -14,8 +14,8 @@ from fa4gen.cli.options import (
     force_option,
     format_option,
     jobs_option,
-    vendor_templates_option,
 )
+from fa4gen.cli.own_templates import vendor_templates_option
 from fa4gen.cli.vendor_write import Writing, dry_run_option, remove_option
 
 

@@ -94,7 +94,7 @@ class Writing:
 
 def templates_of(folder: Path | None) -> TemplateSet:
     """Open the shipped templates, or those of ``folder`` before them, and say so then."""
-    from fa4gen.cli.output import note_templates
+    from fa4gen.cli.own_templates import note_templates
     from fa4gen.render.environment import open_templates
 
     if folder is not None:

@@ -22,8 +22,8 @@ from fa4gen.cli.options import (
     shipped_option,
     show_coverage_option,
     strict_option,
-    templates_option,
 )
+from fa4gen.cli.own_templates import templates_option
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:
