@@ -102,6 +102,16 @@ def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
                 "Leave the adapter jax out, or vendor the kernel into a folder of its own.",
             )
         )
+    for one in kernels:
+        facts = kernel_facts(one).launcher
+        if "jax" in request.adapters and (facts.scatters_rows or facts.finds_amax):
+            what = "raises out_amax" if facts.finds_amax else "stores rows of a given out"
+            raise ConfigError(
+                Problem(
+                    f"{one.name}: a call {what} in place, and arrays of JAX do not change",
+                    "Leave the adapter jax out, or vendor the kernel into a folder of its own.",
+                )
+            )
     names = [one.name for one in kernels if kernel_facts(one).launcher.values_in_keys]
     if names and "jax" in request.adapters:
         raise ConfigError(

@@ -60,6 +60,10 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         *_all("scales", "scale_a", "scale_b"),
         *_all("pointer", "row_offsets", "row_counts", "row_index"),
         *_all("int64", "row_index_stride", "a_rows"),
+        *_all("pointer", "out_index", "row_weights"),
+        ("out_rows", "int64"),
+        ("out_scales", "scales"),
+        ("out_amax", "pointer"),
     ),
     "problem": (
         _SIZE,
@@ -79,6 +83,8 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         *_all("int", "scales_ue8m0", "gate_interleaved"),
         ("scale_depth", "int64"),
         *_all("int", "scales_in_atoms", "groups", "gathered_rows"),
+        ("out_scale_columns", "int64"),
+        *_all("int", "c_dtype", "out_scales_ue8m0", "scattered_rows", "amax"),
     ),
     "prepared": (("words", "uint64 160"),),
 }

@@ -13,7 +13,8 @@ from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.runtime.axes import is_packed, swap_rows_and_heads, with_batch
 from fa4gen.runtime.gemm_axes import GEMM_DTYPES
 from fa4gen.runtime.group_arguments import ROW_ARGUMENTS
-from fa4gen.runtime.scale_arguments import SCALE_BYTES
+from fa4gen.runtime.scale_arguments import AMAX, SCALE_BYTES
+from fa4gen.runtime.scattered_rows import SCATTERED
 from fa4gen.runtime.table_arguments import INT32_BYTES
 from fa4gen.vendoring.binding import AttentionArgs, GemmArgs, Matrix, Scales, Tensor
 
@@ -87,11 +88,10 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
         batch = strides[0] if len(strides) > axes else 0
         return Matrix(view.pointer, batch, strides[-2:][1 - contiguous] if axes == 2 else 0)
 
-    lead = b.shape[:-2] if plan.groups else a.shape[:-2]
     index = arguments.row_index
     args = GemmArgs(
         struct_size=ctypes.sizeof(GemmArgs),
-        batch=lead[0] if lead else 1,
+        batch=_count_matrices(plan, arguments),
         m=a.shape[-2] if index is None else index.shape[-1],
         n=b.shape[-1],
         k=a.shape[-1] * plan.elements_per_byte,
@@ -108,9 +108,14 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
         view = given[row.name]
         if view is not None:
             setattr(args, row.name, _scales(view, row))
-    for name in ROW_ARGUMENTS:
+    for name in (*ROW_ARGUMENTS, *SCATTERED, AMAX):
         view = getattr(arguments, name)
         setattr(args, name, None if view is None else view.pointer)
+    if plan.scatters_rows:
+        args.out_rows = out.shape[0]
+    if plan.output_scales is not None and arguments.out_scales is not None:
+        size = SCALE_BYTES[GEMM_DTYPES[plan.output_scales.dtype]]
+        args.out_scales = _in_elements(arguments.out_scales, size)
     if index is not None:
         args.row_index, args.a_rows = index.pointer, a.shape[-2]
         args.row_index_stride = (0, *(_elements(one, INT32_BYTES) for one in index.strides))[-2]
@@ -121,10 +126,24 @@ def _scales(view: TensorView, row: OperandScales) -> Scales:
     """Return scales whose last two axes are in the operand's order, or arranged ones."""
     if row.in_atoms:
         return Scales(view.pointer, *(0, *view.strides)[-6:-3])
-    size = SCALE_BYTES[GEMM_DTYPES[row.dtype]]
-    batch, *steps = (0, *(_elements(stride, size) for stride in view.strides))[-3:]
-    across, along = steps if row.operand == "a" else steps[::-1]
-    return Scales(view.pointer, batch, across, along)
+    found = _in_elements(view, SCALE_BYTES[GEMM_DTYPES[row.dtype]])
+    if row.operand == "b":
+        found.stride, found.k_stride = found.k_stride, found.stride
+    return found
+
+
+def _in_elements(view: TensorView, size: int) -> Scales:
+    """Return scales whose axes are (batch, across, along), or without a batch."""
+    return Scales(view.pointer, *(0, *(_elements(one, size) for one in view.strides))[-3:])
+
+
+def _count_matrices(plan: GemmPlan, arguments: GemmArguments) -> int:
+    """Return the batch of a call: groups are counted by B, or where they divide k by offsets."""
+    if plan.sums_by_group:
+        offsets = arguments.row_offsets
+        return 0 if offsets is None else max(0, offsets.shape[0] - 1)
+    lead = (arguments.b if plan.config.groups else arguments.a).shape[:-2]
+    return lead[0] if lead else 1
 
 
 def _elements(stride: int, element_bytes: int) -> int:

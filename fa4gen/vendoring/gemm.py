@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT, GemmArguments
 from fa4gen.vendoring.call_structs import gemm_args
-from fa4gen.vendoring.passed_scales import passed_scales
+from fa4gen.vendoring.launcher_facts import DTYPES, MAP_DTYPES
+from fa4gen.vendoring.passed_scales import passed_output_scales, passed_scales
 from fa4gen.vendoring.selftest_facts import SelftestFacts
 
 if TYPE_CHECKING:
@@ -26,6 +27,23 @@ _FLOAT_LITERAL = re.compile(r"(\d\.?\d*(?:e[+-]?\d+)?)f\b")
 _FLOAT_FUNCTION = re.compile(r"\b(erf|exp2?|log2?|tanh|sqrt|fabs|fmax|fmin)f\(")
 
 
+PLACES = {
+    "scale_a_m_stride": "scale_a_stride",
+    "scale_a_rows_stride": "scale_a_stride",
+    "scale_b_n_stride": "scale_b_stride",
+    "scale_b_n_blocks_stride": "scale_b_stride",
+    **{
+        name: f"written.scattered.{name}"
+        for name in ("out", "out_index", "row_weights", "out_row_chunks", "out_rows")
+    },
+    "out_scales": "written.quantised.out_scales",
+    **{
+        f"out_scales_{axis}_stride": f"written.quantised.{axis}_stride"
+        for axis in ("batch", "m", "blocks")
+    },
+    "out_amax": "written.out_amax",
+}
+"""Where the launcher has a kernel's parameter, unless it is under its own name."""
 GATES = {"halves": 1, "interleaved": 2}
 """The launcher's numbers for the order of a gated product's columns of B."""
 
@@ -39,21 +57,15 @@ class GemmFamily:
         if "fp8_e5m2" in (plan.dtype, plan.b_dtype):
             key = "dtype" if plan.dtype == "fp8_e5m2" else "b_dtype"
             message = f"{key}: vendored folders take no operands of fp8_e5m2 yet"
-        elif plan.config.output_scales is not None:
-            key = "output_scales"
-            message = "output_scales: vendored folders take no output with scales yet"
+        elif plan.output_scales is not None and plan.output_scales.in_atoms:
+            key = "output_scale_order"
+            message = "output_scale_order: arranged: vendored folders write no atoms of scales yet"
         elif plan.places_atoms:
             key = "scale_order"
             message = (
                 "scale_order: arranged: vendored folders take no atoms of scales with groups: "
                 "offsets yet"
             )
-        elif plan.scatters_rows:
-            key = "out_rows"
-            message = "out_rows: vendored folders take no scattered rows yet"
-        elif plan.sums_by_group:
-            key = "groups"
-            message = "groups: k_offsets: vendored folders take no groups along k yet"
         if message:
             remedy = (
                 "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` with a "
@@ -63,8 +75,14 @@ class GemmFamily:
 
     def launcher_facts(self, plan: GemmPlan, facts: LauncherFacts) -> LauncherFacts:
         """Return ``facts`` with those of matrix products."""
+        c_dtype = "" if plan.c_dtype == plan.out_dtype or not plan.c.exists else plan.c_dtype
         return replace(
             facts,
+            parameters=tuple(PLACES.get(name, name) for name in facts.parameters),
+            maps=tuple(
+                replace(row, dtype=MAP_DTYPES[plan.c_dtype]) if row.tensor == "c" else row
+                for row in facts.maps
+            ),
             cta_group=plan.launch.cluster,
             ctas_per_tile=plan.ctas_per_tile,
             max_extent=LARGEST_EXTENT,
@@ -77,9 +95,14 @@ class GemmFamily:
             activation="NULL" if plan.activation is None else json.dumps(plan.activation),
             gate=GATES[plan.gate_layout] if plan.gated else 0,
             column_unit=plan.columns_of_b(plan.column_unit),
-            groups=plan.groups or "",
+            groups=plan.config.groups or "",
             most_groups=plan.most_groups if plan.groups else 0,
             gathers_rows=plan.gathers_rows,
+            scatters_rows=plan.scatters_rows,
+            c_dtype=DTYPES[c_dtype] if c_dtype else "",
+            c_element_bytes=plan.c_element_bytes,
+            out_scales=passed_output_scales(plan),
+            finds_amax=plan.finds_amax,
             scales=passed_scales(plan),
             elements_per_byte=plan.elements_per_byte,
         )

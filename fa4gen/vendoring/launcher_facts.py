@@ -148,10 +148,20 @@ class LauncherFacts:
     gate: int = 0
     """With a gated activation, 1 where gate's columns of B come before up's, 2 where in turn."""
     groups: str = ""
-    """Matrix product: "offsets" or "masked"; empty without groups of rows."""
+    """Matrix product: "offsets", "masked" or "k_offsets"; empty without groups."""
     most_groups: int = 0
+    """Groups of a call; 0 for any number."""
     gathers_rows: bool = False
     """Matrix product: an index names the rows of A."""
+    scatters_rows: bool = False
+    """Matrix product: an index names the rows of the output, which have weights."""
+    c_dtype: str = ""
+    """Matrix product: of C; empty where it is that of the output."""
+    c_element_bytes: int = 0
+    out_scales: PassedScales | None = None
+    """Matrix product: of the output."""
+    finds_amax: bool = False
+    """Matrix product: a call raises the largest magnitude of the output."""
     column_unit: int = 1
     """Columns of B are a multiple of it."""
     scales: tuple[PassedScales, ...] = ()
@@ -192,9 +202,16 @@ class LauncherFacts:
 
     @property
     def row_arguments(self) -> tuple[str, ...]:
-        """The arrays of int32 with the rows of groups, and the index of rows of A."""
-        named = {"offsets": ("row_offsets",), "masked": ("row_counts",)}.get(self.groups, ())
-        return (*named, "row_index") if self.gathers_rows else named
+        """The arrays with an element for each row, or group, of a call."""
+        arrays = {
+            "row_offsets": self.groups in ("offsets", "k_offsets"),
+            "row_counts": self.groups == "masked",
+            "row_index": self.gathers_rows,
+            "out_index": self.scatters_rows,
+            "row_weights": self.scatters_rows,
+            "out_amax": self.finds_amax,
+        }
+        return tuple(name for name, taken in arrays.items() if taken)
 
     @property
     def other_keys(self) -> bool:

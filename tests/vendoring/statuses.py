@@ -15,6 +15,7 @@ ARGUMENTS: Final = (
     "SOFTMAX_SCALE", "A", "B", "C", "ALPHA", "BETA", "WORKSPACE", "ARGS", "KERNEL", "PREPARED",
     "PROBLEM", "DEVICE", "SINKS", "QUERY_OFFSETS", "KEY_OFFSETS", "KEY_LENGTHS", "PAGE_TABLE",
     "TENSORS", "SCALE_A", "SCALE_B", "ROW_OFFSETS", "ROW_COUNTS", "ROW_INDEX",
+    "OUT_INDEX", "ROW_WEIGHTS", "OUT_SCALES", "OUT_AMAX",
 )  # fmt: skip
 """``enum <prefix>_argument``, by number."""
 DRIVER_ERROR: Final = 0x10000

@@ -13,6 +13,9 @@ RESIDUAL, MAJORS = "gemm_bf16_residual_sm90", "gemm_bf16_mn_major_sm90"
 BLOCKS = "gemm_fp8_scaled_sm90"
 GROUPED, MASKED = "gemm_grouped_bf16_sm90", "gemm_grouped_masked_fp8_scaled_sm90"
 GATHERED = "gemm_gathered_bf16_sm90"
+SCATTERED, LARGEST = "gemm_scattered_bf16_sm90", "gemm_bf16_amax_sm90"
+QUANTISED, OF_C = "gemm_swiglu_fp8_out_sm90", "gemm_bf16_fp8_out_sm90"
+SUMS = "gemm_weight_gradient_bf16_sm90"
 SWIGLU, IN_TURN = "gemm_swiglu_bf16_sm90", "gemm_swiglu_clamped_bf16"
 
 
@@ -106,12 +109,43 @@ CALLS = {
         },
         (Spec((72, 104)),),
     ),
+    SCATTERED: Call(
+        {
+            "a": Spec((72, 64)), "b": Spec((5, 64, 104)), "row_offsets": words(6),
+            "out_index": words(72), "row_weights": floats(72), "out": Spec((90, 104)),
+        },
+        (Spec((90, 104)),),
+    ),
+    LARGEST: Call(
+        {"a": Spec((3, 72, 64)), "b": Spec((64, 104)), "out_amax": floats(1)},
+        (Spec((3, 72, 104)),),
+    ),
+    QUANTISED: Call(
+        {
+            "a": Spec((3, 72, 304), "float8_e4m3fn"), "b": Spec((304, 512), "float8_e4m3fn"),
+            "scale_a": floats(3, 72, 3), "scale_b": floats(3, 4),
+        },
+        (Spec((3, 72, 256), "float8_e4m3fn"), floats(3, 72, 2)),
+    ),
+    OF_C: Call(
+        {"a": Spec((72, 64)), "b": Spec((64, 304)), "c": Spec((304,))},
+        (Spec((72, 304), "float8_e4m3fn"), floats(72, 3)),
+    ),
+    SUMS: Call(
+        {
+            "a": Spec((72, 64)), "b": Spec((64, 104)), "c": floats(5, 72, 104),
+            "row_offsets": words(6),
+        },
+        (floats(5, 72, 104),),
+    ),
     SWIGLU: Call({"a": Spec((3, 72, 64)), "b": Spec((64, 208))}, (Spec((3, 72, 104)),)),
     IN_TURN: Call(
         {"a": Spec((72, 64)), "b": Spec((64, 208)), "c": Spec((208,))}, (Spec((72, 104)),)
     ),
 }  # fmt: skip
 
+IN_PLACE = (SCATTERED, LARGEST)
+"""Kernels that write into an array that is given: JAX has none."""
 REFUSED: tuple[tuple[str, str, Spec | None, str], ...] = (
     (CAUSAL, "query", Spec((2, 10, 4, 64)), r"shape \(batch, rows, heads, 128\), got \(2, 10, "),
     (CAUSAL, "query", Spec((2, 10, 512)), r"shape .*, got \(2, 10, 512\)"),
@@ -135,6 +169,19 @@ REFUSED: tuple[tuple[str, str, Spec | None, str], ...] = (
     (MASKED, "scale_b", floats(3, 1), r"shape \(5, 3, 1\)"),
     (GATHERED, "row_index", words(5, 72), r"shape \(m\)"),
     (GATHERED, "row_index", None, "an array, got None"),
+    (SCATTERED, "out_index", words(71), r"shape \(72\)|expected shape \(72,\)"),
+    (SCATTERED, "out_index", floats(72), "int32, got float32"),
+    (SCATTERED, "row_weights", None, "an array, got None"),
+    (SCATTERED, "row_weights", words(72), "float32, got int32"),
+    (SCATTERED, "out", Spec((90, 96)), r"shape \(out rows, 104\)"),
+    (LARGEST, "out_amax", floats(3), r"shape \(1\)|expected shape \(1,\)"),
+    (LARGEST, "out_amax", None, "an array, got None"),
+    (QUANTISED, "scale_a", floats(3, 72, 2), r"shape \(72, 3\)|expected shape \(3, 72, 3\)"),
+    (OF_C, "c", Spec((304,), "float8_e4m3fn"), "bfloat16, got float8_e4m3fn"),
+    (SUMS, "b", Spec((5, 64, 104)), r"shape \(64, n\)"),
+    (SUMS, "c", floats(4, 72, 104), r"shape \(5, 72, 104\)"),
+    (SUMS, "row_offsets", words(0), r"groups \+ 1 numbers, got none"),
+    (SUMS, "row_offsets", words(2, 3), r"shape \(groups \+ 1\)"),
     (IN_TURN, "c", Spec((104,)), r"shape \(208\)|expected shape \(208,\)"),
     (RESIDUAL, "c", None, r"an array .the kernel has residual: matrix"),
     (PAGED, "sinks", Spec((8,)), "float32, got bfloat16"),

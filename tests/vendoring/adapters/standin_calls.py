@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from fa4gen.runtime.arguments import DESCALES, TABLES
+from fa4gen.runtime.gemm import OTHERS
 from fa4gen.vendoring.binding import (
     AttentionArgs,
     Binding,
@@ -38,7 +39,9 @@ FIRST_BLOCK = 0x700000000000
 NAMES = (
     *KERNELS, "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16", "decode_d128_bf16",
     "decode_d128_splits_bf16", "d128_alibi_causal_bf16", "decode_d128_paged64_kv_fp8_page_bf16",
-    "gemm_fp8_scaled_sm90", "gemm_fp8_scaled_ue8m0_residual_sm90",
+    "gemm_fp8_scaled_sm90", "gemm_fp8_scaled_ue8m0_residual_sm90", "gemm_scattered_bf16_sm90",
+    "gemm_swiglu_fp8_out_sm90", "gemm_bf16_fp8_out_sm90", "gemm_weight_gradient_bf16_sm90",
+    "gemm_bf16_amax_sm90", "gemm_gathered_bf16_sm90",
 )  # fmt: skip
 
 
@@ -151,7 +154,7 @@ def test_each_kernel_makes_the_launch_of_c(calls: Calls, name: str) -> None:
     given = problem.python_arguments(plan)
     device = 2 if plan.arch == "sm_100a" else 0
     calls.stand_in.set_current(device)
-    inputs, more = ("a", "b", "c"), ("out", "scale_a", "scale_b")
+    inputs, more = ("a", "b", "c"), ("out", "out_scales", *OTHERS)
     if plan.kernel == "attention":
         inputs, more = ("query", "key", "value"), ("out", "lse", *DESCALES, "sinks", *TABLES)
     views = {word: getattr(given, word) for word in (*inputs, *more)}

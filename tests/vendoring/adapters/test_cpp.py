@@ -27,6 +27,10 @@ SETS = {
     "products with scales": ("gemm_fp8_scaled_sm90", "gemm_fp8_scaled_ue8m0_residual_sm90"),
     "products with groups": ("gemm_grouped_bf16_sm90", "gemm_grouped_masked_fp8_scaled_sm90"),
     "products with an index of rows": ("gemm_gathered_bf16_sm90",),
+    "products with scattered rows": ("gemm_scattered_bf16_sm90",),
+    "quantised products": ("gemm_swiglu_fp8_out_sm90", "gemm_bf16_fp8_out_sm90"),
+    "products with groups along k": ("gemm_weight_gradient_bf16_sm90",),
+    "products with the largest magnitude": ("gemm_bf16_amax_sm90",),
 }
 """The kernels of each folder: code that only some kernels need is in their folders alone, and
 nothing there may be unused."""

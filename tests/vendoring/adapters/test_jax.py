@@ -6,11 +6,12 @@ import re
 
 import pytest
 
+from tests.vendoring.adapters.calls_of_kinds import CALLS as ALL_CALLS
 from tests.vendoring.adapters.calls_of_kinds import (
-    CALLS,
     CAUSAL,
     DECODE,
     FP8,
+    IN_PLACE,
     MAJORS,
     RAGGED,
     RESIDUAL,
@@ -22,6 +23,7 @@ from tests.vendoring.adapters.folders import import_file, write_folder
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 jnp = jax.numpy
 
+CALLS = {name: call for name, call in ALL_CALLS.items() if name not in IN_PLACE}
 OWN_WORKSPACE = (RAGGED, DECODE, *(name for name in CALLS if "paged" in name or "decode" in name))
 """Kernels whose handlers take the workspace themselves."""
 WORDS = {"bfloat16": "bf16", "float32": "f32", "int32": "i32", "float8_e4m3fn": "f8E4M3FN"}

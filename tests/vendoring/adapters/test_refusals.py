@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.vendoring.adapters.calls_of_kinds import CALLS, REFUSED, Spec
+from tests.vendoring.adapters.calls_of_kinds import CALLS, IN_PLACE, REFUSED, Spec
 from tests.vendoring.adapters.folders import FakeArray, import_file, write_folder
 
 if TYPE_CHECKING:
@@ -70,5 +70,7 @@ def call(request: pytest.FixtureRequest, folder: Path) -> Caller:
 def test_the_argument_is_named(
     call: Caller, name: str, array: str, wrong: Spec | None, expected: str
 ) -> None:
+    if call.__qualname__.startswith("by_jax") and name in IN_PLACE:
+        pytest.skip("arrays of JAX do not change")
     with pytest.raises((ValueError, RuntimeError), match=f"{array}: expected {expected}"):
         call(name, {**CALLS[name].arrays, array: wrong})

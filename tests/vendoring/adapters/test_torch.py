@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.vendoring.adapters.calls_of_kinds import ALIBI, CALLS, CAUSAL, PAGED, RAGGED, Spec
+from tests.vendoring.adapters.calls_of_kinds import (
+    ALIBI,
+    CALLS,
+    CAUSAL,
+    LARGEST,
+    PAGED,
+    QUANTISED,
+    RAGGED,
+    SCATTERED,
+    Spec,
+)
 from tests.vendoring.adapters.folders import import_file, write_folder
 
 torch = pytest.importorskip("torch", minversion="2.9", reason="no PyTorch 2.9 or newer")
@@ -117,6 +127,32 @@ class TestScales:
             getattr(acme, SCALED)(**scaled_call("cuda", scale_b=wrong.float()))
 
 
+@pytest.mark.usefixtures("fake_mode")
+class TestWritten:
+    """Outputs that only some products have."""
+
+    def test_either_output_of_a_quantised_product_may_be_given(self, acme) -> None:
+        arrays = made(QUANTISED, "cuda")
+        out = torch.empty(3, 72, 256, dtype=torch.float8_e4m3fn, device="cuda")
+        scales = torch.empty(3, 2, 72, device="cuda").transpose(1, 2)
+        found, new = getattr(acme, QUANTISED)(**arrays, out=out)
+        assert found is out
+        assert spec_of(new) == CALLS[QUANTISED].results[1]
+        found, given = getattr(acme, QUANTISED)(**arrays, out_scales=scales)
+        assert given is scales
+        assert spec_of(found) == CALLS[QUANTISED].results[0]
+        with pytest.raises(ValueError, match=r"out_scales: expected shape \(3, 72, 2\)"):
+            getattr(acme, QUANTISED)(**arrays, out_scales=scales[..., :1])
+
+    def test_scattered_rows_have_no_new_output(self, acme) -> None:
+        arrays = made(SCATTERED, "cuda")
+        assert getattr(acme, SCATTERED)(**arrays) is arrays["out"]
+        assert not hasattr(torch.ops.acme, SCATTERED)
+        del arrays["out"]
+        with pytest.raises(TypeError, match="out"):
+            getattr(acme, SCATTERED)(**arrays)
+
+
 def test_memory_of_the_cpu_is_refused(acme) -> None:
     query, key, value = tensors(*ATTENTION)
     with pytest.raises(ValueError, match="query: expected memory of a CUDA device, got memory of"):
@@ -129,14 +165,18 @@ def test_memory_of_the_cpu_is_refused(acme) -> None:
 
 def test_the_schemas_have_what_the_kernels_take(acme) -> None:
     for name, kernel in acme._KERNELS.items():
+        if name == SCATTERED:
+            continue
         new = getattr(torch.ops.acme, name).default._schema
         write = getattr(torch.ops.acme, f"{name}_out").default._schema
         written = [
             row.name for row in write.arguments if row.alias_info and row.alias_info.is_write
         ]
-        has_lse = getattr(kernel, "lse", False)
-        assert written == (["out", "lse"] if has_lse else ["out"])
-        assert len(new.returns) == 1 + has_lse
+        more = ["lse"] if getattr(kernel, "lse", False) else []
+        more = ["out_scales"] if getattr(kernel, "out_scales", None) else more
+        changed = ["out_amax"] if getattr(kernel, "amax", False) else []
+        assert written == [*changed, "out", *more]
+        assert len(new.returns) == 1 + len(more)
         assert not write.returns
         if not hasattr(kernel, "given"):
             continue
@@ -209,6 +249,23 @@ class TestCompile:
             dynamic,
         )
         assert code.count(f"torch.ops.acme.{RAGGED}.default(") == 1
+
+    def test_what_a_call_raises_is_written(self, acme, dynamic) -> None:
+        def layer(a, b, out_amax):
+            out = getattr(acme, LARGEST)(a, b.clone(), out_amax=out_amax)
+            return out.sin(), out_amax + 1
+
+        code = self.trace(layer, list(made(LARGEST, "cpu").values()), dynamic)
+        assert LARGEST in code
+        assert "copy_" in code or "auto_functionalized" in code
+
+    def test_scattered_rows_are_written(self, acme, dynamic) -> None:
+        def layer(a, b, row_offsets, out_index, row_weights, out):
+            rows = {"row_offsets": row_offsets, "out_index": out_index, "row_weights": row_weights}
+            return getattr(acme, SCATTERED)(a, b, **rows, out=out.clone()).view(45, 2, -1).sum(1)
+
+        code = self.trace(layer, list(made(SCATTERED, "cpu").values()), dynamic)
+        assert f"{SCATTERED}_out" in code
 
 
 def test_a_compiled_program_calls_the_kernel(acme) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT, GemmArguments
-from fa4gen.runtime.gemm_axes import GEMM_DTYPES, named_axes
+from fa4gen.runtime.gemm_axes import GEMM_DTYPES, dtype_of, element_bytes_of, named_axes
 from fa4gen.runtime.group_arguments import MORE, ROW_ARGUMENTS, group_axes
 from fa4gen.runtime.scale_arguments import SCALE_BYTES
 from fa4gen.runtime.tensor_view import TensorView
@@ -43,6 +43,17 @@ class Index:
 
 
 @dataclass(frozen=True)
+class Written:
+    """The arrays that only some kernels write, and those of scattered rows."""
+
+    out_index: int | None = None
+    row_weights: int | None = None
+    out_rows: int = 0
+    out_scales: Scales = field(default_factory=Scales)
+    out_amax: int | None = None
+
+
+@dataclass(frozen=True)
 class GemmProblem:
     batch: int
     m: int
@@ -57,6 +68,7 @@ class GemmProblem:
     rows: dict[str, int | None] = field(default_factory=dict)
     """The addresses of arrays with the rows of groups, by the argument."""
     index: Index | None = None
+    written: Written = field(default_factory=Written)
 
     def c_args(self) -> GemmArgs:
         return GemmArgs(
@@ -74,6 +86,7 @@ class GemmProblem:
             row_index=self.index and self.index.pointer,
             row_index_stride=self.index.stride if self.index else 0,
             a_rows=self.index.a_rows if self.index else 0,
+            **vars(self.written),
             alpha=self.alpha,
             beta=self.beta,
         )
@@ -84,7 +97,32 @@ class GemmProblem:
             views["a"], views["b"], views.get("c"), views["out"], self.alpha, self.beta,
             self._scales(plan, "scale_a"), self._scales(plan, "scale_b"),
             self._rows("row_offsets"), self._rows("row_counts"), self._index(plan),
+            self._out_scales(plan), self._array(plan, "out_index"),
+            self._array(plan, "row_weights"), self._array(plan, "out_amax"),
         )  # fmt: skip
+
+    def _array(self, plan: GemmPlan, name: str) -> TensorView | None:
+        """Return an array with an element for each row, or for the amax of each group."""
+        address, count = getattr(self.written, name), self.m
+        if name == "out_amax":
+            count = self.batch if plan.config.groups else 1
+        taken = plan.finds_amax if name == "out_amax" else plan.scatters_rows
+        if address is None and (count or not taken):
+            return None
+        dtype = "int32" if name == "out_index" else "float32"
+        return TensorView(address or 0, (count,), (4,), dtype, 0)
+
+    def _out_scales(self, plan: GemmPlan) -> TensorView | None:
+        one, described = self.written.out_scales, plan.output_scales
+        if described is None:
+            return TensorView(one.data, (), (), "float32", 0) if one.data else None
+        dtype = GEMM_DTYPES[described.dtype]
+        size = SCALE_BYTES[dtype]
+        shape = (self.batch, self.m, described.blocks(plan.output_columns(self.n)))
+        if not one.data and 0 not in shape and (plan.groups != "offsets" or 0 not in shape[1:]):
+            return None
+        strides = tuple(size * step for step in (one.batch_stride, one.stride, one.k_stride))
+        return self.in_groups(plan, "out_scales", one.data or 0, shape, strides, dtype)
 
     def _rows(self, name: str) -> TensorView | None:
         address = self.rows.get(name)
@@ -111,7 +149,7 @@ class GemmProblem:
     ) -> TensorView:
         """Return a view of an argument of a batch without the axis that groups share."""
         axes = named_axes(plan, name)
-        left = len(axes) - len(group_axes(plan, axes)) if plan.groups and axes else 0
+        left = len(axes) - len(group_axes(plan, axes)) if plan.config.groups and axes else 0
         return TensorView(pointer, shape[left:], strides[left:], dtype, 0)
 
     def rows_of_a(self, plan: GemmPlan) -> int:
@@ -151,15 +189,18 @@ class GemmProblem:
         if name == "b":
             return (self.n, k) if plan.b_major == "k" else (k, self.n)
         out = self.m, plan.output_columns(self.n)
+        if name == "out" and plan.scatters_rows:
+            return self.written.out_rows, self.n
         return (1, *(plan.c_extents(*out) if name == "c" else out))[-2:]
 
     def _view(self, plan: GemmPlan, name: str) -> TensorView:
         one = self.operands[name]
         size = element_bytes(plan, name)
-        dtype = GEMM_DTYPES[plan.dtype if name in ("a", "b") else plan.out_dtype]
+        dtype = GEMM_DTYPES[dtype_of(plan, name)]
         k = self.k // plan.elements_per_byte
         out = self.m, plan.output_columns(self.n)
-        shapes = {"a": (self.rows_of_a(plan), k), "b": (k, self.n), "out": out}
+        stored = (self.written.out_rows, self.n) if plan.scatters_rows else out
+        shapes = {"a": (self.rows_of_a(plan), k), "b": (k, self.n), "out": stored}
         shape = plan.c_extents(*out) if name == "c" and plan.c.exists else shapes.get(name, ())
         if len(shape) == 1:
             strides = (size,)
@@ -172,7 +213,7 @@ class GemmProblem:
 
 
 def element_bytes(plan: GemmPlan, name: str) -> int:
-    return plan.element_bytes if name in ("a", "b") else plan.out_element_bytes
+    return element_bytes_of(plan, name)
 
 
 def scale_bytes(plan: GemmPlan) -> int:
@@ -191,13 +232,18 @@ def sound_problems(draw: Any, plan: GemmPlan) -> GemmProblem:
     problem = GemmProblem(
         batch=draw(st.sampled_from((0, 1, 1, 2, 17))),
         m=draw(extents),
-        n=draw(extents),
+        n=draw(extents) // unit_of(plan) * unit_of(plan),
         k=draw(extents) // plan.elements_per_byte * plan.elements_per_byte,
         operands={},
         alpha=draw(factors),
         beta=1.0 if not plan.c.exists else draw(factors),
     )
-    problem = replace(problem, rows=_rows_of(plan), index=_sound_index(draw, plan, problem))
+    problem = replace(
+        problem,
+        rows=_rows_of(plan),
+        index=_sound_index(draw, plan, problem),
+        written=_sound_written(draw, plan, problem),
+    )
     operands = {}
     for i, name in enumerate(names(plan)):
         unit = 16 // element_bytes(plan, name)
@@ -229,8 +275,67 @@ def _sound_scales(draw: Any, plan: GemmPlan, problem: GemmProblem, name: str) ->
     return Scales(place + scale_bytes(plan), batch, *strides)
 
 
+def unit_of(plan: GemmPlan) -> int:
+    """Return what the columns of B are a multiple of where rows are scattered."""
+    return plan.columns_of_b(plan.column_unit) if plan.scatters_rows else 1
+
+
+def _sound_written(draw: Any, plan: GemmPlan, problem: GemmProblem) -> Written:
+    if plan.scatters_rows:
+        rows = draw(st.sampled_from((0, 1, 77, 5000)))
+        return Written(13 * FAR + 4, 14 * FAR + 4, rows)
+    if plan.finds_amax:
+        return Written(out_amax=13 * FAR + 4)
+    if plan.output_scales is None:
+        return Written()
+    blocks = plan.output_scales.blocks(plan.output_columns(problem.n))
+    gap = draw(st.sampled_from((0, 0, 1)))
+    strides = [blocks + gap, 1]
+    if draw(st.booleans()):
+        strides = [1, problem.m + gap]
+    size = SCALE_BYTES[GEMM_DTYPES[plan.output_scales.dtype]]
+    batch = max(strides) * max(blocks, problem.m, 1)
+    return Written(out_scales=Scales(13 * FAR + size, batch, *strides))
+
+
+def _change_written(draw: Any, plan: GemmPlan, problem: GemmProblem) -> GemmProblem:
+    """Change an array of Written, or give it to a kernel that takes none."""
+    name = draw(st.sampled_from(("out_index", "row_weights", "out_scales", "out_amax", "out_rows")))
+    one, out = problem.written, problem.operands["out"].pointer
+    shift = draw(st.integers(-10000, 10000)) * 4
+    if name == "out_rows":
+        if not plan.scatters_rows:
+            return problem
+        rows = draw(st.sampled_from((0, 1, LARGEST_EXTENT)))
+        return replace(problem, written=replace(one, out_rows=rows))
+    if name != "out_scales":
+        taken = plan.finds_amax if name == "out_amax" else plan.scatters_rows
+        address = getattr(one, name) or 12 * FAR
+        address += draw(st.sampled_from((1, 2, 4)))
+        if taken and draw(st.booleans()):
+            address = None
+        elif taken and name != "out_amax" and draw(st.booleans()):
+            address = out + shift
+        return replace(problem, written=replace(one, **{name: address}))
+    fields = {key: getattr(one.out_scales, key) for key, _ in Scales._fields_}
+    kind = draw(st.sampled_from(("data", "absent", "overlap", "stride", "k_stride")))
+    if plan.output_scales is None:
+        fields["data"] = 12 * FAR
+    elif kind == "data":
+        fields["data"] += draw(st.sampled_from((1, 2, 4)))
+    elif kind == "absent":
+        fields["data"] = None
+    elif kind == "overlap":
+        name = draw(st.sampled_from(names(plan)))
+        fields["data"] = problem.operands[name].pointer + shift
+    else:
+        fields[kind] = draw(st.sampled_from((-1, -8, 0, 5, 1 << 40, -(1 << 50))))
+    return replace(problem, written=replace(one, out_scales=Scales(**fields)))
+
+
 def _rows_of(plan: GemmPlan) -> dict[str, int | None]:
-    return {name: 10 * FAR + 4 for name, kinds in ROW_ARGUMENTS.items() if plan.groups in kinds}
+    kind = plan.config.groups
+    return {name: 10 * FAR + 4 for name, kinds in ROW_ARGUMENTS.items() if kind in kinds}
 
 
 def _sound_index(draw: Any, plan: GemmPlan, problem: GemmProblem) -> Index | None:
@@ -245,7 +350,7 @@ def _change_rows(draw: Any, plan: GemmPlan, problem: GemmProblem) -> GemmProblem
     name = draw(st.sampled_from((*ROW_ARGUMENTS, "row_index")))
     if name != "row_index":
         shift = draw(st.sampled_from((1, 2, 4)))
-        is_taken = plan.groups in ROW_ARGUMENTS[name]
+        is_taken = plan.config.groups in ROW_ARGUMENTS[name]
         address = (
             None if is_taken and draw(st.booleans()) else problem.rows.get(name, 12 * FAR) + shift
         )
@@ -323,12 +428,14 @@ def _change(draw: Any, plan: GemmPlan, problem: GemmProblem, kind: str) -> Any:
         return _change_scales(draw, plan, problem)
     elif kind == "rows":
         return _change_rows(draw, plan, problem)
+    elif kind == "written":
+        return _change_written(draw, plan, problem)
     return replace(problem, operands=operands)
 
 
 KINDS = (
     "address", "stride", "batch_stride", "overlap", "residual", "factor", "extent", "scales",
-    "rows",
+    "rows", "written",
 )  # fmt: skip
 
 
@@ -346,7 +453,21 @@ def empty_problem(plan: GemmPlan) -> GemmProblem:
     operands = dict.fromkeys(names(plan), Operand(1, WILD, WILD))
     scales = {row.name: Scales(1, WILD, WILD, WILD) for row in plan.scales}
     index = Index(1, WILD, 5) if plan.gathers_rows else None
-    return GemmProblem(0, 9, 9, 9, operands, 1.0, 1.0, scales, _rows_of(plan), index)
+    return GemmProblem(
+        0, 9, unit_of(plan) + 8, 9, operands, 1.0, 1.0, scales, _rows_of(plan), index,
+        _plain_written(plan, 9),
+    )  # fmt: skip
+
+
+def _plain_written(plan: GemmPlan, rows: int) -> Written:
+    if plan.scatters_rows:
+        return Written(13 << 40, 14 << 40, rows)
+    if plan.finds_amax:
+        return Written(out_amax=13 << 40)
+    if plan.output_scales is None:
+        return Written()
+    blocks = plan.output_scales.blocks(plan.output_columns(256))
+    return Written(out_scales=Scales(13 << 40, 256 * blocks, blocks, 1))
 
 
 def plain_problem(plan: GemmPlan, **changes: Any) -> GemmProblem:
@@ -365,6 +486,6 @@ def plain_problem(plan: GemmPlan, **changes: Any) -> GemmProblem:
     index = Index(11 << 40, 256, 256) if plan.gathers_rows else None
     problem = GemmProblem(
         batch=2, m=256, n=256, k=256, operands=matrices, alpha=1.0, beta=1.0, scales=scales,
-        rows=_rows_of(plan), index=index,
+        rows=_rows_of(plan), index=index, written=_plain_written(plan, 256),
     )  # fmt: skip
     return replace(problem, **changes)

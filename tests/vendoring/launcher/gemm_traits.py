@@ -20,7 +20,7 @@ SCALES = ("scale_a_rows", "scale_b_rows", "scales_ue8m0", "scale_depth", "scales
 def traits(plan: GemmPlan) -> tuple[object, ...]:
     """Return the properties that a caller can choose, except dtypes and architecture."""
     layout = plan.gate_layout if plan.gated else None
-    rows = plan.groups, plan.gathers_rows
+    rows = plan.config.groups, plan.gathers_rows, *written(plan)
     majors = plan.a_major, plan.b_major
     return (*majors, plan.residual, plan.activation, layout, *rows, *scales(plan))
 
@@ -34,6 +34,18 @@ def scales(plan: GemmPlan) -> tuple[int, int, bool, int, bool]:
     return rows.get("a", 0), rows.get("b", 0), powers, depth, in_atoms
 
 
+WRITTEN = ("out_scale_columns", "c_dtype", "out_scales_ue8m0", "scattered_rows", "amax")
+DTYPES = {"bf16": 1, "fp16": 2, "fp8_e4m3": 3, "fp32": 4}
+
+
+def written(plan: GemmPlan) -> tuple[int, int, bool, bool, bool]:
+    """Return the properties of what is written in the order of the struct's fields."""
+    form = plan.output_scales
+    of_c = DTYPES[plan.c_dtype] if plan.c.exists and plan.c_dtype != plan.out_dtype else 0
+    powers = form is not None and form.dtype == "ue8m0"
+    return form.columns if form else 0, of_c, powers, plan.scatters_rows, plan.finds_amax
+
+
 def set_traits(problem: Problem, plan: GemmPlan) -> None:
     """The fields that the launcher states of the kernel."""
     problem.family = 2
@@ -42,7 +54,9 @@ def set_traits(problem: Problem, plan: GemmPlan) -> None:
     for field, value in zip(SCALES, scales(plan), strict=True):
         setattr(problem, field, value)
     problem.gate_interleaved = plan.gated and plan.gate_layout == "interleaved"
-    problem.groups = {None: 0, "offsets": 1, "masked": 2}[plan.groups]
+    for field, value in zip(WRITTEN, written(plan), strict=True):
+        setattr(problem, field, value)
+    problem.groups = {None: 0, "offsets": 1, "masked": 2, "k_offsets": 3}[plan.config.groups]
     problem.gathered_rows = plan.gathers_rows
     problem.activation = plan.activation and plan.activation.encode()
 

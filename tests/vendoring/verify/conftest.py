@@ -100,6 +100,34 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         },
         "masked_index": {**GATED, "groups": "masked", "rows": "gathered", "residual": "column"},
     },
+    "scattered": {
+        "scattered_rows": {**GATED, "groups": "offsets", "out_rows": "scattered"},
+        "scattered_blocks": {
+            **BLOCKS, "groups": "offsets", "out_rows": "scattered", "BM": 32,
+            "swap_operands": True, "scales": {"a": "1x128", "b": "128x128"},
+        },
+    },
+    "quantised": {
+        "quantised_rows": {
+            **GATED, "BN": 128, "output_scales": "1x128", "residual": "row",
+            "activation": "max(x, 0)",
+        },
+        "quantised_groups": {
+            **BLOCKS, "BN": 256, "groups": "offsets", "rows": "gathered",
+            "activation": "silu(gate) * up", "scales": {"a": "1x128", "b": "128x128"},
+            "output_scales": "1x128", "output_scale_dtype": "ue8m0",
+        },
+    },
+    "sums": {
+        "sums_by_group": {
+            **GATED, "groups": "k_offsets", "a_major": "m", "b_major": "n", "out_dtype": "fp32",
+            "residual": "matrix",
+        },
+    },
+    "largest": {
+        "largest_of_all": {**GATED, "output_scales": "amax", "residual": "matrix"},
+        "largest_of_groups": {**GATED, "output_scales": "amax", "groups": "masked"},
+    },
     "conditions": {
         "sinking": {**ATTENTION, "mask": "key <= query and (query - key < 60 or key < 4)"},
     },

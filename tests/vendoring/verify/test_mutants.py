@@ -36,6 +36,9 @@ SCALED = GemmCase("scaled", 33, 140, 300, batch=2, padded=True)
 SCALED_ONCE = GemmCase("scaled_once", 33, 140, 130, batch=2, shared=("b",))
 FAR_SCALES = GemmCase("far", 33, 140, 300, batch=2, far=True)
 GROUPS = GemmCase("groups", 70, 40, 136, batch=4, padded=True, counts=(70, 0, 3, 20), apart=(3, 5))
+GATED_GROUPS = GemmCase("gated", 70, 128, 136, batch=4, padded=True, counts=(70, 0, 3, 20))
+QUANTISED = GemmCase("quantised", 33, 300, 72, batch=2, padded=True)
+DIVIDED = GemmCase("divided", 70, 40, 0, batch=4, padded=True, counts=(70, 0, 3, 20), apart=(3, 5))
 RAGGED = Case("ragged", 3, 2, 1, 40, 60, lengths=((5, 20), (40, 60), (3, 33)))
 ROWS = Case("rows", 2, 1, 1, 140, 20, lengths=((140, 20), (140, 20)))
 PAGED = Case("paged", 2, 2, 1, 5, 33, lengths=((5, 33), (5, 20)))
@@ -66,6 +69,13 @@ SOUND: dict[str, tuple[NamedCase, ...]] = {
     "gathered_groups": (GROUPS,),
     "gathered_blocks": (SCALED,),
     "masked_index": (GROUPS,),
+    "scattered_rows": (GROUPS,),
+    "scattered_blocks": (GROUPS,),
+    "quantised_rows": (QUANTISED,),
+    "quantised_groups": (GATED_GROUPS,),
+    "sums_by_group": (DIVIDED,),
+    "largest_of_all": (PRODUCTS,),
+    "largest_of_groups": (GROUPS,),
     "by_columns": (SCALED, SCALED_ONCE),
     "arranged": (SCALED, SCALED_ONCE),
     "fours": (SCALED,),
@@ -213,6 +223,40 @@ MUTANTS: dict[tuple[str, NamedCase], tuple[Mutant, ...]] = {
                "a_rows = (int32_t)args->a_rows - 1;"),
         Mutant("an index for all of the batch", "",
                "index->strides[0] / (int64_t)", "0 * (int64_t)"),
+    ),
+    ("scattered_rows", GROUPS): (
+        Mutant("rows stored in the product's order", "", "out_index = args->out_index;",
+               "out_index = args->row_offsets;"),
+        Mutant("weights of the rows after", "", "row_weights = args->row_weights;",
+               "row_weights = args->row_weights + 1;"),
+        Mutant("rows of the output next to each other", "",
+               "(int32_t)(out->strides[1] / ALIGNMENT)", "(int32_t)(args->n * 2 / ALIGNMENT)"),
+        Mutant("one row of the output too few", "", ": (int32_t)args->out_rows;",
+               ": (int32_t)args->out_rows - 1;"),
+    ),
+    ("quantised_rows", QUANTISED): (
+        Mutant("scales of the first matrix for all", "",
+               "step_of(&views[OF_OUT], 0, out->batch_stride)", "0"),
+        Mutant("strides of the output's scales exchanged", "",
+               "step_of(&views[OF_OUT], 1, out->stride)",
+               "step_of(&views[OF_OUT], 1, out->k_stride)"),
+        Mutant("blocks of scales on one another", "",
+               "step_of(&views[OF_OUT], 2, out->k_stride)", "0"),
+        Mutant("a map of C with elements of the output", "", "AT_GEMM(c_map), 9, ",
+               "AT_GEMM(c_map), 0, "),
+    ),
+    ("sums_by_group", DIVIDED): (
+        Mutant("sums of the group after", "", "row_offsets = args->row_offsets;",
+               "row_offsets = args->row_offsets + 1;"),
+        Mutant("sums do not end with a group", "",
+               "extents->stride[DIM_WRAP] = GROUP_WRAP - step;",
+               "extents->stride[DIM_WRAP] = GROUP_WRAP;"),
+        Mutant("one output for all groups", "", "return has_offsets(kernel) ? 1 : args->batch;",
+               "return 1;"),
+    ),
+    ("largest_of_groups", GROUPS): (
+        Mutant("the largest of the group after", "", "written.out_amax = args->out_amax;",
+               "written.out_amax = args->out_amax + 1;"),
     ),
     ("by_blocks", SCALED_ONCE): (
         Mutant("a step from batch to batch of shared scales", "",
