@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokens per second of a layer of OLMoE's shape: fa4gen's kernels and PyTorch's grouped products.
 
-python benchmark.py [--tokens 64 512 4096 16384] [--seed 0] [--eager] [--small] [--json FILE]
+python benchmark.py [--tokens 64 512 4096 16384] [--seed 0] [--eager] [--load] [--small]
+    [--json FILE]
 
 Each layer is captured into a CUDA graph once and replayed with other tokens, so that every replay
 has routes of its own. Its output is then compared with that of a loop over experts in float32: the
 error must be at most 1.5 times that of the same loop with the roundings of bf16, or of fp8 with
 scales of blocks. The exit status is 1 where it is not.
 
+fa4gen's kernels are those of third_party/moe; with --load they are compiled here by fa4gen.load.
 PyTorch's layers permute tokens, gate, quantise and sum by kernels of their own, one each, compiled
 by torch.compile; with --eager by PyTorch's operators.
 """
@@ -129,6 +131,7 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, nargs="+", default=[64, 512, 4096, 16384])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--eager", action="store_true", help="no torch.compile")
+    parser.add_argument("--load", action="store_true", help="compile the configs by fa4gen.load")
     parser.add_argument("--small", action="store_true", help="a small layer on the CPU, no kernels")
     parser.add_argument("--json", type=Path, help="write the figures there as well")
     options = parser.parse_args()
@@ -140,7 +143,10 @@ def main() -> int:
     weights = random_weights(shape, options.seed, dtype, device)
     torch.manual_seed(options.seed + 1)
     judge = Judge(weights)
-    kinds = {} if options.small else layers(weights, EAGER if options.eager else compiled_steps())
+    kinds: dict[str, Experts] = {}
+    if not options.small:
+        kernels = loaded() if options.load else vendored()
+        kinds = layers(weights, kernels, EAGER if options.eager else compiled_steps())
     rows: list[dict[str, Any]] = []
     for count in options.tokens:
         inputs = [
@@ -157,15 +163,22 @@ def main() -> int:
     return 0 if all(row["holds"] for row in rows) else 1
 
 
-def layers(weights: Weights, steps: Steps) -> dict[str, Experts]:
+def layers(weights: Weights, kernels: Mapping[str, Any], steps: Steps) -> dict[str, Experts]:
     """Return the products of all experts by name; those of a PEERS pair are of one type."""
-    kernels = loaded()
     return {
         "fa4gen bf16": Kernels(weights, kernels),
         "grouped_mm bf16": GroupedMm(weights, steps),
         "fa4gen fp8": QuantisedKernels(weights, kernels, steps),
         "grouped_mm fp8": ScaledGroupedMm(weights, steps),
     }
+
+
+def vendored(folder: Path = HERE / "third_party/moe/adapters/torch") -> dict[str, Any]:
+    """Return the functions of the vendored adapter, by the names of the configs."""
+    sys.path.insert(0, str(folder))
+    import moe_torch
+
+    return {path.stem: getattr(moe_torch, path.stem) for path in HERE.glob("*.yaml")}
 
 
 def loaded() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +16,10 @@ import numpy as np
 import pytest
 
 from fa4gen import scales
-from fa4gen.callables import compile_config
-from fa4gen.config.load import load_config
+from fa4gen.render.environment import open_templates
+from fa4gen.vendoring.assemble import text_files
+from fa4gen.vendoring.kernels import build_kernels, load_configs, render_kernels
+from fa4gen.vendoring.model import Request
 from fa4gen.verify.buffers import View
 from fa4gen.verify.emulator import EmulatorBackend
 from fa4gen.verify.gemm.memory import GemmMemory
@@ -98,8 +101,8 @@ class Emulated:
         """Compile those whose names end in ``names``."""
         backend = EmulatorBackend("sm_90a")
         paths = [EXAMPLE / f"gate_up{names}.yaml", EXAMPLE / f"down{names}.yaml"]
-        made = [compile_config(load_config(path)) for path in paths]
-        return cls(*(backend.load(one.plan, one.kernel) for one in made))
+        made = build_kernels(paths, "moe")
+        return cls(*(backend.load(one.plan, one.compiled) for one in made))
 
     def hidden(self, tokens: Any, gate_up: Any, routes: Any) -> Any:
         """Return the first product's output in bf16."""
@@ -288,6 +291,61 @@ def test_steps_in_fp8_have_their_rounding(example: Any) -> None:
         relative = float((one - values).norm() / values.norm())
         assert 2**-7 < relative < 2**-5, name
         assert float((one - values).abs().max()) <= 2**-4 * float(values.abs().max()), name
+
+
+def test_the_project_vendors_all_kernels() -> None:
+    (entry,) = tomllib.loads((EXAMPLE / "fa4gen.toml").read_text())["vendor"]
+    assert sorted(entry["configs"]) == sorted(path.name for path in EXAMPLE.glob("*.yaml"))
+    assert entry["adapters"] == ["torch"]
+
+
+@pytest.fixture(scope="module")
+def vendored(example: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The functions of the adapter, without a library: fake tensors need none."""
+    folder = tmp_path_factory.mktemp("moe")
+    templates = open_templates()
+    planned = render_kernels(load_configs(sorted(EXAMPLE.glob("*.yaml"))), "moe", templates)
+    texts = text_files(Request("moe", ("torch",)), planned, templates)
+    (folder / "moe_torch.py").write_bytes(texts["adapters/torch/moe_torch.py"])
+    found: dict[str, Any] = example.benchmark.vendored(folder)
+    return found
+
+
+@pytest.mark.parametrize("tokens", [64, 1000])
+def test_the_layers_call_the_vendored_functions(
+    example: Any, vendored: dict[str, Any], tokens: int
+) -> None:
+    import torch
+    from torch._subclasses import FakeTensorMode
+
+    shape = example.layer.OLMOE
+    called = []
+
+    def noting(name: str) -> Any:
+        def call(*arrays: Any, **more: Any) -> Any:
+            called.append(name)
+            return vendored[name](*arrays, **more)
+
+        return call
+
+    kernels = {name: noting(name) for name in vendored}
+    with FakeTensorMode():
+
+        def empty(*extents: int) -> Any:
+            return torch.empty(extents, dtype=torch.bfloat16, device="cuda")
+
+        weights = {
+            "router": empty(shape.experts, shape.hidden),
+            "gate_up": empty(shape.experts, 2 * shape.inner, shape.hidden),
+            "down": empty(shape.experts, shape.hidden, shape.inner),
+        }
+        x = empty(tokens, shape.hidden)
+        layers = example.benchmark.layers(weights, kernels, example.steps.EAGER)
+        for name, experts in layers.items():
+            out = example.layer.layer(x, weights["router"], shape.chosen, experts)
+            assert (out.shape, out.dtype) == (x.shape, x.dtype), name
+    few = "_few" if tokens == 64 else ""
+    assert called == [f"{one}{few}" for one in ("gate_up", "down", "gate_up_fp8", "down_fp8")]
 
 
 def test_the_kernels_for_few_rows_are_those_of_their_tiles(example: Any) -> None:
