@@ -174,7 +174,11 @@ MISTAKES = (
         "",
     ),
     ("gathered_blocks", Edit(LAUNCHER, "a_rows = (int32_t)args->a_rows", "a_rows = 1"), "off"),
-    ("gathered_blocks", Edit(SELFTEST, "row_a < 0 ? 0 : row_a, blocks", "0, blocks"), "off"),
+    (
+        "gathered_blocks",
+        Edit(SELFTEST, "row_a < 0 ? 0 : row_a, of->blocks", "0, of->blocks"),
+        "off",
+    ),
     ("masked_index", Edit(LAUNCHER, "index->strides[0] / (int64_t)", "0 * (int64_t)"), "off"),
     ("scattered_rows", Edit(LAUNCHER, "out_index = args->out_index;", "out_index = 0;"), "illegal"),
     (
