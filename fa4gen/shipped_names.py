@@ -30,6 +30,7 @@ AttentionName = Literal[
     "d128_paged16_causal_bf16",
     "d128_paged16_prefill_bf16",
     "d128_paged64_causal_bf16",
+    "d128_paged64_causal_fp8_page",
     "d128_paged64_prefill_bf16",
     "d128_prefill_bf16",
     "d128_ragged_causal_bf16",

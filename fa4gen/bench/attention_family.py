@@ -79,8 +79,8 @@ class AttentionFamily(Family):
             words[1] += f" and {facts['value_depth']}"
         if facts.get("kv_dtype", facts["dtype"]) != facts["dtype"]:
             words.append(f"keys and values {facts['kv_dtype']}")
-            if facts.get("kv_scale") == "page":
-                words[-1] += " with scales of pages"
+        if facts.get("kv_scale") == "page":
+            words[-1] += " with scales of pages"
         if facts.get("packed_rows"):
             words.append(f"tiles of {facts['packed_rows']} packed rows")
         if facts.get("sinks"):

@@ -93,17 +93,17 @@ def lay_out(plan: AttentionPlan, workload: Workload, seed: int = 0) -> Layout:
 
 
 def cache_scales(plan: AttentionPlan, layout: Layout) -> dict[str, Any]:
-    """Return scales of 1 for fp8 keys and values with a query of another type, by argument.
+    """Return scales of 1 for fp8 keys and values in pages, or with another query, by argument.
 
-    One for each sequence, or page, and key head: reading them takes time, too.
+    One for each sequence, or page, and key head: reading them takes time, too. None of queries.
     """
     import numpy as np
 
-    if plan.kv_dtype == plan.dtype:
+    if plan.kv_dtype == plan.dtype and not plan.has_page_scales:
         return {}
     count = layout.key[0] if plan.has_page_scales else layout.workload.batch
     shape = (count, layout.workload.key_heads)
-    return {f"{name}_descale": np.ones(shape, np.float32) for name in plan.descaled}
+    return {f"{name}_descale": np.ones(shape, np.float32) for name in ("key", "value")}
 
 
 def _offsets(rows: tuple[int, ...]) -> Any:

@@ -40,11 +40,10 @@ def check_descales(
     """Check the scales by argument name; query and key are (batch, rows, heads, depth).
 
     ``sequences``: how many there are, None where it is not known. Scales of pages are those of all
-    pages of the cache. The values of the scales are on the GPU and are not checked.
+    pages of the cache; a query has none of these. The values of the scales are on the GPU and are
+    not checked.
     """
-    axes = "(sequences, key heads)" if plan.is_ragged else "(batch, key heads)"
-    if plan.has_page_scales:
-        axes, sequences = "(pages, key heads)", key.shape[0]
+    of_queries = "(sequences, key heads)" if plan.is_ragged else "(batch, key heads)"
     problems = []
     for name, view in descales.items():
         if view is None:
@@ -55,7 +54,10 @@ def check_descales(
             remedy = f"tensors of fp8_e4m3 take scales, and the {tensor} of this kernel is {dtype}"
             problems.append(unwanted(name, remedy))
         else:
-            batch = next(iter(view.shape), 0) if sequences is None else sequences
+            axes, count = of_queries, sequences
+            if plan.has_page_scales and tensor != "query":
+                axes, count = "(pages, key heads)", key.shape[0]
+            batch = next(iter(view.shape), 0) if count is None else count
             shape = (batch, key.shape[2])
             problems += check_words(name, view, query.device, shape, axes, "float32")
     return problems

@@ -331,6 +331,8 @@ def make_reference(
             if plan.has_page_scales:
                 rows = parts[number].key[1]
                 scales = {name: array[None, rows] for name, array in descales.items()}
+                if "query" in inputs.descales:  # those of sequences, as they are without pages
+                    scales["query"] = inputs.descales["query"][number : number + 1]
             return {**more, "descales": scales, "first_batch": number}
 
         exact = by_sequence(

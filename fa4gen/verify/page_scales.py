@@ -51,13 +51,21 @@ def with_page_scales(
     rng: np.random.Generator,
     pages: int,
 ) -> Inputs:
-    """Return the inputs with the scales of a cache of ``pages`` pages.
+    """Return the inputs with the scales of a cache of ``pages`` pages, and of fp8 queries.
 
-    Those of pages without a sequence are NaN.
+    Those of pages without a sequence are NaN. ``key_descales`` has one for each key of the
+    sequences, for a query's that of the key's sequence.
     """
     used, heads = _used_pages(plan, case, tables), inputs.key.shape[2]
     scales: dict[str, Floats] = {}
+    of_keys = {}
+    rows = _pages_of_keys(plan, case, tables)
     for name in (name for name in case.descales if name in plan.descaled):
+        if name == "query":
+            shape = (len(case.sequences), heads)
+            scales[name] = draw_scales(name, shape, rng, counting=inputs.counting)
+            of_keys[name] = np.repeat(scales[name], [keys for _, keys in case.sequences], axis=0)
+            continue
         drawn: Any = draw_scales(name, (pages, heads), rng, counting=inputs.counting)
         if case.far_scales:
             drawn = 2.0 ** rng.uniform(*FAR_APART[name], drawn.shape)
@@ -65,10 +73,8 @@ def with_page_scales(
                 drawn[rng.random(drawn.shape) < ZEROS] = 0
         scales[name] = np.full(drawn.shape, np.nan, np.float32)
         scales[name][used] = drawn[used]
-    rows = _pages_of_keys(plan, case, tables)
-    return replace(
-        inputs, descales=scales, key_descales={name: of[rows] for name, of in scales.items()}
-    )
+        of_keys[name] = scales[name][rows]
+    return replace(inputs, descales=scales, key_descales=of_keys)
 
 
 def _pages_of_keys(plan: AttentionPlan, case: Case, tables: Mapping[str, Any]) -> Any:

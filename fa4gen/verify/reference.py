@@ -169,7 +169,7 @@ def exact_attention(
                 errors = problem.score.errors(logits, xp.zeros_like(logits), xp, block.places)
                 errors = xp.where(block.hidden, 0.0, xp.minimum(errors, LARGEST_SHIFT))
             if intervals.sums is not None:
-                room = intervals.sums.score_room(q, k, xp)
+                room = _times(intervals.sums.score_room(q, k, xp), block.key_scales)
                 errors = errors + abs(problem.softmax_scale * block.score_descale) * room
             keys, (begin, end) = block.places.key, raised
             own = (keys >= begin) & (keys < end) if end > begin else None
@@ -230,7 +230,7 @@ def rounded_attention(
         scale = problem.softmax_scale * block.score_descale
         scores, scale = problem.score.rounded(scores, scale, xp, block.places)
         scores *= np.float32(scale * log2_e)
-        powers, factors = _powers(block.value_scales, xp)
+        powers, factors = _powers(block.value_scales, precision.zero_scale_log2, xp)
         scores += powers
         scores[block.hidden] = -xp.inf
         stale = (
@@ -361,10 +361,13 @@ def _times(scores: Any, scales: Any) -> Any:
     return scores if scales is None else scores * scales
 
 
-def _powers(scales: Any, xp: Any) -> tuple[Any, Any]:
-    """Return the exponents of scales of values, and their remaining factors; 0 for zeros."""
+def _powers(scales: Any, zero_log2: int | None, xp: Any) -> tuple[Any, Any]:
+    """Return what of the scales of values joins exponents, and the factors; see ``Precision``."""
     if scales is None:
         return np.float32(0), np.float32(1)
+    if zero_log2 is not None:
+        logs = xp.log2(xp.where(scales > 0, scales, 2.0**zero_log2))
+        return logs.astype(xp.float32), (scales > 0).astype(xp.float32)
     mantissa, exponent = xp.frexp(scales)
     powers = xp.where(scales > 0, exponent - 1, 0).astype(xp.float32)
     return powers, xp.where(scales > 0, 2 * mantissa, 0).astype(xp.float32)

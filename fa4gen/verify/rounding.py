@@ -66,6 +66,8 @@ class Precision:
     """Powers of two by which the subtracted maximum may be above the true one."""
     sums: CutSums | None = None
     """The tensor cores' sums, where they keep fewer bits than float32."""
+    zero_scale_log2: int | None = None
+    """See ``AttentionPlan``: how a scale of values of 0 counts in a row's maximum."""
 
     @classmethod
     def of(cls, plan: AttentionPlan) -> Precision:
@@ -75,7 +77,7 @@ class Precision:
         above = TIED_ABOVE if plan.ties_rows else 0
         return cls(
             plan.operand_dtype, plan.out_dtype, plan.rescale_threshold, shift, error, above,
-            CutSums.of(plan),
+            CutSums.of(plan), plan.zero_scale_log2,
         )  # fmt: skip
 
 

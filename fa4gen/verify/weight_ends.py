@@ -79,7 +79,7 @@ def output_ends(block: WeightedSums, errors: Any, precision: Precision, xp: Any)
     room, own = weight_room(scaled, errors, precision, xp, block.raised)
     moved = room @ block.values if room.any() else 0.0
     if precision.sums is not None:
-        moved = moved + precision.sums.room(weights, block.values, block.sums, xp)
+        moved = moved + precision.sums.room(scaled, block.values, block.sums, xp)
     rest = weights.shape[1] * SUM_ERROR + DIVISION_ERROR
     of_total = 1 + (weights * own).sum(axis=1, keepdims=True) / total + rest
     low = xp.maximum(block.sums - moved, 0.0) / total / of_total * (1 - rest)

@@ -97,6 +97,18 @@ def test_a_cache_of_fp8_comes_with_its_scales(kv_scale: str, rows: int) -> None:
     }  # fmt: skip
 
 
+def test_prefill_over_a_cache_has_the_scales_of_its_pages() -> None:
+    config = {
+        "kernel": "attention", "arch": "sm_90a", "dtype": "fp8_e4m3", "depth": 128,
+        "batching": "ragged", "keys": "paged", "page_size": 16, "kv_scale": "page",
+    }  # fmt: skip
+    kernel = build_plan(load_mapping(config, "probe").config)
+    layout = lay_out(kernel, make_workload(Batch("x", (30, 40), (48, 40)), 128))
+    assert {name: array.shape for name, array in cache_scales(kernel, layout).items()} == {
+        "key_descale": (6, 8), "value_descale": (6, 8)
+    }  # fmt: skip
+
+
 def test_other_tensors_have_no_scales() -> None:
     config = {"kernel": "attention", "arch": "sm_100a", "depth": 128, "dtype": "fp8_e4m3"}
     kernel = build_plan(load_mapping(config, "probe").config)

@@ -21,6 +21,7 @@ FP8 = "float8_e4m3fn"
 KEYS = {"kv_dtype": "fp8_e4m3", "pack_heads": True}
 PLAN = make_plan(**KEYS)
 PAGED = make_plan(**KEYS, kv_scale="page", keys="paged", page_size=64)
+PREFILL = make_plan(dtype="fp8_e4m3", kv_scale="page", keys="paged", page_size=64)
 PAGES = 9
 
 
@@ -92,6 +93,21 @@ def test_each_wrong_argument_is_named(change, message):
 )  # fmt: skip
 def test_each_wrong_scale_of_pages_is_named(change, message):
     assert refused(check_arguments, PAGED, paged_arguments(**change)) == [message]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"query_descale": {"shape": (PAGES, 4)}}, "query_descale: expected (batch, key heads) = (2, 4), got shape (9, 4)"),
+        ({"key_descale": {"shape": (2, 4)}}, "key_descale: expected (pages, key heads) = (9, 4), got shape (2, 4)"),
+        ({"value_descale": {"shape": (2, 4)}}, "value_descale: expected (pages, key heads) = (9, 4), got shape (2, 4)"),
+    ],
+)  # fmt: skip
+def test_queries_of_prefill_have_no_scales_of_pages(change, message):
+    query, scale = array((2, 1, 8, 128), 1, FP8), array((2, 4), 11, "float32")
+    arguments = paged_arguments(query=query, query_descale=scale)
+    check_arguments(PREFILL, arguments)
+    assert refused(check_arguments, PREFILL, changed(arguments, change)) == [message]
 
 
 def test_the_remedy_names_the_type():

@@ -98,6 +98,24 @@ def test_scales_far_apart_differ_by_a_million_and_some_pages_are_zeros() -> None
     assert not list(page_scale_cases(family(kv_scale="head").plan))
 
 
+def test_pages_of_zeros_cost_fp8_no_bits() -> None:
+    """Keys whose values are zeros count in the sum, and not in what the others are scaled by."""
+    problem = AttentionProblem(mask_of("none"), Score(), 0.1)
+    rng = np.random.default_rng(3)
+    q, k, v = (rng.standard_normal((1, rows, 2, 8), dtype=np.float32) for rows in (9, 64, 64))
+    scales = {"value": np.full((1, 64, 2), 2.0**-12, np.float32)}
+    scales["value"][:, ::3] = 0
+    exact = exact_attention(problem, q, k, v, descales=scales)
+    errors = {}
+    for zero_log2 in (-40, 0):
+        precision = Precision("fp8_e4m3", "bf16", probability_shift=6, zero_scale_log2=zero_log2)
+        rounded = rounded_attention(problem, q, k, v, precision, rng, descales=scales)
+        np.testing.assert_allclose(rounded.lse, exact.lse, atol=1e-4)
+        errors[zero_log2] = np.linalg.norm(rounded.out - exact.out) / np.linalg.norm(exact.out)
+    assert errors[-40] < 2.0**-4
+    assert errors[0] > 0.1
+
+
 @pytest.mark.parametrize("score", [Score(), Softcap(2.0)])
 def test_each_key_may_have_a_scale(score: Score) -> None:
     """Rounding does not depend on powers of two that values are divided by."""

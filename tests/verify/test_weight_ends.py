@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from fa4gen.config.find import find_configs
+from fa4gen.verify.cut_sums import CutSums
 from fa4gen.verify.rounding import Precision
-from fa4gen.verify.weight_ends import weight_room
+from fa4gen.verify.weight_ends import WeightedSums, output_ends, weight_room
 from tests.shipped import plan_of
 
 BF16 = Precision("bf16", "bf16")
@@ -53,3 +54,21 @@ def test_weights_vanish_earlier_where_rows_share_a_maximum(make_plan) -> None:
     shares = Precision.of(plan_of(find_configs(["d128_alibi_causal_bf16"])[0]))
     assert room([1.0, 2.0**-57, 2.0**-117], shares) == pytest.approx([0, 0, 2.0**-117])
     assert (room([1.0, 2.0**-57, 2.0**-117], Precision.of(make_plan())) == 0).all()
+
+
+def test_scales_of_all_values_move_no_cut() -> None:
+    """Sums of few bits are those of scaled weights: a power of two changes nothing in them."""
+    rng = np.random.default_rng(1)
+    weights = 2.0 ** rng.integers(-6, 1, (5, 96))
+    values = rng.integers(1, 9, (96, 4)).astype(np.float64)
+    precision = Precision("fp8_e4m3", "bf16", probability_shift=6, sums=CutSums())
+    total, unit = weights.sum(axis=1, keepdims=True), 2.0**-15
+    plain = WeightedSums(weights, None, values, weights @ values, total)
+    scales = np.full(96, unit)
+    scaled = WeightedSums(weights, scales, values, (weights * unit) @ values, total)
+    for end, other in zip(
+        output_ends(plain, np.zeros_like(weights), precision, np),
+        output_ends(scaled, np.zeros_like(weights), precision, np),
+        strict=True,
+    ):
+        np.testing.assert_allclose(other, end * unit, rtol=1e-12)

@@ -16,6 +16,7 @@ from fa4gen.designs.common.decode_rules import (
     unpacked,
     unsupported_batching,
 )
+from fa4gen.designs.common.page_scales import scales_without_pages
 from fa4gen.designs.common.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -74,14 +75,8 @@ def _scales(config: DecodeConfig) -> Iterator[Refusal]:
             keys=("kv_scale", "kv_dtype"),
             remedies=([{"kv_dtype": "fp8_e4m3"}], [{"kv_scale": "auto"}]),
         )
-    elif config.kv_scale == "page" and config.resolved_keys != "paged":
-        yield Refusal(
-            kind="scales of pages",
-            message="kv_scale: page is for keys: paged, but keys are "
-            f"{config.resolved_keys}, in no pages",
-            keys=("kv_scale", "keys"),
-            remedies=([{"keys": "paged", "page_size": 64}], [{"kv_scale": "head"}]),
-        )
+    else:
+        yield from scales_without_pages(config)
 
 
 def _element_types(config: DecodeConfig) -> Iterator[Refusal]:

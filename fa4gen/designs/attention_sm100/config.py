@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fa4gen.designs.common.attention_config import PREFILL_FIXED, BlackwellPrefillKeys, ListedKeys
+from fa4gen.designs.common.attention_config import (
+    NO_PAGE_SCALES,
+    PREFILL_FIXED,
+    BlackwellPrefillKeys,
+    ListedKeys,
+)
 from fa4gen.strict import Auto, Field
 
 
@@ -12,7 +17,7 @@ class BlackwellAttentionConfig(ListedKeys, BlackwellPrefillKeys):
     """Attention forward on Blackwell (sm_100a, sm_103a)."""
 
     WHAT = "pack_heads: false"
-    FIXED = PREFILL_FIXED
+    FIXED = (*PREFILL_FIXED, NO_PAGE_SCALES)
 
     depth: Literal[64, 96, 128, 192, 256]
     """Head dimension of query and key."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fa4gen.designs.common.attention_config import PREFILL_FIXED, BlackwellPrefillKeys
+from fa4gen.designs.common.attention_config import (
+    NO_PAGE_SCALES,
+    PREFILL_FIXED,
+    BlackwellPrefillKeys,
+)
 from fa4gen.designs.common.listed import PAIRS
 from fa4gen.strict import FixedKey
 
@@ -33,6 +37,7 @@ class BlackwellPairAttentionConfig(BlackwellPrefillKeys):
         ),
         FixedKey("blocks", ("walked",), PAIRS),
         *PREFILL_FIXED,
+        NO_PAGE_SCALES,
     )
 
     depth: Literal[512]

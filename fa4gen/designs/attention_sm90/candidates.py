@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fa4gen.designs.attention_sm90.tuning import LARGER_LOADERS, tuning_of
+from fa4gen.designs.attention_sm90.tuning import larger_loader, tuning_of
 from fa4gen.designs.common.roles import WARPGROUP_ROWS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def candidates(config: HopperAttentionConfig) -> Iterator[Changes]:
         yield from _of_named_blocks(tuning_of(config))
         return
     tuning = tuning_of(config)
-    least = _least(tuning.num_consumer_warpgroups)
+    least = _least(config, tuning.num_consumer_warpgroups)
     step = config.chunk_keys
     for block in range(tuning.BN, step - 1, -step):
         yield {"BN": block}
@@ -43,12 +43,12 @@ def candidates(config: HopperAttentionConfig) -> Iterator[Changes]:
         yield {"BN": step, **least}
     for block in (tuning.BN, *(keys for keys in FEW_KEYS if keys >= step)):
         fewer: Changes = {"BM": WARPGROUP_ROWS * FEWER_WARPGROUPS, "BN": block}
-        yield {**fewer, **_least(FEWER_WARPGROUPS)}
+        yield {**fewer, **_least(config, FEWER_WARPGROUPS)}
 
 
-def _least(warpgroups: int) -> Changes:
+def _least(config: HopperAttentionConfig, warpgroups: int) -> Changes:
     """Return the settings that need the fewest registers, in consumers and loader."""
-    loader = LARGER_LOADERS[warpgroups].data()
+    loader = larger_loader(config, warpgroups).data()
     return {"num_pv_chunks_in_flight": 0, "overlap_epilogue": False, "registers": loader}
 
 

@@ -36,6 +36,8 @@ class HopperAttentionConfig(ListedKeys, OutputKeys, HopperPrefillKeys):
     """Query heads of a key head whose rows share a tile: for few rows, fewer of them left empty."""
     rescale_threshold: Annotated[float, Field(ge=0, le=10)] | Auto = "auto"
     """Rescale the output only when a row's maximum grew by more than this, in powers of two."""
+    kv_scale: Literal["head", "page"] | Auto = "auto"
+    """fp8: whether sequences or pages have a scale for each key head; head: sequences."""
     value_major: Literal["depth", "keys"] = "depth"
     """keys: the keys of each column of values are contiguous, so that fp8 is not transposed."""
     promote_every: Annotated[int, Field(ge=1, le=4096)] | Literal["auto", "never"] = "auto"

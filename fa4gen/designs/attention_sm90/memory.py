@@ -24,6 +24,11 @@ PROBABILITY_REGISTERS = 4
 threads."""
 TRANSPOSING_WARPS = 3
 """Warps of the producer that transpose blocks of values; its first warp is the loader's."""
+PAGE_SCALE_BYTES = 16
+"""The bytes of four float32 for the keys of a block that are in one page."""
+ZERO_SCALE_LOG2 = -40
+"""The logarithm for scales of 0, those of pages of zeros: below others, so that it sets no maximum;
+float32 still holds the probabilities that it leaves next to scales of up to 2^60."""
 ROW_REGISTERS = 4
 """The registers of a thread for the maxima and sums of its two rows."""
 
@@ -68,6 +73,11 @@ class HopperMemory(HopperPlan):
     @override
     def probability_shift(self) -> int:
         return probability_shift(self.element_bytes, self.rescale_threshold)
+
+    @property
+    @override
+    def zero_scale_log2(self) -> int | None:
+        return ZERO_SCALE_LOG2 if self.has_page_scales else None
 
     @property
     @override
@@ -274,6 +284,21 @@ class HopperMemory(HopperPlan):
             "fp32, as threads hold them",
         )
 
+    @property
+    def _page_scales(self) -> SharedRegion:
+        # Keys are released before their softmax. Slot n of twice as many is written again once all
+        # warps have released the keys of block n + num_kv_stages: the softmax of n is over then.
+        boxes = self.BN // self.key_source.box_rows(self.BN)
+        return slots_of(
+            "page_scales",
+            2 * self.num_kv_stages,
+            PAGE_SCALE_BYTES * boxes,
+            f"Scales of the pages of a block, in two slots for each of keys: {boxes} x 4 fp32, the "
+            "scale of keys, and of that of values the logarithm, the inverse, and a mask that has "
+            "no bits where it is 0",
+            alignment=PAGE_SCALE_BYTES,
+        )
+
     @cached_property
     def tile_ring(self) -> Ring:
         """The slots that tiles pass through."""
@@ -304,10 +329,12 @@ class HopperMemory(HopperPlan):
     @override
     def regions(self) -> tuple[SharedRegion, ...]:
         promoted = () if self.promote_every is None else (self._promoted_sums,)
+        scales = (self._page_scales,) if self.has_page_scales else ()
         return (
             self.query_ring.region,
             *(ring.region for ring in self.rings),
             *promoted,
+            *scales,
             barrier_region(self.barrier_rows),
             self.tile_ring.region,
         )

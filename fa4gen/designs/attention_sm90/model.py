@@ -107,8 +107,9 @@ class HopperAttentionPlan(HopperMemory):
     @override
     def summary(self) -> tuple[str, ...]:
         output = "output from registers" if self.epilogue == "direct" else "output by TMA store"
+        scales = "; keys and values with a scale for each page and key head"
         lines = [
-            self.types_line,
+            self.types_line + scales * self.has_page_scales,
             f"tiles of {self.BM} query rows x {self.BN} keys, "
             f"{counted(self.num_consumer_warpgroups, 'consumer warpgroup')}, {self.stages}",
             f"{self.scheduler} scheduler, {output}",
@@ -185,8 +186,10 @@ class HopperAttentionPlan(HopperMemory):
         """Whether each thread compares its own maxima before those of rows are formed.
 
         With 8 bits 0 to 8 % faster on an H200. It needs a threshold: without, all blocks rescale.
+        It compares scores as integers, right for maxima that are not negative: most are where the
+        logarithms of values' scales have joined them.
         """
-        return self.element_bytes == 1 and self.votes_on_rescaling
+        return self.element_bytes == 1 and self.votes_on_rescaling and not self.has_page_scales
 
     @property
     def skips_far_blocks(self) -> bool:

@@ -15,8 +15,8 @@ from fa4gen.designs.attention_sm90.model import HopperAttentionPlan
 from fa4gen.designs.attention_sm90.rules import broken_rules
 from fa4gen.designs.attention_sm90.tuning import (
     FP8,
-    LARGER_LOADERS,
     Tuning,
+    larger_loader,
     promoted_block,
     tuning_of,
 )
@@ -48,6 +48,9 @@ def decide(config: HopperAttentionConfig) -> HopperAttentionPlan:
     take_keys(config, log)
     log.take("value_depth", config.value_depth, config.depth, "as depth")
     take_out_dtype(config, log)
+    if config.dtype == "fp8_e4m3":
+        reason = "each sequence has a scale for every key head"
+        log.take("kv_scale", config.kv_scale, config.resolved_kv_scale, reason)
     tuning = tuning_of(config)
     warpgroups = _warpgroups(config, tuning, log)
     registers = _registers(config, warpgroups)
@@ -153,7 +156,7 @@ def _warpgroups(config: HopperAttentionConfig, tuning: Tuning, log: ChoiceLog) -
 def _registers(config: HopperAttentionConfig, warpgroups: int) -> RegisterBudget:
     if config.registers == "auto":
         larger = warpgroups == 2 and _has_busy_loader(config)
-        return LARGER_LOADERS[warpgroups] if larger else default_registers(warpgroups)
+        return larger_loader(config, warpgroups) if larger else default_registers(warpgroups)
     return config.registers
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fa4gen.designs.attention_sm90.memory import MAX_BLOCK
 from fa4gen.designs.common.limits import turns_of_one
+from fa4gen.designs.common.page_scales import scales_without_pages
 from fa4gen.designs.common.refusal import Refusal
 from fa4gen.designs.common.roles import WARPGROUP_ROWS
 from fa4gen.yaml_words import shown
@@ -39,6 +40,7 @@ def broken_rules(plan: HopperMemory) -> Iterator[Refusal]:
             remedies=([{"epilogue": "direct"}], [{"value_depth": "auto"}]),
         )
     yield from _tiles_of_several_heads(plan)
+    yield from _scales(plan)
     if plan.element_bytes == 1:
         yield from _broken_rules_of_bytes(plan)
     if config.num_pv_chunks_in_flight != "auto":
@@ -71,6 +73,41 @@ def _broken_rules_of_bytes(plan: HopperMemory) -> Iterator[Refusal]:
             f"{plan.dtype} are half as wide as those of {plan.out_dtype}",
             keys=("epilogue", "dtype"),
             remedies=([{"epilogue": "direct"}],),
+        )
+
+
+def _scales(plan: HopperMemory) -> Iterator[Refusal]:
+    """Yield scales of what has none, and what kernels with scales of pages do not have."""
+    config = plan.config
+    if config.kv_scale == "auto":
+        return
+    if plan.element_bytes != 1:
+        yield Refusal(
+            kind="scales of 16 bits",
+            message=f"kv_scale: {config.kv_scale} is for dtype: fp8_e4m3, but keys and values are "
+            f"{config.dtype}, without scales",
+            keys=("kv_scale", "dtype"),
+            remedies=([{"kv_scale": "auto"}], [{"dtype": "fp8_e4m3"}]),
+        )
+        return
+    yield from scales_without_pages(config)
+    if config.kv_scale != "page":
+        return
+    if config.max_logits:
+        yield Refusal(
+            kind="largest logits with scales of pages",
+            message="max_logits: true with kv_scale: page is not possible: the maxima that a "
+            "kernel keeps are of logits to which the logarithms of values' scales are added",
+            keys=("max_logits", "kv_scale"),
+            remedies=([{"max_logits": False}], [{"kv_scale": "head"}]),
+        )
+    if config.resolved_score.IS_EXPRESSION:
+        yield Refusal(
+            kind="expressions with scales of pages",
+            message="score with kv_scale: page is not supported yet: an expression is of logits, "
+            "and scores have the scales of their pages first",
+            keys=("score", "kv_scale"),
+            remedies=([{"score": None}], [{"kv_scale": "head"}]),
         )
 
 

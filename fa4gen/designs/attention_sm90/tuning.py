@@ -32,6 +32,11 @@ LARGER_LOADERS = {
 }
 """By consumer warpgroups, for a loader that does more than claim tiles and count blocks."""
 
+PAGE_SCALES_LOADER = RegisterBudget(producer=56, consumer=224)
+"""For a loader that reads the scales of pages: with 40 registers it spills in ragged batches."""
+OF_PAGE_SCALES = (
+    "two warpgroups: with three, and scales of pages, a block of 128 keys spills at depth 128"
+)
 FITS_REGISTERS = "the widest block whose scores and output fit the registers of three warpgroups"
 FITS_SHARED = "the widest block whose two stages fit shared memory"
 
@@ -79,6 +84,13 @@ LATENT = Tuning(3, 96, 3, False, FITS_REGISTERS)
 """Depth 192 with values of 128 columns, whatever the mask: the output of depth 128."""
 
 
+def larger_loader(config: HopperAttentionConfig, warpgroups: int) -> RegisterBudget:
+    """Return the registers where the producer needs more than it has by default."""
+    if config.resolved_kv_scale == "page" and warpgroups == 2:
+        return PAGE_SCALES_LOADER
+    return LARGER_LOADERS[warpgroups]
+
+
 def promoted_block(config: HopperAttentionConfig, depth: int) -> int:
     """Return the keys of the widest block with promoted sums."""
     return PROMOTED_BLOCKS[config.value_major].get(depth, FP8[depth].BN)
@@ -94,6 +106,8 @@ def tuning_of(config: HopperAttentionConfig) -> Tuning:
         tuning = FP8[128 if depths == (192, 128) else depth]
         if isinstance(config.promote_every, int):
             tuning = replace(tuning, BN=promoted_block(config, depth))
+        if config.resolved_kv_scale == "page":
+            tuning = replace(tuning, num_consumer_warpgroups=2, block_reason=OF_PAGE_SCALES)
     elif depths == (192, 128):
         tuning = LATENT
     elif mask.has_left_end:

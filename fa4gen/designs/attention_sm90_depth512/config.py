@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fa4gen.designs.common.attention_config import PREFILL_FIXED, HopperKeys, HopperPrefillKeys
+from fa4gen.designs.common.attention_config import (
+    NO_PAGE_SCALES,
+    PREFILL_FIXED,
+    HopperKeys,
+    HopperPrefillKeys,
+)
 from fa4gen.designs.common.listed import PAIRS
 from fa4gen.strict import FixedKey
 
@@ -59,6 +64,7 @@ class HopperPairAttentionConfig(HopperPrefillKeys, HopperKeys):
         ),
         FixedKey("blocks", ("walked",), PAIRS),
         *PREFILL_FIXED,
+        NO_PAGE_SCALES,
     )
 
     depth: Literal[512]

@@ -24,9 +24,12 @@ PREFILL_FIXED = (
     FixedKey("packed_rows", ("auto",), OF_PACKED_HEADS),
     FixedKey("split_keys", ("auto",), OF_PACKED_HEADS),
     FixedKey("kv_dtype", ("auto",), OF_PACKED_HEADS),
-    FixedKey("kv_scale", ("auto",), OF_PACKED_HEADS),
 )
 """Keys of packed heads, in designs whose tiles have rows of one head."""
+NO_PAGE_SCALES = FixedKey(
+    "kv_scale", ("auto",), "decode, and fp8 attention on Hopper up to depth 256, read it"
+)
+"""The key of scales for pages, in designs of prefill that have none."""
 
 
 class AttentionKeys(KernelConfig):

@@ -244,6 +244,14 @@ class AttentionPlan(AttentionFacts):
         return 0
 
     @property
+    def zero_scale_log2(self) -> int | None:
+        """The logarithm that stands for that of 0, where exponents take scales of pages' values.
+
+        None: powers of two in the scales join exponents, and factors multiply probabilities.
+        """
+        return None
+
+    @property
     def promoted_keys(self) -> int | None:
         """The keys after which outputs leave the tensor cores' sums for float32; None: never."""
         return None

@@ -63,7 +63,9 @@ def attention_parameters(
         rows.append(Parameter("lse", "float* __restrict__", meaning))
     if plan.has_descales:
         whose = "sequences" if ragged else "batch"
-        rows += descale_parameters("query", "key", "value", whose=whose)
+        rows += descale_parameters("query", whose=whose)
+        whose = "pages" if plan.has_page_scales else whose
+        rows += descale_parameters("key", "value", whose=whose)
     rows += declared_parameters(config)
     if config.lists_blocks:
         from fa4gen.masks.block_lists import BLOCK_LISTS  # of few kernels

@@ -121,6 +121,71 @@ def test_values_with_contiguous_keys_leave_room_for_promoted_sums(plan_of: PlanO
     assert (plan.BN, plan.num_kv_stages, plan.promoted_keys) == (64, 2, 4 * 64)
 
 
+PAGED = {"keys": "paged", "page_size": 64, "kv_scale": "page"}
+
+
+@pytest.mark.parametrize(
+    ("page_size", "block", "pages"), [(16, 128, 8), (64, 128, 2), (64, 96, 3), (256, 128, 1)]
+)
+def test_scales_of_pages_come_with_the_keys_of_a_block(
+    plan_of: PlanOf, page_size: int, block: int, pages: int
+) -> None:
+    plan = fp8_plan(plan_of, **{**PAGED, "page_size": page_size}, BN=block)
+    assert plan.has_page_scales
+    scales = plan.region("page_scales")
+    assert (scales.slots, scales.slot_bytes) == (2 * plan.num_kv_stages, 16 * pages)
+    meanings = {row.name: row.meaning for row in plan.parameters if row.name.endswith("_descale")}
+    assert "(pages, key heads)" in meanings["key_descale"]
+    assert "(pages, key heads)" in meanings["value_descale"]
+    assert "(batch, key heads)" in meanings["query_descale"]
+    assert "with a scale for each page and key head" in plan.summary[0]
+
+
+def test_scales_of_pages_leave_registers_to_two_warpgroups(plan_of: PlanOf) -> None:
+    plan = fp8_plan(plan_of, depth=128, **PAGED)
+    assert (plan.BM, plan.BN, plan.num_kv_stages, plan.promoted_keys) == (128, 128, 2, 2048)
+    assert (plan.registers.producer, plan.registers.consumer) == (56, 224)
+    assert not plan.compares_own_maxima
+    assert plan.probability_shift == 6
+    assert fp8_plan(plan_of, depth=128, **{**PAGED, "kv_scale": "head"}).BM == 192
+
+
+@pytest.mark.parametrize(
+    ("keys", "message", "remedy"),
+    [
+        (
+            {"dtype": "bf16"},
+            "kv_scale: page is for dtype: fp8_e4m3, but keys and values are bf16, without scales",
+            "Set kv_scale: auto; or dtype: fp8_e4m3.",
+        ),
+        (
+            {"keys": "auto", "page_size": None},
+            "kv_scale: page is for keys: paged, but keys are dense, in no pages",
+            "Set keys: paged and page_size: 64; or kv_scale: head.",
+        ),
+        (
+            {"max_logits": True},
+            "max_logits: true with kv_scale: page is not possible: the maxima that a kernel keeps "
+            "are of logits to which the logarithms of values' scales are added",
+            "Set max_logits: false; or kv_scale: head.",
+        ),
+        (
+            {"score": "score * 2"},
+            "score with kv_scale: page is not supported yet: an expression is of logits, and "
+            "scores have the scales of their pages first",
+            "Set score: null; or kv_scale: head.",
+        ),
+    ],
+)
+def test_what_scales_of_pages_do_not_have(
+    config_of: ConfigOf, keys: dict[str, object], message: str, remedy: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        build_plan(config_of(**{"dtype": FP8, **PAGED, **keys}))
+    [problem] = refused.value.problems
+    assert (problem.message, problem.remedy) == (message, remedy)
+
+
 def test_no_candidate_has_half_of_a_product(config_of: ConfigOf) -> None:
     blocks = [int(str(row["BN"])) for row in candidates(config_of(dtype=FP8, depth=128))]
     assert blocks[0] == 128

@@ -25,8 +25,8 @@ PlanOf = Callable[..., AttentionPlan]
 Invariant = Callable[[HopperAttentionConfig, AttentionPlan], None]
 
 INVARIANTS: list[Invariant] = []
-OF_PACKED_HEADS = {"kv_dtype", "kv_scale", "packed_rows", "split_keys"}
-OF_BYTES = {"promote_every"}
+OF_PACKED_HEADS = {"kv_dtype", "packed_rows", "split_keys"}
+OF_BYTES = {"kv_scale", "promote_every"}
 AUTO_KEYS = (
     {
         name

@@ -17,6 +17,7 @@ from tests.kernels.attention.decode import test_wide as decode_wide
 from tests.kernels.attention.latent import test_latent as latent
 from tests.kernels.attention.latent_sm100 import test_latent as latent_sm100
 from tests.kernels.attention.sm90 import test_fp8 as fp8_sm90
+from tests.kernels.attention.sm90 import test_page_scales as page_scales_sm90
 from tests.kernels.attention.sm90 import test_ragged as ragged_sm90
 from tests.kernels.attention.sm100 import test_ragged as ragged_sm100
 
@@ -32,6 +33,7 @@ TABLES: Final = {
     "decode splits": decode_splits,
     "decode wide": decode_wide,
     "fp8 sm90": fp8_sm90,
+    "fp8 sm90 page scales": page_scales_sm90,
     "latent": latent,
     "latent sm100": latent_sm100,
     "ragged sm90": ragged_sm90,

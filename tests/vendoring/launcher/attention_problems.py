@@ -87,6 +87,7 @@ class AttentionProblem:
             **dict.fromkeys(
                 DESCALES, (self.pages if plan.has_page_scales else self.batch, self.key_heads)
             ),
+            "query_descale": (self.batch, self.key_heads),
             "sinks": (self.query_heads,),
             "query_offsets": (self.batch + 1,),
             "key_offsets": (self.batch + 1,),

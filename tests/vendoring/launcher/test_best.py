@@ -26,8 +26,8 @@ def all_traits(plan):
 
 
 def has_one_type(plan):
-    """Whether its inputs have one type, as those of every problem."""
-    return plan.kernel == "gemm" or plan.kv_dtype == plan.dtype
+    """Whether its inputs have one type, and pages no scales, as those of every problem."""
+    return plan.kernel == "gemm" or (plan.kv_dtype == plan.dtype and not plan.has_page_scales)
 
 
 def has_whole_tiles(plan, problem):

@@ -49,6 +49,9 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         "scaled_pages": {
             **PACKED, "kv_dtype": "fp8_e4m3", "kv_scale": "page", "keys": "paged", "page_size": 16,
         },
+        "prefilled_pages": {
+            **ATTENTION, "dtype": "fp8_e4m3", "kv_scale": "page", "keys": "paged", "page_size": 16,
+        },
     },
     "products": {
         "by_blocks": {**BLOCKS, "scales": {"a": "1x128", "b": "128x128"}},

@@ -63,6 +63,7 @@ SOUND: dict[str, tuple[NamedCase, ...]] = {
     "splits": (SPLITS,),
     "scaled_keys": (SHARED,),
     "scaled_pages": (PAGES,),
+    "prefilled_pages": (PAGES,),
     "by_blocks": (SCALED, SCALED_ONCE, FAR_SCALES),
     "offset_groups": (GROUPS,),
     "masked_blocks": (GROUPS,),

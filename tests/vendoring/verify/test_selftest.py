@@ -68,6 +68,7 @@ def run(cache: Path, tmp_path: Path) -> Run:
         ("builds", "sm_100a", ("dynamic", "scaled")),
         ("sequences", "sm_90a", ("ragged", "paged")),
         ("shares", "sm_90a", ("decode", "splits")),
+        ("scales", "sm_90a", ("scaled_keys", "scaled_pages", "prefilled_pages")),
         ("products", "sm_90a", ("by_blocks", "by_columns")),
         ("gates", "sm_90a", ("halves", "in_turn", "scaled_gates")),
         ("gates", "sm_100a", ("gated_atoms",)),
