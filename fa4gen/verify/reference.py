@@ -18,6 +18,7 @@ import numpy as np
 from fa4gen.emulator.instructions.mma.cut_sums import SUM_BITS
 from fa4gen.expressions.places import Places
 from fa4gen.verify.cut_sums import SCORE_UNITS, CutSums
+from fa4gen.verify.key_scales import powers_of, times
 from fa4gen.verify.rounding import round_to
 from fa4gen.verify.weight_ends import WeightedSums, output_ends
 
@@ -151,7 +152,7 @@ def exact_attention(
     max_logits = MaxLogits.none(query.shape[2], xp) if has_max_logits else None
     for block in _blocks(problem, query, key, value, descales or {}, xp, tensors, first_batch):
         q, k, v = (x.astype(xp.float64) for x in (block.query, block.key, block.value))
-        scores = _times(q @ k.T, block.key_scales) * (problem.softmax_scale * block.score_descale)
+        scores = times(q @ k.T, block.key_scales) * (problem.softmax_scale * block.score_descale)
         logits = scores
         scores = problem.score.exact(logits, xp, block.places)
         scores[block.hidden] = -xp.inf
@@ -159,7 +160,7 @@ def exact_attention(
         largest = _finite(xp.maximum(scores.max(axis=1, keepdims=True), sink), xp)
         weights = xp.exp(scores - largest)
         total = weights.sum(axis=1, keepdims=True) + xp.exp(sink - largest)
-        sums = _times(weights, block.value_scales) @ v
+        sums = times(weights, block.value_scales) @ v
         out[block.out_index] = sums / _nonzero(total, xp) * block.value_descale
         with np.errstate(divide="ignore"):  # -inf of rows that see no key
             lse[block.lse_index] = (largest + xp.log(total))[:, 0]
@@ -169,7 +170,7 @@ def exact_attention(
                 errors = problem.score.errors(logits, xp.zeros_like(logits), xp, block.places)
                 errors = xp.where(block.hidden, 0.0, xp.minimum(errors, LARGEST_SHIFT))
             if intervals.sums is not None:
-                room = _times(intervals.sums.score_room(q, k, xp), block.key_scales)
+                room = times(intervals.sums.score_room(q, k, xp), block.key_scales)
                 errors = errors + abs(problem.softmax_scale * block.score_descale) * room
             keys, (begin, end) = block.places.key, raised
             own = (keys >= begin) & (keys < end) if end > begin else None
@@ -226,11 +227,11 @@ def rounded_attention(
     shift = np.float32(precision.probability_shift)
     lags = rng.uniform(0, precision.rescale_threshold, size=_lse_shape(query)).astype(np.float32)
     for block in _blocks(problem, query, key, value, descales or {}, xp, tensors, first_batch):
-        scores = _times(_product(block.query, block.key.T, precision, xp), block.key_scales)
+        scores = times(_product(block.query, block.key.T, precision, xp), block.key_scales)
         scale = problem.softmax_scale * block.score_descale
         scores, scale = problem.score.rounded(scores, scale, xp, block.places)
         scores *= np.float32(scale * log2_e)
-        powers, factors = _powers(block.value_scales, precision.zero_scale_log2, xp)
+        powers, factors = powers_of(block.value_scales, precision.zero_scale_log2, xp)
         scores += powers
         scores[block.hidden] = -xp.inf
         stale = (
@@ -354,23 +355,6 @@ def _product(a: Any, b: Any, precision: Precision, xp: Any, **walk: Any) -> Any:
     if precision.sums is None:
         return a @ b
     return precision.sums.products(a, b, xp, **walk).astype(xp.float32)
-
-
-def _times(scores: Any, scales: Any) -> Any:
-    """Return scores, or weights, (rows, keys) times the scales of the keys, if there are any."""
-    return scores if scales is None else scores * scales
-
-
-def _powers(scales: Any, zero_log2: int | None, xp: Any) -> tuple[Any, Any]:
-    """Return what of the scales of values joins exponents, and the factors; see ``Precision``."""
-    if scales is None:
-        return np.float32(0), np.float32(1)
-    if zero_log2 is not None:
-        logs = xp.log2(xp.where(scales > 0, scales, 2.0**zero_log2))
-        return logs.astype(xp.float32), (scales > 0).astype(xp.float32)
-    mantissa, exponent = xp.frexp(scales)
-    powers = xp.where(scales > 0, exponent - 1, 0).astype(xp.float32)
-    return powers, xp.where(scales > 0, 2 * mantissa, 0).astype(xp.float32)
 
 
 def _lengths(rows: Any) -> Any:

@@ -59,8 +59,8 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
         ("float(descales[name][batch, key_head])", "float(descales[name][batch, 0])"),
         ("float(descales[name][batch, key_head])", "float(descales[name][0, key_head])"),
         ("_nonzero(total, xp) * block.value_descale", "_nonzero(total, xp)"),
-        ("sums = _times(weights, block.value_scales) @ v", "sums = weights @ v"),
-        ("_times(q @ k.T, block.key_scales)", "(q @ k.T)"),
+        ("sums = times(weights, block.value_scales) @ v", "sums = weights @ v"),
+        ("times(q @ k.T, block.key_scales)", "(q @ k.T)"),
         ("array[batch, low:high, key_head]", "array[batch, low:high, 0]"),
         ('own.get("value"),', 'own.get("key"),'),
         # the softmax's sum
