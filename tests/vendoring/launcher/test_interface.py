@@ -317,6 +317,52 @@ def test_atoms_that_are_wrong_are_refused(launcher, changes, argument, reason, w
     assert words in library.words(status)
 
 
+WRITERS = {
+    "scattered": "gemm_scattered_bf16_sm90",
+    "quantised": "gemm_bf16_fp8_out_sm90",
+    "amax": "gemm_bf16_amax_sm90",
+    "sums": "gemm_weight_gradient_bf16_sm90",
+}
+
+
+@pytest.mark.parametrize("name", WRITERS.values())
+def test_callers_of_a_header_without_what_is_written_are_answered(library, name) -> None:
+    """They cannot give it: a kernel that needs it says so."""
+    args = plain_product(shipped_plans()[name]).c_args()
+    args.struct_size = GemmArgs.out_index.offset
+    status = library.kernel(f"acme_{name}").launch(ctypes.byref(args), None)
+    missing = {WRITERS["scattered"]: "OUT_INDEX", WRITERS["quantised"]: "OUT_SCALES"}
+    missing |= {WRITERS["amax"]: "OUT_AMAX"}
+    assert refused(status) == ((missing[name], "IS_NULL") if name in missing else ("NONE", "OK"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "argument", "reason"),
+    [
+        ("scattered", {"row_weights": None}, "ROW_WEIGHTS", "IS_NULL"),
+        ("scattered", {"out_index": (13 << 40) + 2}, "OUT_INDEX", "MISALIGNED"),
+        ("scattered", {"out_rows": -1}, "OUT", "BAD_EXTENT"),
+        ("scattered", {"n": 252}, "B", "BAD_VALUE"),
+        ("scattered", {"row_weights": 3 << 40}, "OUT", "OVERLAPS"),
+        ("scattered", {"out_amax": 1 << 50}, "OUT_AMAX", "NOT_TAKEN"),
+        ("quantised", {"out_scales__data": 1}, "OUT_SCALES", "MISALIGNED"),
+        ("quantised", {"out_scales__stride": -1}, "OUT_SCALES", "BAD_STRIDE"),
+        ("quantised", {"out_scales__stride": 0}, "OUT_SCALES", "OVERLAPS"),
+        ("quantised", {"out_scales__data": 1 << 40}, "OUT_SCALES", "OVERLAPS"),
+        ("amax", {"out_amax": (13 << 40) + 2}, "OUT_AMAX", "MISALIGNED"),
+        ("amax", {"out_index": 1 << 50}, "OUT_INDEX", "NOT_TAKEN"),
+        ("sums", {"row_offsets": None}, "ROW_OFFSETS", "IS_NULL"),
+        ("sums", {"k": (1 << 30) + 8}, "A", "BAD_EXTENT"),
+        ("sums", {"out_scales__data": 1 << 50}, "OUT_SCALES", "NOT_TAKEN"),
+    ],
+)
+def test_what_products_write_is_checked(library, kind, changes, argument, reason) -> None:
+    args = changed(plain_product(shipped_plans()[WRITERS[kind]]).c_args(), changes)
+    status = library.kernel(f"acme_{WRITERS[kind]}").launch(ctypes.byref(args), None)
+    assert refused(status) == (argument, reason)
+    assert library.words(status).lower().startswith(argument.lower())
+
+
 # ---- Workspaces
 
 
