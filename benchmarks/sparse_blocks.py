@@ -47,13 +47,13 @@ def seen_blocks(size: int, density: float) -> torch.Tensor:
 
 def flex(seen: torch.Tensor, size: int, arrays: list[torch.Tensor]) -> Callable[[], Any]:
     """Compile flex_attention with blocks of this size."""
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+    from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
     query, key, value = (one.transpose(1, 2) for one in arrays)
-    mask = create_block_mask(
-        lambda _b, h, q, k: seen[0, h, q // size, k // size], None, HEADS, ROWS, ROWS,
-        BLOCK_SIZE=size,
-    )  # fmt: skip
+    counts = seen.sum(-1, dtype=torch.int32)
+    indices = seen.int().argsort(-1, descending=True, stable=True).int()
+    none = torch.zeros_like(counts)  # blocks that a function has to mask
+    mask = BlockMask.from_kv_blocks(none, indices, counts, indices, BLOCK_SIZE=size)
     compiled = torch.compile(flex_attention, dynamic=False)
 
     def run() -> Any:
