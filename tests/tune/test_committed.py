@@ -16,6 +16,7 @@ from fa4gen.config.set_file import read_set
 from fa4gen.errors import CompileError, Problem
 from fa4gen.resources import data_root
 from fa4gen.runtime import device
+from fa4gen.runtime.device import DeviceInfo
 from fa4gen.tune import kernel_set
 from fa4gen.tune.candidates import given_keys
 from fa4gen.tune.committed import committed_tables, find_table
@@ -32,7 +33,8 @@ TABLES = committed_tables(H200)
 
 
 def on_chip(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(device, "find_device", lambda _: SimpleNamespace(name=name))
+    found = DeviceInfo(0, name, (9, 0), 132, 141 << 30, 50 << 20)
+    monkeypatch.setattr(device, "find_device", lambda *_: found)
 
 
 def auto(base: str) -> KernelSet:
