@@ -51,7 +51,7 @@ def flex(seen: torch.Tensor, size: int, arrays: list[torch.Tensor]) -> Callable[
 
     query, key, value = (one.transpose(1, 2) for one in arrays)
     counts = seen.sum(-1, dtype=torch.int32)
-    indices = seen.int().argsort(-1, descending=True, stable=True).int()
+    indices = seen.int().argsort(dim=-1, descending=True, stable=True).int()
     none = torch.zeros_like(counts)  # blocks that a function has to mask
     mask = BlockMask.from_kv_blocks(none, indices, counts, indices, BLOCK_SIZE=size)
     compiled = torch.compile(flex_attention, dynamic=False)
