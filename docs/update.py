@@ -36,6 +36,7 @@ import model_parts  # noqa: E402
 import name_parts  # noqa: E402
 import readme_parts  # noqa: E402
 import scaled_parts  # noqa: E402
+import short_parts  # noqa: E402
 import target_parts  # noqa: E402
 import tune_parts  # noqa: E402
 import vendoring_parts  # noqa: E402
@@ -255,6 +256,12 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         lambda: tune_parts.random_attention_table(ROOT, tune_parts.RANDOM_ATTENTION_TILE_HEADS),
     ),
     ("docs/how-it-works/cost-model.md", "agreement", model_parts.agreement_table),
+    ("docs/guide/merging.md", "measured", lambda: short_parts.merge(ROOT)),
+    (
+        "docs/reference/masks-and-scores.md",
+        "max_logits",
+        lambda: short_parts.max_logits(ROOT),
+    ),
     ("docs/measurements/h100.md", "sets of an H100", lambda: tune_parts.h100_table(ROOT)),
     ("docs/measurements/bug-classes.md", "classes", bug_classes_table),
     ("docs/reference/c-interface.md", "interface", vendoring_parts.interface_section),
