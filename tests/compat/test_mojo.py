@@ -122,6 +122,7 @@ class Problem:
 
 
 _BLACKWELL = {
+    "early-exit",
     "missing-init-fence",
     "missing-tcgen05-fence",
     "missing-tcgen05-wait",
@@ -131,7 +132,7 @@ _BLACKWELL = {
 }
 KERNELS = {
     "sm_90a": ("sm_90a", (), {"missing-init-fence"}, [
-        Problem((256, 384, 0), 1), Problem((200, 300, 0), 1),
+        Problem((256, 384, 0), 1, ("over-arrival",)), Problem((200, 300, 0), 1, ("over-arrival",)),
     ]),
     # two CTAs share the keys, or each tile has one
     "sm_100a-1q": ("sm_100a", (), _BLACKWELL | {"barrier-misuse"}, [
