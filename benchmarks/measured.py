@@ -2,7 +2,8 @@
 
 python benchmarks/measured.py FILE OUT.jsonl [--commit COMMIT] [--chip NAME] [--date DATE]
 
-FILE is what `fa4gen bench --json`, `fa4gen tune` or a program of this folder wrote. A line has
+FILE is what `fa4gen bench --json`, `fa4gen tune`, a program of this folder or that of examples/moe
+wrote. A line has
 
 problem    what was computed
 kernel     the kernel that ``times_us`` are of; "" where a line is of several
@@ -139,6 +140,8 @@ def _problem(row: dict[str, Any]) -> str:
             return str(row[key])
     if {"batch", "heads", "rows"} <= row.keys():
         return f"{row['batch']}x{row['heads']}x{row['rows']}"
+    if {"experts", "tokens"} <= row.keys():
+        return f"{row['tokens']} tokens"
     names = [key for key, one in row.items() if isinstance(one, str | bool | int)]
     return ", ".join(f"{key} {row[key]}" for key in names)
 
@@ -155,6 +158,8 @@ def _times(
             if "median_ms" in one
         }
         return str(around.get("name", "")), ours, peers
+    if {"experts", "microseconds"} <= row.keys():  # of examples/moe/benchmark.py
+        return str(row["experts"]), [row["microseconds"]], {}
     winner = row.get("winner")  # of `fa4gen tune`
     for kernel in row.get("kernels", ()) if winner else ():
         if kernel["name"] == winner:

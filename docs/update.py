@@ -33,6 +33,7 @@ import bench_parts  # noqa: E402
 import fp8_attention_parts  # noqa: E402
 import grouped_parts  # noqa: E402
 import model_parts  # noqa: E402
+import moe_parts  # noqa: E402
 import name_parts  # noqa: E402
 import readme_parts  # noqa: E402
 import scaled_parts  # noqa: E402
@@ -212,6 +213,11 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         "scaled products",
         lambda: scaled_parts.products(ROOT),
     ),
+    (
+        "docs/measurements/scaled-products.md",
+        "scaled products, drawn",
+        lambda: scaled_parts.products(ROOT, scaled_parts.DRAWN),
+    ),
     *(
         (
             "docs/measurements/grouped-products.md",
@@ -220,6 +226,9 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         )
         for dtype, groups in (("bf16", "offsets"), ("fp8", "offsets"), ("fp8", "masked"))
     ),
+    ("docs/measurements/grouped-products.md", "gathered", lambda: grouped_parts.gathered(ROOT)),
+    ("docs/measurements/grouped-products.md", "gradients", lambda: grouped_parts.gradients(ROOT)),
+    ("examples/moe/README.md", "layers", lambda: moe_parts.layers(ROOT)),
     (
         "docs/guide/fp8-attention.md",
         "model",

@@ -11,10 +11,14 @@ from measured import read_lines
 from tables import table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 RESULTS = Path("benchmarks/results/grouped_products_h200.jsonl")
 """From the root."""
+GRADIENTS = Path("benchmarks/results/grouped_gradients_h200.jsonl")
+GATHERED = Path("benchmarks/results/gathered_products_h200.jsonl")
+BY_INDEX = ", gathered"
+"""The end of the name of a tile that reads rows by an index."""
 PEERS = {
     "bf16": {"torch_bf16": "torch._grouped_mm"},
     "fp8": {"torch_row_fp8": "torch, a scale a row", "torch_bf16": "torch, bf16"},
@@ -44,6 +48,65 @@ def grouped(root: Path, dtype: str, groups: str) -> str:
     rows.append((f"all {len(lines)}", "geometric mean", "", "", "", *map(_word, means)))
     header = ("groups x rows, n x k", "tile", "us", "TFLOP/s", "GB/s", *peers.values(), "DeepGEMM")
     return table(header, rows, right=len(header) - 2)
+
+
+def gradients(root: Path) -> str:
+    """Return a row for each problem: the fastest tile that writes bf16, and ratios to its time.
+
+    Outputs of float32, written or added to C, are of the fastest tile that makes them.
+    """
+    rows: list[tuple[str, ...]] = []
+    ratios: list[list[float]] = []
+    for line in read_lines(root / GRADIENTS):
+        own, tiles = line["times_us"][0], line["details"]["tiles_us"]
+        others = [
+            line["peers_us"]["torch_bf16"],
+            min(us for name, us in tiles.items() if name.endswith(" float32")),
+            min(us for name, us in tiles.items() if name.endswith(" added")),
+        ]
+        ratios.append([us / own for us in others])
+        tflops = f"{line['details']['tflops']:.0f}"
+        rows.append(
+            (line["problem"], line["kernel"], f"{own:.1f}", tflops, *map(_word, ratios[-1]))
+        )
+    means = [_mean(column) for column in zip(*ratios, strict=True)]
+    rows.append((f"all {len(rows)}", "geometric mean", "", "", *map(_word, means)))
+    header = ("groups x rows, m x n", "tile", "us", "TFLOP/s", "torch._grouped_mm",
+              "float32 output", "added to C")  # fmt: skip
+    return table(header, rows, right=len(header) - 2)
+
+
+def gathered(root: Path) -> str:
+    """Return a row for each tile: its time with gathered rows over that with contiguous ones.
+
+    A column is a problem. The last rows have the fastest tiles of each kind and PyTorch's time.
+    """
+    lines = read_lines(root / GATHERED)
+    times = [line["details"]["tiles_us"] for line in lines]
+    names = {name: None for us in times for name in us if name + BY_INDEX in us}
+    rows = [(name, *(_word(_by_index(us, name)) for us in times)) for name in names]
+    fastest = [
+        (
+            min(us for name, us in found.items() if not name.endswith(BY_INDEX)),
+            min(us for name, us in found.items() if name.endswith(BY_INDEX)),
+        )
+        for found in times
+    ]
+    rows += [
+        ("fastest, contiguous rows, us", *(f"{us:.1f}" for us, _ in fastest)),
+        ("fastest, gathered rows, us", *(f"{us:.1f}" for _, us in fastest)),
+        (
+            "torch._grouped_mm, contiguous rows, us",
+            *(f"{line['peers_us']['torch_bf16']:.1f}" for line in lines),
+        ),
+        ("fastest to fastest", *(_word(ours / us) for us, ours in fastest)),
+    ]
+    header = ("tile", *(line["problem"] for line in lines))
+    return table(header, rows, right=len(lines))
+
+
+def _by_index(us: Mapping[str, float], name: str) -> float | None:
+    return us[name + BY_INDEX] / us[name] if name + BY_INDEX in us else None
 
 
 def _places(line: dict[str, Any]) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The table of docs/measurements/scaled-products.md; ``docs/update.py`` puts it there."""
+"""The tables of docs/measurements/scaled-products.md; ``docs/update.py`` puts them there."""
 
 from __future__ import annotations
 
@@ -14,42 +14,51 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RESULTS = Path("benchmarks/results/scaled_products_h200.jsonl")
-"""From the root."""
+"""Layers of a large model; from the root."""
+DRAWN = Path("benchmarks/results/scaled_products_drawn_h200.jsonl")
+"""Random shapes."""
 WITHOUT = "without scales"
 
 
-def products(root: Path) -> str:
-    """Return a row for each shape, and the geometric means."""
-    lines = read_lines(root / RESULTS)
+def products(root: Path, results: Path = RESULTS) -> str:
+    """Return a row for each shape, and the geometric means of what ran for all shapes."""
+    lines = read_lines(root / results)
+    ratios = [
+        (_ratio(line, "cublas"), _ratio(line, "cublas one scale"), _without(line)) for line in lines
+    ]
     rows: list[tuple[str, ...]] = [
         (
             line["problem"].replace("x", " x "),
             line["kernel"],
             f"{line['times_us'][0]:.1f}",
-            f"{_ratio(line, 'cublas'):.3f}",
-            f"{_ratio(line, 'cublas one scale'):.3f}",
-            f"{_fastest_without(line) / line['times_us'][0]:.3f}",
+            *map(_word, found),
         )
-        for line in lines
+        for line, found in zip(lines, ratios, strict=True)
     ]
-    means = (
-        _mean(_ratio(line, "cublas") for line in lines),
-        _mean(_ratio(line, "cublas one scale") for line in lines),
-        _mean(_fastest_without(line) / line["times_us"][0] for line in lines),
-    )
-    rows.append((f"all {len(lines)}", "geometric mean", "", *(f"{mean:.3f}" for mean in means)))
+    means = map(_mean, zip(*ratios, strict=True))
+    rows.append((f"all {len(lines)}", "geometric mean", "", *map(_word, means)))
     header = ("m x n x k", "tile", "us", "cuBLAS", "cuBLAS, one scale", "fa4gen, no scales")
     return table(header, rows, right=4)
 
 
-def _ratio(line: dict[str, Any], peer: str) -> float:
-    return float(line["peers_us"][peer] / line["times_us"][0])
+def _ratio(line: dict[str, Any], peer: str) -> float | None:
+    """Return the time of a peer over ours; None where it did not run."""
+    us = line["peers_us"].get(peer)
+    return None if us is None else float(us / line["times_us"][0])
 
 
-def _fastest_without(line: dict[str, Any]) -> float:
-    """Return the time of fa4gen's fastest tile for the product without scales."""
-    return float(min(us for name, us in line["peers_us"].items() if name.startswith(WITHOUT)))
+def _without(line: dict[str, Any]) -> float:
+    """Return the time of fa4gen's fastest tile for the product without scales, over ours."""
+    fastest = min(us for name, us in line["peers_us"].items() if name.startswith(WITHOUT))
+    return float(fastest / line["times_us"][0])
 
 
-def _mean(ratios: Iterable[float]) -> float:
-    return math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
+def _word(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.3f}"
+
+
+def _mean(ratios: Iterable[float | None]) -> float | None:
+    """Return the geometric mean; None where a ratio is missing."""
+    known = list(ratios)
+    logs = [math.log(ratio) for ratio in known if ratio is not None]
+    return math.exp(statistics.fmean(logs)) if len(logs) == len(known) else None

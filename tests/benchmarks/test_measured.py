@@ -80,6 +80,25 @@ def test_rows_of_tune_come_back(tmp_path: Path) -> None:
     assert (line["date"], line["commit"], line["peers_us"]) == ("e", "f", {"cublas": 4.0})
 
 
+def test_a_layer_of_experts_is_a_line_for_each_kind_of_products(tmp_path: Path) -> None:
+    row = {
+        "experts": "fa4gen bf16",
+        "tokens": 64,
+        "microseconds": 2.5,
+        "tokens_per_s": 2.56e7,
+        "error": 0.1,
+        "loop_error": 0.1,
+        "holds": True,
+        "times_peer": 1.5,
+    }
+    path = tmp_path / "x.jsonl"
+    path.write_text(measured.text_of(measured.lines_of([row], chip="d", date="e", commit="f")))
+    assert measured.rows(path) == [row]
+    (line,) = measured.read_lines(path)
+    assert (line["problem"], line["kernel"]) == ("64 tokens", "fa4gen bf16")
+    assert (line["times_us"], line["peers_us"], line["chip"]) == ([2.5], {}, "d")
+
+
 def test_the_program_converts_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.json").write_text(json.dumps(BENCH))
     out = tmp_path / "out.jsonl"
