@@ -132,7 +132,8 @@ _BLACKWELL = {
 }
 KERNELS = {
     "sm_90a": ("sm_90a", (), {"missing-init-fence"}, [
-        Problem((256, 384, 0), 1, ("over-arrival",)), Problem((200, 300, 0), 1, ("over-arrival",)),
+        Problem((256, 384, 0), 1, ("over-arrival", "phase-lap")),
+        Problem((200, 300, 0), 1, ("over-arrival", "phase-lap")),
     ]),
     # two CTAs share the keys, or each tile has one
     "sm_100a-1q": ("sm_100a", (), _BLACKWELL | {"barrier-misuse"}, [
