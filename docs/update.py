@@ -234,15 +234,31 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
         "model",
         lambda: fp8_attention_parts.model(ROOT),
     ),
-    (
-        "docs/measurements/fp8-attention.md",
-        "speed",
-        lambda: fp8_attention_parts.speed(ROOT),
+    *(
+        (
+            "docs/measurements/fp8-attention.md",
+            f"depth {depth}",
+            partial(fp8_attention_parts.speed, ROOT, depth),
+        )
+        for depth in fp8_attention_parts.DEPTHS
     ),
-    (
-        "docs/measurements/fp8-attention.md",
-        "errors",
-        lambda: fp8_attention_parts.errors(ROOT),
+    *(
+        (
+            "docs/measurements/fp8-attention.md",
+            f"errors of mean {mean}",
+            partial(fp8_attention_parts.errors, ROOT, mean),
+        )
+        for mean in (0, 1)
+    ),
+    *(
+        ("docs/measurements/fp8-attention.md", make.__name__.replace("_", " "), partial(make, ROOT))
+        for make in (
+            fp8_attention_parts.summary,
+            fp8_attention_parts.drawn,
+            fp8_attention_parts.variants,
+            fp8_attention_parts.promotions,
+            fp8_attention_parts.other_depths,
+        )
     ),
     (
         "docs/measurements/tuned-products.md",

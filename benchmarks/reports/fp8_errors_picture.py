@@ -18,7 +18,7 @@ MODEL = "the model"
 """The word for a chip in lines of the model of sums."""
 LOW, HIGH = -3.2, 0.0
 """The ends of the axis of errors, as powers of ten."""
-WIDTH, LEFT, RIGHT, TOP, PANEL, BELOW = 800, 64, 190, 84, 300, 48
+WIDTH, LEFT, RIGHT, TOP, PANEL, BELOW = 830, 64, 220, 84, 300, 48
 COLOURS = {
     "promote_every never": ("#cf222e", "#ff7b72"),
     "promote_every 64": ("#bc4c00", "#ffa657"),
@@ -27,7 +27,9 @@ COLOURS = {
     "promote_every 1": ("#1a7f37", "#7ee787"),
 }
 OTHERS = ("#59636e", "#9198a1")
-"""Of other libraries."""
+"""The colours of other libraries."""
+SIDE = 8
+"""The side of a square; those of libraries are hollow and larger, so that all of them show."""
 
 Points = dict[int, float]
 """Errors by number of keys."""
@@ -52,6 +54,9 @@ def errors_picture(lines: Sequence[dict[str, Any]]) -> str:
     series = [(name, points, "") for name, points in errors_of(lines, model=True).items()]
     measured = errors_of(lines, model=False)
     series += [(f"{name}, measured", points, "measured") for name, points in measured.items()]
+    sides = {name: SIDE for name, _, _ in series}
+    libraries = [name for name in sides if _class(name) == "other"]
+    sides |= {name: SIDE + 5 * place for place, name in enumerate(libraries, 1)}
     keys = sorted({n for _, points, _ in series for n in points})
     parts = [text(LEFT - 40, 34, TITLE, "head")]
     parts.append(text(LEFT - 40, 56, "relative Frobenius error, by number of keys", "quiet"))
@@ -59,12 +64,13 @@ def errors_picture(lines: Sequence[dict[str, Any]]) -> str:
     ends = [_y(points[max(points)]) for _, points, _ in series]
     places = spread(ends, 15, TOP + 6, TOP + PANEL - 4)
     for (name, points, how), place in zip(series, places, strict=True):
-        parts += _line(name, points, how, keys)
+        parts += _line(name, points, how, keys, sides[name])
         parts.append(text(WIDTH - RIGHT + 12, place + 4, name, _class(name)))
     colours = {_class(name): pair for name, pair in COLOURS.items()} | {"other": OTHERS}
     style = "polyline{stroke-width:2} .measured{stroke-dasharray:5 4} " + " ".join(
         f"polyline.{name}{{fill:none;stroke:{pair[0]}}}" for name, pair in colours.items()
     )
+    style += f" rect.other{{fill:none;stroke:{OTHERS[0]};stroke-width:1.5}}"
     height = TOP + PANEL + BELOW
     return document(WIDTH, height, TITLE, parts, style=style, colours=colours)
 
@@ -96,14 +102,15 @@ def _grid(keys: Sequence[int]) -> list[str]:
     return parts
 
 
-def _line(name: str, points: Points, how: str, keys: Sequence[int]) -> list[str]:
+def _line(name: str, points: Points, how: str, keys: Sequence[int], side: int) -> list[str]:
     places = [(_x(n, keys), _y(error), n, error) for n, error in sorted(points.items())]
     path = " ".join(f"{number(x)},{number(y)}" for x, y, _, _ in places)
     parts = [f'<polyline class="{_class(name)} {how}" points="{path}"/>']
     for x, y, n, error in places:
         tip = f"{name}, {n} keys: {error:.4g}"
         if how:
-            square = f'<rect x="{number(x - 4)}" y="{number(y - 4)}" width="8" height="8"'
+            at = f'x="{number(x - side / 2)}" y="{number(y - side / 2)}"'
+            square = f'<rect {at} width="{side}" height="{side}"'
             parts.append(shape(f'{square} class="{_class(name)}"', tip))
         else:
             circle = f'<circle cx="{number(x)}" cy="{number(y)}" r="3.5"'
