@@ -352,8 +352,9 @@ def make_reference(
         found = found.raised(MaxLogits(before, before, before), xp)
         exact = replace(exact, max_logits=found)
     own = tolerance.measure(rounded, exact, xp)
+    of_scores = None if inputs.equal_logits else value
     bounds = tolerance.bounds(
-        own, exact, problem, query, key, precision, xp, descales=descales, value=value
+        own, exact, problem, query, key, precision, xp, descales=descales, value=of_scores
     )
     return AttentionReference(exact, own, bounds)
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from fa4gen.designs.common.hardware import ARCHITECTURES
 from fa4gen.verify.cut_sums import CutSums
-from fa4gen.verify.input_kinds import CUT_KINDS, KINDS, kind_meaning
+from fa4gen.verify.input_kinds import CUT_KINDS, EQUAL_HIGH, KINDS, kind_meaning
+from fa4gen.verify.kinds_of_plan import left_out, takes_equal_high
 from fa4gen.verify.sequences import around, batch_of, hard_sequences, small_sequences
 
 if TYPE_CHECKING:
@@ -178,6 +179,8 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
     ]
     if plan.score.only_adds and plan.score.FUNCTION:  # others may cap logits
         cases.append(Case("data/high_peaks", 1, 1, 1, m, 2 * n, data="high_peaks"))
+    if takes_equal_high(plan):
+        cases.append(Case("data/equal_high", 1, 2, 1, 17, 2 * n + 7, data=EQUAL_HIGH))
     if plan.has_descales:
         cases.append(_without_descales(plan))
     if CutSums.of(plan) is not None:
@@ -312,17 +315,11 @@ def _layouts() -> Iterable[Case]:
 
 def _data(plan: AttentionPlan) -> Iterable[Case]:
     """Every kind of data on several blocks of keys, aligned to them and not."""
-    left_out = {"normal", "far_apart"}  # the second is for keys that CTAs share
-    if plan.score.IS_EXPRESSION:
-        left_out |= {"huge", "tiny"}  # their scales exceed the limit of a launcher with a score
-    if not plan.score.only_adds:
-        left_out.add("high_peaks")
-    if CutSums.of(plan) is None:
-        left_out |= CUT_KINDS.keys()
-    else:
+    if CutSums.of(plan) is not None:
         yield Case("data/with_mean_long", 1, 2, 1, plan.BM, 64 * plan.BN + 5, data="with_mean")
+    unsuited = left_out(plan)
     for index, kind in enumerate(KINDS):
-        if kind not in left_out:
+        if kind not in unsuited:
             rows, keys = plan.BM + 40, 5 * plan.BN
             yield Case(f"data/{kind}", 1, 2, 2, rows, keys, data=kind)
             layout = ANY_LAYOUT[index % 4]

@@ -198,6 +198,33 @@ def _high_peaks(draft: Draft) -> None:
     draft.key[..., -1] = 32 if narrow else 16
 
 
+EQUAL_HIGH = "equal_high"
+EQUAL_POWERS = {"bf16": 31, "fp16": 28, "fp8_e4m3": 27}
+"""By the type of keys, log2 of the bound on the exponents, which are logits in powers of two. Half
+a unit in the last place is 64 below 2^31, which float32 and bf16 have room for, and 8 below 2^28,
+for weights in fp16; scales of fp8 keys are up to 2."""
+EQUAL_COLUMNS = 32
+_EQUAL_KEY = {"fp8_e4m3": 8, "fp16": 15, "bf16": 60}
+_EQUAL_QUERY = {"fp8_e4m3": 4, "fp16": 12, "bf16": 60}
+"""The largest powers of two that the types have room for, of queries times 15."""
+
+
+def _equal_high(draft: Draft) -> None:
+    """Equal logits of a row, near the largest for which kernels are right: a rounded maximum fails.
+
+    Rows have logits of their own, of either sign. In fp8 the types' range bounds them.
+    """
+    unit = EQUAL_COLUMNS * draft.scale * math.log2(math.e)
+    power = math.floor(EQUAL_POWERS[draft.kv_dtype] - math.log2(15 * unit))
+    of_keys = min(power // 2, _EQUAL_KEY[draft.kv_dtype])
+    of_query = min(power - of_keys, _EQUAL_QUERY[draft.dtype])
+    drawn = draft.rng.integers(8, 16, draft.query.shape[:3]) * 2.0**of_query
+    signs = draft.rng.choice([-1, 1], drawn.shape)
+    draft.query[:] = 0
+    draft.query[..., -EQUAL_COLUMNS:] = (signs * drawn)[..., None]
+    draft.key[..., -EQUAL_COLUMNS:] = 2.0**of_keys
+
+
 def _all_logits_high(draft: Draft) -> None:
     """All logits near 200: exponentials overflow unless the maximum is subtracted."""
     _offset(draft, 200.0)
@@ -335,6 +362,7 @@ KINDS: dict[str, Callable[[Draft], None]] = {
     "dominant_last": _dominant_last,
     "peaks": _peaks,
     "high_peaks": _high_peaks,
+    EQUAL_HIGH: _equal_high,
     "all_logits_high": _all_logits_high,
     "all_logits_low": _all_logits_low,
     "uniform": _uniform,

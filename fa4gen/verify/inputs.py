@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.verify.input_kinds import COUNTING_KINDS, KINDS, LN2, RAISED, SCALES, Draft, Floats
+from fa4gen.verify.input_kinds import (
+    COUNTING_KINDS,
+    EQUAL_HIGH,
+    KINDS,
+    LN2,
+    RAISED,
+    SCALES,
+    Draft,
+    Floats,
+)
 from fa4gen.verify.rounding import round_to
 
 if TYPE_CHECKING:
@@ -52,6 +61,8 @@ class Inputs:
     """(query heads), before the call; None for a kernel that raises none."""
     counting: bool = False
     """No value is negative, logits are whole multiples of ln 2; see ``input_kinds``."""
+    equal_logits: bool = False
+    """All logits of a row are equal: their rounding does not reach its output."""
     raised: tuple[int, int] = (0, 0)
     """Keys of a sequence, from the first to before the second, with logits that are whole multiples
     above its largest."""
@@ -161,6 +172,7 @@ def make_inputs(
         tensors={tensor.name: draw_tensor(tensor, case, rng) for tensor in tensors},
         max_logits=draw_max_logits(case.query_heads, rng) if has_max_logits else None,
         counting=counting,
+        equal_logits=case.data == EQUAL_HIGH,
         raised=case.raised if case.data == RAISED else (0, 0),
     )
 

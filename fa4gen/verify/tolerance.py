@@ -138,6 +138,7 @@ def bounds(
 ) -> Errors:
     """Return the bounds of a kernel's errors, from those of the same computation in NumPy.
 
+    ``value``: None where errors of scores do not reach the output, as those of equal logits.
     Where elements have intervals, the ends of all are allowed: data that count have few different
     weights, whose roundings do not average out.
     """

@@ -87,6 +87,22 @@ def test_rounding_high_peaks_to_16_bits_moves_them_far(dtype, least) -> None:
     assert (peaks > others + 200).all()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "depth", "power"),
+    [("bf16", 64, 31), ("bf16", 576, 31), ("fp16", 128, 28), ("fp8_e4m3", 128, 18)],
+)
+def test_equal_logits_are_near_a_power_of_two(dtype, depth, power) -> None:
+    """Rounded to bf16 they would be off by more than exponentials have room for."""
+    inputs = inputs_of("equal_high", dtype, depth=depth)
+    exponents = logits_of(inputs) * np.log2(np.e)
+    assert (exponents == exponents[:, :1]).all()
+    assert 2.0 ** (power - 2) < np.abs(exponents).max() < 2.0**power
+    assert len(np.unique(exponents)) > 10
+    moved = np.abs(round_to(exponents[:, 0].astype(np.float32), "bf16") - exponents[:, 0])
+    assert (moved > 50).mean() > 0.7
+    assert inputs.scale_is_default
+
+
 def test_extremes_are_extreme() -> None:
     assert not inputs_of("huge").scale_is_default
     assert np.abs(inputs_of("huge", "fp16").value).max() > 0.95 * 65504
@@ -143,7 +159,7 @@ def test_keys_and_values_have_a_type_of_their_own(kind, dtype) -> None:
     wide = make_inputs(case, 64, dtype, make_rng(1, "c"))
     own, like = logits_of(inputs), logits_of(wide)
     assert np.isfinite(own).all()
-    if kind not in ("far_apart", "uniform"):
+    if kind not in ("far_apart", "uniform", "equal_high"):  # the last has a size for each type
         assert 0.5 < np.abs(own).max() / np.abs(like).max() < 2, "the kind is what it was"
 
 

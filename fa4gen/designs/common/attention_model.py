@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -28,6 +29,14 @@ NAMED = (
     "blocks named twice count once",
 )
 """The lines of ``explain`` about blocks that a call names."""
+LARGEST_EXPONENTS = {"bf16": 31, "fp16": 28, "fp8_e4m3": 24}
+"""By the type of weights, log2 of the exponents (logits times log2(e)) below which equal logits of
+a row have finite, equal weights. The rounded maximum is subtracted in an FMA: exponents are off by
+half a unit in its last place, at most 64, 8 and 1/2 here; weights have room for 127, 15 and 0.8."""
+PAGES_LOGITS = (
+    "a value's scale joins the exponent, a logit times log2(e): from 2^23 on it is rounded away",
+)
+"""The line of ``explain`` about large logits with a scale for each page."""
 FLOOR_FUNCTIONS = (FLOOR_DIVIDE, FLOOR_REMAINDER)
 
 
@@ -82,7 +91,22 @@ class AttentionPlan(AttentionFacts):
         sections = [(f"Mask: {self.mask.words}", lines)] if lines else []
         if self.score.IS_EXPRESSION:
             sections.append((self.score.words[:1].upper() + self.score.words[1:], self._computed))
+        if not self.score.FUNCTION:
+            sections.append(("Large logits", self._large_logits))
         return tuple(sections)
+
+    @property
+    def _large_logits(self) -> tuple[str, ...]:
+        """The lines of ``explain`` about the size of logits."""
+        if self.has_page_scales:
+            return PAGES_LOGITS
+        power = LARGEST_EXPONENTS[self.operand_dtype]
+        largest = 2.0**power * math.log(2)
+        return (
+            f"equal logits of a row have equal weights below 2^{power} powers of two (logits of "
+            f"about {largest:.1e}); above, outputs may be NaN or wrong",
+            "a smaller softmax_scale, smaller queries or keys, or a softcap bring them below",
+        )
 
     @property
     def _computed(self) -> tuple[str, ...]:

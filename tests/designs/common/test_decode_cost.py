@@ -39,7 +39,7 @@ def test_one_long_sequence() -> None:
 
 def test_explain_shows_it(plan_of: Callable[..., AttentionPlan]) -> None:
     plan = plan_of(pack_heads=True, split_keys={"keys": 2048})
-    [(title, lines)] = plan.explained
+    *_, (title, lines) = plan.explained
     assert title == "Shares of the keys"
     assert lines == cost_lines(132, unit=32, split=2048)
     assert lines[1].split()[-2:] == ["of", "2048"]

@@ -59,7 +59,7 @@ def test_each_reason_is_given_once() -> None:
 
 
 def test_the_plan_explains_what_lists_do() -> None:
-    [(_, lines)] = plan_of().explained
+    (_, lines), *_ = plan_of().explained
     assert lines[0] == "blocks of keys that the call's lists do not name are not loaded"
-    [(_, lines)] = plan_of(blocks="walked").explained
+    (_, lines), *_ = plan_of(blocks="walked").explained
     assert any("each score is kept if" in line for line in lines)
