@@ -1,4 +1,4 @@
-"""What ``explain`` says about the size of logits."""
+"""The lines of ``explain`` about the size of logits."""
 
 from __future__ import annotations
 
