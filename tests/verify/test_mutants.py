@@ -90,6 +90,7 @@ MUTANTS = [
     ("rounded_maximum", {"mask": "causal", "depth": 256}, "data/equal_high_odd", "numbers"),
     ("rounded_maximum", {"dtype": "fp16", "lse": False}, "data/equal_high", "numbers"),
     ("rounded_maximum", {**FP8, "lse": False}, "data/equal_high", "numbers"),
+    ("dropped_block", {"lse": False}, "data/equal_high", "numbers"),
     ("stale_value", {}, "size/512", "numbers"),
     ("narrow_sum", {}, "size/1024", "numbers"),
     ("narrow_sum", {"dtype": "fp16"}, "size/1024", "numbers"),
