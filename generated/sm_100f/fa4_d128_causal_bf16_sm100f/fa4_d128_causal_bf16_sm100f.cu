@@ -55,7 +55,7 @@
 #include "fa4_d128_causal_bf16_sm100f_barriers.h"
 #include "fa4_d128_causal_bf16_sm100f_device.cuh"
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH_FAMILY_SPECIFIC__ / 100 != 10  // a pass for another target
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH_FAMILY_SPECIFIC__ / 100 != 10  // another target
 #pragma message( \
   "fa4gen_fa4_d128_causal_bf16_sm100f traps here; it needs -gencode arch=compute_100f,code=sm_100f")
 #pragma nv_diag_suppress 177  // constants that only the kernel's body uses
