@@ -176,6 +176,7 @@ MERGE = Family(
     list_columns=("kernel", "arch", "dtype", "out_dtype", "depth"),
     launcher=ImportPath("fa4gen.runtime.merge:MergeKernel"),
     verify=ImportPath("fa4gen.verify.merge.family:MergeFamily"),
+    vendor=ImportPath("fa4gen.vendoring.merge:MERGE"),
 )
 HOPPER = ("sm_90a",)
 BLACKWELL = ("sm_100a", "sm_103a", "sm_100f")

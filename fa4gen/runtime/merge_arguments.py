@@ -105,6 +105,8 @@ def check_merge_arguments(plan: MergePlan, arguments: MergeArguments) -> Checked
     if checked.num_rows > MOST_ROWS:
         got = f"{checked.num_rows} rows of all heads and batches"
         refuse([wrong("parts", got, f"at most {MOST_ROWS}")])
+    if shape[0] > MOST_ROWS:
+        refuse([wrong("parts", f"{shape[0]} of them", f"at most {MOST_ROWS}")])
     del depth
     return checked
 

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 class AttentionFamily:
     """Attention forward."""
 
+    IN_EVERY_FOLDER = True
+    HAS_ADAPTERS = True
+
     def refuse(self, plan: AttentionPlan) -> None:
         """Raise ConfigError for a kernel that the C launcher cannot call."""
         if plan.declared_tensors and plan.has_tile_lengths:

@@ -40,6 +40,9 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "tensor": (("data", "pointer"), *_all("int64", "batch_stride", "row_stride", "head_stride")),
     "matrix": (("data", "pointer"), *_all("int64", "batch_stride", "stride")),
     "scales": (("data", "pointer"), *_all("int64", "batch_stride", "stride", "k_stride")),
+    "row_numbers": (
+        ("data", "pointer"), *_all("int64", "batch_stride", "head_stride", "row_stride"),
+    ),
     "attention_args": (
         _SIZE,
         *_all("int64", "batch", "query_rows", "key_rows", "query_heads", "key_heads"),
@@ -64,6 +67,16 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("out_rows", "int64"),
         ("out_scales", "scales"),
         ("out_amax", "pointer"),
+    ),
+    "merge_args": (
+        _SIZE,
+        *_all("int64", "num_parts", "batch", "rows", "heads"),
+        ("parts", "tensor"),
+        ("part_stride", "int64"),
+        ("part_lse", "row_numbers"),
+        ("part_lse_stride", "int64"),
+        ("out", "tensor"),
+        ("lse", "row_numbers"),
     ),
     "problem": (
         _SIZE,
@@ -121,6 +134,12 @@ class Scales(ctypes.Structure):
     _fields_ = _fields("scales")
 
 
+class RowNumbers(ctypes.Structure):
+    """``<prefix>_row_numbers``."""
+
+    _fields_ = _fields("row_numbers")
+
+
 class AttentionArgs(ctypes.Structure):
     """``<prefix>_attention_args``."""
 
@@ -131,6 +150,12 @@ class GemmArgs(ctypes.Structure):
     """``<prefix>_gemm_args``."""
 
     _fields_ = _fields("gemm_args", matrix=Matrix, scales=Scales)
+
+
+class MergeArgs(ctypes.Structure):
+    """``<prefix>_merge_args``."""
+
+    _fields_ = _fields("merge_args", tensor=Tensor, row_numbers=RowNumbers)
 
 
 class Problem(ctypes.Structure):
@@ -149,13 +174,15 @@ STRUCTS: Final = {
     "tensor": Tensor,
     "matrix": Matrix,
     "scales": Scales,
+    "row_numbers": RowNumbers,
     "attention_args": AttentionArgs,
     "gemm_args": GemmArgs,
+    "merge_args": MergeArgs,
     "problem": Problem,
     "prepared": Prepared,
 }
 """By the name behind the prefix."""
-Args = AttentionArgs | GemmArgs
+Args = AttentionArgs | GemmArgs | MergeArgs
 
 
 class Binding:
@@ -197,6 +224,11 @@ class Binding:
     def gemm(self) -> Any:
         """The family's function; AttributeError where the folder has no matrix product."""
         return self._function("gemm", ctypes.c_int, _POINTER, _POINTER, _POINTER)
+
+    @property
+    def merge(self) -> Any:
+        """The family's function; AttributeError where the folder has no merging kernel."""
+        return self._function("merge", ctypes.c_int, _POINTER, _POINTER, _POINTER)
 
     def kernel(self, symbol: str) -> KernelBinding:
         """Return the functions of the kernel called ``symbol``, the prefix included."""

@@ -13,17 +13,28 @@ from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.runtime.axes import is_packed, swap_rows_and_heads, with_batch
 from fa4gen.runtime.gemm_axes import GEMM_DTYPES
 from fa4gen.runtime.group_arguments import ROW_ARGUMENTS
+from fa4gen.runtime.merge_arguments import FLOAT32_BYTES
 from fa4gen.runtime.scale_arguments import AMAX, SCALE_BYTES
 from fa4gen.runtime.scattered_rows import SCATTERED
 from fa4gen.runtime.table_arguments import INT32_BYTES
-from fa4gen.vendoring.binding import AttentionArgs, GemmArgs, Matrix, Scales, Tensor
+from fa4gen.vendoring.binding import (
+    AttentionArgs,
+    GemmArgs,
+    Matrix,
+    MergeArgs,
+    RowNumbers,
+    Scales,
+    Tensor,
+)
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.designs.common.gemm_model import GemmPlan
     from fa4gen.designs.common.gemm_scales import OperandScales
+    from fa4gen.designs.merge.model import MergePlan
     from fa4gen.runtime.arguments import Arguments
     from fa4gen.runtime.gemm_arguments import GemmArguments
+    from fa4gen.runtime.merge_arguments import MergeArguments
     from fa4gen.runtime.tensor_view import TensorView
 
 
@@ -119,6 +130,38 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
     if index is not None:
         args.row_index, args.a_rows = index.pointer, a.shape[-2]
         args.row_index_stride = (0, *(_elements(one, INT32_BYTES) for one in index.strides))[-2]
+    return args
+
+
+def merge_args(plan: MergePlan, arguments: MergeArguments) -> MergeArgs:
+    """Return the struct of a call; without batches it has one. ValueError without an output."""
+    parts, part_lse, out, lse = arguments
+    if out is None:
+        raise ValueError("no output")
+    count, *lead, rows, heads, _ = parts.shape
+
+    def steps(view: TensorView, axes: int, element_bytes: int) -> list[int]:
+        """Return the strides of ``axes``: the last three are of batch and two others."""
+        strides = [_elements(stride, element_bytes) for stride in view.strides[:axes]]
+        return strides if lead else [*strides[:-2], 0, *strides[-2:]]
+
+    axes = 3 if lead else 2
+    part_stride, *of_parts = steps(parts, axes + 1, plan.element_bytes)
+    part_lse_stride, *of_part_lse = steps(part_lse, axes + 1, FLOAT32_BYTES)
+    args = MergeArgs(
+        struct_size=ctypes.sizeof(MergeArgs),
+        num_parts=count,
+        batch=lead[0] if lead else 1,
+        rows=rows,
+        heads=heads,
+        parts=Tensor(parts.pointer, *of_parts),
+        part_stride=part_stride,
+        part_lse=RowNumbers(part_lse.pointer, *of_part_lse),
+        part_lse_stride=part_lse_stride,
+        out=Tensor(out.pointer, *steps(out, axes, plan.out_element_bytes)),
+    )
+    if lse is not None:
+        args.lse = RowNumbers(lse.pointer, *steps(lse, axes, FLOAT32_BYTES))
     return args
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fa4gen.designs import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from fa4gen.designs.common.plans import Plan
     from fa4gen.runtime.tensor_view import TensorView
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 class Family(Protocol):
     """Facts for the C templates, and calls of the C interface."""
+
+    IN_EVERY_FOLDER: bool
+    """Whether folders without such kernels have the family's struct and functions, too."""
+    HAS_ADAPTERS: bool
+    """Whether adapters can call the kernels."""
 
     def refuse(self, plan: Any) -> None:
         """Raise ConfigError for a kernel that the C launcher cannot call."""
@@ -41,3 +46,12 @@ def family_of(plan: Plan) -> Family:
     """Return the vendoring family of ``plan``."""
     family: Family = registry.family_of(plan).part("vendor")
     return family
+
+
+def families_in_folder(own: Collection[str]) -> tuple[str, ...]:
+    """Return the families whose C functions a folder has, with kernels of those named ``own``."""
+    return tuple(
+        row.name
+        for row in registry.FAMILIES.values()
+        if row.vendor is not None and (row.name in own or row.part("vendor").IN_EVERY_FOLDER)
+    )

@@ -17,6 +17,7 @@ from fa4gen.scores import SCORES
 from fa4gen.vendoring.binding import FIELDS
 from fa4gen.vendoring.cubins import cubin_path, cubin_text
 from fa4gen.vendoring.expression_c import HELPERS, helpers_of
+from fa4gen.vendoring.family import families_in_folder
 from fa4gen.vendoring.kernel_facts import kernel_facts
 from fa4gen.vendoring.launcher_facts import ARRAYS
 from fa4gen.vendoring.model import VendoredKernel
@@ -84,7 +85,7 @@ def template_values(request: Request, facts: tuple[KernelFacts, ...]) -> dict[st
         "masks": MASKS,
         "scores": SCORES,
         "residuals": RESIDUALS,
-        "families": tuple(row.name for row in FAMILIES.values() if row.vendor),
+        "families": families_in_folder({fact.family for fact in facts}),
         "own_families": tuple(name for name in FAMILIES if any(f.family == name for f in facts)),
         "most_tensors": MOST_TENSORS,
         "table": request.table,

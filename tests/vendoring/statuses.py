@@ -15,9 +15,9 @@ ARGUMENTS: Final = (
     "SOFTMAX_SCALE", "A", "B", "C", "ALPHA", "BETA", "WORKSPACE", "ARGS", "KERNEL", "PREPARED",
     "PROBLEM", "DEVICE", "SINKS", "QUERY_OFFSETS", "KEY_OFFSETS", "KEY_LENGTHS", "PAGE_TABLE",
     "TENSORS", "SCALE_A", "SCALE_B", "ROW_OFFSETS", "ROW_COUNTS", "ROW_INDEX",
-    "OUT_INDEX", "ROW_WEIGHTS", "OUT_SCALES", "OUT_AMAX",
+    "OUT_INDEX", "ROW_WEIGHTS", "OUT_SCALES", "OUT_AMAX", "PARTS", "PART_LSE",
 )  # fmt: skip
-"""``enum <prefix>_argument``, by number."""
+"""``enum <prefix>_argument``, by number; the last two of folders with merging kernels."""
 DRIVER_ERROR: Final = 0x10000
 
 

@@ -9,6 +9,8 @@ from tests.vendoring.launcher import (
     attention_traits,
     gemm_problems,
     gemm_traits,
+    merge_problems,
+    merge_traits,
 )
 
 if TYPE_CHECKING:
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.plans import Plan
 
-PROBLEMS: Final = {"attention": attention_problems, "gemm": gemm_problems}
+PROBLEMS: Final = {"attention": attention_problems, "gemm": gemm_problems, "merge": merge_problems}
 """Random problems: ``sound_problems``, ``any_problems``, ``empty_problem``."""
-TRAITS: Final = {"attention": attention_traits, "gemm": gemm_traits}
+TRAITS: Final = {"attention": attention_traits, "gemm": gemm_traits, "merge": merge_traits}
 """The properties that select a kernel, and a problem's costs."""
 
 

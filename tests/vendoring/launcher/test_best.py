@@ -27,12 +27,12 @@ def all_traits(plan):
 
 def has_one_type(plan):
     """Whether its inputs have one type, and pages no scales, as those of every problem."""
-    return plan.kernel == "gemm" or (plan.kv_dtype == plan.dtype and not plan.has_page_scales)
+    return plan.kernel != "attention" or (plan.kv_dtype == plan.dtype and not plan.has_page_scales)
 
 
 def has_whole_tiles(plan, problem):
     """Whether the heads whose rows share a tile are of one key head."""
-    if plan.kernel == "gemm":
+    if plan.kernel != "attention":
         return True
     return problem.query_heads // max(1, problem.key_heads) % plan.tile_heads == 0
 
@@ -81,7 +81,7 @@ def test_the_least_cost_among_those_with_the_traits_wins(name, launcher, data) -
         and has_whole_tiles(other, problem)
     ]
     # No problem names a mask that is a condition, nor another type of keys.
-    named = rivals and (problem.mask or plan.kernel == "gemm")
+    named = rivals and (problem.mask or plan.kernel != "attention")
     expected = min(rivals)[2] if named else "PROBLEM NO_KERNEL"
     assert best(launcher, library, problem) == expected
 

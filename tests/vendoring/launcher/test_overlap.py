@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fa4gen.runtime.memory_overlap import may_overlap, may_overlap_itself
 from fa4gen.runtime.tensor_view import TensorView
 
-MAX_AXES = 4
+MAX_AXES = 5
 quick = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

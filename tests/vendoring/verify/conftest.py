@@ -24,6 +24,7 @@ PACKED = {**ATTENTION, "pack_heads": True}
 BLOCKS = {**PRODUCT, "arch": "sm_90a", "dtype": "fp8_e4m3", "BM": 64}
 GATED = {**PRODUCT, "arch": "sm_90a", "BM": 64, "BN": 64}
 SCALED = {**PRODUCT, "arch": "sm_100a", "cta_group": 1}
+MERGE = {"kernel": "merge", "depth": 64}
 LISTED = {**ATTENTION, "blocks": "listed", "BN": 64, "BM": 128}
 FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "builds": {
@@ -150,6 +151,11 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
                 "document": {"dtype": "int32", "shape": ["batch", "keys"]},
             },
         },
+    },
+    "merging": {
+        "merged": {**MERGE, "arch": "sm_90a", "dtype": "bf16"},
+        "merged_floats": {**MERGE, "arch": "sm_90a", "dtype": "fp32", "out_dtype": "bf16"},
+        "last_step": {**MERGE, "arch": "sm_100a", "dtype": "fp16", "lse": False},
     },
     "lists": {
         "listed_documents": {**LISTED, "mask": "documents"},

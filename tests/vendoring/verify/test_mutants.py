@@ -8,6 +8,7 @@ import pytest
 
 from fa4gen.verify.cases import Case
 from fa4gen.verify.gemm.case import GemmCase
+from fa4gen.verify.merge.case import MergeCase
 from tests.vendoring.verify.builds import Edit
 from tests.vendoring.verify.conftest import FOLDERS
 
@@ -48,6 +49,9 @@ SHARED = Case("shared", 2, 4, 2, 3, 300, "padded", multiprocessors=3)
 SPLITS = Case("splits", 2, 2, 1, 1, 700, lengths=((1, 700), (1, 300)), multiprocessors=3)
 PAGES = Case("pages", 2, 4, 2, 1, 90, "padded", lengths=((1, 90), (1, 33)), multiprocessors=3)
 KEYS = Case("keys", 2, 4, 2, 70, 130)
+PARTS = MergeCase("parts", 3, 35, 3, batch=2, lse="empty", padded=True)
+OVER_A_PART = MergeCase("over", 3, 11, 2, batch=2, lse="empty", in_place=1)
+NO_PARTS = MergeCase("none", 0, 5, 2)
 
 DEPENDENT = "add_attribute(&config, attributes, PROGRAMMATIC_STREAM_SERIALIZATION);"
 
@@ -81,6 +85,9 @@ SOUND: dict[str, tuple[NamedCase, ...]] = {
     "arranged": (SCALED, SCALED_ONCE),
     "fours": (SCALED,),
     "row_major": (SCALED, SCALED_ONCE),
+    "merged": (PARTS, OVER_A_PART, NO_PARTS),
+    "merged_floats": (PARTS, NO_PARTS),
+    "last_step": (PARTS, OVER_A_PART),
     "sinking": (KEYS,),
     "sloping": (KEYS,),
     "documents": (KEYS,),
@@ -347,6 +354,29 @@ MUTANTS: dict[tuple[str, NamedCase], tuple[Mutant, ...]] = {
     ("scaled_pages", PAGES): (
         Mutant("scales of keys for values", "", "values->value_descale = args->value_descale;",
                "values->value_descale = args->key_descale;"),
+    ),
+    ("merged", PARTS): (
+        Mutant("a part too few", "numbers", "num_parts = (int32_t)args->num_parts;",
+               "num_parts = (int32_t)args->num_parts - 1;"),
+        Mutant("strides of rows and heads exchanged", "",
+               "part_lse_head_stride = args->part_lse.head_stride;",
+               "part_lse_head_stride = args->part_lse.row_stride;"),
+        Mutant("the parts of the first batch for all", "numbers",
+               "parts_batch_stride = args->parts.batch_stride;", "parts_batch_stride = 0;"),
+        Mutant("a stride in bytes", "", "parts_row_stride = args->parts.row_stride;",
+               "parts_row_stride = args->parts.row_stride * kernel->element_bytes;"),
+        Mutant("a CTA too few", "unwritten",
+               "divide_up((int64_t)rows_to_merge(args), kernel->BM)",
+               "((int64_t)rows_to_merge(args) / kernel->BM)"),
+    ),
+    ("merged", OVER_A_PART): (
+        Mutant("parts are never overwritten", "refused the call",
+               "return apart % step == 0 &&", "return 0 && apart % step == 0 &&"),
+    ),
+    ("last_step", PARTS): (
+        Mutant("a log-sum-exp that nobody writes", "refused the call",
+               "if (!kernel->traits.lse) return lse->data == NULL ?",
+               "if (!kernel->traits.lse) return lse->data != NULL ?"),
     ),
     ("sinking", KEYS): (
         Mutant("a key too few", "numbers", "values->key_rows = (int32_t)size->key_rows;",
