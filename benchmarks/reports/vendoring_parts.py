@@ -27,19 +27,22 @@ FUNCTION = re.compile(r"^ACME_API ([^;]+;)", re.MULTILINE)
 
 
 def interface_section() -> str:
-    """Return the statuses and functions of the launcher's header that are the same in each folder.
+    """Return the statuses and functions of the launcher's header, those of all families.
 
     Functions are those that follow the statuses, up to the ones of single kernels.
     """
+    from fa4gen.designs.registry import FAMILIES
     from fa4gen.epilogues import RESIDUALS
     from fa4gen.masks import MASKS
     from fa4gen.render.environment import open_templates
     from fa4gen.scores import SCORES
+    from fa4gen.vendoring.family import families_in_folder
 
     names = {
         "prefix": "acme",
         "PREFIX": "ACME",
         "kernels": (),
+        "families": families_in_folder(FAMILIES),
         "regions": (),
         "masks": MASKS,
         "scores": SCORES,

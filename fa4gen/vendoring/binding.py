@@ -41,7 +41,8 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "matrix": (("data", "pointer"), *_all("int64", "batch_stride", "stride")),
     "scales": (("data", "pointer"), *_all("int64", "batch_stride", "stride", "k_stride")),
     "row_numbers": (
-        ("data", "pointer"), *_all("int64", "batch_stride", "head_stride", "row_stride"),
+        ("data", "pointer"),
+        *_all("int64", "batch_stride", "head_stride", "row_stride"),
     ),
     "attention_args": (
         _SIZE,

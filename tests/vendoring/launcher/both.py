@@ -99,9 +99,9 @@ def python_outcome(plan: Plan, arguments: Any, multiprocessors: int, counter: in
 
     kernel = launcher(plan, b"")
     device = SimpleNamespace(multiprocessors=multiprocessors)
-    with (
-        mock.patch(f"{launcher.__module__}.device_info", return_value=device),
-        mock.patch(f"{launcher.__module__}.encode", encode),
+    with (  # create: merging needs neither
+        mock.patch(f"{launcher.__module__}.device_info", return_value=device, create=True),
+        mock.patch(f"{launcher.__module__}.encode", encode, create=True),
         mock.patch.object(kernel, "_enter_context", return_value=None),
     ):
         try:

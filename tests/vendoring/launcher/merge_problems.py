@@ -24,7 +24,7 @@ ELEMENT_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 
 @dataclass(frozen=True)
 class Operand:
-    """The place of a tensor; strides in elements: part, batch, and rows and heads, or the reverse."""
+    """The place of a tensor; strides in elements: part, batch, rows, heads (or heads, rows)."""
 
     pointer: int
     strides: tuple[int, int, int, int]
@@ -76,9 +76,7 @@ class MergeProblem:
             )
             if not one.pointer and 0 not in shape[first:] and name in OF_PARTS:
                 del views[name]
-        return MergeArguments(
-            views["parts"], views["part_lse"], views.get("out"), views.get("lse")
-        )
+        return MergeArguments(views["parts"], views["part_lse"], views.get("out"), views.get("lse"))
 
 
 def element_bytes(plan: MergePlan, name: str) -> int:
@@ -111,9 +109,7 @@ def over_a_part(
     return replace(parts, pointer=parts.pointer + part % problem.num_parts * step)
 
 
-def _laid_out(
-    draw: Any, plan: MergePlan, problem: MergeProblem, name: str, place: int
-) -> Operand:
+def _laid_out(draw: Any, plan: MergePlan, problem: MergeProblem, name: str, place: int) -> Operand:
     """Draw strides: of the axes in any order, with gaps."""
     columns = name in ("parts", "out")
     unit = 16 // element_bytes(plan, name) if columns else 1

@@ -364,7 +364,7 @@ MUTANTS: dict[tuple[str, NamedCase], tuple[Mutant, ...]] = {
         Mutant("the parts of the first batch for all", "numbers",
                "parts_batch_stride = args->parts.batch_stride;", "parts_batch_stride = 0;"),
         Mutant("a stride in bytes", "", "parts_row_stride = args->parts.row_stride;",
-               "parts_row_stride = args->parts.row_stride * kernel->element_bytes;"),
+               "parts_row_stride = args->parts.row_stride * 2;"),
         Mutant("a CTA too few", "unwritten",
                "divide_up((int64_t)rows_to_merge(args), kernel->BM)",
                "((int64_t)rows_to_merge(args) / kernel->BM)"),

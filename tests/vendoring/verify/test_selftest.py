@@ -232,7 +232,7 @@ MISTAKES = (
     (
         "merged",
         Edit(SELFTEST, "memset(t->unwritten + (size_t)over * part, 0, part);", ""),
-        "out: a byte outside its elements was written",
+        "parts: a byte outside its elements was written",
     ),
     ("last_step", Edit(SELFTEST, "row.weights[i] * element(", "element("), "output"),
     (
