@@ -8,12 +8,14 @@ import subprocess
 
 import pytest
 
+from fa4gen.designs.registry import FAMILIES
 from fa4gen.epilogues import RESIDUALS
 from fa4gen.errors import MissingCapabilityError
 from fa4gen.masks import MASKS
 from fa4gen.render.environment import open_templates
 from fa4gen.scores import SCORES
 from fa4gen.vendoring import binding
+from fa4gen.vendoring.family import families_in_folder
 from fa4gen.vendoring.host_build import compile_c, find_c_compiler
 from tests.vendoring.statuses import ARGUMENTS, DRIVER_ERROR, REASONS, describe_status
 
@@ -32,6 +34,7 @@ def seen(tmp_path_factory):
             prefix="abc",
             PREFIX="ABC",
             kernels=(),
+            families=families_in_folder(FAMILIES),
             regions=(),
             masks=MASKS,
             scores=SCORES,

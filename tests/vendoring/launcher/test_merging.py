@@ -1,4 +1,4 @@
-"""Calls of merging kernels by the C launcher: what is refused, with its words, and what is taken."""
+"""Calls of merging kernels by the C launcher: what is refused, in which words, what is taken."""
 
 from __future__ import annotations
 
