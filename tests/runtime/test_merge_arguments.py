@@ -81,3 +81,14 @@ def test_a_kernel_without_log_sum_exps_takes_none() -> None:
     (message,) = refused(check_merge_arguments, WITHOUT_LSE, GOOD)
     assert message == "lse: expected no lse, got an array"
     check_merge_arguments(WITHOUT_LSE, GOOD._replace(lse=None))
+
+
+def test_there_are_no_more_parts_than_32_bits_number() -> None:
+    """The same part again and again; the C launcher refuses so many, too."""
+    parts = GOOD.parts._replace(shape=(2**31, *GOOD.parts.shape[1:]))
+    parts = parts._replace(strides=(0, *parts.strides[1:]))
+    lse = GOOD.part_lse._replace(shape=(2**31, *GOOD.part_lse.shape[1:]))
+    lse = lse._replace(strides=(0, *lse.strides[1:]))
+    assert refused(check_merge_arguments, PLAN, GOOD._replace(parts=parts, part_lse=lse)) == [
+        "parts: expected at most 2147483647, got 2147483648 of them"
+    ]
