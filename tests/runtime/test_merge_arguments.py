@@ -84,7 +84,7 @@ def test_a_kernel_without_log_sum_exps_takes_none() -> None:
 
 
 def test_there_are_no_more_parts_than_32_bits_number() -> None:
-    """The same part again and again; the C launcher refuses so many, too."""
+    """One part counted 2^31 times is refused, as the C launcher refuses it."""
     parts = GOOD.parts._replace(shape=(2**31, *GOOD.parts.shape[1:]))
     parts = parts._replace(strides=(0, *parts.strides[1:]))
     lse = GOOD.part_lse._replace(shape=(2**31, *GOOD.part_lse.shape[1:]))
