@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fa4gen.render.environment import open_templates
+from fa4gen.vendoring.family import family_of
 from fa4gen.vendoring.folder_files import ADAPTER_ROOTS
 from fa4gen.vendoring.kernel_facts import launcher_facts
 from tests.vendoring.adapters.folders import adapter_files
@@ -20,8 +21,12 @@ def files() -> dict[str, str]:
 
 
 def kernels_of_adapters() -> tuple[str, ...]:
-    """The shipped kernels but those with atoms of scales or fp4, which adapters refuse."""
-    facts = {name: launcher_facts(plan) for name, plan in shipped_plans().items()}
+    """The shipped kernels but those with atoms of scales or fp4, or that merge: all refused."""
+    facts = {
+        name: launcher_facts(plan)
+        for name, plan in shipped_plans().items()
+        if family_of(plan).HAS_ADAPTERS
+    }
     return tuple(
         name
         for name, one in facts.items()
