@@ -151,7 +151,7 @@ class QuantisedKernels:
 
 
 def scattered(routes: Routes) -> dict[str, torch.Tensor]:
-    """Return the arguments of a product whose rows go to their tokens, weighted."""
+    """Return the arguments of a product that stores weighted rows by token."""
     return {
         "row_offsets": routes.row_offsets,
         "out_index": routes.order,

@@ -176,7 +176,7 @@ def _scales(view: TensorView, row: OperandScales) -> Scales:
 
 
 def _in_elements(view: TensorView, size: int) -> Scales:
-    """Return scales whose axes are (batch, across, along), or without a batch."""
+    """Return scales with the axes (batch, across, along), or without a batch."""
     return Scales(view.pointer, *(0, *(_elements(one, size) for one in view.strides))[-3:])
 
 

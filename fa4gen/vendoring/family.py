@@ -49,7 +49,7 @@ def family_of(plan: Plan) -> Family:
 
 
 def families_in_folder(own: Collection[str]) -> tuple[str, ...]:
-    """Return the families whose C functions a folder has, with kernels of those named ``own``."""
+    """Return the families that have C functions in a folder with kernels of those named ``own``."""
     return tuple(
         row.name
         for row in registry.FAMILIES.values()

@@ -62,10 +62,10 @@ def attention_parameters(
         meaning = f"log-sum-exp, ({axes})"
         rows.append(Parameter("lse", "float* __restrict__", meaning))
     if plan.has_descales:
-        whose = "sequences" if ragged else "batch"
-        rows += descale_parameters("query", whose=whose)
-        whose = "pages" if plan.has_page_scales else whose
-        rows += descale_parameters("key", "value", whose=whose)
+        axis = "sequences" if ragged else "batch"
+        rows += descale_parameters("query", axis=axis)
+        of_keys = "pages" if plan.has_page_scales else axis
+        rows += descale_parameters("key", "value", axis=of_keys)
     rows += declared_parameters(config)
     if config.lists_blocks:
         from fa4gen.masks.block_lists import BLOCK_LISTS  # of few kernels
@@ -119,10 +119,10 @@ def attention_parameters(
     )
 
 
-def descale_parameters(*names: str, whose: str) -> Iterable[Parameter]:
-    """Yield the scales of tensors of fp8; ``whose``: the first of their axes."""
+def descale_parameters(*names: str, axis: str) -> Iterable[Parameter]:
+    """Yield the scales of tensors of fp8; ``axis``: the first of theirs."""
     for name in names:
-        meaning = f"scale of the {name}, ({whose}, key heads); 1 where null"
+        meaning = f"scale of the {name}, ({axis}, key heads); 1 where null"
         yield Parameter(f"{name}_descale", "const float* __restrict__", meaning)
 
 

@@ -39,8 +39,8 @@ def decode_parameters(config: PackedKeys, *, has_splits: bool) -> tuple[Paramete
         meaning = "log-sum-exp, (batch, query heads, query rows)"
         rows.append(Parameter("lse", "float* __restrict__", meaning))
     if config.resolved_kv_dtype != config.dtype:
-        whose = "pages" if config.resolved_kv_scale == "page" else "sequences"
-        rows += descale_parameters("key", "value", whose=whose)
+        axis = "pages" if config.resolved_kv_scale == "page" else "sequences"
+        rows += descale_parameters("key", "value", axis=axis)
     rows += declared_parameters(config)
     rows += key_parameters(config)
     meaning = "zeros, a counter of pieces for each CTA; zero again after the launch"

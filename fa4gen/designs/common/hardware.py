@@ -3,7 +3,8 @@
 Sources: CUDA programming guide, PTX ISA. Of targets the guide says ("Compute Capabilities", section
 "Feature Set Compiler Targets"): code for a target with an ``a`` runs on that compute capability
 alone; code for one with an ``f`` on the members of its family, which the guide lists, and on no
-member that is older than the target. A major version may have several families.
+member that is older than the target. A major version may have several families. 10.7 is by a
+secondary source of that list.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class KernelPlan:
 
     @property
     def feature_macro(self) -> str:
-        """The macro of the compilers by which the source tells its target from others."""
+        """A macro of the compiler: the source finds its target by it."""
         return self.hardware.feature_macro
 
     @property
