@@ -43,6 +43,8 @@ ROOTS: tuple[tuple[str, str], ...] = (
     (".clang-format", "vendored/build/clang_format.j2"),
 )
 """Files that every folder has: path and template."""
+HEADER_PARTS = ("vendored/header/gemm.h.j2", "vendored/header/merge.h.j2")
+"""Templates that the header includes."""
 ADAPTER_ROOTS: dict[str, tuple[tuple[str, str], ...]] = {
     "python": (
         ("adapters/python/{prefix}.py", "vendored/adapters/python/adapter.py.j2"),

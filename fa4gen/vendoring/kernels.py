@@ -18,7 +18,7 @@ from fa4gen.toolchain.cache import Cache
 from fa4gen.toolchain.choose import choose_many
 from fa4gen.toolchain.compile import find_compiler
 from fa4gen.vendoring.family import family_of
-from fa4gen.vendoring.folder_files import ROOTS
+from fa4gen.vendoring.folder_files import HEADER_PARTS, ROOTS
 from fa4gen.vendoring.model import PlannedKernel, VendoredKernel
 from fa4gen.vendoring.names import interface_names, taken_names, with_prefix
 
@@ -165,7 +165,8 @@ def _refuse_taken_names(
     loaded: Sequence[LoadedConfig], prefix: str, templates: TemplateSet
 ) -> None:
     """Raise ConfigError for kernels whose C names something else of the folder has."""
-    interface = interface_names(templates.source(name).text for _, name in ROOTS)
+    names = (*(name for _, name in ROOTS), *HEADER_PARTS)
+    interface = interface_names(templates.source(name).text for name in names)
     taken = taken_names([item.config.name for item in loaded], interface)
     problems = [
         Problem(

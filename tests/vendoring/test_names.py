@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fa4gen.config.find import find_configs
 from fa4gen.config.load import load_mapping
 from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
-from fa4gen.vendoring.folder_files import ROOTS
+from fa4gen.vendoring.folder_files import HEADER_PARTS, ROOTS
 from fa4gen.vendoring.kernels import render_kernels
 from fa4gen.vendoring.names import interface_names, taken_names
 from tests.shipped import loaded
@@ -48,3 +50,8 @@ def test_the_shipped_kernels_may_all_be_in_one_folder() -> None:
     names = [loaded(path).config.name for path in find_configs(())]
     assert len(names) > 90
     assert taken_names(names, interface) == {}
+
+
+def test_the_names_of_the_whole_header_are_taken() -> None:
+    header = open_templates().source("vendored/launcher.h.j2").text
+    assert tuple(re.findall(r'include "([^"]+)"', header)) == HEADER_PARTS
