@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -17,12 +18,24 @@ from fa4gen.vendoring.folder_files import ADAPTER_ROOTS, folder_files
 from fa4gen.vendoring.host_build import build_library
 from fa4gen.vendoring.kernels import build_kernels
 from fa4gen.vendoring.model import Request
+from tests.vendoring.adapters.calls_of_kinds import (
+    GATHERED,
+    GROUPED,
+    LARGEST,
+    MASKED,
+    OF_C,
+    QUANTISED,
+    SCATTERED,
+    SUMS,
+    SWIGLU,
+)
 from tests.vendoring.adapters.folders import import_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
+BF16, FP8 = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e4m3fn)
 PREFIX = "vend"
 """Other than that of the tests without a GPU, whose operators may be registered, too."""
 CAUSAL = "d128_causal_bf16"
@@ -37,7 +50,8 @@ SCALED, SCALED_PAGES = "decode_d128_kv_fp8_bf16", "decode_d128_paged64_kv_fp8_pa
 BLOCKS, BLOCKS_IN_BYTES = "gemm_fp8_scaled_sm90", "gemm_fp8_scaled_ue8m0_residual_sm90"
 KERNELS = (
     CAUSAL, SMALL, RESIDUAL, BIAS, MAJORS, RAGGED, PAGED, DECODE, ALIBI, LISTED,
-    SCALED, SCALED_PAGES, BLOCKS, BLOCKS_IN_BYTES,
+    SCALED, SCALED_PAGES, BLOCKS, BLOCKS_IN_BYTES, GROUPED, MASKED, GATHERED, SCATTERED, LARGEST,
+    QUANTISED, OF_C, SUMS, SWIGLU,
 )  # fmt: skip
 
 
@@ -101,6 +115,32 @@ def torch_with_cuda() -> Any:
     if not torch.cuda.is_available():
         pytest.skip("this PyTorch has no CUDA")
     return torch
+
+
+def as_it_lies(make: Callable[[np.ndarray], Any], array: np.ndarray) -> Any:
+    """An array of a framework by ``make``; transposed matrices stay transposed."""
+    if array.flags.c_contiguous:
+        return make(array)
+    return make(np.ascontiguousarray(array.swapaxes(-2, -1))).swapaxes(-2, -1)
+
+
+def to_cupy(array: np.ndarray) -> Any:
+    import cupy
+
+    return as_it_lies(cupy.asarray, array.view(np.uint8) if array.dtype == FP8 else array)
+
+
+def to_torch(array: np.ndarray) -> Any:
+    torch = torch_with_cuda()
+
+    def make(array: np.ndarray) -> Any:
+        types = {BF16: torch.bfloat16, FP8: torch.float8_e4m3fn}
+        if array.dtype not in types:
+            return torch.from_numpy(array).cuda()
+        words = array.view(f"int{8 * array.itemsize}")
+        return torch.from_numpy(words).cuda().view(types[array.dtype])
+
+    return as_it_lies(make, array)
 
 
 def load_torch_cpp(folder: Path) -> Any:

@@ -30,19 +30,18 @@ from fa4gen.vendoring.binding import (
 from fa4gen.vendoring.host_build import build_library
 from fa4gen.vendoring.standin import SimulatedDevice, StandIn
 from tests.vendoring.adapters.folders import KERNELS, FakeArray, import_file, write_folder
+from tests.vendoring.adapters.gpu_problems import CASES, LISTED
 from tests.vendoring.launcher import attention_problems
 from tests.vendoring.launcher.families import problems_of
 from tests.vendoring.launcher.shipped import shipped_plans
 
 BF16 = ml_dtypes.bfloat16
 FIRST_BLOCK = 0x700000000000
-NAMES = (
-    *KERNELS, "d128_ragged_causal_bf16", "d64_paged64_window_sinks_bf16", "decode_d128_bf16",
-    "decode_d128_splits_bf16", "d128_alibi_causal_bf16", "decode_d128_paged64_kv_fp8_page_bf16",
-    "gemm_fp8_scaled_sm90", "gemm_fp8_scaled_ue8m0_residual_sm90", "gemm_scattered_bf16_sm90",
-    "gemm_swiglu_fp8_out_sm90", "gemm_bf16_fp8_out_sm90", "gemm_weight_gradient_bf16_sm90",
-    "gemm_bf16_amax_sm90", "gemm_gathered_bf16_sm90",
-)  # fmt: skip
+PROBLEMS = tuple(name for name in CASES if name != LISTED)
+"""Lists of blocks are made on a GPU."""
+NAMES = tuple(
+    dict.fromkeys((*KERNELS, "decode_d128_splits_bf16", "d128_alibi_causal_bf16", *PROBLEMS))
+)
 
 
 class Calls:
@@ -164,6 +163,27 @@ def test_each_kernel_makes_the_launch_of_c(calls: Calls, name: str) -> None:
     getattr(calls.acme, name)(*positional, **arrays, stream=77)
     assert {one.stream for one in calls.stand_in.launches} == {77}
     calls.same_as_c(name, problem.c_args())
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_problems_for_a_gpu_are_launched(
+    calls: Calls, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New outputs are where they would be, with the shapes that the masks of rows have."""
+    made: list[FakeArray] = []
+
+    def empty(word: str, like: Any, shape: tuple[int, ...], dtype: str, stream: Any) -> FakeArray:
+        del word, like, stream
+        made.append(array(*shape, dtype=getattr(ml_dtypes, dtype, dtype)))
+        return FakeArray(made[-1].array)
+
+    monkeypatch.setattr(FakeArray, "__getitem__", lambda one, at: FakeArray(one.array[at]), False)
+    monkeypatch.setattr(calls.acme, "_empty", empty)
+    problem = CASES[name]()
+    given = {key: FakeArray(one) for key, one in problem.arrays.items()} | problem.options
+    getattr(calls.acme, name)(*map(FakeArray, problem.inputs), **given, stream=77)
+    assert calls.stand_in.launches
+    assert problem.written is None or made[0].shape[:-1] == problem.written.shape
 
 
 @pytest.mark.parametrize("layout", ["bshd", "bhsd"])

@@ -2,163 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
 import fa4gen
+from tests.vendoring.adapters.calls_of_kinds import IN_PLACE
 from tests.vendoring.adapters.gpu_folder import (
-    ALIBI,
-    BIAS,
-    BLOCKS,
-    BLOCKS_IN_BYTES,
-    CAUSAL,
-    DECODE,
     LISTED,
-    MAJORS,
-    PAGED,
-    RAGGED,
-    RESIDUAL,
-    SCALED,
-    SCALED_PAGES,
-    SMALL,
     bits,
     import_once,
     load_jax,
     load_torch_cpp,
     load_tvm_ffi,
+    to_cupy,
+    to_torch,
     torch_with_cuda,
+)
+from tests.vendoring.adapters.gpu_problems import (
+    CASES,
+    DOCUMENT,
+    OTHER_GROUPS,
+    Problem,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     Outputs = list[np.ndarray]
-    Call = Callable[[str, "Problem", Outputs], Outputs]
+    Call = Callable[[str, Problem, Outputs], Outputs]
 
 pytestmark = [pytest.mark.gpu("sm_90a"), pytest.mark.filterwarnings("default")]
 
 CALLS = 5
-BF16, FP8 = np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e4m3fn)
+RAISED = "out_amax"
+"""The array that a call changes and does not return."""
 
 
-class Problem(NamedTuple):
-    """The arrays of a call, in the order of the C struct, and its numbers."""
-
-    inputs: tuple[np.ndarray, ...]
-    arrays: dict[str, np.ndarray]
-    options: dict[str, float]
-
-
-def random(*shape: int, seed: int = 0, dtype: Any = BF16) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
-
-
-def scales(*shape: int) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(7)
-    names = ("key_descale", "value_descale")
-    return {name: rng.uniform(0.25, 2, shape).astype(np.float32) for name in names}
-
-
-def integers(*numbers: Any) -> np.ndarray:
-    return np.array(numbers, np.int32)
-
-
-def attention(
-    query: tuple[int, ...], key: tuple[int, ...], dtype: Any = BF16, **arrays: np.ndarray
-) -> Callable[[], Problem]:
-    def make() -> Problem:
-        inputs = (random(*query), *(random(*key, seed=seed, dtype=dtype) for seed in (1, 2)))
-        return Problem(inputs, arrays, {} if arrays else {"softmax_scale": 0.2})
-
-    return make
-
-
-def product(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> Callable[[], Problem]:
-    return lambda: Problem((a, b, c), {}, {"alpha": 0.5, "beta": -2.0})
-
-
-def scaled_product(*c: np.ndarray, in_bytes: bool = False) -> Callable[[], Problem]:
-    """A product (300, 416) x (416, 264); scales of A lie row by row, of B as its own elements."""
-
-    def make() -> Problem:
-        rng = np.random.default_rng(11)
-        a, b = random(300, 416, dtype=FP8), random(264, 416, seed=1, dtype=FP8).T
-        powers = [rng.integers(120, 134, shape, dtype=np.uint8) for shape in ((300, 4), (3, 4))]
-        of_a, of_b = powers if in_bytes else (np.exp2(one - 127.0).astype("f4") for one in powers)
-        numbers = {"alpha": 0.5, "beta": -2.0} if c else {"alpha": 0.5}
-        return Problem((a, b, *c), {"scale_a": of_a, "scale_b": of_b.T}, numbers)
-
-    return make
-
-
-TABLE = integers([4, 0, 2, 9, 10], [1, 1, 1, 1, 1], [7, 3, 0, 0, 0])
-LENGTHS = integers(300, 64, 100)
-DOCUMENT = np.cumsum(np.random.default_rng(3).random((2, 700)) < 0.02, axis=1).astype(np.int32)
-CASES: dict[str, Callable[[], Problem]] = {
-    CAUSAL: attention((2, 1000, 8, 128), (2, 1200, 2, 128)),
-    SMALL: attention((2, 500, 4, 64), (2, 300, 4, 64)),
-    RESIDUAL: product(random(300, 200), random(264, 200, seed=1).T, random(300, 264, seed=2)),
-    BIAS: product(random(300, 200), random(264, 200, seed=1).T, random(264, seed=2)),
-    MAJORS: product(
-        random(200, 304).T, random(200, 264, seed=1), random(304, 264, dtype=np.float32)
-    ),
-    RAGGED: attention(
-        (700, 8, 128),
-        (900, 2, 128),
-        query_offsets=integers(0, 1, 301, 301, 700),
-        key_offsets=integers(0, 5, 400, 600, 900),
-    ),
-    PAGED: attention(
-        (30, 8, 64),
-        (11, 64, 2, 64),
-        sinks=random(8, seed=3, dtype=np.float32),
-        query_offsets=integers(0, 10, 11, 30),
-        key_lengths=LENGTHS,
-        page_table=TABLE,
-    ),
-    DECODE: attention((3, 1, 16, 128), (3, 4900, 2, 128)),
-    ALIBI: attention((2, 300, 8, 128), (2, 290, 2, 128), slope=random(8, seed=3, dtype=np.float32)),
-    LISTED: attention((2, 700, 8, 128), (2, 700, 2, 128), document=DOCUMENT),
-    SCALED: attention((3, 1, 16, 128), (3, 4900, 2, 128), FP8, **scales(3, 2)),
-    SCALED_PAGES: attention(
-        (3, 1, 16, 128),
-        (11, 64, 2, 128),
-        FP8,
-        **scales(11, 2),
-        key_lengths=LENGTHS,
-        page_table=TABLE,
-    ),
-    BLOCKS: scaled_product(),
-    BLOCKS_IN_BYTES: scaled_product(random(300, 264, seed=2), in_bytes=True),
-}
-
-
-def as_it_lies(make: Callable[[np.ndarray], Any], array: np.ndarray) -> Any:
-    """An array of a framework by ``make``; a transposed one stays transposed."""
-    return make(array) if array.flags.c_contiguous else make(array.T).T
-
-
-def to_cupy(array: np.ndarray) -> Any:
-    import cupy
-
-    return as_it_lies(cupy.asarray, array.view(np.uint8) if array.dtype == FP8 else array)
-
-
-def to_torch(array: np.ndarray) -> Any:
-    torch = torch_with_cuda()
-
-    def make(array: np.ndarray) -> Any:
-        types = {BF16: torch.bfloat16, FP8: torch.float8_e4m3fn}
-        if array.dtype not in types:
-            return torch.from_numpy(array).cuda()
-        words = array.view(f"int{8 * array.itemsize}")
-        return torch.from_numpy(words).cuda().view(types[array.dtype])
-
-    return as_it_lies(make, array)
+def poison(like: np.ndarray) -> np.ndarray:
+    """An array of a shape and type with all bits set: NaN in each type that kernels write."""
+    return np.full_like(bits(like), 255).view(like.dtype)
 
 
 def from_torch(made: Any) -> Outputs:
@@ -167,13 +52,19 @@ def from_torch(made: Any) -> Outputs:
     return [one.contiguous().view(torch.uint8).cpu().numpy() for one in outputs]
 
 
+def results(made: Any, given: Mapping[str, Any]) -> list[Any]:
+    """Return the arrays that a call returns, and the one that it raises."""
+    outputs = list(made) if isinstance(made, tuple | list) else [made]
+    return [*outputs, given[RAISED]] if RAISED in given else outputs
+
+
 def by_python(folder: Path) -> Call:
     vend = import_once(folder / "adapters/python/vend.py")
 
     def call(name: str, problem: Problem, expected: Outputs) -> Outputs:
         given = {key: to_cupy(array) for key, array in problem.arrays.items()}
         made = getattr(vend, name)(*map(to_cupy, problem.inputs), **given, **problem.options)
-        return [bits(one.get()) for one in (made if isinstance(made, tuple) else (made,))]
+        return [bits(one.get()) for one in results(made, given)]
 
     return call
 
@@ -185,7 +76,8 @@ def by_torch(folder: Path) -> Call:
     def call(name: str, problem: Problem, expected: Outputs) -> Outputs:
         given = {key: to_torch(array) for key, array in problem.arrays.items()}
         inputs = map(to_torch, problem.inputs)
-        return from_torch(getattr(vend, name)(*inputs, **given, **problem.options))
+        made = getattr(vend, name)(*inputs, **given, **problem.options)
+        return from_torch(results(made, given))
 
     return call
 
@@ -197,8 +89,9 @@ def by_torch_cpp(folder: Path) -> Call:
         given = {key: to_torch(array) for key, array in problem.arrays.items()}
         scales = {key: given.pop(key) for key in list(given) if key.endswith("_descale")}
         inputs = map(to_torch, problem.inputs)
-        operator = getattr(operators, name)
-        return from_torch(operator(*inputs, *given.values(), **problem.options, **scales))
+        operator = getattr(operators, f"{name}_out" if "out" in given else name)
+        made = operator(*inputs, *given.values(), **problem.options, **scales)
+        return from_torch(results(given.get("out", made), given))
 
     return call
 
@@ -208,6 +101,8 @@ def by_jax(folder: Path) -> Call:
     device = jax.devices("gpu")[0]
 
     def call(name: str, problem: Problem, expected: Outputs) -> Outputs:
+        if name in IN_PLACE:
+            pytest.skip("arrays of JAX do not change")
         given = {key: jax.device_put(array, device) for key, array in problem.arrays.items()}
         function = jax.jit(lambda *inputs, **more: getattr(vend, name)(*inputs, **more, **options))
         options = problem.options
@@ -219,14 +114,16 @@ def by_jax(folder: Path) -> Call:
 
 
 def by_tvm_ffi(folder: Path) -> Call:
-    torch, vend = torch_with_cuda(), load_tvm_ffi(folder)
+    torch_with_cuda()
+    vend = load_tvm_ffi(folder)
 
     def call(name: str, problem: Problem, expected: Outputs) -> Outputs:
-        outputs = [torch.full_like(to_torch(one), float("nan")) for one in expected]
-        given = [to_torch(one) for one in problem.arrays.values()]
+        given = {key: to_torch(one) for key, one in problem.arrays.items()}
+        new = expected[: len(expected) - (RAISED in given)]
+        outputs = [given.pop("out")] if "out" in given else [to_torch(poison(one)) for one in new]
         numbers = list(problem.options.values()) or [None]
-        getattr(vend, name)(*map(to_torch, problem.inputs), *outputs, *given, *numbers)
-        return from_torch(outputs)
+        getattr(vend, name)(*map(to_torch, problem.inputs), *outputs, *given.values(), *numbers)
+        return from_torch(results(outputs, given))
 
     return call
 
@@ -249,32 +146,74 @@ def problem_of(name: str) -> Problem:
     return problem
 
 
+def assert_same(found: Outputs, expected: Outputs, problem: Problem) -> None:
+    """Assert that outputs have the bits of the others, as far as they are written."""
+    assert len(found) == len(expected)
+    for i, (one, other) in enumerate(zip(found, map(bits, expected), strict=True)):
+        rows = problem.written if i == 0 else None
+        if rows is None:
+            np.testing.assert_array_equal(one.ravel(), other.ravel())
+        else:
+            shape = (*rows.shape, -1)
+            np.testing.assert_array_equal(one.reshape(shape)[rows], other.reshape(shape)[rows])
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_bits_of_the_runtime(call: Call, name: str) -> None:
     problem = problem_of(name)
     given = {key: to_cupy(array) for key, array in problem.arrays.items()}
     made = fa4gen.load(name)(*map(to_cupy, problem.inputs), **given, **problem.options)
-    expected = [one.get() for one in (made if isinstance(made, tuple) else (made,))]
+    expected = [one.get() for one in results(made, given)]
     for _ in range(CALLS):
-        found = call(name, problem, expected)
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(one.ravel(), bits(other).ravel())
+        assert_same(call(name, problem, expected), expected, problem)
+
+
+class Captured:
+    """A call of torch's adapter: made once, then captured into a graph."""
+
+    def __init__(self, folder: Path, name: str, problem: Problem) -> None:
+        torch = torch_with_cuda()
+        self._function = getattr(import_once(folder / "adapters/torch/vend_torch.py"), name)
+        self._options = problem.options
+        self._inputs = [to_torch(one) for one in problem.inputs]
+        self.given = {key: to_torch(array) for key, array in problem.arrays.items()}
+        before = {key: self.given[key].clone() for key in ("out", RAISED) if key in self.given}
+        self.expected = self.call()
+        for key, tensor in before.items():
+            self.given[key].copy_(tensor)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self._made = self._call()
+
+    def _call(self) -> Any:
+        return self._function(*self._inputs, **self.given, **self._options)
+
+    def call(self) -> Outputs:
+        """Return the outputs of a call that is not captured."""
+        return from_torch(results(self._call(), self.given))
+
+    def replay(self, times: int) -> Outputs:
+        """Return the outputs of the graph after ``times`` replays."""
+        for _ in range(times):
+            self.graph.replay()
+        return from_torch(results(self._made, self.given))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_captured_launch_makes_the_same_bits(gpu_folder: Path, name: str) -> None:
     """A thousand replays: each leaves the workspace as the next one needs it."""
-    torch = torch_with_cuda()
-    function = getattr(import_once(gpu_folder / "adapters/torch/vend_torch.py"), name)
     problem = problem_of(name)
-    inputs = [to_torch(one) for one in problem.inputs]
-    given = {key: to_torch(array) for key, array in problem.arrays.items()} | problem.options
-    expected = from_torch(function(*inputs, **given))
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        made = function(*inputs, **given)
-    for _ in range(1000):
-        graph.replay()
-    for one, other in zip(from_torch(made), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    captured = Captured(gpu_folder, name, problem)
+    assert_same(captured.replay(1000), captured.expected, problem)
+
+
+@pytest.mark.parametrize("name", OTHER_GROUPS)
+def test_a_captured_call_takes_other_groups(gpu_folder: Path, name: str) -> None:
+    """Where rows of groups are is read on the GPU at each replay."""
+    problem = CASES[name]()
+    captured = Captured(gpu_folder, name, problem)
+    assert_same(captured.replay(1), captured.expected, problem)
+    for key, rows in OTHER_GROUPS[name].items():
+        captured.given[key].copy_(to_torch(rows))
+    found = captured.replay(1)
+    assert_same(found, captured.call(), problem._replace(written=None))

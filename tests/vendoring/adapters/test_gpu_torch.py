@@ -8,14 +8,24 @@ from types import SimpleNamespace
 import pytest
 
 import fa4gen
+from tests.vendoring.adapters.calls_of_kinds import (
+    GATHERED,
+    GROUPED,
+    LARGEST,
+    SCATTERED,
+    SUMS,
+    SWIGLU,
+)
 from tests.vendoring.adapters.gpu_folder import (
     BLOCKS,
     RESIDUAL,
     import_once,
     load_torch_cpp,
     load_tvm_ffi,
+    to_torch,
     torch_with_cuda,
 )
+from tests.vendoring.adapters.gpu_problems import CASES, OTHER_GROUPS
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 
@@ -159,6 +169,27 @@ def test_opcheck(torch, operators, data) -> None:
     ):
         results = torch.library.opcheck(getattr(operators, name).default, arguments)
         assert set(results.values()) == {"SUCCESS"}, (name, results)
+
+
+@pytest.mark.parametrize("name", [GROUPED, GATHERED, SCATTERED, LARGEST, SUMS, SWIGLU])
+def test_opcheck_of_products(torch, operators, name) -> None:
+    """opcheck compares whole tensors, by arithmetic that torch has not for fp8."""
+    problem = CASES[name]()
+    arrays = problem.arrays | OTHER_GROUPS.get(name, {})
+    given = {key: to_torch(one) for key, one in arrays.items()}
+    out = given.pop("out", None)
+    inputs = (*map(to_torch, problem.inputs), *given.values())
+    numbers = tuple(problem.options.values())
+    calls = {}
+    if out is None:
+        calls[name] = (*inputs, *numbers)
+        out = torch.zeros_like(getattr(operators, name)(*calls[name]))
+    if name == LARGEST:
+        given["out_amax"].zero_()
+    calls[f"{name}_out"] = (*inputs, out, *numbers)
+    for form, arguments in calls.items():
+        results = torch.library.opcheck(getattr(operators, form).default, arguments)
+        assert set(results.values()) == {"SUCCESS"}, (form, results)
 
 
 @pytest.mark.parametrize("form", ["scales of rows", "scales of columns"])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from types import SimpleNamespace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -100,3 +104,20 @@ def test_the_library_is_not_built_but_how_is_said(acme, folder, monkeypatch) -> 
         acme._library_path()
     monkeypatch.setenv("ACME_LIBRARY", str(folder / "elsewhere.so"))
     assert acme._library_path() == folder / "elsewhere.so"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("bfloat16", BF16), ("float32", np.float32), ("float8_e4m3fn", np.uint8),
+     ("float8_e8m0fnu", np.uint8)],
+)  # fmt: skip
+def test_new_arrays_have_types_that_cupy_knows(acme, monkeypatch, dtype, expected) -> None:
+    """CuPy has no array of fp8: a new quantised output is its bits."""
+    cupy = SimpleNamespace(
+        ndarray=type(None),
+        empty=lambda shape, dtype: np.empty(shape, dtype),
+        cuda=SimpleNamespace(Device=lambda device: contextlib.nullcontext()),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    made = acme._empty("out", fake(8, 32), (8, 16), dtype, None)
+    assert (made.shape, made.dtype) == ((8, 16), expected)
