@@ -1,11 +1,14 @@
 """Times a captured graph of decode attention and products, with dependent launches and without.
 
     python benchmarks/dependent_launches.py OUT.jsonl [--layers N] [--sequences N] [--keys N]
+        [--short]
 
 Needs PyTorch. A layer is attention of one row a sequence, then three products of its output by
 weights of a model of 8B. Each kernel takes the output of the one before. The same layers are
 captured twice, of kernels with ``dependent_launch`` and without; both graphs have to give the same
-bits as launches one after the other, and are then timed in turn, L2 cold each time.
+bits as launches one after the other, and are then timed in turn, L2 cold each time. With --short
+the products with the key have rings of half a multiprocessor's shared memory: the next kernel's CTA
+starts where the one before still runs.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ ATTENTION = {"kernel": "attention", "depth": DEPTH, "mask": "causal", "pack_head
 PRODUCT = {"kernel": "gemm", "swap_operands": True, "BM": 16, "BN": 64, "split_k": 2}
 """Split, so that each product has CTAs for about all multiprocessors: in 64 CTAs, a product of
 4096 x 4096 took 13.0 us with dependent launches and 12.3 us without."""
+SHORT = {"num_stages": 5}
+"""Two CTAs of such a product fit a multiprocessor of Hopper."""
 HOPPER = {"arch": "sm_90a", "dtype": "bf16"}
 PROTOCOL = TimingProtocol(min_samples=51, budget_s=0.2)
 ROUNDS, CHECKED = 5, 20
@@ -87,13 +92,14 @@ class Layers:
                 found.append(product.prepare(before, weight.T, out=rows))
         return found, rows
 
-    def captured(self, *, dependent: bool) -> tuple[Callable[[], None], Any]:
+    def captured(self, *, dependent: bool, short: bool = False) -> tuple[Callable[[], None], Any]:
         """Return the graph of all layers and its output, once it gives the bits of launches apart.
 
         SystemExit where it does not.
         """
         torch = self._torch
-        kernels = [compiled(keys, dependent=dependent) for keys in (ATTENTION, PRODUCT)]
+        product = {**PRODUCT, **SHORT} if short else PRODUCT
+        kernels = [compiled(keys, dependent=dependent) for keys in (ATTENTION, product)]
         launches, out = self.launches(*kernels)
         for launch in launches:
             launch()
@@ -119,7 +125,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
 
     layers = Layers(options.layers, options.sequences, options.keys)
     apart, expected = layers.captured(dependent=False)
-    dependent, found = layers.captured(dependent=True)
+    dependent, found = layers.captured(dependent=True, short=options.short)
     error = float((found - expected).float().norm() / expected.float().norm())
     if not error <= MOST_ERROR:
         raise SystemExit(f"kernels with dependent_launch differ from those without by {error:.3g}")
@@ -137,7 +143,12 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         "commit": commit(),
         "times_us": us["dependent"],
         "peers_us": {"apart": statistics.median(us["apart"])},
-        "details": {"us": us, "kernels": pairs + 1, "saved_us_a_pair": round(saved / pairs, 3)},
+        "details": {
+            "us": us,
+            "kernels": pairs + 1,
+            "saved_us_a_pair": round(saved / pairs, 3),
+            "short_rings": options.short,
+        },
     }
 
 
@@ -154,6 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--sequences", type=int, default=16, choices=range(1, 17))
     parser.add_argument("--keys", type=int, default=1024)
+    parser.add_argument("--short", action="store_true", help="short rings with the key")
     options = parser.parse_args(arguments)
     line = measured(options)
     with options.out.open("a", encoding="utf-8") as file:

@@ -10,6 +10,7 @@ import torch
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from decoder import Shape
     from transformers import LlamaConfig
 
 
@@ -23,7 +24,7 @@ class PagedCache:
 
     def __init__(
         self,
-        config: LlamaConfig,
+        config: LlamaConfig | Shape,
         sequences: int,
         capacity: int,
         *,
