@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 K = TypeVar("K", bound="HasPlan")
 Lengths = tuple[tuple[int, int], ...]
-NAN, INFINITY = 0x7FC0, 0x7F80
-"""The bits of bf16."""
+POISONS = {"bf16": (0x7FC0, 0x7F80), "fp16": (0x7E00, 0x7C00), "fp8_e4m3": (0x7F, 0x7E)}
+"""The bits of NaN and of infinity; of e4m3, which has none, the largest number."""
+NAN_SCALE = 0x7FC00000
 
 
 class OneSchedule:
@@ -75,27 +76,29 @@ def assert_isolated(
     kernel: K,
     lengths: Lengths,
     chosen: Sequence[int],
-    poisons: Sequence[int],
     run: Callable[[K, AttentionMemory], Mapping[str, Any]] = run,
+    *,
+    kinds: int = 2,
 ) -> None:
-    """Assert that sequences give the same bits alone, among others, and among ``poisons``.
+    """Assert that sequences give the same bits alone, among others, and among poison.
 
-    All other rows of query, key and value hold one: of neighbours, of unused pages, past the end.
+    All other rows of query, key and value hold it: of neighbours, of unused pages, past the end.
+    Scales of others are NaN. ``kinds``: NaN alone, or also infinity.
     """
     plan, together = kernel.plan, drawn(kernel, lengths)
     among = run(kernel, together)
     for sequence in chosen:
         alone = drawn(kernel, (lengths[sequence],))
         runs = [(together, among)]
-        for name in ("query", "key", "value"):
+        for name in _of_sequences(together):
             kept = together.views[name].bits(together.buffers[name])
             own = alone.views[name].bits(alone.buffers[name])
-            own[_rows(plan, alone, name, 0)] = kept[_rows(plan, together, name, sequence)]
+            own[_places(plan, alone, name, 0)] = kept[_places(plan, together, name, sequence)]
         if plan.sinks:  # of heads, not of sequences: drawn anew for the other case
             alone.buffers["sinks"][...] = together.buffers["sinks"]
         expected = _results(plan, alone, run(kernel, alone), 0)
-        for poison in poisons:
-            poisoned = _poisoned(plan, together, sequence, poison)
+        for kind in range(kinds):
+            poisoned = _poisoned(plan, together, sequence, kind)
             runs.append((poisoned, run(kernel, poisoned)))
         for memory, after in runs:
             got = _results(plan, memory, after, sequence)
@@ -103,20 +106,39 @@ def assert_isolated(
                 np.testing.assert_array_equal(ours, own)
 
 
-def _poisoned(plan: Any, memory: AttentionMemory, sequence: int, poison: int) -> AttentionMemory:
-    """``memory`` with ``poison`` in all rows but those of a sequence."""
+def _of_sequences(memory: AttentionMemory) -> list[str]:
+    """The inputs of which a sequence has a part: rows, and scales of its own or of its pages."""
+    scales = ("query_descale", "key_descale", "value_descale")
+    return ["query", "key", "value", *(name for name in scales if name in memory.views)]
+
+
+def _poisoned(plan: Any, memory: AttentionMemory, sequence: int, kind: int) -> AttentionMemory:
+    """``memory`` with a kind of poison in all but what a sequence has."""
     buffers = {name: image.copy() for name, image in memory.buffers.items()}
-    for name in ("query", "key", "value"):
+    dtypes = {"query": plan.dtype, "key": plan.kv_dtype, "value": plan.kv_dtype}
+    for name in _of_sequences(memory):
         bits = memory.views[name].bits(buffers[name])
-        ours = _rows(plan, memory, name, sequence)
+        ours = _places(plan, memory, name, sequence)
         kept = bits[ours].copy()
-        bits[...] = poison
+        bits[...] = POISONS[dtypes[name]][kind] if name in dtypes else NAN_SCALE
         bits[ours] = kept
     return replace(memory, buffers=buffers)
 
 
+def _places(plan: Any, memory: AttentionMemory, name: str, sequence: int) -> tuple[Any, ...]:
+    """The index of a sequence's rows in a tensor, or of its scales."""
+    if not name.endswith("_descale"):
+        return _rows(plan, memory, name, sequence)
+    if name == "query_descale" or not plan.has_page_scales:
+        return (sequence,)
+    return (_rows(plan, memory, name.removesuffix("_descale"), sequence)[0],)
+
+
 def _rows(plan: Any, memory: AttentionMemory, name: str, sequence: int) -> tuple[Any, ...]:
-    """The index of a sequence's rows in a tensor: of rows, or of batches or pages and rows."""
+    """The index of a sequence's rows in a tensor: of rows, or of batches or pages and rows.
+
+    Without those of pages that no row sees: their entries in the table name no page.
+    """
     source = plan.key_source if name in ("key", "value") else plan.query_source
     tables = {
         table.name: memory.views[table.name].bits(memory.buffers[table.name]).view(np.int32)
@@ -125,7 +147,10 @@ def _rows(plan: Any, memory: AttentionMemory, name: str, sequence: int) -> tuple
     shape = memory.views[name].shape
     each = shape[1] if len(shape) == 4 else 0
     rows = source.rows(sequence, each, tables)
-    return (rows // each, rows % each) if each else (rows,)
+    if not each:
+        return (rows,)
+    rows = rows[(rows >= 0) & (rows < shape[0] * each)]
+    return rows // each, rows % each
 
 
 def _results(

@@ -34,15 +34,24 @@ def add_products(
     All are finite. ``smallest``: the exponents of the smallest normal numbers of ``a`` and ``b``.
     ``cuts_sum``: the sum keeps SUM_BITS bits; one that is rounded to 16 bits keeps all.
     """
-    of_a, of_b = exponents_of(a, smallest[0], xp), exponents_of(b, smallest[1], xp)
+    columns_of_a, columns_of_b = xp.ascontiguousarray(a.T), xp.ascontiguousarray(b.T)
     largest = exponents_of(total, _NO_EXPONENT + 1, xp)
-    for k in range(a.shape[1]):
-        xp.maximum(largest, of_a[:, k, None] + of_b[:, k], out=largest)
+    exponents = xp.empty_like(largest)
+    for of_a, of_b in zip(
+        exponents_of(columns_of_a, smallest[0], xp),
+        exponents_of(columns_of_b, smallest[1], xp),
+        strict=True,
+    ):
+        xp.add(of_a[:, None], of_b, out=exponents)
+        xp.maximum(largest, exponents, out=largest)
     scale = _scale(largest, xp)
     narrow = xp.minimum(scale, _LARGEST_SCALE).astype(xp.float32)
     kept = xp.zeros(total.shape, xp.float32)  # whole numbers below 2^21
-    for k in range(a.shape[1]):
-        kept += xp.trunc(a[:, k, None] * narrow * b[:, k])
+    product = xp.empty_like(kept)  # in one place: the loop is most of a verify on a GPU
+    for of_a, of_b in zip(columns_of_a, columns_of_b, strict=True):
+        xp.multiply(of_a[:, None], narrow, out=product)
+        xp.multiply(product, of_b, out=product)
+        kept += xp.trunc(product, out=product)
     result = (xp.trunc(total * scale) + kept) / scale
     if not cuts_sum:
         return result

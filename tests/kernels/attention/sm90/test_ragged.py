@@ -10,7 +10,7 @@ import pytest
 
 from fa4gen.emulator import Verdict
 from tests.kernels.attention.launches import ShownMutant
-from tests.kernels.attention.sequences import INFINITY, NAN, assert_isolated, failures
+from tests.kernels.attention.sequences import assert_isolated, failures
 from tests.kernels.source_mutation import Change, Kernel, kernel_of, program_of, ptx_of
 
 KEYS: dict[str, Any] = {"arch": "sm_90a", "depth": 64, "batching": "ragged", "mask": "causal"}
@@ -20,7 +20,26 @@ SMALL = ((3, 20), (0, 4), (70, 150), (5, 33))
 
 @pytest.mark.compile
 def test_a_sequence_gives_the_same_bits_whatever_its_neighbours_hold() -> None:
-    assert_isolated(kernel_of({**KEYS, "sinks": True}), LENGTHS, (1, 3), (NAN, INFINITY))
+    assert_isolated(kernel_of({**KEYS, "sinks": True}), LENGTHS, (1, 3))
+
+
+PAGED = {"keys": "paged", "page_size": 64}
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"mask": {"sliding_window": 40}},
+        {"dtype": "fp8_e4m3", "kv_scale": "page"},
+        {"dtype": "fp8_e4m3"},
+    ],
+    ids=["window", "scales of pages", "scales of heads"],
+)
+def test_a_sequence_with_pages_gives_the_same_bits_whatever_others_hold(
+    keys: dict[str, Any],
+) -> None:
+    assert_isolated(kernel_of({**KEYS, **PAGED, **keys}), ((3, 20), (5, 200), (70, 150)), (1, 2))
 
 
 def listed(kernel: Kernel, lengths: tuple[tuple[int, int], ...], room: int) -> np.ndarray:
