@@ -7,8 +7,11 @@ size of blocks the kernels take turns in another order in each round: the dense 
 density the call, the call with the launch that lists left out of the figure, and flex_attention.
 FLOPs are those of blocks that lists name. ``of_dense`` is the speed of a computed block relative to
 the dense kernel, ``of_all`` relative to the same kernel with lists of all blocks, ``listing`` the
-share of the call that is no product: the launch that turns lists into bits, and with ``making`` the
-kernels of CuPy that make lists of a mask. OUT is written after every size.
+share of the call that is no product: the launch that turns lists into bits, and ``making`` the time
+on the GPU of the launches that make lists of a mask, as a share of the call. Before each sample
+256 MB are written: the host enqueues the launches meanwhile, so that its time is not in the figure.
+``making_host_us`` is the host's time for one call of ``from_mask``. OUT is written after every
+size.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +91,20 @@ def runs_of(size: int, densities: list[float], with_flex: bool) -> tuple[Runs, d
     return runs, blocks
 
 
+def host_us(run: Callable[[], object], calls: int = 200) -> float:
+    """Return the host's time for a call in microseconds, the median of calls one after the other.
+
+    The GPU is waited for between calls, outside of the figure.
+    """
+    taken = []
+    for _ in range(calls):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        run()
+        taken.append(1e6 * (time.perf_counter() - begin))
+    return round(statistics.median(taken), 1)
+
+
 def figures(size: int, times: dict[str, list[float]], blocks: dict[str, int]) -> dict[str, Any]:
     """Return the figures of each density, medians over rounds."""
 
@@ -133,6 +151,9 @@ def main() -> None:
         times = {name: [one.median_ms for one in taken] for name, taken in timings.items()}
         out["rounds_ms"][size] = times
         out["figures"][size] = figures(size, times, blocks)
+        for density, one in out["figures"][size].items():
+            if "making" in one:
+                one["making_host_us"] = host_us(runs[f"{density} making"])
         for density, one in out["figures"][size].items():
             print(f"{size} x {size}, {density}: {one}", flush=True)
         options.out.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
