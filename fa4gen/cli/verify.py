@@ -27,7 +27,7 @@ from fa4gen.cli.own_templates import templates_option
 from fa4gen.counts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fa4gen.config.load import LoadedConfig
     from fa4gen.config.settings import Setting
@@ -161,7 +161,13 @@ def command(
 
         check_result_file("--report", report)
     call = Invocation(configs, shipped, None, templates, settings)
-    verdicts = _verify(paths, options, compiler, jobs, _emulates_all(planned), call)
+    verdicts: list[Verdict] = []
+    try:
+        for verdict in _verify(paths, options, compiler, jobs, _emulates_all(planned), call):
+            verdicts.append(verdict)
+    except (KeyboardInterrupt, SystemExit):  # a time limit's SIGTERM is the latter
+        _print_finished(verdicts, options, len(paths), output_format)
+        raise
     document = document_of(verdicts, options)
     if report is not None:
         _write_report(report, document)
@@ -236,7 +242,8 @@ def _verify(
     jobs: int,
     emulates_all: bool,
     call: Invocation,
-) -> list[Verdict]:
+) -> Iterator[Verdict]:
+    """Yield the verdict of each kernel when it is known, and say how far the work is."""
     from dataclasses import replace
 
     from fa4gen.cli.output import note
@@ -246,7 +253,6 @@ def _verify(
     from fa4gen.verify.run import verify_configs
 
     note(f"verifying {counted(len(paths), 'kernel')}, seed {options.seed}")
-    verdicts = []
     with progress(len(paths), "kernels") as bar:
         for verdict in verify_configs(
             paths,
@@ -260,10 +266,22 @@ def _verify(
             on_case=bar.part,
         ):
             again = ("fa4gen", "verify", *call.options, verdict.config)
-            verdicts.append(replace(verdict, again=again))
             wrong = sum(1 for _ in problems(verdict))
             bar.advance(f"{verdict.name}: {counted(wrong, 'problem')}" if wrong else "")
-    return verdicts
+            yield replace(verdict, again=again)
+
+
+def _print_finished(
+    verdicts: Sequence[Verdict], options: VerifyOptions, kernels: int, output_format: OutputFormat
+) -> None:
+    """Print the table of what was proved before an interruption; a document would be half."""
+    from fa4gen.cli.output import note
+
+    if verdicts and output_format != "json":
+        document = document_of(verdicts, options)
+        print_verdicts(verdicts, document, output_format, show_coverage=False)
+    unfinished = counted(kernels - len(verdicts), "kernel has")
+    note(f"stopped: {unfinished} no result, and no file was written")
 
 
 def document_of(verdicts: Sequence[Verdict], options: VerifyOptions) -> dict[str, object]:

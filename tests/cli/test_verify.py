@@ -10,6 +10,7 @@ from fa4gen.runtime.device import find_device
 from fa4gen.verify.attention import AttentionFamily
 from fa4gen.verify.cases import Case
 from fa4gen.verify.family import family_of
+from fa4gen.verify.run import verify_configs
 
 no_gpu = pytest.mark.skipif(find_device("sm_90a") is not None, reason="this machine has a GPU")
 CONFIG = "kernel: attention\narch: sm_90a\ndtype: bf16\ndepth: {}\n"
@@ -155,3 +156,28 @@ def test_the_report_replaces_nothing_else(config, capsys, tmp_path) -> None:
 def test_on_a_gpu(config, capsys, gpu) -> None:
     assert main(["verify", "k.yaml", "--cases", "size/*", "--require-gpu"]) == 0
     assert f"ran on {gpu.name}" in capsys.readouterr().out
+
+
+@no_gpu
+@pytest.mark.compile
+@pytest.mark.parametrize("ending", [KeyboardInterrupt(), SystemExit(143)], ids=["INT", "TERM"])
+@pytest.mark.parametrize("shown", ["text", "json"])
+def test_a_verify_that_is_stopped_shows_what_it_proved(
+    config, capsys, monkeypatch, ending, shown
+) -> None:
+    def stopped(configs, *args, **options):
+        yield from verify_configs(configs[:1], *args, **options)
+        raise ending
+
+    config.with_name("later.yaml").write_text(CONFIG.format(128))
+    monkeypatch.setattr("fa4gen.verify.run.verify_configs", stopped)
+    arguments = ["k.yaml", "later.yaml", "--cases", "size/1", "--format", shown]
+    try:
+        status = main(["verify", *arguments, "--report", "r.json"])
+    except SystemExit as error:
+        status = error.code
+    assert status == (130 if isinstance(ending, KeyboardInterrupt) else 143)
+    output = capsys.readouterr()
+    assert ("k  " in output.out) == (shown == "text")
+    assert "stopped: 1 kernel has no result, and no file was written" in output.err
+    assert not config.with_name("r.json").exists()
