@@ -45,17 +45,22 @@ class GemmFamily(Family):
 
     @override
     def find_peers(self, fa3: Path | None = None) -> Peers:
+        from dataclasses import replace
+
         from fa4gen.bench.gemm_peers import find_gemm_peers
+        from fa4gen.bench.read_floor import ReadFloor
 
         del fa3  # has_fa3 is false
-        return find_gemm_peers()
+        peers = find_gemm_peers()
+        return replace(peers, found=(*peers.found, ReadFloor()))
 
     @override
     def work(
         self, plan: GemmPlan, size: gemm_workload.GemmWorkload, numbers: RandomNumbers
     ) -> Work:
         from fa4gen.bench.gemm_work import GemmWork
-        from fa4gen.bench.grouped_work import refuse_groups
+        from fa4gen.bench.grouped_work import refuse_groups, refuse_uneven
+        from fa4gen.bench.uneven_work import UnevenWork
 
         refuse_groups(plan)
         if plan.output_scales is not None:
@@ -73,7 +78,10 @@ class GemmFamily(Family):
                     f"Give a multiple of {plan.elements_per_byte} as k.",
                 )
             )
-        return GemmWork(plan, size, numbers)
+        if size.uneven is None:
+            return GemmWork(plan, size, numbers)
+        refuse_uneven(plan, size)
+        return UnevenWork(plan, size, numbers)
 
     @override
     def facts(self, plan: GemmPlan, compiled: CompiledKernel) -> dict[str, Any]:

@@ -50,6 +50,15 @@ def config_table(result: ConfigResult) -> Table:
     return Table(columns, tuple(rows), title, names=0)
 
 
+def rows_of_groups(result: ConfigResult) -> tuple[str, ...]:
+    """Return a line with the rows of each group for each size with uneven groups."""
+    return tuple(
+        f"{size.size.cells[0]}: rows {', '.join(map(str, counts))}"
+        for size in result.sizes
+        if (counts := size.size.extents.get("counts"))
+    )
+
+
 def summary_table(results: Iterable[ConfigResult]) -> Table | None:
     """Return the ratio to the best peer by config and size; None without any peer."""
     measured = [r for r in results if any(size.best_peer is not None for size in r.sizes)]

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     help="Attention: numbers of rows of the sequences; BATCHxROWSxKEYS, or BATCHxKEYS of one row, "
     "with @HEADS/KEYHEADS or without; lognormal, equal, giant or dwarfs, which are batches; by "
     "default what the kernel is for. Matrix products: m = n = k, "
-    "MxNxK, BATCHxMxNxK or GROUPSxROWS:NxK. k means 1024.",
+    "MxNxK, BATCHxMxNxK or GROUPSxROWS:NxK; uneven groups, GROUPS/ROWS@SEED:NxK, whose ROWS in all "
+    "are dealt at random, or the rows of each, ROWS+ROWS+...:NxK. k means 1024.",
 )
 @click.option(
     "--rounds",
@@ -122,6 +123,10 @@ def command(
     cuBLAS through PyTorch: mm without a residual, addmm with one, scaled_mm with scales of blocks.
     Where a run has configs with a
     residual and without, it also says what the residual costs.
+    32/8192@5:4096x7168 deals 8192 rows to 32 groups: to group i with a chance like exp(z_i), where
+    z_i are drawn from N(0, 1) with seed 5 (0 where it is left out); some groups may have no rows.
+    The rows of each are printed and in the JSON. Groups of up to 128 rows on average have figures
+    in GB/s of the rows and weights that have to be read, with floor as a peer.
 
     Before anything is timed, outputs are compared with float64 and with the peers'. Other figures
     are TFLOP/s; all are from medians of CUDA-event timings with a cold L2.
@@ -315,11 +320,13 @@ def _measure(
 
 
 def _print_result(result: ConfigResult) -> None:
-    from fa4gen.bench.report import config_table
+    from fa4gen.bench.report import config_table, rows_of_groups
     from fa4gen.cli.output import note
 
     if result.sizes:
         _print_table(config_table(result))
+        for line in rows_of_groups(result):
+            print(line)
         print()
     for peer, reason in result.left_out.items():
         note(f"{result.name}: {peer} left out: {reason}")

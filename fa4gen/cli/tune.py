@@ -51,8 +51,9 @@ COLUMNS = ("problem", "kernel", "from", "us", "predicted", "config itself", "bes
     "problems",
     multiple=True,
     metavar="SIZE",
-    help="A problem, such as 16x4096x14336 (m x n x k), or of attention 2x32/8x512x16k (batch x "
-    "heads/key heads x rows x keys). May be repeated.",
+    help="A problem, such as 16x4096x14336 (m x n x k), 32x256:4096x7168 (groups x rows : n x k), "
+    "32/8192@0:4096x7168 or 0+17+300:4096x7168 (uneven groups, see `fa4gen bench`), or of "
+    "attention 2x32/8x512x16k (batch x heads/key heads x rows x keys). May be repeated.",
 )
 @click.option(
     "--out",
@@ -151,6 +152,7 @@ def command(
     NAME.tuning.yaml/TILE for one. A run that was interrupted resumes. Ends with status 1 when a
     problem has no kernel.
     """
+    from fa4gen.cli.output import note
     from fa4gen.config.paths import shown_path
     from fa4gen.executors import executor_for
     from fa4gen.render.batch import plan_configs
@@ -165,6 +167,9 @@ def command(
     wanted = read_problems(family, problems, shapes)[shard[0] - 1 :: shard[1]]
     _check(plot, plan.arch, require_gpu=require_gpu)
     refuse_impossible(plan, wanted, chip)
+    for problem in wanted:
+        if details := family.details(problem):
+            note(f"{family.word(problem)}: {details}")
     options = TuneOptions(
         candidates=candidates,
         rounds=rounds,

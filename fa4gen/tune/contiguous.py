@@ -27,8 +27,10 @@ def refusals(plan: GemmPlan, problem: GemmWorkload) -> tuple[str, ...]:
     Scales of blocks are left out: they have an order of their own.
     """
     m, n, k = problem.m, problem.n, math.ceil(problem.k / plan.elements_per_byte)
+    if problem.uneven is not None:  # masked groups have matrices of the most rows
+        m = problem.uneven.most
     lead = (problem.batch,) if problem.batch > 1 or plan.groups else ()
-    rows = (problem.batch * m,) if plan.groups == "offsets" else (*lead, m)
+    rows = (problem.rows,) if plan.groups == "offsets" else (*lead, m)
     columns = plan.output_columns(n)
     of_c = (*(lead if plan.c.is_matrix or plan.groups else ()), *plan.c_extents(m, columns))
     if plan.c.is_matrix:
@@ -69,6 +71,8 @@ def padded_problem(plan: GemmPlan, problem: GemmWorkload) -> GemmWorkload:
         name: math.ceil(extent / units[name]) * units[name] if name in contiguous else extent
         for name, extent in extents.items()
     }
+    if problem.uneven is not None:
+        return GemmWorkload.of_counts(problem.uneven, rounded["n"], rounded["k"])
     return GemmWorkload(rounded["m"], rounded["n"], rounded["k"], problem.batch)
 
 

@@ -82,6 +82,16 @@ class Family(ABC):
         """Return the extents of a problem, by the names of ``columns``."""
         return {name: getattr(problem, name) for name in self.columns}
 
+    def call_extents(self, plan: Any, problem: Any) -> dict[str, int]:
+        """Return the extents by which a call of ``plan``'s kernel is known: its arrays' shapes."""
+        del plan
+        return self.extents(problem)
+
+    def details(self, problem: Any) -> str:
+        """Return the part of a problem that its word does not show; "" for none."""
+        del problem
+        return ""
+
     def bench_size(self, problem: Any) -> Any:
         """Return the problem as ``prepare`` of bench's timer takes it."""
         return problem

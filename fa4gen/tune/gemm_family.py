@@ -66,18 +66,30 @@ class GemmFamily(Family):
                 Problem(
                     f"{text.strip()!r} is not the problem of a matrix product",
                     "Give m x n x k, batch x m x n x k, or groups x rows : n x k: 16x4096x14336, "
-                    "8x1kx1kx1k, 32x256:4096x7168.",
+                    "8x1kx1kx1k, 32x256:4096x7168; uneven groups: 32/8192@0:4096x7168, "
+                    "0+17+300:4096x7168.",
                 )
             ) from error
         return workload
 
     @override
     def problem(self, extents: Mapping[str, int]) -> GemmWorkload:
-        return GemmWorkload(**self.read_extents(extents, {"batch": 1}))
+        given = self.read_extents(extents, {"batch": 1})
+        return GemmWorkload(*(given[name] for name in self.columns))
+
+    @override
+    def call_extents(self, plan: GemmPlan, problem: GemmWorkload) -> dict[str, int]:
+        uneven = problem.uneven
+        of_call = {"m": uneven.most} if uneven is not None and plan.groups == "masked" else {}
+        return {**self.extents(problem), **of_call}
 
     @override
     def word(self, problem: GemmWorkload) -> str:
         return problem.at
+
+    @override
+    def details(self, problem: GemmWorkload) -> str:
+        return "" if problem.uneven is None else f"rows {problem.uneven.text}"
 
     @override
     def flop(self, plan: GemmPlan, problem: GemmWorkload) -> float:
@@ -86,10 +98,11 @@ class GemmFamily(Family):
 
     @override
     def refuse_problem(self, plan: GemmPlan, problem: GemmWorkload) -> None:
-        from fa4gen.bench.grouped_work import refuse_groups
+        from fa4gen.bench.grouped_work import refuse_groups, refuse_uneven
         from fa4gen.tune.contiguous import padded_problem, refusals
 
         refuse_groups(plan)
+        refuse_uneven(plan, problem)
         found = refusals(plan, problem)
         if found:
             padded = self.word(padded_problem(plan, problem))

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fa4gen.bench import attention_work, gemm_work, gpu_arrays, grouped_work, run, work
+from fa4gen.bench import (
+    attention_work,
+    gemm_inputs,
+    gemm_work,
+    gpu_arrays,
+    grouped_work,
+    run,
+    uneven_work,
+    work,
+)
 from fa4gen.epilogues import residual_of
 from fa4gen.runtime.timing import Timing
 from fa4gen.verify.rounding import numpy_dtype
@@ -65,9 +74,10 @@ def put_on_numpy(monkeypatch: pytest.MonkeyPatch, l2_bytes: int = 0) -> None:
     def as_torch(bits: Any, dtype: str) -> Any:
         return None if bits is None else tensor(bits.view(numpy_dtype(dtype)))
 
-    for module in (gpu_arrays, attention_work, gemm_work, grouped_work, run):
+    products = (gemm_inputs, gemm_work, grouped_work, uneven_work)
+    for module in (gpu_arrays, attention_work, *products, run):
         monkeypatch.setattr(module, "load_cupy", lambda: cupy)
-    for module in (gemm_work, run):
+    for module in (gemm_work, uneven_work, run):
         monkeypatch.setattr(module, "require_device", lambda _: device)
     for module in (work, attention_work, gemm_work):
         monkeypatch.setattr(module, "as_torch", as_torch)
@@ -153,6 +163,7 @@ def make_plan(**changes: Any) -> SimpleNamespace:
         "gathers_rows": False,
         "groups": None,
         "sums_by_group": False,
+        "scatters_rows": False,
         "places_atoms": False,
         "activation": None,
         "BM": 128,

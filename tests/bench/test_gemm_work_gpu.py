@@ -81,6 +81,26 @@ def test_kernels_with_scales_are_timed_beside_cublas(gpu, scaled, name) -> None:
             assert size.distances["cublas"] < 2.0**-7
 
 
+@pytest.mark.parametrize("name", ["gemm_grouped_bf16_sm90", "gemm_grouped_masked_fp8_scaled_sm90"])
+def test_uneven_groups_are_timed_with_the_read_floor(gpu, name) -> None:
+    from fa4gen.bench.read_floor import ReadFloor
+    from fa4gen.callables import compile_config
+    from fa4gen.config.find import find_configs
+    from fa4gen.config.load import load_config
+
+    chosen = compile_config(load_config(find_configs([name])[0]))
+    options = replace(
+        QUICK, sizes=parse_sizes("8/900@1:512x1024,0+17+1+0+60:512x1024,0+700:512x1k")
+    )
+    peers = (*find_gemm_peers().found, ReadFloor())
+    drawn, few, many = Bench(options, peers).time_kernel(chosen.plan, chosen.kernel).sizes
+    assert [list(size.peers) for size in (drawn, few, many)] == [["floor"], ["floor"], []]
+    assert few.flop == 2 * 78 * 512 * 1024
+    for size in (drawn, few, many):
+        assert size.error < 2.0**-7
+        assert 0 < size.ours.median_ms < 1
+
+
 def test_candidates_with_scales_are_timed_for_tune(gpu, scaled) -> None:
     timer = GpuTimer(GEMM, gpu.name)
     kernels = [scaled["blocks"], scaled["narrow"]]

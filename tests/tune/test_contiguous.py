@@ -10,6 +10,8 @@ from fa4gen.designs.build import build_plan
 from fa4gen.errors import ConfigError
 from fa4gen.tune.contiguous import padded_problem, refusals
 from fa4gen.tune.family import family_called
+from fa4gen.tune.model.chips import chip_for
+from fa4gen.tune.search.possible import refuse_impossible
 
 GEMM = family_called("gemm")
 
@@ -83,3 +85,48 @@ def test_sums_by_group_are_no_part_of_tunes_problems() -> None:
     plan = plan_of(groups="k_offsets", a_major="m", b_major="n")
     with pytest.raises(ConfigError, match="passes no sums over the rows of groups yet"):
         GEMM.refuse_problem(plan, GemmWorkload(64, 64, 64, 1))
+
+
+@pytest.mark.parametrize("groups", ["offsets", "masked"])
+@pytest.mark.parametrize("residual", ["none", "row", "matrix"])
+def test_uneven_groups_are_problems_of_kernels_with_groups(groups: str, residual: str) -> None:
+    plan, problem = plan_of(groups=groups, residual=residual), GEMM.parse_problem("0+9+31:72x64")
+    GEMM.refuse_problem(plan, problem)
+    assert GEMM.word(problem) == "0+9+31:72x64"
+    assert GEMM.details(problem) == "rows 0, 9, 31"
+    assert GEMM.flop(plan, problem) == 2 * 40 * 72 * 64
+    rows = {"offsets": 14, "masked": 31}[groups]
+    assert GEMM.call_extents(plan, problem) == {"m": rows, "n": 72, "k": 64, "batch": 3}
+    shape = (40, 64) if groups == "offsets" else (3, 31, 64)
+    of_call = GEMM.problem_of_call(plan, (shape, (3, 64, 72), "bshd"))
+    assert GEMM.extents(of_call) == GEMM.call_extents(plan, problem)
+    with pytest.raises(
+        ConfigError, match=r"0\+9\+31:72x60: no call takes such contiguous"
+    ) as error:
+        GEMM.refuse_problem(plan, GEMM.parse_problem("0+9+31:72x60"))
+    assert "Give 0+9+31:72x64" in error.value.problems[0].remedy
+    with pytest.raises(ConfigError, match="not uneven groups"):
+        GEMM.refuse_problem(plan_of(), problem)
+
+
+def test_draws_that_calls_do_not_tell_apart_are_refused() -> None:
+    plan = plan_of(groups="offsets")
+    drawn, other, more = map(GEMM.parse_problem, ("8/800@0:72x64", "8/800@1:72x64", "8/1600:72x64"))
+    refuse_impossible(plan, (drawn, more), "")
+    words = "8/800@0:72x64 and 8/800@1:72x64: calls of both have arrays of the same shapes"
+    with pytest.raises(ConfigError, match=words):
+        refuse_impossible(plan, (drawn, other, more), "")
+
+
+def test_the_model_counts_the_tiles_of_each_group() -> None:
+    plan, chip = plan_of(groups="offsets"), chip_for("sm_90a")
+    rows = plan.tile_rows
+    words = f"{rows}+{rows}+{rows}+{rows}", f"{4 * rows - 3}+1+1+1", f"0+0+0+{4 * rows}"
+    even, uneven, one = (
+        GEMM.predict(plan, GEMM.parse_problem(f"{word}:4096x4096"), chip) for word in words
+    )
+    assert (even.tiles, uneven.tiles) == (64, 112)
+    assert one.tiles == even.tiles
+    assert one.memory_bytes < even.memory_bytes, "weights of one group"
+    equal = GEMM.predict(plan, GEMM.parse_problem(f"4x{rows}:4096x4096"), chip)
+    assert equal == even

@@ -179,11 +179,13 @@ class GemmTile:
 def predict_gemm(tile: GemmTile, problem: GemmWorkload, chip: Chip) -> Prediction:
     """Return the time that a launch of ``tile`` should take, with its parts."""
     costs = chip.gemm
-    m, n, k = problem.m, problem.n, problem.k
-    row_tiles, column_tiles = _up(m, tile.BM), _up(n, tile.BN)
-    column_tiles = _up(column_tiles, tile.cluster_columns) * tile.cluster_columns
-    row_tiles = _up(row_tiles, tile.cluster_rows) * tile.cluster_rows
-    tiles = row_tiles * column_tiles * problem.batch
+    n, k = problem.n, problem.k
+    column_tiles = _up(_up(n, tile.BN), tile.cluster_columns) * tile.cluster_columns
+    row_tiles = sum(
+        number * _up(_up(rows, tile.BM), tile.cluster_rows) * tile.cluster_rows
+        for rows, number in problem.heights.items()
+    )
+    tiles = row_tiles * column_tiles
     ctas = tiles * tile.split_k
     resident = chip.resident(tile.cluster)
     waves = _up(ctas, resident)
@@ -298,11 +300,13 @@ def _memory_us(
     tile: GemmTile, problem: GemmWorkload, filled: float, costs: GemmCosts
 ) -> tuple[float, float]:
     """Return the bytes that pass through memory, and how long they take."""
-    m, n, k = problem.m, problem.n, problem.k
-    again = 0.0 if tile.evict_first else costs.reread * (_up(m, tile.BM) - 1)
-    inputs = tile.element_bytes * (n * k * min(1 + again, MOST_READS) + m * k)
-    outputs = tile.out_bytes * m * n * (1 + tile.reads_c)
-    moved = problem.batch * (inputs + outputs)
+    n, k = problem.n, problem.k
+    moved = 0.0
+    for rows, number in problem.heights.items():
+        again = 0.0 if tile.evict_first else costs.reread * (_up(rows, tile.BM) - 1)
+        weights = n * k * min(1 + again, MOST_READS) if rows else 0.0
+        outputs = tile.out_bytes * rows * n * (1 + tile.reads_c)
+        moved += number * (tile.element_bytes * (weights + rows * k) + outputs)
     rate = costs.memory_evict_first if tile.evict_first else costs.memory
     return moved, moved / rate / 1e6 * (1 + costs.unfilled * (1 - filled))
 

@@ -152,7 +152,7 @@ def run_problem(
     record = TuneRecord(
         base=task.name,
         problem=task.problem,
-        extents=family.extents(problem),
+        extents=family.call_extents(plan, problem),
         chip=where,
         decided_by="model" if timer is None else "measurement",
         winner=ranked[0].candidate.name,
