@@ -13,7 +13,6 @@ from fa4gen.config.paths import shown_path
 from fa4gen.errors import ConfigError, Problem, TemplateError
 from fa4gen.render.manifest import config_data, config_sha256, sha256
 from fa4gen.resources import license_terms
-from fa4gen.vendoring.family import family_of
 from fa4gen.vendoring.folder_files import folder_files
 from fa4gen.vendoring.generator_commit import generator_commit
 from fa4gen.vendoring.kernel_facts import kernel_facts
@@ -85,13 +84,6 @@ def text_files(
 def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
     """Refuse an adapter that cannot pass what a kernel takes: views, fp4, arrays that change."""
     for one in kernels:
-        if request.adapters and not family_of(one.plan).HAS_ADAPTERS:
-            raise ConfigError(
-                Problem(
-                    f"{one.name}: adapters call no kernels of kernel: {one.plan.kernel} yet",
-                    "Call it in C, from a folder without adapters, or in Python by fa4gen.load.",
-                )
-            )
         facts = kernel_facts(one).launcher
         if request.adapters and (facts.scales_in_atoms or facts.elements_per_byte > 1):
             what = "elements of fp4" if facts.elements_per_byte > 1 else "scales in atoms"

@@ -35,7 +35,6 @@ class AttentionFamily:
     """Attention forward."""
 
     IN_EVERY_FOLDER = True
-    HAS_ADAPTERS = True
 
     def refuse(self, plan: AttentionPlan) -> None:
         """Raise ConfigError for a kernel that the C launcher cannot call."""

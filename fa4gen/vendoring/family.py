@@ -21,8 +21,6 @@ class Family(Protocol):
 
     IN_EVERY_FOLDER: bool
     """Whether folders without such kernels have the family's struct and functions, too."""
-    HAS_ADAPTERS: bool
-    """Whether adapters can call the kernels."""
 
     def refuse(self, plan: Any) -> None:
         """Raise ConfigError for a kernel that the C launcher cannot call."""

@@ -52,7 +52,6 @@ class GemmFamily:
     """Matrix products."""
 
     IN_EVERY_FOLDER = True
-    HAS_ADAPTERS = True
 
     def refuse(self, plan: GemmPlan) -> None:
         """Raise ConfigError for a kernel that the C launcher cannot call."""

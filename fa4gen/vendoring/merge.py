@@ -23,7 +23,6 @@ class MergeFamily:
     """Merging of partial results of attention."""
 
     IN_EVERY_FOLDER = False
-    HAS_ADAPTERS = False
 
     def refuse(self, plan: MergePlan) -> None:
         """Refuse nothing: the C launcher calls every merging kernel."""

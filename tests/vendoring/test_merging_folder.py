@@ -1,4 +1,4 @@
-"""A folder with a merging kernel: its texts compile, its README's call works, adapters refuse."""
+"""A folder with a merging kernel: its texts compile, its README's call works, its adapters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fa4gen.config.find import find_configs
-from fa4gen.errors import ConfigError
+from fa4gen.config.load import load_mapping
 from fa4gen.render.environment import open_templates
 from fa4gen.vendoring.assemble import text_files
 from fa4gen.vendoring.binding import MergeArgs
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MERGE, ATTENTION = "merge_d128_bf16", "d128_causal_bf16"
+ADAPTERS = ("python", "torch", "jax", "tvm-ffi", "hf-kernels")
 DIALECTS = (
     ("gcc", "-std=c11"),
     ("clang", "-std=c11"),
@@ -96,12 +97,33 @@ def test_the_struct_has_the_header_s_size(folder: Path) -> None:
 
 def test_other_folders_have_nothing_of_it() -> None:
     """Their texts and the size of what is prepared are as before there were merging kernels."""
-    for path, text in texts(ATTENTION).items():
-        assert not re.search(r"acme_merge|ACME_MERGE|PART_LSE|MAX_AXES 5", text), path
+    for path, text in texts(ATTENTION, adapters=ADAPTERS).items():
+        assert not re.search(r"acme_merge|ACME_MERGE|PART_LSE|MAX_AXES 5|[mM]erge", text), path
 
 
-@pytest.mark.parametrize("adapter", ["python", "torch", "jax", "tvm-ffi", "hf-kernels"])
-def test_adapters_refuse_it_by_name(adapter: str) -> None:
-    words = "merge_d128_bf16: adapters call no kernels of kernel: merge yet"
-    with pytest.raises(ConfigError, match=words):
-        texts(ATTENTION, MERGE, adapters=(adapter,))
+@pytest.mark.parametrize("names", [(MERGE,), (ATTENTION, MERGE)])
+def test_adapters_have_a_function_for_it(names: tuple[str, ...]) -> None:
+    files = texts(*names, adapters=ADAPTERS)
+    for path in ("python/acme.py", "torch/acme_torch.py", "jax/acme_jax.py"):
+        assert f"\ndef {MERGE}(\n    parts: " in files[f"adapters/{path}"], path
+    for path in ("torch/acme_torch.cpp", "jax/acme_jax.cc", "tvm_ffi/acme_tvm_ffi.cc"):
+        assert f"const Merge kernel_{MERGE} = {{\n" in files[f"adapters/{path}"], path
+    assert f'"{MERGE}",\n' in files["adapters/hf_kernels/__init__.py"]
+
+
+def test_its_examples_merge() -> None:
+    files = texts(MERGE, adapters=ADAPTERS)
+    for path in ("python", "torch", "jax", "tvm_ffi"):
+        assert f".{MERGE}(parts, part_lse" in files[f"adapters/{path}/example.py"], path
+
+
+def test_the_log_sum_exp_may_be_left_out() -> None:
+    templates = open_templates()
+    keys = {"kernel": "merge", "arch": "sm_90a", "dtype": "fp16", "depth": 64, "lse": False}
+    planned = render_kernels([load_mapping(keys, "without")], "acme", templates)
+    files = text_files(Request("acme", ADAPTERS), planned, templates)
+    python = files["adapters/torch/acme_torch.py"].decode()
+    assert "    lse: torch.Tensor | None" not in python
+    assert 'return _merge("without", parts, part_lse, out, None)' in python
+    assert b"out, View()" not in files["adapters/torch/acme_torch.cpp"]
+    assert b"view(out), View()" in files["adapters/torch/acme_torch.cpp"]

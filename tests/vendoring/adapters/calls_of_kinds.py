@@ -16,6 +16,7 @@ GATHERED = "gemm_gathered_bf16_sm90"
 SCATTERED, LARGEST = "gemm_scattered_bf16_sm90", "gemm_bf16_amax_sm90"
 QUANTISED, OF_C = "gemm_swiglu_fp8_out_sm90", "gemm_bf16_fp8_out_sm90"
 SUMS = "gemm_weight_gradient_bf16_sm90"
+MERGE = "merge_d128_bf16"
 SWIGLU, IN_TURN = "gemm_swiglu_bf16_sm90", "gemm_swiglu_clamped_bf16"
 
 
@@ -138,6 +139,10 @@ CALLS = {
         },
         (floats(5, 72, 104),),
     ),
+    MERGE: Call(
+        {"parts": Spec((3, 2, 100, 8, 128)), "part_lse": floats(3, 2, 8, 100)},
+        (Spec((2, 100, 8, 128)), floats(2, 8, 100)),
+    ),
     SWIGLU: Call({"a": Spec((3, 72, 64)), "b": Spec((64, 208))}, (Spec((3, 72, 104)),)),
     IN_TURN: Call(
         {"a": Spec((72, 64)), "b": Spec((64, 208)), "c": Spec((208,))}, (Spec((72, 104)),)
@@ -182,6 +187,15 @@ REFUSED: tuple[tuple[str, str, Spec | None, str], ...] = (
     (SUMS, "c", floats(4, 72, 104), r"shape \(5, 72, 104\)"),
     (SUMS, "row_offsets", words(0), r"groups \+ 1 numbers, got none"),
     (SUMS, "row_offsets", words(2, 3), r"shape \(groups \+ 1\)"),
+    (MERGE, "parts", Spec((3, 2, 100, 8, 64)), r"shape \(parts, batch, rows, heads, 128\), got"),
+    (MERGE, "parts", Spec((100, 8, 128)), r"shape \(parts, batch, rows, heads, 128\), got \(100"),
+    (MERGE, "parts", floats(3, 2, 100, 8, 128), "bfloat16, got float32"),
+    (MERGE, "parts", None, "an array"),
+    (MERGE, "part_lse", floats(3, 2, 100, 8), r"shape \(3, 2, 8, 100\), got \(3, 2, 100, 8\)"),
+    (MERGE, "part_lse", floats(3, 8, 100), r"shape \(3, 2, 8, 100\), got \(3, 8, 100\)"),
+    (MERGE, "part_lse", floats(2, 2, 8, 100), r"shape \(3, 2, 8, 100\), got \(2, 2, 8, 100\)"),
+    (MERGE, "part_lse", Spec((3, 2, 8, 100)), "float32, got bfloat16"),
+    (MERGE, "part_lse", None, "an array, got None"),
     (IN_TURN, "c", Spec((104,)), r"shape \(208\)|expected shape \(208,\)"),
     (RESIDUAL, "c", None, r"an array .the kernel has residual: matrix"),
     (PAGED, "sinks", Spec((8,)), "float32, got bfloat16"),

@@ -23,6 +23,7 @@ from tests.vendoring.adapters.calls_of_kinds import (
     GROUPED,
     LARGEST,
     MASKED,
+    MERGE,
     OF_C,
     QUANTISED,
     SCATTERED,
@@ -51,7 +52,7 @@ BLOCKS, BLOCKS_IN_BYTES = "gemm_fp8_scaled_sm90", "gemm_fp8_scaled_ue8m0_residua
 KERNELS = (
     CAUSAL, SMALL, RESIDUAL, BIAS, MAJORS, RAGGED, PAGED, DECODE, ALIBI, LISTED,
     SCALED, SCALED_PAGES, BLOCKS, BLOCKS_IN_BYTES, GROUPED, MASKED, GATHERED, SCATTERED, LARGEST,
-    QUANTISED, OF_C, SUMS, SWIGLU,
+    QUANTISED, OF_C, SUMS, SWIGLU, MERGE,
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from tests.vendoring.adapters.calls_of_kinds import (
     GROUPED,
     LARGEST,
     MASKED,
+    MERGE,
     OF_C,
     QUANTISED,
     SCATTERED,
@@ -166,6 +167,17 @@ def sums() -> Problem:
     return Problem(inputs, arrays, {"alpha": 0.5, "beta": -2.0})
 
 
+def merged() -> Problem:
+    """Five parts of two sequences, some of them empty for a row, and all of them for some."""
+    rng = np.random.default_rng(5)
+    parts = random(5, 2, 70, 3, 128)
+    part_lse = 3 * rng.standard_normal((5, 2, 3, 70)).astype(np.float32)
+    part_lse[rng.random(part_lse.shape) < 0.3] = -np.inf
+    part_lse[:, 1, 2, 60:] = -np.inf
+    parts[np.isneginf(part_lse).swapaxes(2, 3)] = np.nan
+    return Problem((parts, part_lse), {}, {})
+
+
 TABLE = integers([4, 0, 2, 9, 10], [1, 1, 1, 1, 1], [7, 3, 0, 0, 0])
 LENGTHS = integers(300, 64, 100)
 DOCUMENT = np.cumsum(np.random.default_rng(3).random((2, 700)) < 0.02, axis=1).astype(np.int32)
@@ -213,6 +225,7 @@ CASES: dict[str, Callable[[], Problem]] = {
     QUANTISED: quantised,
     OF_C: product(random(300, 200), random(304, 200, seed=1).T, random(304, seed=2)),
     SUMS: sums,
+    MERGE: merged,
     SWIGLU: lambda: Problem((random(300, 200), random(272, 200, seed=1).T), {}, {"alpha": 0.5}),
 }
 

@@ -23,7 +23,9 @@ from fa4gen.vendoring.binding import (
     Binding,
     GemmArgs,
     Matrix,
+    MergeArgs,
     Problem,
+    RowNumbers,
     Scales,
     Tensor,
 )
@@ -74,7 +76,7 @@ class Calls:
         """The adapter has launched once: C with these arguments makes the same launch and maps."""
         launches, maps = self.stand_in.launches, self.stand_in.maps
         launch = launches[-1]
-        assert maps, kernel
+        assert maps or kernel.startswith("merge"), kernel
         of_kernel = self.c.kernel(f"acme_{kernel}")
         args.workspace = None
         if of_kernel.workspace_bytes(ctypes.byref(args)):
@@ -154,6 +156,8 @@ def test_each_kernel_makes_the_launch_of_c(calls: Calls, name: str) -> None:
     device = 2 if plan.arch == "sm_100a" else 0
     calls.stand_in.set_current(device)
     inputs, more = ("a", "b", "c"), ("out", "out_scales", *OTHERS)
+    if plan.kernel == "merge":
+        inputs, more = ("parts", "part_lse"), ("out", "lse")
     if plan.kernel == "attention":
         inputs, more = ("query", "key", "value"), ("out", "lse", *DESCALES, "sinks", *TABLES)
     views = {word: getattr(given, word) for word in (*inputs, *more)}
@@ -184,6 +188,75 @@ def test_the_problems_for_a_gpu_are_launched(
     getattr(calls.acme, name)(*map(FakeArray, problem.inputs), **given, stream=77)
     assert calls.stand_in.launches
     assert problem.written is None or made[0].shape[:-1] == problem.written.shape
+
+
+def merge_call(
+    calls: Calls, parts: FakeArray, part_lse: FakeArray, out: FakeArray, lse: FakeArray
+) -> None:
+    """Merge by the adapter, and by C with the strides of the arrays."""
+    calls.acme.merge_d128_bf16(parts, part_lse, out=out, lse=lse, stream=5)
+    count, *lead, rows, heads, _ = parts.shape
+
+    def strides(of: FakeArray, axes: int) -> list[int]:
+        """Return the strides of batches, 0 without an axis of them, and of two other axes."""
+        found = [one // of.array.itemsize for one in of.array.strides]
+        found = found[:-1] if of.array.itemsize == 2 else found
+        return [0, *found][-axes:]
+
+    args = MergeArgs(
+        struct_size=ctypes.sizeof(MergeArgs),
+        num_parts=count, batch=lead[0] if lead else 1, rows=rows, heads=heads,
+        parts=Tensor(parts.array.ctypes.data, *strides(parts, 3)),
+        part_stride=parts.array.strides[0] // 2,
+        part_lse=RowNumbers(part_lse.array.ctypes.data, *strides(part_lse, 3)),
+        part_lse_stride=part_lse.array.strides[0] // 4,
+        out=Tensor(out.array.ctypes.data, *strides(out, 3)),
+        lse=RowNumbers(lse.array.ctypes.data, *strides(lse, 3)),
+    )  # fmt: skip
+    if not lead:
+        args.parts.batch_stride = args.part_lse.batch_stride = 0
+    calls.same_as_c("merge_d128_bf16", args)
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("count", [1, 3, 17])
+def test_any_number_of_parts(calls: Calls, count: int, batch: tuple[int, ...]) -> None:
+    parts, part_lse = array(count, *batch, 40, 3, 128), floats(count, *batch, 3, 40)
+    merge_call(calls, parts, part_lse, array(*batch, 40, 3, 128), floats(*batch, 3, 40))
+
+
+def test_no_parts(calls: Calls) -> None:
+    merge_call(calls, array(0, 2, 40, 3, 128), floats(0, 2, 3, 40), array(2, 40, 3, 128),
+               floats(2, 3, 40))  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_parts_are_merged_in_place(calls: Calls, batch: tuple[int, ...]) -> None:
+    parts, part_lse = array(3, *batch, 40, 3, 128), floats(3, *batch, 3, 40)
+    out, lse = FakeArray(parts.array[2]), FakeArray(part_lse.array[1])
+    merge_call(calls, parts, part_lse, out, lse)
+
+
+def test_rows_and_heads_may_change_places(calls: Calls) -> None:
+    parts, out = array(3, 2, 3, 40, 128), array(2, 3, 40, 128)
+    part_lse, lse = floats(3, 2, 40, 3), floats(2, 40, 3)
+    merge_call(calls, view(parts, 0, 1, 3, 2, 4), view(part_lse, 0, 1, 3, 2),
+               view(out, 0, 2, 1, 3), view(lse, 0, 2, 1))  # fmt: skip
+
+
+def test_outputs_that_meet_other_parts_are_refused(calls: Calls) -> None:
+    parts, part_lse = array(3, 2, 40, 3, 128), floats(3, 2, 3, 40)
+    lies = np.concatenate([parts.array[0, 1:], parts.array[1, :1]])  # has the extents of a part
+    moved = FakeArray(np.lib.stride_tricks.as_strided(parts.array[0, 1:], lies.shape))
+    given = {"out": array(2, 40, 3, 128), "lse": floats(2, 3, 40)}
+    for changed, said in (
+        ({"out": moved}, "^out: expected memory"),
+        ({"lse": FakeArray(part_lse.array.reshape(-1)[240:480].reshape(2, 40, 3).swapaxes(1, 2))},
+         "^lse: expected memory"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            calls.acme.merge_d128_bf16(parts, part_lse, **{**given, **changed}, stream=5)
+    assert not calls.stand_in.launches
 
 
 @pytest.mark.parametrize("layout", ["bshd", "bhsd"])

@@ -31,6 +31,8 @@ SETS = {
     "quantised products": ("gemm_swiglu_fp8_out_sm90", "gemm_bf16_fp8_out_sm90"),
     "products with groups along k": ("gemm_weight_gradient_bf16_sm90",),
     "products with the largest magnitude": ("gemm_bf16_amax_sm90",),
+    "merging": ("merge_d128_bf16",),
+    "merging and attention": ("d128_causal_bf16", "merge_d128_bf16"),
 }
 """The kernels of each folder: code that only some kernels need is in their folders alone, and
 nothing there may be unused."""

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from fa4gen.render.environment import open_templates
-from fa4gen.vendoring.family import family_of
 from fa4gen.vendoring.folder_files import ADAPTER_ROOTS
 from fa4gen.vendoring.kernel_facts import launcher_facts
 from tests.vendoring.adapters.folders import adapter_files
@@ -21,12 +20,8 @@ def files() -> dict[str, str]:
 
 
 def kernels_of_adapters() -> tuple[str, ...]:
-    """The shipped kernels but those with atoms of scales or fp4, or that merge: all refused."""
-    facts = {
-        name: launcher_facts(plan)
-        for name, plan in shipped_plans().items()
-        if family_of(plan).HAS_ADAPTERS
-    }
+    """The shipped kernels but those with atoms of scales or fp4, which are refused."""
+    facts = {name: launcher_facts(plan) for name, plan in shipped_plans().items()}
     return tuple(
         name
         for name, one in facts.items()
@@ -77,7 +72,7 @@ def test_names_that_python_and_the_files_need_themselves_get_an_underscore() -> 
         )
 
 
-@pytest.mark.parametrize("family", ["attention", "gemm"])
+@pytest.mark.parametrize("family", ["attention", "gemm", "merge"])
 def test_nothing_of_the_generator_is_imported(family) -> None:
     names = tuple(name for name, plan in shipped_plans().items() if plan.kernel == family)[:1]
     for path, text in adapter_files(names).items():

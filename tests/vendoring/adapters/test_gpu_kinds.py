@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fa4gen
-from tests.vendoring.adapters.calls_of_kinds import IN_PLACE
+from tests.vendoring.adapters.calls_of_kinds import IN_PLACE, MERGE
 from tests.vendoring.adapters.gpu_folder import (
     LISTED,
     bits,
@@ -121,7 +121,7 @@ def by_tvm_ffi(folder: Path) -> Call:
         given = {key: to_torch(one) for key, one in problem.arrays.items()}
         new = expected[: len(expected) - (RAISED in given)]
         outputs = [given.pop("out")] if "out" in given else [to_torch(poison(one)) for one in new]
-        numbers = list(problem.options.values()) or [None]
+        numbers = list(problem.options.values()) or [None] * (name != MERGE)
         getattr(vend, name)(*map(to_torch, problem.inputs), *outputs, *given.values(), *numbers)
         return from_torch(results(outputs, given))
 

@@ -12,6 +12,7 @@ from tests.vendoring.adapters.calls_of_kinds import (
     GATHERED,
     GROUPED,
     LARGEST,
+    MERGE,
     SCATTERED,
     SUMS,
     SWIGLU,
@@ -131,6 +132,68 @@ def same(torch, got, expected):
     for one, other in zip(got, expected, strict=True):
         assert one.stride() == other.stride()
         assert torch.equal(one.contiguous().view(torch.uint8), other.contiguous().view(torch.uint8))
+
+
+@pytest.fixture(params=["python", "cpp", "functions", "outputs"])
+def merge(request, torch, vend, gpu_folder):
+    """A function that merges into given tensors, of each adapter that has some."""
+    if request.param == "functions":
+        functions = import_once(gpu_folder / "adapters/python/vend.py")
+        return lambda *inputs, out, lse: getattr(functions, MERGE)(*inputs, out=out, lse=lse)
+    if request.param == "outputs":
+        write = getattr(load_tvm_ffi(gpu_folder), MERGE)
+    else:
+        operators = torch.ops.vend
+        if request.param == "cpp":
+            operators = request.getfixturevalue("cpp")
+        write = getattr(operators, f"{MERGE}_out")
+    return lambda *inputs, out, lse: write(*inputs, out, lse)
+
+
+@pytest.mark.parametrize("batch", [(), (2,)], ids=["rows", "batches"])
+def test_parts_are_merged_in_place(torch, merge, batch) -> None:
+    """Each of 17 parts, some of them empty, takes the result; the others stay as they are."""
+    torch.manual_seed(1)
+    parts = torch.randn(17, *batch, 90, 4, 128, device="cuda").bfloat16()
+    part_lse = 3 * torch.randn(17, *batch, 4, 90, device="cuda")
+    part_lse[torch.rand_like(part_lse) < 0.3] = -torch.inf
+    weights = part_lse.softmax(0).transpose(-1, -2)[..., None]
+    exact = (parts.double() * weights).sum(0)
+    expected = fa4gen.load(MERGE)(parts, part_lse)
+    assert (expected[0].double() - exact).norm() < 2**-8 * exact.norm()
+    torch.testing.assert_close(expected[1], part_lse.logsumexp(0), rtol=1e-5, atol=1e-5)
+    for part, of_lse in ((0, 0), (5, 16), (16, 3)):
+        inputs = parts.clone(), part_lse.clone()
+        merge(*inputs, out=inputs[0][part], lse=inputs[1][of_lse])
+        same(torch, [inputs[0][part], inputs[1][of_lse]], expected)
+        others = [i for i in range(17) if i != part]
+        assert torch.equal(inputs[0][others], parts[others])
+
+
+def test_no_parts_give_zeros(torch, merge) -> None:
+    parts = torch.empty(0, 2, 90, 4, 128, device="cuda", dtype=torch.bfloat16)
+    out, lse = torch.ones(2, 90, 4, 128, device="cuda").bfloat16(), torch.ones(2, 4, 90).cuda()
+    merge(parts, torch.empty(0, 2, 4, 90, device="cuda"), out=out, lse=lse)
+    assert not out.any()
+    assert torch.isneginf(lse).all()
+
+
+def test_merging_is_compiled_and_captured(torch, vend) -> None:
+    parts = torch.randn(3, 2, 90, 4, 128, device="cuda").bfloat16()
+    part_lse = torch.randn(3, 2, 4, 90, device="cuda")
+    expected = [one.clone() for one in getattr(vend, MERGE)(parts, part_lse)]
+
+    @torch.compile(fullgraph=True)
+    def merged(parts, part_lse):
+        return getattr(vend, MERGE)(parts * 1, part_lse)
+
+    same(torch, merged(parts, part_lse), expected)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = getattr(vend, MERGE)(parts, part_lse)
+    for _ in range(REPLAYS):
+        graph.replay()
+    same(torch, found, expected)
 
 
 def test_rows_of_any_width(torch, calls, data) -> None:

@@ -9,6 +9,7 @@ from tests.vendoring.adapters.calls_of_kinds import (
     CALLS,
     CAUSAL,
     LARGEST,
+    MERGE,
     PAGED,
     QUANTISED,
     RAGGED,
@@ -144,6 +145,20 @@ class TestWritten:
         with pytest.raises(ValueError, match=r"out_scales: expected shape \(3, 72, 2\)"):
             getattr(acme, QUANTISED)(**arrays, out_scales=scales[..., :1])
 
+    def test_either_output_of_merging_may_be_given(self, acme) -> None:
+        arrays = made(MERGE, "cuda")
+        for name, dtype in (("out", BF16), ("lse", torch.float32)):
+            shape = CALLS[MERGE].results[("out", "lse").index(name)].shape
+            given = torch.empty(shape, dtype=dtype, device="cuda")
+            results = getattr(acme, MERGE)(**arrays, **{name: given})
+            assert results[("out", "lse").index(name)] is given
+            assert tuple(map(spec_of, results)) == CALLS[MERGE].results
+        wrong = arrays | {"parts": torch.empty(100, 8, 128, dtype=BF16, device="cuda")}
+        with pytest.raises(ValueError, match=r"parts: expected shape \(parts, batch, rows, heads"):
+            getattr(acme, MERGE)(**wrong, out=given)
+        with pytest.raises(ValueError, match=r"lse: expected shape \(2, 8, 100\)"):
+            getattr(acme, MERGE)(**arrays, lse=torch.empty(2, 100, 8, device="cuda"))
+
     def test_scattered_rows_have_no_new_output(self, acme) -> None:
         arrays = made(SCATTERED, "cuda")
         assert getattr(acme, SCATTERED)(**arrays) is arrays["out"]
@@ -258,6 +273,18 @@ class TestCompile:
         code = self.trace(layer, list(made(LARGEST, "cpu").values()), dynamic)
         assert LARGEST in code
         assert "copy_" in code or "auto_functionalized" in code
+
+    @pytest.mark.parametrize("in_place", [False, True])
+    def test_parts_are_merged(self, acme, dynamic, in_place) -> None:
+        def layer(parts, part_lse):
+            parts = parts.relu()
+            given = {"out": parts[0]} if in_place else {}
+            out, lse = getattr(acme, MERGE)(parts, part_lse, **given)
+            return out.sin(), lse, parts
+
+        code = self.trace(layer, list(made(MERGE, "cpu").values()), dynamic)
+        assert (f"{MERGE}_out" in code) == in_place
+        assert MERGE in code
 
     def test_scattered_rows_are_written(self, acme, dynamic) -> None:
         def layer(a, b, row_offsets, out_index, row_weights, out):

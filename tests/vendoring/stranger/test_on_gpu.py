@@ -31,6 +31,9 @@ SHIPPED = (
 )
 
 
+MERGING = ("merge_d128_bf16", "d128_causal_bf16")
+
+
 @pytest.fixture(scope="module")
 def selftest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     there = tmp_path_factory.mktemp("on-gpu")
@@ -43,6 +46,16 @@ def test_all_cases(selftest: Path) -> None:
     for name in SHIPPED:
         assert re.findall(rf"^acme_{name}: passed on .*$", said, re.MULTILINE)
     assert f"passed: {len(SHIPPED)} of {len(SHIPPED)} kernels were run" in said
+
+
+def test_merging(tmp_path: Path) -> None:
+    """The C call of merging: a folder has its code only with such a kernel."""
+    folder = vendor(tmp_path / "acme", "acme", *MERGING)
+    program = Objects(folder, tmp_path / "objects", need("cc"), (*C99, "-O2")).selftest()
+    said = call(program, cwd=program.parent)
+    for name in MERGING:
+        assert re.findall(rf"^acme_{name}: passed on .*$", said, re.MULTILINE)
+    assert "passed: 2 of 2 kernels were run" in said
 
 
 def test_memcheck_is_clean(selftest: Path) -> None:

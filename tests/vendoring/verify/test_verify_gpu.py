@@ -10,6 +10,7 @@ from fa4gen.vendoring.verify import verify_folder
 from tests.vendoring.verify.builds import PREFIX, SEED, Edit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from fa4gen.runtime.device import DeviceInfo
@@ -34,6 +35,14 @@ def test_what_the_gpu_runs_ran_there_and_the_rest_is_emulated(
         one = found[f"{PREFIX}_{name}"]
         assert one.passed
         assert one.verdict.proof == "emulated"
+
+
+def test_parts_are_merged_on_the_gpu(build: Callable[[str], Builds], gpu: DeviceInfo) -> None:
+    found = {one.symbol: one for one in verify_folder(build("merging").folder, seed=SEED)}
+    for name in ("merged", "merged_floats"):
+        one = found[f"{PREFIX}_{name}"]
+        assert one.passed
+        assert one.verdict.proof == f"ran on {gpu.name}"
 
 
 @pytest.mark.parametrize(
