@@ -224,6 +224,7 @@ GemmName = Literal[
     "gemm_swiglu_bf16_sm90",
     "gemm_swiglu_clamped_bf16",
     "gemm_swiglu_fp8_out_sm90",
+    "gemm_swiglu_nvfp4_out",
     "gemm_weight_gradient_bf16_sm90",
 ]
 """The names of matrix products."""

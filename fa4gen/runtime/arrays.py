@@ -161,7 +161,7 @@ def _in_bytes(strides: tuple[int, ...], element_bytes: int) -> tuple[int, ...]:
 def _numpy_dtype(name: str) -> Any:
     import numpy as np
 
-    if name.startswith("float8"):
+    if name.startswith(("float8", "float4")):
         return np.dtype(np.uint8)
     if name != "bfloat16":
         return np.dtype(name)

@@ -23,7 +23,9 @@ def check_columns(plan: GemmPlan, n: int) -> Iterator[Problem]:
     if n % unit == 0:
         return
     why = "gate and up have a column each"
-    if plan.scatters_rows:
+    if plan.column_unit == plan.out_elements_per_byte > 1:
+        why = "two elements of the output share a byte"
+    elif plan.scatters_rows:
         why = "rows of the output are stored by 16 bytes"
     elif plan.gate_layout == "halves":
         why = "gate has the first half of the columns and up the other"
@@ -42,11 +44,12 @@ def wrong_shape(
     extents: Mapping[str, int],
 ) -> Iterator[Problem]:
     """Yield the error of an argument whose shape is not that of its axes; n is that of B."""
-    halved = plan.gated and (name == "out" or (name == "c" and plan.c.is_matrix))
-    sizes = {**extents, "n": plan.output_columns(extents["n"])} if halved else extents
-    expected = tuple(sizes[axis] for axis in axes)
+    share = 2 if plan.gated and (name == "out" or (name == "c" and plan.c.is_matrix)) else 1
+    if name == "out":
+        share *= plan.out_elements_per_byte
+    expected = tuple(extents[axis] // (share if axis == "n" else 1) for axis in axes)
     if view.shape != expected:
-        words = ", ".join("n / 2" if halved and axis == "n" else axis for axis in axes)
+        words = ", ".join(f"n / {share}" if share > 1 and axis == "n" else axis for axis in axes)
         yield wrong(name, f"{view.shape}", f"({words}) = {expected}")
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 OTHERS = (
     "scale_a", "scale_b", "row_offsets", "row_counts", "row_index", "out_index", "row_weights",
-    "out_amax",
+    "out_amax", "out_tensor_scale",
 )  # fmt: skip
 """Arguments that only some kernels take."""
 
@@ -61,6 +61,7 @@ class GemmKernel(Kernel[GemmArguments]):
         out_index: Any = None,
         row_weights: Any = None,
         out_amax: Any = None,
+        out_tensor_scale: Any = None,
         out: Any = None,
         out_scales: Any = None,
         alpha: float = 1.0,
@@ -124,6 +125,9 @@ class GemmKernel(Kernel[GemmArguments]):
         a scale of float32 or ue8m0 (1x128) or of ue8m0 (mxfp8). These are (m, blocks of n), with a
         batch where ``out`` has one, in any strides, and allocated when not given; with
         ``output_scale_order: arranged`` they are what ``fa4gen.scales.arrange`` makes of them.
+        Elements of nvfp4 are two a byte, (m, n / 2), their scales ue4m3, and the call takes
+        ``out_tensor_scale``, float32 (1,) above zero: the ``tensor_scale`` of ``quantize``, read on
+        the GPU. Like that of an input, it goes into the ``alpha`` of the next product.
 
         With ``output_scales: amax``, ``out_amax`` is float32 (1,), or (groups,), and raised to the
         largest magnitude of the float32 result, NaN left out: zero it before the call, or keep what
@@ -137,7 +141,7 @@ class GemmKernel(Kernel[GemmArguments]):
         MissingCapabilityError where there is no GPU.
         """
         of_rows = row_offsets, row_counts, row_index, out_index, row_weights
-        others = scale_a, scale_b, *of_rows, out_amax
+        others = scale_a, scale_b, *of_rows, out_amax, out_tensor_scale
         call = self._take(a, b, c, others, (out, out_scales), alpha, beta)
         self._enqueue(call)
         return call.out if self.plan.output_scales is None else (call.out, call.out_scales)
@@ -156,6 +160,7 @@ class GemmKernel(Kernel[GemmArguments]):
         out_index: Any = None,
         row_weights: Any = None,
         out_amax: Any = None,
+        out_tensor_scale: Any = None,
         out: Any = None,
         out_scales: Any = None,
         alpha: float = 1.0,
@@ -166,7 +171,7 @@ class GemmKernel(Kernel[GemmArguments]):
         Arguments and errors are those of the call itself.
         """
         of_rows = row_offsets, row_counts, row_index, out_index, row_weights
-        others = scale_a, scale_b, *of_rows, out_amax
+        others = scale_a, scale_b, *of_rows, out_amax, out_tensor_scale
         call = self._take(a, b, c, others, (out, out_scales), alpha, beta)
         self._enqueue(call, launch=False)
         return Launch(self, call)
@@ -194,7 +199,8 @@ class GemmKernel(Kernel[GemmArguments]):
         if out_scales is None and shape is not None and self.plan.output_scales is not None:
             made = self.plan.output_scales
             places = atom_groups(self.plan, b_view.shape[0])
-            extents = made.extents(shape[-2], shape[-1], places)
+            n = shape[-1] * self.plan.out_elements_per_byte
+            extents = made.extents(shape[-2], n, places)
             made_shape = (*shape[:-2], *(extents[axis] for axis in made.axes[1:]))
             out_scales = arrays.empty(a, made_shape, GEMM_DTYPES[made.dtype])
         out_view, kept_out = view_optional("out", out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from fa4gen.designs.common.gemm_parameters import TENSOR_SCALE
 from fa4gen.runtime.gated_arguments import AXES as GATED_AXES
 from fa4gen.runtime.gated_arguments import check_columns, with_halves, wrong_shape
 from fa4gen.runtime.gemm_axes import AXES, GEMM_DTYPES, OUTPUTS, dtype_of, named_axes
@@ -44,6 +45,7 @@ from fa4gen.runtime.scale_arguments import (
     check_atoms,
     check_output_scales,
     check_presence,
+    check_tensor_scale,
     remedy_for_axes,
 )
 from fa4gen.runtime.scattered_rows import (
@@ -84,6 +86,7 @@ class GemmArguments(NamedTuple):
     out_index: TensorView | None = None
     row_weights: TensorView | None = None
     out_amax: TensorView | None = None
+    out_tensor_scale: TensorView | None = None
 
     @property
     def device(self) -> int:
@@ -103,7 +106,9 @@ class CheckedGemm:
     """The shape of ``out``, or without axes that it lacks; a row has a number for each column of
     B."""
     out: TensorView
-    """(batch, m, n), or rows that an index names; with a gated activation (batch, m, n / 2)."""
+    """(batch, m, n), or rows that an index names; with a gated activation (batch, m, n / 2).
+
+    Half as wide where elements are fp4, two a byte."""
     alpha: float
     beta: float
     size: GemmSize
@@ -125,6 +130,7 @@ class CheckedGemm:
     scattered: Mapping[str, TensorView] = field(default_factory=dict)
     """The index and weights of scattered rows of the output."""
     out_amax: TensorView | None = None
+    out_tensor_scale: TensorView | None = None
 
     def tensor(self, name: str) -> TensorView:
         """Return the tensor of an argument; KeyError for an absent one."""
@@ -153,7 +159,8 @@ def out_shape(
     rows = a.shape[:-1] if row_index is None else index_rows(a, row_index)
     if plan.sums_by_group and row_offsets is not None and row_offsets.shape and rows is not None:
         rows = (max(0, row_offsets.shape[0] - 1), *rows)
-    return None if rows is None else (*rows, plan.output_columns(b.shape[-1]))
+    columns = plan.output_columns(b.shape[-1]) // plan.out_elements_per_byte
+    return None if rows is None else (*rows, columns)
 
 
 def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGemm:
@@ -207,6 +214,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         refuse(check_scattered_places(views))
     count = views["b"].shape[0] if plan.config.groups else 1
     refuse(check_amax(plan, arguments.out_amax, count, arguments.device))
+    refuse(check_tensor_scale(plan, arguments.out_tensor_scale, arguments.device))
     if "out" not in views:
         raise refusal("out", "nothing", "an array, or A and B on a CUDA device")
     refuse(check_overlap(plan, views))
@@ -235,6 +243,7 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
         row_index=index,
         out_scales=views.get("out_scales"),
         out_amax=arguments.out_amax,
+        out_tensor_scale=arguments.out_tensor_scale,
         scattered={name: views[name] for name in SCATTERED if name in views},
         out_scale_axes=() if plan.output_scales is None else plan.output_scales.axes[:3],
     )
@@ -249,12 +258,13 @@ def gemm_scalar_values(
         view = checked.out_scales  # of atoms, the kernel knows the inner axes
         scales["out_scales"] = view._replace(shape=view.shape[:3], strides=view.strides[:3])
         axes["out_scales"] = checked.out_scale_axes
-    index = checked.row_index
+    index, of_tensor = checked.row_index, checked.out_tensor_scale
     return {
         **addresses(scales, axes),
         **({} if index is None else gathered_values(checked.a, index)),
         **(scattered_values(checked.out, checked.scattered) if checked.scattered else {}),
         **({} if checked.out_amax is None else {AMAX: checked.out_amax.pointer}),
+        **({} if of_tensor is None else {TENSOR_SCALE: of_tensor.pointer}),
         "alpha": checked.alpha,
         "beta": checked.beta,
         "m": checked.size.m,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_parameters import TENSOR_SCALE
 from fa4gen.designs.common.gemm_scales import OutputScales
 from fa4gen.runtime.refusal import unwanted, wrong, wrong_device
 
@@ -79,6 +80,26 @@ def check_amax(
         yield wrong(name, f"{view.shape}", f"({words},) = ({count},)")
     elif (count > 1 and view.strides != (4,)) or view.pointer % 4:
         yield wrong(name, f"strides of {view.strides} bytes", "contiguous elements")
+    yield from wrong_device(name, view.device, device, "A's")
+
+
+def check_tensor_scale(plan: GemmPlan, view: TensorView | None, device: int) -> Iterator[Problem]:
+    """Yield problems of the scale of a quantised output's tensor, which the kernel reads."""
+    name, scales = TENSOR_SCALE, plan.output_scales
+    if scales is None or not scales.has_tensor_scale:
+        if view is not None:
+            yield unwanted(name, "this kernel was generated without output_scales: nvfp4")
+        return
+    if view is None:
+        remedy = "fa4gen.scales.quantize divides by the amax of the tensor / (448 * 6)"
+        yield wrong(name, "nothing", "float32 (1,) on the GPU, above zero", remedy)
+        return
+    if view.dtype != "float32":
+        yield wrong(name, view.dtype, "float32")
+    if view.shape != (1,):
+        yield wrong(name, f"{view.shape}", "(1,)")
+    elif view.pointer % 4:
+        yield wrong(name, f"{view.pointer:#x}", "an address that is a multiple of 4 bytes")
     yield from wrong_device(name, view.device, device, "A's")
 
 

@@ -95,4 +95,4 @@ def pack_pairs(patterns: Any) -> Any:
 def unpack_pairs(packed: Any, xp: Any = np) -> Any:
     """Return the 4-bit patterns of bytes, twice as many."""
     pairs = xp.stack([packed & np.uint8(0xF), packed >> np.uint8(4)], axis=-1)
-    return pairs.reshape(*packed.shape[:-1], -1)
+    return pairs.reshape(*packed.shape[:-1], 2 * packed.shape[-1])

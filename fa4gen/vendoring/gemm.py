@@ -62,6 +62,9 @@ class GemmFamily:
         elif plan.output_scales is not None and plan.output_scales.in_atoms:
             key = "output_scale_order"
             message = "output_scale_order: arranged: vendored folders write no atoms of scales yet"
+        elif plan.out_dtype == "fp4_e2m1":
+            key = "output_scales"
+            message = "output_scales: nvfp4: vendored folders write no elements of fp4 yet"
         elif plan.places_atoms:
             key = "scale_order"
             message = (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fa4gen.designs.common.attention_model import AttentionPlan
 
-UNIT_ROUNDOFF = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8_e4m3": 2.0**-4}
+UNIT_ROUNDOFF = {"bf16": 2.0**-8, "fp16": 2.0**-11, "fp8_e4m3": 2.0**-4, "fp4_e2m1": 2.0**-2}
 NARROW = ("fp8_e5m2", "fp4_e2m1")
 """Types that ``fa4gen.scales`` rounds to."""
 """Largest relative error of rounding a normal number to nearest."""
@@ -34,14 +34,16 @@ LARGEST = {
 POISON_BITS = {"bf16": 0x7FA5, "fp16": 0x7DA5, "fp32": 0x7FA5A5A5, "fp8_e4m3": 0xFF} | {
     "int32": 0x7FA5A5A5,
     "ue8m0": 0xFF,
-    "ue4m3": 0x7F,
+    "ue4m3": 0xFF,
     "fp8_e5m2": 0x7F,
     "fp4_e2m1": 0x77,
 }
 """A signalling NaN of each type that outputs have: arithmetic makes quiet ones only, so an output
 element that still holds these bits was never written. Of the two NaN of fp8_e4m3 conversions make
-the positive one; ue8m0 has a single NaN; a length or place of int32 is far too large; fp4 has its
-largest number, twice."""
+the positive one, and scales of ue4m3 have no sign; ue8m0 has a single NaN; a length or place of
+int32 is far too large; fp4 has its largest number, twice, which a kernel may write as well."""
+WITHOUT_NAN = ("fp4_e2m1",)
+"""Types of outputs in which an element that was not written shows only by being wrong."""
 TIED_ABOVE = 68
 """The logits above which rows share a maximum: kLowest and the threshold of rescaling, see
 ``tied_rows.cuh.j2``."""

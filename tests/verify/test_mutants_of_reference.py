@@ -119,7 +119,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "rounding.py": (
         ('"bf16": 2.0**-8, "fp16": 2.0**-11', '"bf16": 2.0**-7, "fp16": 2.0**-11'),
-        ('"fp8_e4m3": 2.0**-4}', '"fp8_e4m3": 2.0**-3}'),
+        ('"fp8_e4m3": 2.0**-4,', '"fp8_e4m3": 2.0**-3,'),
         ('"bf16": 0x7FA5', '"bf16": 0x3F80'),  # the number 1
         ('"fp16": 0x7DA5', '"fp16": 0x7E00'),  # a NaN that arithmetic makes
         ("_round_by_adding(values, 3, 2.0**-6", "_round_by_adding(values, 2, 2.0**-6"),

@@ -50,7 +50,7 @@ class GemmKeys(KernelConfig):
     output_scale_dtype: Literal["fp32", "ue8m0"] | None = None
     """Type of a scale of 1x128: fp32 when not given; ue8m0 is a power of two in a byte."""
     output_scale_order: Literal["row_major", "arranged"] = "row_major"
-    """Order of the scales of mxfp8: arranged, as Blackwell's products read those of A, or rows."""
+    """Order of scales of mxfp8 and nvfp4: arranged, as Blackwell's products read A's, or rows."""
     a_major: Literal["k", "m"] = "k"
     """The extent of A that is contiguous in memory."""
     b_major: Literal["k", "n"] = "k"

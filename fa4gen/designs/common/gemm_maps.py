@@ -91,6 +91,9 @@ def _panel(
     swizzled = is_output or plan.c.is_matrix
     size = plan.out_element_bytes if is_output else plan.c_element_bytes
     columns = columns if is_output else min(columns, plan.c_panel_columns)
+    if is_output and plan.out_elements_per_byte > 1:
+        columns = plan.out_line_bytes(columns)
+        box = (plan.out_line_bytes(box[0]), *box[1:])
     dims = ("n", "m", "batch") if is_output else plan.c.dims
     if plan.groups and len(dims) == len(CLIPPED_MATRIX_DIMS) - 2:
         dims, box = CLIPPED_MATRIX_DIMS, (*box, 1, 1)

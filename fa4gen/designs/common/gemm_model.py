@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fa4gen.designs.common.gemm_scales import ATOM_ROWS
 from fa4gen.designs.common.kernel_model import KernelPlan
-from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES
+from fa4gen.designs.common.values import ELEMENT_BYTES, PANEL_BYTES, SHARED_BYTE
 from fa4gen.epilogues import residual_of
 from fa4gen.overriding import override
 
@@ -116,9 +116,10 @@ class GemmPlan(KernelPlan):
         """The columns of the output are a multiple of it."""
         if self.scatters_rows:
             return LINE_UNIT // self.out_element_bytes
+        shared = self.out_elements_per_byte
         if not self.gated or self.gate_layout == "interleaved":
-            return 1
-        units = [1]
+            return shared
+        units = [shared]
         for row in self.scales:  # no block, and no atom, is of both
             units.append(ATOM_ROWS if row.in_atoms else row.rows)
         if self.b_major == "n":  # up's first column begins a line of B
@@ -202,6 +203,10 @@ class GemmPlan(KernelPlan):
         """Return the bytes of contiguous elements of A or B."""
         return elements * self.element_bytes // self.elements_per_byte
 
+    def out_line_bytes(self, columns: int) -> int:
+        """Return the bytes of contiguous elements of the output."""
+        return columns * self.out_element_bytes // self.out_elements_per_byte
+
     def scales_of(self, operand: Operand) -> OperandScales | None:
         """Return the scales of A or B, None where they have none."""
         return next((row for row in self.scales if row.operand == operand), None)
@@ -215,6 +220,11 @@ class GemmPlan(KernelPlan):
     @override
     def out_dtype(self) -> str:
         return self.config.resolved_out_dtype
+
+    @property
+    def out_elements_per_byte(self) -> int:
+        """Elements of the output that share a byte; 1 where none do."""
+        return SHARED_BYTE.get(self.out_dtype, 1)
 
     @property
     def packed_dtype(self) -> str:
@@ -238,11 +248,15 @@ class GemmPlan(KernelPlan):
 
     @property
     def counts_columns(self) -> bool:
-        """Whether a quantising epilogue leaves out columns past n: their values may be no zeros."""
+        """Whether a quantising epilogue leaves out columns past n.
+
+        Their values may be no zeros, or NaN, which the scale of a block of fp4 tells.
+        """
         scales = self.output_scales
+        if scales is None or self.column_unit % scales.columns == 0:
+            return False
         along_rows = self.c.exists and "n" not in self.c.axes
-        ragged = scales is not None and self.column_unit % scales.columns != 0
-        return ragged and (self.activation is not None or along_rows)
+        return self.activation is not None or along_rows or self.out_elements_per_byte > 1
 
     @property
     def may_write_in_place(self) -> bool:

@@ -42,6 +42,8 @@ SCATTERED_ROWS = (
     Parameter("row_weights", "const float*", "the factor of each row of the product"),
 )
 """Parameters in place of the output's tensor map."""
+TENSOR_SCALE = "out_tensor_scale"
+"""The parameter with the scale of a quantised output's tensor, and the argument of a call."""
 _C_TYPES = {"fp32": "float", "ue8m0": "unsigned char", "ue4m3": "unsigned char"}
 
 
@@ -138,9 +140,12 @@ def _scale_parameters(scales: OperandScales) -> Iterator[Parameter]:
 
 
 def _output_scale_parameters(scales: OutputScales) -> Iterator[Parameter]:
-    """Yield the address of the scales of a quantised output, and their strides."""
+    """Yield the address of a quantised output's scales, their strides, and its tensor's scale."""
     axes = ", ".join(axis.replace("_", " ") for axis in scales.axes)
     meaning = f"scales {scales.form} of the output ({axes})"
     yield Parameter(scales.name, f"{_C_TYPES[scales.dtype]}*", meaning)
     for stride in scales.strides:
         yield Parameter(stride, "int64", "in elements")
+    if scales.has_tensor_scale:
+        meaning = "scale of the output's tensor, one number above zero"
+        yield Parameter(TENSOR_SCALE, "const float*", meaning)

@@ -15,6 +15,8 @@ ATOM_AXES, ATOM_EXTENTS = ("line", "group", "byte"), (32, 4, 4)
 ATOM_ROWS = 128
 TENSOR_CORE_FORMS = ("mxfp8", "mxfp4", "nvfp4")
 """Forms that Blackwell's tensor cores multiply elements with."""
+ARRANGED_OUTPUTS = ("mxfp8", "nvfp4")
+"""Forms of an output for Blackwell's tensor cores: their scales may be arranged for them."""
 ROWS: dict[Operand, str] = {"a": "m", "b": "n"}
 """The extent of an operand that is not summed over."""
 
@@ -116,15 +118,17 @@ class OutputScales:
     """The scales of a quantised output: one for each block of consecutive columns of a row."""
 
     form: str
-    """A name of ``fa4gen.scales.forms``: "1x128" or "mxfp8"."""
+    """A name of ``fa4gen.scales.forms``: "1x128", "mxfp8" or "nvfp4"."""
     element: str
     """The type of the output's elements."""
     dtype: str
-    """"fp32" or "ue8m0": the type of a scale."""
+    """"fp32", "ue8m0" or "ue4m3": the type of a scale."""
     columns: int
     """Columns of a block."""
     in_atoms: bool = False
     """Whether they are written in the order of Blackwell's tensor cores."""
+    has_tensor_scale: bool = False
+    """Whether a float32 of the whole tensor, an input of the call, divides the output first."""
 
     name = "out_scales"
     """The argument of a call."""
@@ -169,6 +173,7 @@ OUTPUT_FORMS: Mapping[str, OutputScales] = {
     for form in (
         OutputScales("1x128", "fp8_e4m3", "fp32", 128),
         OutputScales("mxfp8", "fp8_e4m3", "ue8m0", 32),
+        OutputScales("nvfp4", "fp4_e2m1", "ue4m3", 16, has_tensor_scale=True),
     )
 }
 """The forms of a quantised output."""

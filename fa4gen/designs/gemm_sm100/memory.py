@@ -204,9 +204,10 @@ class BlackwellGemmMemory(BlackwellGemmTile):
     @property
     def _panels(self) -> str:
         """The panels of a slot of the output or of C, in words."""
-        columns, size = self.out_panel_columns, self.out_element_bytes
+        columns = self.out_panel_columns
         several = f"{self.slot_panels} panels of " * (self.slot_panels > 1)
-        return f"{several}{self.BM} x {columns} {self.out_dtype}, {columns * size}-byte swizzle"
+        swizzle = f"{self.out_line_bytes(columns)}-byte swizzle"
+        return f"{several}{self.BM} x {columns} {self.out_dtype}, {swizzle}"
 
     @property
     @override

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.gemm_config import without_output_scales
+from fa4gen.designs.common.gemm_scales import ARRANGED_OUTPUTS
 from fa4gen.designs.common.refusal import Changes, Refusal
 from fa4gen.designs.gemm_sm100.limits import back_to_auto
 from fa4gen.designs.gemm_sm100.tile import LANES
@@ -35,15 +36,15 @@ def quantised_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
             keys=("output_scale_dtype", "output_scales"),
             remedies=([{"output_scale_dtype": None}], [{"output_scales": "1x128"}]),
         )
-    if form != "mxfp8" and config.output_scale_order != "row_major":
+    if form not in ARRANGED_OUTPUTS and config.output_scale_order != "row_major":
         yield Refusal(
             kind="order of scales",
             message=f"output_scale_order: {config.output_scale_order}, which is for output_scales: "
-            "mxfp8",
+            f"{' and '.join(ARRANGED_OUTPUTS)}",
             keys=("output_scale_order", "output_scales"),
             remedies=([{"output_scale_order": "row_major"}],),
         )
-    if form in ("nvfp4", "amax"):
+    if form == "amax":
         message = f"output_scales: {form} is not supported yet"
         yield fault("form of scales", message, "output_scales", [{"output_scales": "mxfp8"}])
     if plan.output_scales is None:

@@ -139,7 +139,7 @@ class BlackwellGemmTile(GemmPlan):
     @property
     def out_panel_bytes(self) -> int:
         """Bytes of a panel of the output, BM rows of it."""
-        return self.BM * self.out_panel_columns * self.out_element_bytes
+        return self.BM * self.out_line_bytes(self.out_panel_columns)
 
     @property
     def slot_panels(self) -> int:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.gemm_config import without_output_scales
+from fa4gen.designs.common.gemm_scales import ARRANGED_OUTPUTS
 from fa4gen.designs.common.refusal import Changes, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fa4gen.designs.gemm_sm90.tile import HopperGemmTile
-
-BLACKWELL_FORMS = ("mxfp8", "nvfp4")
 
 
 def quantised_rules(plan: HopperGemmTile, last_resorts: list[Changes]) -> Iterator[Refusal]:
@@ -36,16 +35,16 @@ def quantised_rules(plan: HopperGemmTile, last_resorts: list[Changes]) -> Iterat
             remedies=([{"output_scale_dtype": None}], [{"output_scales": "1x128"}]),
             last_resort=[{**changes, **without} for changes in last_resorts],
         )
-    if form != "mxfp8" and config.output_scale_order != "row_major":
+    if form not in ARRANGED_OUTPUTS and config.output_scale_order != "row_major":
         yield Refusal(
             kind="order of scales",
             message=f"output_scale_order: {config.output_scale_order}, which is for output_scales: "
-            "mxfp8",
+            f"{' and '.join(ARRANGED_OUTPUTS)}",
             keys=("output_scale_order", "output_scales"),
             remedies=([{"output_scale_order": "row_major"}],),
             last_resort=[{**changes, **without} for changes in last_resorts],
         )
-    if form in BLACKWELL_FORMS:
+    if form in ARRANGED_OUTPUTS:
         message = f"output_scales: {form}, which is for Blackwell; Hopper's products take 1x128"
         yield fault("form of scales", message, "output_scales", [{"output_scales": "1x128"}])
     if form == "amax":

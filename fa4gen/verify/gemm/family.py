@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.designs.common.gemm_parameters import TENSOR_SCALE
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments, gemm_scalar_values
 from fa4gen.runtime.gemm_axes import OUTPUTS
 from fa4gen.runtime.gemm_schedule import plan_gemm_schedule
@@ -24,7 +25,13 @@ from fa4gen.verify.gemm.case import GemmCase
 from fa4gen.verify.gemm.cases import default_cases, emulated_cases, large_cases, suited
 from fa4gen.verify.gemm.inputs import make_inputs
 from fa4gen.verify.gemm.memory import place, read_bits, read_out
-from fa4gen.verify.gemm.quantised import check_scales, dequantised, plain_scales, quantised_own
+from fa4gen.verify.gemm.quantised import (
+    Quantising,
+    check_scales,
+    dequantised,
+    plain_scales,
+    quantised_own,
+)
 from fa4gen.verify.gemm.reference import GemmProblem, compute
 from fa4gen.verify.inputs import make_rng
 from fa4gen.verify.ring_cases import gemm_further, gemm_rings
@@ -34,7 +41,6 @@ from fa4gen.verify.work_done import gemm_tiles
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fa4gen.designs.common.gemm_scales import OutputScales
     from fa4gen.designs.common.plans import AnyGemmPlan
     from fa4gen.emulator.coverage.counts import Coverage
     from fa4gen.runtime.tensor_view import TensorView
@@ -130,6 +136,7 @@ class GemmFamily:
             ROW_INDEX,
             *SCATTERED,
             AMAX,
+            TENSOR_SCALE,
             *OUTPUTS,
         )
         others = {name: arrays[name] for name in more if name in arrays}
@@ -155,7 +162,7 @@ class GemmFamily:
                 views.get("row_counts"),
                 views.get(ROW_INDEX),
                 views.get("out_scales"),
-                **{name: views.get(name) for name in (*SCATTERED, AMAX)},
+                **{name: views.get(name) for name in (*SCATTERED, AMAX, TENSOR_SCALE)},
             ),
         )
         schedule = plan_gemm_schedule(plan, checked.size, multiprocessors)
@@ -182,6 +189,8 @@ class GemmFamily:
             pointers += ["out", *SCATTERED]
         if plan.output_scales is not None:
             pointers.append(plan.output_scales.name)
+            if plan.output_scales.has_tensor_scale:
+                pointers.append(TENSOR_SCALE)
         return EmulatedLaunch(schedule.grid, values, maps, (*pointers, *checked.rows))
 
 
@@ -196,14 +205,15 @@ class DrawnGemm:
     def reference(self, xp: Any) -> GemmReference:
         """Compute the kernel's expected results."""
         result = compute(GemmProblem.of(self.plan), self.inputs, xp)
-        rounded, scales = result, self.plan.output_scales
+        rounded, scales, how = result, self.plan.output_scales, None
         if scales is not None:
-            rounded = quantised_own(result, scales, xp)
+            how = Quantising(scales, np.float32(self.inputs.tensor_scale))
+            rounded = quantised_own(result, how, xp)
             result = replace(result, own=rounded.own)
         own = tolerance.measure(rounded.own, rounded, self.plan.out_dtype, xp)
         bounds = tolerance.bounds(rounded, self.plan.out_dtype, xp)
         amax = expected_amax(self.plan, self.inputs, xp) if self.plan.finds_amax else None
-        return GemmReference(result, self.plan.out_dtype, own, bounds, scales, amax)
+        return GemmReference(result, self.plan.out_dtype, own, bounds, how, amax)
 
 
 @dataclass(frozen=True)
@@ -214,8 +224,8 @@ class GemmReference:
     out_dtype: str
     own: GemmErrors
     bounds: GemmErrors
-    scales: OutputScales | None = None
-    """Those of a quantised output; ``result`` is then that of float32."""
+    how: Quantising | None = None
+    """How the output is quantised; ``result`` is then that of float32."""
     amax: Amax | None = None
 
     def compare(
@@ -224,14 +234,14 @@ class GemmReference:
         """Return the errors of a kernel's results, and those above their bounds."""
         got, result = xp.asarray(read_out(memory, after)), self.result
         wrong_scales: tuple[Failure, ...] = ()
-        if self.scales is not None:
-            if self.scales.in_atoms:
-                bits, wrong_scales = plain_scales(memory, after, self.scales)
+        if self.how is not None:
+            if self.how.scales.in_atoms:
+                bits, wrong_scales = plain_scales(memory, after, self.how.scales)
             else:
-                bits = read_bits(memory, after, self.scales.name)
+                bits = read_bits(memory, after, self.how.scales.name)
             scales = xp.asarray(bits)
-            wrong_scales += check_scales(memory, result, scales, self.scales, xp)
-            got, result = dequantised(got, result, scales, self.scales, xp)
+            wrong_scales += check_scales(memory, result, scales, self.how, xp)
+            got, result = dequantised(got, result, scales, self.how, xp)
         if self.amax is not None:
             wrong_scales += self.amax.check(memory, after)
         errors = tolerance.measure(got, result, self.out_dtype, xp)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fa4gen.verify.cases import COUNTING
 from fa4gen.verify.gemm.group_cases import groups_of, operand_shapes
 from fa4gen.verify.gemm.groups import Groups, Part, matrix_parts
 from fa4gen.verify.gemm.input_kinds import GROUP_KINDS, KINDS, Draft
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
     from fa4gen.verify.gemm.case import GemmCase
 
 Floats = NDArray[np.float32]
+NVFP4_LARGEST = 448.0 * 6.0
+"""The largest number with a scale of nvfp4, as a multiple of the scale of its tensor."""
+TYPICAL_AMAX = 4.0
+"""Standard deviations that the amax of a tensor has; also that of an activation, about."""
+TENSOR_SCALES = 2.0**-100, 2.0**110
+"""The least and the largest scale of a tensor that is drawn."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,8 @@ class GemmInputs:
     k_groups: Groups | None = None
     """The groups that divide k: A and B are one matrix each, and the output and C have a batch."""
     scatter: Scatter | None = None
+    tensor_scale: float = 1.0
+    """The scale of a quantised output's tensor, a number of float32."""
     row_index: NDArray[np.int32] | None = None
     """(batch, m), or (1, m) for all, where rows are gathered; ``a`` and its scales then have any
     number of rows, and all groups those of one matrix."""
@@ -152,6 +161,8 @@ def make_inputs(case: GemmCase, plan: GemmPlan, rng: np.random.Generator) -> Gem
         groups,
         k_groups,
     )
+    if plan.output_scales is not None and plan.output_scales.has_tensor_scale:
+        inputs = replace(inputs, tensor_scale=_tensor_scale(inputs, case, plan, rng))
     if plan.scatters_rows and groups is not None:
         inputs = replace(inputs, scatter=draw_scatter(groups, case.data, rng))
     return _with_index(inputs, case, rng) if plan.gathers_rows else inputs
@@ -181,3 +192,30 @@ def _rounded(values: Floats, dtype: str) -> Floats:
     finite = np.isfinite(values)
     rounded: Floats = round_to(np.where(finite, values, np.float32(0)), dtype)
     return np.where(finite, rounded, values)
+
+
+def _tensor_scale(
+    inputs: GemmInputs, case: GemmCase, plan: GemmPlan, rng: np.random.Generator
+) -> float:
+    """Draw the scale of an output's tensor: near amax / (448 * 6), as a caller may know it.
+
+    So most scales of blocks are in the middle of e4m3's range; where rows of the data are far
+    apart, some are its largest number or its least. A power of two where sums are exact: elements
+    are then ties more often.
+    """
+    size = abs(inputs.alpha) * _size(inputs.a) * _size(inputs.b) * max(case.k, 1) ** 0.5
+    for scales in inputs.scales:
+        size *= _size(scales) or 1.0
+    if inputs.c is not None:
+        size += abs(inputs.beta) * _size(inputs.c)
+    amax = TYPICAL_AMAX * (size if plan.activation is None else 1.0)
+    scale = float(np.clip(amax / NVFP4_LARGEST * rng.uniform(0.5, 2.0), *TENSOR_SCALES))
+    if case.data == COUNTING:
+        scale = 2.0 ** round(np.log2(scale))
+    return float(np.float32(scale))
+
+
+def _size(values: Floats) -> float:
+    """Return the root mean square of finite numbers; 0 where there are none."""
+    finite = values[np.isfinite(values)].astype(np.float64)
+    return float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.designs.common.gemm_parameters import TENSOR_SCALE
 from fa4gen.runtime.scale_arguments import AMAX
 from fa4gen.scales.atoms import ATOM_BYTES, BYTES, GROUPS, LINES, arrange
 from fa4gen.verify.buffers import (
@@ -30,7 +31,7 @@ from fa4gen.verify.buffers import (
 )
 from fa4gen.verify.gemm.initial_amax import count_of, initial
 from fa4gen.verify.gemm.scales import scale_bits
-from fa4gen.verify.rounding import from_bits, numpy_dtype, stored_bits
+from fa4gen.verify.rounding import NARROW, from_bits, narrow_values, numpy_dtype, stored_bits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,11 +63,14 @@ MATRIX_PADDING_BYTES = 112
 class GemmMemory(CaseMemory):
     """Views are "a", "b", "out", with a residual "c", with scales "scale_a" and "scale_b".
 
-    With gathered rows there is "row_index", too, and for a quantised output "out_scales".
+    With gathered rows there is "row_index", too, and for a quantised output "out_scales", for one
+    of nvfp4 also "out_tensor_scale".
     """
 
     alpha: float
     beta: float
+    tensor_scale: float = 1.0
+    """The scale of a quantised output's tensor."""
     groups: Groups | None = None
     scatter: Scatter | None = None
     unwritten: NDArray[np.bool_] | None = None
@@ -149,20 +153,26 @@ def place(case: GemmCase, inputs: GemmInputs, plan: GemmPlan) -> GemmMemory:
         poison(maker.views["out_scales"], maker.buffers["out_scales"])
         if inputs.groups is not None:
             maker.guard("out_scales", _unwritten(inputs.groups, plan.output_scales.in_atoms))
+        if plan.output_scales.has_tensor_scale:
+            maker.add_floats(TENSOR_SCALE, np.array([inputs.tensor_scale], np.float32))
     if plan.finds_amax:
         maker.add_floats(AMAX, initial(count_of(inputs)))
     groups = inputs.groups or inputs.k_groups
     if groups is not None:
         maker.add_rows(*groups.argument)
     return GemmMemory(
-        maker.buffers, maker.views, inputs.alpha, inputs.beta, inputs.groups, inputs.scatter,
-        inputs.unwritten, far=case.far,
+        maker.buffers, maker.views, inputs.alpha, inputs.beta, inputs.tensor_scale, inputs.groups,
+        inputs.scatter, inputs.unwritten, far=case.far,
     )  # fmt: skip
 
 
 def read_out(memory: GemmMemory, buffers: Mapping[str, Image]) -> NDArray[np.float32]:
     """Return the output in ``buffers`` as float32 (batch, m, n); with groups, their rows alone."""
-    return from_bits(read_bits(memory, buffers, "out"), memory.views["out"].dtype)
+    bits, dtype = read_bits(memory, buffers, "out"), memory.views["out"].dtype
+    if dtype in NARROW:
+        found: NDArray[np.float32] = narrow_values(bits, dtype)
+        return found
+    return from_bits(bits, dtype)
 
 
 def read_bits(memory: GemmMemory, buffers: Mapping[str, Image], name: str) -> NDArray[Any]:

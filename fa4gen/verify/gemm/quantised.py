@@ -12,52 +12,92 @@ where all sums are exact. What follows from it is what ``fa4gen.scales.quantize`
 
 Where the float32 result is exact, both are single numbers, and the kernel has to be right to the
 bit, but for the sign of zeros. Elements are compared as the numbers that they stand for, with their
-scale.
+scale and that of their tensor.
+
+The scale of a block of fp4 with a NaN has to be NaN, and so are then all numbers of the block.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fa4gen.designs.common.values import SHARED_BYTE
 from fa4gen.scales.atoms import ATOM_ROWS, arrange, restore
 from fa4gen.scales.forms import ScaleForm, form_of
 from fa4gen.scales.narrow import ELEMENTS, decode, encode
 from fa4gen.scales.quantize import (
     LARGEST_FLOAT,
     LEAST_AMAX,
+    SCALE_NAN,
     by_block,
     scale_values,
     scales_of_amax,
     to_elements,
 )
 from fa4gen.verify.gemm.memory import rows_of_groups
+from fa4gen.verify.rounding import WITHOUT_NAN
 from fa4gen.verify.verdict import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fa4gen.designs.common.gemm_scales import OutputScales
+    from fa4gen.scales.narrow import Element
     from fa4gen.verify.buffers import Image
     from fa4gen.verify.gemm.memory import GemmMemory
     from fa4gen.verify.gemm.tolerance import GemmResult
 
+ONE = np.float32(1.0)
 NEIGHBOURS = 2
 """Numbers of float32 on either side of scale * largest that may be the amax of a scale."""
-ONE = np.float32(1.0)
+
+
+@dataclass(frozen=True)
+class Quantising:
+    """How a case's output is quantised."""
+
+    scales: OutputScales
+    of_tensor: np.float32 = ONE
+    """The scale of the whole tensor; 1 for forms without one."""
+
+    @property
+    def form(self) -> ScaleForm:
+        """The form, with the types of elements and scales."""
+        scales = self.scales
+        return form_of(scales.form, element=scales.element, scale=scales.dtype)
+
+    @property
+    def kind(self) -> Element:
+        """The type of the elements."""
+        return ELEMENTS[self.scales.element]
+
+    @property
+    def hides_nan(self) -> bool:
+        """Whether elements cannot be NaN, so that the scale of their block is."""
+        return self.scales.element in WITHOUT_NAN
+
+    def values(self, bits: Any, xp: Any) -> Any:
+        """Return the numbers of scales."""
+        form = self.form
+        return bits.view(xp.float32) if form.scale == "fp32" else scale_values(bits, form, xp)
+
+    def of_amax(self, amax: Any, xp: Any) -> tuple[Any, Any]:
+        """Return the scales of blocks, and by what their elements are multiplied."""
+        return scales_of_amax(amax, self.form, self.of_tensor, xp)
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
-def quantised_own(result: GemmResult, scales: OutputScales, xp: Any = np) -> GemmResult:
+def quantised_own(result: GemmResult, how: Quantising, xp: Any = np) -> GemmResult:
     """Return a float32 result whose ``own`` is quantised, with the scales that it has itself."""
-    form = _form(scales)
-    amax = _amax(xp.abs(result.own), form, xp)
-    own, factors = scales_of_amax(amax, form, ONE, xp)
-    factors = to_elements(factors, result.own.shape, form, xp)
-    patterns = encode(_clipped(result.own, xp) * factors, _kind(form), xp)
-    got, quantised = dequantised(decode(patterns, _kind(form), xp), result, own, scales, xp)
+    own, factors = how.of_amax(_amax(xp.abs(result.own), how.form, xp), xp)
+    factors = to_elements(factors, result.own.shape, how.form, xp)
+    patterns = encode(_clipped(result.own, xp) * factors, how.kind, xp)
+    if how.hides_nan:
+        own = xp.where(_hidden(result.own, how, xp), np.uint8(SCALE_NAN[how.form.scale]), own)
+    got, quantised = dequantised(decode(patterns, how.kind, xp), result, own, how, xp)
     return replace(quantised, own=got)
 
 
@@ -67,6 +107,7 @@ def plain_scales(
     """Return the scales of an output row by row, and the failure of wrong padding."""
     view, groups = memory.views[scales.name], memory.groups
     m, n = memory.views["out"].shape[-2:]
+    n *= SHARED_BYTE.get(scales.element, 1)
     found = view.bits(after[view.buffer])
     atoms = np.ascontiguousarray(found if found.ndim == len(scales.axes) else found[None])
     if groups is None:
@@ -85,23 +126,28 @@ def plain_scales(
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def check_scales(
-    memory: GemmMemory, result: GemmResult, got: Any, scales: OutputScales, xp: Any = np
+    memory: GemmMemory, result: GemmResult, got: Any, how: Quantising, xp: Any = np
 ) -> tuple[Failure, ...]:
     """Return the failure of scales that no result in its interval has; ``got`` are their bits."""
-    form = _form(scales)
     if not got.size:
         return ()
-    values, known = _values(got, form, xp), _known_amax(_values(got, form, xp), result, form, xp)
-    low, high = (_scale_of(end, form, xp) for end in _amax_ends(result, form, xp))
-    wrong = xp.logical_not((values >= low) & (values <= high) & known.any(axis=0))
+    values = how.values(got, xp)
+    known = _known_amax(values, result, how, xp)
+    low, high = (how.values(how.of_amax(end, xp)[0], xp) for end in _amax_ends(result, how, xp))
+    right = (values >= low) & (values <= high) & known.any(axis=0)
+    if how.hides_nan:
+        hidden = _hidden(result.exact, how, xp)
+        low, high = (xp.where(hidden, np.float32(np.nan), end) for end in (low, high))
+        right = xp.where(hidden, xp.isnan(values), right)
+    wrong = xp.logical_not(right)
     count = int(wrong.sum())
     if not count:
         return ()
     first = tuple(int(i) for i in np.unravel_index(int(wrong.argmax()), wrong.shape))
-    shown = first[3 - len(memory.views[scales.name].shape) :]
+    shown = first[3 - len(memory.views[how.scales.name].shape) :]
     message = (
         f"{count} of {wrong.size} scales of blocks are not those of their amax; "
-        f"{memory.place_of(scales.name, shown)}: expected {float(low[first]):.9g} to "
+        f"{memory.place_of(how.scales.name, shown)}: expected {float(low[first]):.9g} to "
         f"{float(high[first]):.9g}, got {float(values[first]):.9g}"
     )
     return (Failure("numbers", message),)
@@ -109,38 +155,24 @@ def check_scales(
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def dequantised(
-    elements: Any, result: GemmResult, scales: Any, described: OutputScales, xp: Any = np
+    elements: Any, result: GemmResult, scales: Any, how: Quantising, xp: Any = np
 ) -> tuple[Any, GemmResult]:
     """Return the numbers that elements stand for, and those that ``result`` may become.
 
     ``scales``: the bits of those that the kernel wrote, which decide what an element may be.
     """
-    form = _form(described)
-    low, high = _factors(scales, result, form, xp)
-    low, high = (to_elements(one, result.low.shape, form, xp) for one in (low, high))
-    each = to_elements(_values(scales, form, xp), result.low.shape, form, xp).astype(xp.float64)
+    shape, kind = result.low.shape, how.kind
+    low, high = (to_elements(one, shape, how.form, xp) for one in _factors(scales, result, how, xp))
+    each = to_elements(how.values(scales, xp), shape, how.form, xp).astype(xp.float64)
+    each *= float(how.of_tensor)
     lowest = xp.minimum(_clipped(result.low, xp) * low, _clipped(result.low, xp) * high)
     highest = xp.maximum(_clipped(result.high, xp) * low, _clipped(result.high, xp) * high)
-    ends = (decode(encode(end, _kind(form), xp), _kind(form), xp) for end in (lowest, highest))
+    ends = (decode(encode(end, kind, xp), kind, xp) for end in (lowest, highest))
     low, high = (end * each for end in ends)
-    return elements * each, replace(result, low=low, high=high)
-
-
-def _form(scales: OutputScales) -> ScaleForm:
-    return form_of(scales.form, element=scales.element, scale=scales.dtype)
-
-
-def _kind(form: ScaleForm) -> Any:
-    return ELEMENTS[form.element]
-
-
-def _values(bits: Any, form: ScaleForm, xp: Any) -> Any:
-    return bits.view(xp.float32) if form.scale == "fp32" else scale_values(bits, form, xp)
-
-
-def _scale_of(amax: Any, form: ScaleForm, xp: Any) -> Any:
-    scales, _ = scales_of_amax(amax, form, ONE, xp)
-    return scale_values(scales, form, xp)
+    exact = result.exact
+    if how.hides_nan:
+        exact = xp.where(xp.isnan(each), np.nan, exact)
+    return elements * each, replace(result, exact=exact, low=low, high=high)
 
 
 def _clipped(values: Any, xp: Any) -> Any:
@@ -154,38 +186,43 @@ def _amax(sizes: Any, form: ScaleForm, xp: Any) -> Any:
     return xp.maximum(by_block(counted, form, xp), np.float32(LEAST_AMAX))
 
 
-def _amax_ends(result: GemmResult, form: ScaleForm, xp: Any) -> tuple[Any, Any]:
+def _hidden(values: Any, how: Quantising, xp: Any) -> Any:
+    """Return which blocks have a NaN among ``values``."""
+    return by_block(xp.isnan(values).astype(xp.float32), how.form, xp) > 0
+
+
+def _amax_ends(result: GemmResult, how: Quantising, xp: Any) -> tuple[Any, Any]:
     """Return the least and the greatest amax of blocks."""
-    low, high = result.low, result.high
+    low, high, form = result.low, result.high, how.form
     least = xp.where((low <= 0) & (high >= 0), np.float32(0), xp.fmin(xp.abs(low), xp.abs(high)))
     return _amax(least, form, xp), _amax(xp.fmax(xp.abs(low), xp.abs(high)), form, xp)
 
 
-def _candidates(scales: Any, form: ScaleForm, xp: Any) -> Any:
+def _candidates(scales: Any, how: Quantising, xp: Any) -> Any:
     """Return numbers of float32 that may be the amax of a scale, in order, on an axis in front."""
-    middle = scales * np.float32(_kind(form).largest)
+    middle = scales * np.float32(how.kind.largest)
     bits = xp.ascontiguousarray(_clipped(middle, xp).astype(xp.float32)).view(xp.int32)
     return xp.stack([(bits + i).view(xp.float32) for i in range(-NEIGHBOURS, NEIGHBOURS + 1)])
 
 
-def _known_amax(values: Any, result: GemmResult, form: ScaleForm, xp: Any) -> Any:
+def _known_amax(values: Any, result: GemmResult, how: Quantising, xp: Any) -> Any:
     """Return which candidates are an amax that the result may have, and has this scale."""
-    if form.scale != "fp32":
+    if how.form.scale != "fp32":
         return xp.ones((1, *values.shape), xp.bool_)
-    amax = _candidates(values, form, xp)
-    low, high = _amax_ends(result, form, xp)
-    return (amax >= low) & (amax <= high) & (_scale_of(amax, form, xp) == values)
+    amax = _candidates(values, how, xp)
+    low, high = _amax_ends(result, how, xp)
+    return (amax >= low) & (amax <= high) & (how.of_amax(amax, xp)[0] == values)
 
 
-def _factors(bits: Any, result: GemmResult, form: ScaleForm, xp: Any) -> tuple[Any, Any]:
+def _factors(bits: Any, result: GemmResult, how: Quantising, xp: Any) -> tuple[Any, Any]:
     """Return the least and the greatest factor of elements in blocks with these scales."""
-    values = _values(bits, form, xp)
-    if form.scale != "fp32":
-        inverse = np.float32(1) / values
+    values = how.values(bits, xp)
+    if how.form.scale != "fp32":
+        inverse = ONE / how.of_tensor / values
         return inverse, inverse
-    amax, known = _candidates(values, form, xp), _known_amax(values, result, form, xp)
+    amax, known = _candidates(values, how, xp), _known_amax(values, result, how, xp)
     none = xp.logical_not(known.any(axis=0))  # a wrong scale: reported, and taken for right
     known[NEIGHBOURS] |= none
-    _, factors = scales_of_amax(xp.where(known, amax, np.float32(1)), form, ONE, xp)
+    _, factors = how.of_amax(xp.where(known, amax, np.float32(1)), xp)
     least = xp.where(known, factors, np.float32(np.inf)).min(axis=0)
     return least, xp.where(known, factors, np.float32(0)).max(axis=0)

@@ -59,14 +59,32 @@ WITHOUT = "output_scales: null."
         (
             {"output_scales": "1x128", "output_scale_order": "arranged"},
             "output_scale_order",
-            "output_scale_order: arranged, which is for output_scales: mxfp8",
+            "output_scale_order: arranged, which is for output_scales: mxfp8 and nvfp4",
             "Set output_scale_order: row_major.",
         ),
         (
-            {"output_scales": "nvfp4"},
+            {"output_scales": "amax"},
             "output_scales",
-            "output_scales: nvfp4 is not supported yet",
+            "output_scales: amax is not supported yet",
             f"Set output_scales: mxfp8; or {WITHOUT}",
+        ),
+        (
+            {"output_scales": "nvfp4", "BM": 64, "output_scale_order": "arranged"},
+            "BM",
+            "with output_scales: nvfp4 a thread has a row of its own",
+            "Set BM: 128; or output_scales: null and output_scale_order: row_major.",
+        ),
+        (
+            {"output_scales": "nvfp4", "activation": "silu(gate) * up", "BN": 128},
+            "BN",
+            "BN: 128 columns of B, 64 of the output, but with output_scales: nvfp4 the epilogue",
+            f"Set BN: 256; or {WITHOUT}",
+        ),
+        (
+            {"output_scales": "nvfp4", "output_scale_dtype": "ue8m0"},
+            "output_scale_dtype",
+            "output_scale_dtype: ue8m0, which is for output_scales: 1x128",
+            "Set output_scale_dtype: null; or output_scales: 1x128.",
         ),
         (
             {"output_scales": "mxfp8", "output_scale_dtype": "fp32"},
@@ -84,6 +102,19 @@ def test_a_refusal_says_what_helps(keys: dict[str, Any], key: str, words: str, r
     assert problem.remedy == remedy
     for offer in offers(problem):
         assert problems_of(changed(config, offer)) == (), offer
+
+
+def test_two_elements_of_nvfp4_share_a_byte_and_the_call_has_the_scale_of_the_tensor() -> None:
+    plan = build_plan(config_of(output_scales="nvfp4", residual="matrix", BN=256))
+    assert (plan.out_dtype, plan.output_scales.columns) == ("fp4_e2m1", 16)
+    assert plan.out_panel_columns == 128
+    assert plan.tensor_map("out").box == (64, 128, 1)
+    assert plan.tensor_map("out").swizzle == 64
+    assert plan.out_bytes == 128 * 64
+    assert (plan.c_panels, plan.residual_bytes) == (2, 2 * 128 * 128)
+    assert plan.column_unit == 2
+    names = [row.name for row in plan.parameters]
+    assert names.index("out_tensor_scale") == names.index("out_scales_blocks_stride") + 1
 
 
 @pytest.mark.parametrize(("form", "columns"), [("1x128", 128), ("mxfp8", 32)])

@@ -11,14 +11,21 @@ import pytest
 
 from fa4gen.designs.common.gemm_scales import OUTPUT_FORMS
 from fa4gen.scales import arrange, quantize
-from fa4gen.scales.narrow import ELEMENTS, decode
 from fa4gen.verify.errors import element_shares
 from fa4gen.verify.gemm.groups import Groups
-from fa4gen.verify.gemm.quantised import check_scales, dequantised, plain_scales, quantised_own
+from fa4gen.verify.gemm.quantised import (
+    Quantising,
+    check_scales,
+    dequantised,
+    plain_scales,
+    quantised_own,
+)
 from fa4gen.verify.gemm.tolerance import GemmResult
+from fa4gen.verify.rounding import narrow_values
 
 COUNTS = (130, 0, 1, 128)
-FORMS = [("1x128", "fp32"), ("1x128", "ue8m0"), ("mxfp8", "ue8m0")]
+FORMS = [("1x128", "fp32"), ("1x128", "ue8m0"), ("mxfp8", "ue8m0"), ("nvfp4", "ue4m3")]
+TENSOR_SCALE = 300.0
 MEMORY: Any = SimpleNamespace(
     views={"out_scales": SimpleNamespace(shape=(2, 5, 3))},
     place_of=lambda name, index: f"{name}{list(index)}",
@@ -26,7 +33,8 @@ MEMORY: Any = SimpleNamespace(
 
 
 def described(form: str, dtype: str) -> Any:
-    return replace(OUTPUT_FORMS[form], dtype=dtype)
+    scales = replace(OUTPUT_FORMS[form], dtype=dtype)
+    return Quantising(scales, np.float32(TENSOR_SCALE if scales.has_tensor_scale else 1))
 
 
 def numbers(seed: int) -> Any:
@@ -50,14 +58,17 @@ def result_of(x: Any, share: float = 0.0) -> GemmResult:
 
 def is_right(got: Any, bits: Any, result: GemmResult, scales: Any) -> bool:
     wrong = check_scales(MEMORY, result, bits, scales)
-    elements, rounded = dequantised(decode(got, ELEMENTS[scales.element]), result, bits, scales)
+    numbers = narrow_values(got, scales.scales.element)
+    elements, rounded = dequantised(numbers, result, bits, scales)
     with np.errstate(invalid="ignore", over="ignore"):
         return not wrong and bool((element_shares(elements, rounded) <= 1).all())
 
 
 def parts(x: Any, form: str, dtype: str) -> tuple[Any, Any]:
     with np.errstate(invalid="ignore"):
-        found = quantize(x, form, scale=dtype if form == "1x128" else None)
+        scale = dtype if form == "1x128" else None
+        of_tensor = TENSOR_SCALE if form == "nvfp4" else None
+        found = quantize(x, form, scale=scale, tensor_scale=of_tensor)
     bits = found.scales.view(np.uint32) if dtype == "fp32" else found.scales
     return found.elements.copy(), bits.copy()
 
@@ -80,7 +91,11 @@ def test_what_quantize_makes_is_right_and_its_neighbours_are_not(
         place = tuple(int(rng.integers(0, extent)) for extent in got.shape)
         changed = got.copy()
         changed[place] ^= 1
-        if got[place] & 0x7F not in (0x7E, 0x7F):  # not between the largest and NaN
+        if form == "nvfp4":
+            told = bits[(*place[:2], place[2] * 2 // 16)] != 0x7F  # a number, not one of many NaN
+        else:
+            told = got[place] & 0x7F not in (0x7E, 0x7F)  # not between the largest and NaN
+        if told:
             assert not is_right(changed, bits, result, scales), place
 
 
