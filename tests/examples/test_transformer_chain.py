@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -202,6 +203,50 @@ def test_the_benchmark_runs_without_a_gpu(
     assert list(found) == ["pytorch", "reference"]
     assert found["pytorch"]["times_pytorch"] == 1
     assert all(one["holds"] and len(one["us_a_step"]) == 5 for one in found.values())
+
+
+class Recorded:
+    """A decoder on a GPU that is not there, and a graph that replays what it captured."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.steps = self.captured = self.replays = 0
+        self.tokens = SimpleNamespace(is_cuda=True, zero_=lambda: None, copy_=lambda given: None)
+        nothing = SimpleNamespace(wait_stream=lambda other: None)
+        named = {
+            "Stream": lambda: nothing,
+            "current_stream": lambda: nothing,
+            "stream": lambda one: nullcontext(),
+            "synchronize": lambda: None,
+            "CUDAGraph": lambda: self,
+            "graph": self.capture,
+        }
+        for name, function in named.items():
+            monkeypatch.setattr(torch.cuda, name, function)
+
+    def capture(self, graph: Any) -> Any:
+        assert graph is self
+        assert self.steps == 2  # the warm-up
+        self.captured += 1
+        return nullcontext()
+
+    def step(self) -> Any:
+        self.steps += 1
+        return torch.full((3, 4), float(self.steps))
+
+    def replay(self) -> None:
+        self.replays += 1
+
+
+def test_a_step_is_captured_once_and_replayed(
+    example: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoder, caches = Recorded(monkeypatch), model_of(example).caches
+    variant = example.chain.Variant(decoder, caches)
+    assert (decoder.steps, decoder.captured) == (3, 1)
+    assert variant.seconds(5) >= 0
+    assert variant.after(torch.zeros(2, 3)).tolist() == [[[3.0] * 4] * 3] * 2
+    assert (decoder.steps, decoder.replays) == (3, 7)
+    assert caches.paged.lengths.tolist() == caches.lengths.tolist()
 
 
 @pytest.mark.parametrize("mistake", ["residual", "lengths", "bits"])
