@@ -217,7 +217,8 @@ def check_gemm_arguments(plan: GemmPlan, arguments: GemmArguments) -> CheckedGem
     refuse(check_tensor_scale(plan, arguments.out_tensor_scale, arguments.device))
     if "out" not in views:
         raise refusal("out", "nothing", "an array, or A and B on a CUDA device")
-    refuse(check_overlap(plan, views))
+    of_tensor = arguments.out_tensor_scale
+    refuse(check_overlap(plan, views if of_tensor is None else {**views, TENSOR_SCALE: of_tensor}))
     batch, m, k = views["a"].shape
     if index is not None:
         m = index.shape[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_parameters import TENSOR_SCALE
 from fa4gen.designs.common.gemm_scales import OutputScales
 from fa4gen.runtime.arguments import DTYPE_NAMES
 from fa4gen.runtime.row_index import A_AXES, INDEX_AXES, INDEX_BYTES, ROW_INDEX
@@ -67,7 +68,7 @@ def element_bytes_of(plan: GemmPlan, name: str) -> int:
         return SCALE_BYTES["uint32" if scales.in_atoms else GEMM_DTYPES[scales.dtype]]
     if name == ROW_INDEX:
         return INDEX_BYTES
-    if name in SCATTERED:
+    if name in SCATTERED or name == TENSOR_SCALE:
         return ELEMENT_BYTES
     if name == OutputScales.name:
         return SCALE_BYTES[GEMM_DTYPES[dtype_of(plan, name)]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_parameters import TENSOR_SCALE
 from fa4gen.designs.common.gemm_scales import OutputScales
 from fa4gen.runtime.gemm_axes import AXES, element_bytes_of, named_axes
 from fa4gen.runtime.group_arguments import wrong_clipped_strides
@@ -68,7 +69,7 @@ def check_overlap(plan: GemmPlan, views: dict[str, TensorView]) -> list[Problem]
     Each panel of C is read before the same panel of the output is written, and no other is.
     """
     problems = []
-    inputs = ("a", "b", "c", "scale_a", "scale_b", ROW_INDEX, *SCATTERED)
+    inputs = ("a", "b", "c", "scale_a", "scale_b", ROW_INDEX, *SCATTERED, TENSOR_SCALE)
     pairs = [("out", name) for name in inputs]
     pairs += [(OutputScales.name, name) for name in (*inputs, "out")]
     for written, name in pairs:

@@ -85,8 +85,9 @@ def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
     """Refuse an adapter that cannot pass what a kernel takes: views, fp4, arrays that change."""
     for one in kernels:
         facts = kernel_facts(one).launcher
-        if request.adapters and (facts.scales_in_atoms or facts.elements_per_byte > 1):
-            what = "elements of fp4" if facts.elements_per_byte > 1 else "scales in atoms"
+        has_fp4 = max(facts.elements_per_byte, facts.out_elements_per_byte) > 1
+        if request.adapters and (facts.scales_in_atoms or has_fp4):
+            what = "elements of fp4" if has_fp4 else "scales in atoms"
             raise ConfigError(
                 Problem(
                     f"{one.name}: adapters pass no {what} yet",

@@ -68,6 +68,7 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("out_rows", "int64"),
         ("out_scales", "scales"),
         ("out_amax", "pointer"),
+        ("out_tensor_scale", "pointer"),
     ),
     "merge_args": (
         _SIZE,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_parameters import TENSOR_SCALE
 from fa4gen.designs.common.score_text import GIVEN
 from fa4gen.runtime.axes import is_packed, swap_rows_and_heads, with_batch
 from fa4gen.runtime.gemm_axes import GEMM_DTYPES
@@ -119,7 +120,7 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
         view = given[row.name]
         if view is not None:
             setattr(args, row.name, _scales(view, row))
-    for name in (*ROW_ARGUMENTS, *SCATTERED, AMAX):
+    for name in (*ROW_ARGUMENTS, *SCATTERED, AMAX, TENSOR_SCALE):
         view = getattr(arguments, name)
         setattr(args, name, None if view is None else view.pointer)
     if plan.scatters_rows:

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.gemm_parameters import TENSOR_SCALE
 from fa4gen.errors import ConfigError, Problem
 from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT, GemmArguments
 from fa4gen.vendoring.call_structs import gemm_args
@@ -41,6 +42,7 @@ PLACES = {
         f"out_scales_{axis}_stride": f"written.quantised.{axis}_stride"
         for axis in ("batch", "m", "blocks")
     },
+    TENSOR_SCALE: f"written.quantised.{TENSOR_SCALE}",
     "out_amax": "written.out_amax",
 }
 """Where the launcher has a kernel's parameter, unless it is under its own name."""
@@ -62,9 +64,6 @@ class GemmFamily:
         elif plan.output_scales is not None and plan.output_scales.in_atoms:
             key = "output_scale_order"
             message = "output_scale_order: arranged: vendored folders write no atoms of scales yet"
-        elif plan.out_dtype == "fp4_e2m1":
-            key = "output_scales"
-            message = "output_scales: nvfp4: vendored folders write no elements of fp4 yet"
         elif plan.places_atoms:
             key = "scale_order"
             message = (
@@ -110,6 +109,8 @@ class GemmFamily:
             finds_amax=plan.finds_amax,
             scales=passed_scales(plan),
             elements_per_byte=plan.elements_per_byte,
+            out_elements_per_byte=plan.out_elements_per_byte,
+            has_tensor_scale=plan.output_scales is not None and plan.output_scales.has_tensor_scale,
         )
 
     def selftest_facts(self, plan: GemmPlan) -> SelftestFacts:

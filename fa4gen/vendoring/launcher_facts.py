@@ -168,6 +168,10 @@ class LauncherFacts:
     """Matrix product: of blocks."""
     elements_per_byte: int = 1
     """Matrix product: of A and B, along k."""
+    out_elements_per_byte: int = 1
+    """Matrix product: of the output, along n."""
+    has_tensor_scale: bool = False
+    """Matrix product: a call passes the scale of the whole output."""
 
     @property
     def scale_rows(self) -> tuple[int, int]:

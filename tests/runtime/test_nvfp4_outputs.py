@@ -77,6 +77,8 @@ def test_an_output_is_half_as_wide_and_atoms_are_of_64_columns() -> None:
          "out_tensor_scale: expected an address that is a multiple of 4 bytes, got 0x6"),
         (PLAIN, arguments(out_tensor_scale=array((1,), 6, "float32")._replace(device=1)),
          "out_tensor_scale: expected A's device, 0, got device 1"),
+        (PLAIN, arguments(out_tensor_scale=array((1,), 4, "float32")),
+         "out: expected memory of its own, got memory that overlaps out_tensor_scale's"),
         (PLAIN, arguments(out=array((M, N), 4, "uint8")),
          "out: expected (batch, m, n / 2) = (1, 40, 160), got (1, 40, 320)"),
         (GATED, arguments(out=array((M, N), 4, "uint8")),

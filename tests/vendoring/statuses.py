@@ -16,8 +16,9 @@ ARGUMENTS: Final = (
     "PROBLEM", "DEVICE", "SINKS", "QUERY_OFFSETS", "KEY_OFFSETS", "KEY_LENGTHS", "PAGE_TABLE",
     "TENSORS", "SCALE_A", "SCALE_B", "ROW_OFFSETS", "ROW_COUNTS", "ROW_INDEX",
     "OUT_INDEX", "ROW_WEIGHTS", "OUT_SCALES", "OUT_AMAX", "PARTS", "PART_LSE",
+    "OUT_TENSOR_SCALE",
 )  # fmt: skip
-"""``enum <prefix>_argument``, by number; the last two of folders with merging kernels."""
+"""``enum <prefix>_argument``, by number; PARTS and PART_LSE in folders with merging kernels."""
 DRIVER_ERROR: Final = 0x10000
 
 

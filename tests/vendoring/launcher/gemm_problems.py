@@ -51,6 +51,7 @@ class Written:
     out_rows: int = 0
     out_scales: Scales = field(default_factory=Scales)
     out_amax: int | None = None
+    out_tensor_scale: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,17 @@ class GemmProblem:
             self._rows("row_offsets"), self._rows("row_counts"), self._index(plan),
             self._out_scales(plan), self._array(plan, "out_index"),
             self._array(plan, "row_weights"), self._array(plan, "out_amax"),
+            self._array(plan, "out_tensor_scale"),
         )  # fmt: skip
 
     def _array(self, plan: GemmPlan, name: str) -> TensorView | None:
-        """Return an array with an element for each row, or for the amax of each group."""
+        """Return an array with an element for each row, or one of few numbers."""
         address, count = getattr(self.written, name), self.m
         if name == "out_amax":
             count = self.batch if plan.config.groups else 1
-        taken = plan.finds_amax if name == "out_amax" else plan.scatters_rows
+        if name == "out_tensor_scale":
+            count = 1
+        taken = takes(plan, name)
         if address is None and (count or not taken):
             return None
         dtype = "int32" if name == "out_index" else "float32"
@@ -191,6 +195,8 @@ class GemmProblem:
         out = self.m, plan.output_columns(self.n)
         if name == "out" and plan.scatters_rows:
             return self.written.out_rows, self.n
+        if name == "out":
+            return self.m, out[1] // plan.out_elements_per_byte
         return (1, *(plan.c_extents(*out) if name == "c" else out))[-2:]
 
     def _view(self, plan: GemmPlan, name: str) -> TensorView:
@@ -199,7 +205,9 @@ class GemmProblem:
         dtype = GEMM_DTYPES[dtype_of(plan, name)]
         k = self.k // plan.elements_per_byte
         out = self.m, plan.output_columns(self.n)
-        stored = (self.written.out_rows, self.n) if plan.scatters_rows else out
+        stored = (self.m, out[1] // plan.out_elements_per_byte)
+        if plan.scatters_rows:
+            stored = (self.written.out_rows, self.n)
         shapes = {"a": (self.rows_of_a(plan), k), "b": (k, self.n), "out": stored}
         shape = plan.c_extents(*out) if name == "c" and plan.c.exists else shapes.get(name, ())
         if len(shape) == 1:
@@ -218,6 +226,14 @@ def element_bytes(plan: GemmPlan, name: str) -> int:
 
 def scale_bytes(plan: GemmPlan) -> int:
     return SCALE_BYTES[GEMM_DTYPES[plan.scales[0].dtype]]
+
+
+def takes(plan: GemmPlan, name: str) -> bool:
+    """Return whether a kernel takes an array of ``Written``."""
+    scales = plan.output_scales
+    of_tensor = scales is not None and scales.has_tensor_scale
+    others = {"out_amax": plan.finds_amax, "out_tensor_scale": of_tensor}
+    return others.get(name, plan.scatters_rows)
 
 
 def names(plan: GemmPlan) -> tuple[str, ...]:
@@ -276,8 +292,9 @@ def _sound_scales(draw: Any, plan: GemmPlan, problem: GemmProblem, name: str) ->
 
 
 def unit_of(plan: GemmPlan) -> int:
-    """Return what the columns of B are a multiple of where rows are scattered."""
-    return plan.columns_of_b(plan.column_unit) if plan.scatters_rows else 1
+    """Return the unit of B's columns where rows are scattered, or elements share a byte."""
+    shares = plan.scatters_rows or plan.out_elements_per_byte > 1
+    return plan.columns_of_b(plan.column_unit) if shares else 1
 
 
 def _sound_written(draw: Any, plan: GemmPlan, problem: GemmProblem) -> Written:
@@ -295,12 +312,15 @@ def _sound_written(draw: Any, plan: GemmPlan, problem: GemmProblem) -> Written:
         strides = [1, problem.m + gap]
     size = SCALE_BYTES[GEMM_DTYPES[plan.output_scales.dtype]]
     batch = max(strides) * max(blocks, problem.m, 1)
-    return Written(out_scales=Scales(13 * FAR + size, batch, *strides))
+    of_tensor = 14 * FAR + 4 if plan.output_scales.has_tensor_scale else None
+    scales = Scales(13 * FAR + size, batch, *strides)
+    return Written(out_scales=scales, out_tensor_scale=of_tensor)
 
 
 def _change_written(draw: Any, plan: GemmPlan, problem: GemmProblem) -> GemmProblem:
     """Change an array of Written, or give it to a kernel that takes none."""
-    name = draw(st.sampled_from(("out_index", "row_weights", "out_scales", "out_amax", "out_rows")))
+    kinds = ("out_index", "row_weights", "out_scales", "out_amax", "out_rows", "out_tensor_scale")
+    name = draw(st.sampled_from(kinds))
     one, out = problem.written, problem.operands["out"].pointer
     shift = draw(st.integers(-10000, 10000)) * 4
     if name == "out_rows":
@@ -309,7 +329,7 @@ def _change_written(draw: Any, plan: GemmPlan, problem: GemmProblem) -> GemmProb
         rows = draw(st.sampled_from((0, 1, LARGEST_EXTENT)))
         return replace(problem, written=replace(one, out_rows=rows))
     if name != "out_scales":
-        taken = plan.finds_amax if name == "out_amax" else plan.scatters_rows
+        taken = takes(plan, name)
         address = getattr(one, name) or 12 * FAR
         address += draw(st.sampled_from((1, 2, 4)))
         if taken and draw(st.booleans()):
@@ -467,7 +487,9 @@ def _plain_written(plan: GemmPlan, rows: int) -> Written:
     if plan.output_scales is None:
         return Written()
     blocks = plan.output_scales.blocks(plan.output_columns(256))
-    return Written(out_scales=Scales(13 << 40, 256 * blocks, blocks, 1))
+    of_tensor = 14 << 40 if plan.output_scales.has_tensor_scale else None
+    scales = Scales(13 << 40, 256 * blocks, blocks, 1)
+    return Written(out_scales=scales, out_tensor_scale=of_tensor)
 
 
 def plain_problem(plan: GemmPlan, **changes: Any) -> GemmProblem:

@@ -35,7 +35,7 @@ def scales(plan: GemmPlan) -> tuple[int, int, bool, int, bool]:
 
 
 WRITTEN = ("out_scale_columns", "c_dtype", "out_scales_ue8m0", "scattered_rows", "amax")
-DTYPES = {"bf16": 1, "fp16": 2, "fp8_e4m3": 3, "fp32": 4}
+DTYPES = {"bf16": 1, "fp16": 2, "fp8_e4m3": 3, "fp32": 4, "fp4_e2m1": 5}
 
 
 def written(plan: GemmPlan) -> tuple[int, int, bool, bool, bool]:

@@ -321,6 +321,7 @@ WRITERS = {
     "scattered": "gemm_scattered_bf16_sm90",
     "quantised": "gemm_bf16_fp8_out_sm90",
     "amax": "gemm_bf16_amax_sm90",
+    "fp4": "gemm_swiglu_nvfp4_out",
     "sums": "gemm_weight_gradient_bf16_sm90",
 }
 
@@ -332,7 +333,7 @@ def test_callers_of_a_header_without_what_is_written_are_answered(library, name)
     args.struct_size = GemmArgs.out_index.offset
     status = library.kernel(f"acme_{name}").launch(ctypes.byref(args), None)
     missing = {WRITERS["scattered"]: "OUT_INDEX", WRITERS["quantised"]: "OUT_SCALES"}
-    missing |= {WRITERS["amax"]: "OUT_AMAX"}
+    missing |= {WRITERS["amax"]: "OUT_AMAX", WRITERS["fp4"]: "OUT_SCALES"}
     assert refused(status) == ((missing[name], "IS_NULL") if name in missing else ("NONE", "OK"))
 
 
@@ -351,6 +352,11 @@ def test_callers_of_a_header_without_what_is_written_are_answered(library, name)
         ("quantised", {"out_scales__data": 1 << 40}, "OUT_SCALES", "OVERLAPS"),
         ("amax", {"out_amax": (13 << 40) + 2}, "OUT_AMAX", "MISALIGNED"),
         ("amax", {"out_index": 1 << 50}, "OUT_INDEX", "NOT_TAKEN"),
+        ("fp4", {"out_tensor_scale": None}, "OUT_TENSOR_SCALE", "IS_NULL"),
+        ("fp4", {"out_tensor_scale": (14 << 40) + 2}, "OUT_TENSOR_SCALE", "MISALIGNED"),
+        ("fp4", {"out_tensor_scale": 3 << 40}, "OUT", "OVERLAPS"),
+        ("fp4", {"n": 254}, "B", "BAD_VALUE"),
+        ("quantised", {"out_tensor_scale": 1 << 50}, "OUT_TENSOR_SCALE", "NOT_TAKEN"),
         ("sums", {"row_offsets": None}, "ROW_OFFSETS", "IS_NULL"),
         ("sums", {"k": (1 << 30) + 8}, "A", "BAD_EXTENT"),
         ("sums", {"out_scales__data": 1 << 50}, "OUT_SCALES", "NOT_TAKEN"),

@@ -121,6 +121,14 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
             "activation": "silu(gate) * up", "scales": {"a": "1x128", "b": "128x128"},
             "output_scales": "1x128", "output_scale_dtype": "ue8m0",
         },
+        "quantised_fours": {
+            **SCALED, "dtype": "fp4_e2m1", "scales": "nvfp4", "scale_order": "row_major",
+            "BN": 128, "output_scales": "nvfp4", "residual": "matrix",
+        },
+        "gated_fours": {
+            **SCALED, "BN": 256, "groups": "offsets", "activation": "silu(gate) * up",
+            "output_scales": "nvfp4",
+        },
     },
     "sums": {
         "sums_by_group": {

@@ -86,6 +86,7 @@ def run(cache: Path, tmp_path: Path) -> Run:
         ),
         ("scattered", "sm_90a", ("scattered_rows", "scattered_blocks")),
         ("quantised", "sm_90a", ("quantised_rows", "quantised_groups")),
+        ("quantised", "sm_100a", ("quantised_fours", "gated_fours")),
         ("sums", "sm_90a", ("sums_by_group",)),
         ("largest", "sm_90a", ("largest_of_all", "largest_of_groups")),
         ("conditions", "sm_90a", ("sinking",)),
@@ -199,6 +200,26 @@ MISTAKES = (
     ("quantised_rows", Edit(SELFTEST, "counted / largest;", "counted / 440;"), "out_scales: "),
     ("quantised_rows", Edit(SELFTEST, "x / scale * (1 + near)", "x / scale * 1.1"), "are off"),
     ("quantised_groups", Edit(SELFTEST, "part > 0.5 ? exponent :", "part > 2 ? exponent :"), ""),
+    (
+        "quantised_fours",
+        Edit(LAUNCHER, "out_tensor_scale = args->out_tensor_scale;", "out_tensor_scale = NULL;"),
+        "illegal",
+    ),
+    (
+        "quantised_fours",
+        Edit(LAUNCHER, "extents.extent[DIM_N] /= kernel->out_elements_per_byte;", "{}"),
+        "outside its elements",
+    ),
+    ("quantised_fours", Edit(SELFTEST, "scale * per_tensor;", "scale;"), "out_scales: "),
+    (
+        "gated_fours",
+        Edit(
+            SELFTEST,
+            "at(out, of->batch, stored, 0, n / per_byte)",
+            "at(out, of->batch, stored, 0, n / per_byte / 2)",
+        ),
+        "are off",
+    ),
     (
         "sums_by_group",
         Edit(LAUNCHER, "row_offsets = args->row_offsets;", "row_offsets = args->row_offsets + 1;"),
