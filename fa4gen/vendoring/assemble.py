@@ -86,13 +86,14 @@ def _refuse_views(request: Request, kernels: Sequence[PlannedKernel]) -> None:
     for one in kernels:
         facts = kernel_facts(one).launcher
         has_fp4 = max(facts.elements_per_byte, facts.out_elements_per_byte) > 1
-        if request.adapters and (facts.scales_in_atoms or has_fp4):
+        if request.adapters and (facts.has_atoms or has_fp4):
             what = "elements of fp4" if has_fp4 else "scales in atoms"
             raise ConfigError(
                 Problem(
                     f"{one.name}: adapters pass no {what} yet",
                     "Call it in C, from a folder without adapters; scales of fp8 may be "
-                    "row-major, scale_order: row_major, which adapters pass.",
+                    "row-major, scale_order and output_scale_order: row_major, which adapters "
+                    "pass.",
                 )
             )
     raising = [one.name for one in kernels if kernel_facts(one).launcher.raised is not None]

@@ -100,6 +100,7 @@ FIELDS: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         *_all("int", "scales_in_atoms", "groups", "gathered_rows"),
         ("out_scale_columns", "int64"),
         *_all("int", "c_dtype", "out_scales_ue8m0", "scattered_rows", "amax"),
+        ("out_scales_in_atoms", "int"),
     ),
     "prepared": (("words", "uint64 160"),),
 }

@@ -7,6 +7,7 @@ mistake here: nothing is checked but what has no place in a struct.
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fa4gen.designs.common.gemm_parameters import TENSOR_SCALE
@@ -127,7 +128,8 @@ def gemm_args(plan: GemmPlan, arguments: GemmArguments) -> GemmArgs:
         args.out_rows = out.shape[0]
     if plan.output_scales is not None and arguments.out_scales is not None:
         size = SCALE_BYTES[GEMM_DTYPES[plan.output_scales.dtype]]
-        args.out_scales = _in_elements(arguments.out_scales, size)
+        in_order = _of_atoms if plan.output_scales.in_atoms else partial(_in_elements, size=size)
+        args.out_scales = in_order(arguments.out_scales)
     if index is not None:
         args.row_index, args.a_rows = index.pointer, a.shape[-2]
         args.row_index_stride = (0, *(_elements(one, INT32_BYTES) for one in index.strides))[-2]
@@ -169,11 +171,16 @@ def merge_args(plan: MergePlan, arguments: MergeArguments) -> MergeArgs:
 def _scales(view: TensorView, row: OperandScales) -> Scales:
     """Return scales whose last two axes are in the operand's order, or arranged ones."""
     if row.in_atoms:
-        return Scales(view.pointer, *(0, *view.strides)[-6:-3])
+        return _of_atoms(view)
     found = _in_elements(view, SCALE_BYTES[GEMM_DTYPES[row.dtype]])
     if row.operand == "b":
         found.stride, found.k_stride = found.k_stride, found.stride
     return found
+
+
+def _of_atoms(view: TensorView) -> Scales:
+    """Return arranged scales, whose strides lead from atom to atom in bytes."""
+    return Scales(view.pointer, *(0, *view.strides)[-6:-3])
 
 
 def _in_elements(view: TensorView, size: int) -> Scales:

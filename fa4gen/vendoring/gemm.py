@@ -43,6 +43,8 @@ PLACES = {
         for axis in ("batch", "m", "blocks")
     },
     TENSOR_SCALE: f"written.quantised.{TENSOR_SCALE}",
+    "out_scales_m_atoms_stride": "written.quantised.m_stride",
+    "out_scales_block_atoms_stride": "written.quantised.blocks_stride",
     "out_amax": "written.out_amax",
 }
 """Where the launcher has a kernel's parameter, unless it is under its own name."""
@@ -61,15 +63,6 @@ class GemmFamily:
         if "fp8_e5m2" in (plan.dtype, plan.b_dtype):
             key = "dtype" if plan.dtype == "fp8_e5m2" else "b_dtype"
             message = f"{key}: vendored folders take no operands of fp8_e5m2 yet"
-        elif plan.output_scales is not None and plan.output_scales.in_atoms:
-            key = "output_scale_order"
-            message = "output_scale_order: arranged: vendored folders write no atoms of scales yet"
-        elif plan.places_atoms:
-            key = "scale_order"
-            message = (
-                "scale_order: arranged: vendored folders take no atoms of scales with groups: "
-                "offsets yet"
-            )
         if message:
             remedy = (
                 "Call the kernel by `fa4gen.load`, or compile the files of `fa4gen render` with a "

@@ -200,6 +200,12 @@ class LauncherFacts:
         return any(one.in_atoms for one in self.scales)
 
     @property
+    def has_atoms(self) -> bool:
+        """Whether scales that are read or written are in that order."""
+        of_output = self.out_scales is not None and self.out_scales.in_atoms
+        return self.scales_in_atoms or of_output
+
+    @property
     def raised(self) -> int | None:
         """The number of the tensor that a launch raises; None where it raises none."""
         return next((i for i, one in enumerate(self.tensors) if one.raised), None)

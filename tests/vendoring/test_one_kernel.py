@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
 from fa4gen.render.environment import open_templates
 from fa4gen.render.text_check import first_breach
 from fa4gen.vendoring.folder_files import ROOTS, template_values
 from fa4gen.vendoring.host_build import find_c_compiler
 from fa4gen.vendoring.model import Request
+from fa4gen.vendoring.names import with_prefix
 from tests.vendoring.launcher.shipped import PREFIX, WARNINGS, facts_of, shipped_plans
 
 if TYPE_CHECKING:
@@ -98,6 +101,29 @@ def test_the_call_that_the_readme_shows_gives_all_that_the_kernel_takes(
     assert set(facts.launcher.taken_arrays) - optional <= given
     needs_workspace = facts.launcher.workspace_bytes or facts.launcher.share_limit
     assert bool(needs_workspace) == ("workspace" in given)
+
+
+@pytest.mark.parametrize(
+    ("order", "strides"),
+    [
+        ("arranged", {"a": "(m + 127) / 128", "b": "(n + 127) / 128", "out": "(m + 127) / 128"}),
+        ("row_major", {"a": "m", "b": "(n + 0) / 1", "out": "m"}),
+    ],
+)
+def test_scales_of_each_group_are_where_the_readme_says(
+    order: str, strides: dict[str, str]
+) -> None:
+    keys = {
+        "kernel": "gemm", "arch": "sm_100a", "dtype": "fp8_e4m3", "scales": "mxfp8",
+        "groups": "masked", "scale_order": order, "output_scales": "mxfp8",
+        "output_scale_order": order,
+    }  # fmt: skip
+    plan = with_prefix(build_plan(load_mapping(keys, "scaled").config), PREFIX)
+    values = template_values(Request(PREFIX), (facts_of("scaled", plan),))
+    text = open_templates().environment().get_template("vendored/build/README.md.j2").render(values)
+    for operand, lines in strides.items():
+        name = "out_scales" if operand == "out" else f"scale_{operand}"
+        assert f"args.{name}.batch_stride = {lines} * args.{name}.stride;" in text
 
 
 def test_the_launcher_is_the_same_in_every_folder(tmp_path: Path) -> None:

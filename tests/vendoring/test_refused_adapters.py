@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fa4gen.config.find import find_configs
+from fa4gen.config.settings import parse_settings
 from fa4gen.errors import ConfigError
 from fa4gen.render.environment import open_templates
 from fa4gen.vendoring.assemble import text_files
@@ -38,6 +39,18 @@ def test_atoms_and_fp4_have_no_adapters(name: str, what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         text_files(Request("acme", ("python",)), planned, templates)
     assert "include/acme.h" in text_files(Request("acme", ()), planned, templates)
+
+
+def test_written_atoms_have_no_adapters() -> None:
+    templates = open_templates()
+    orders = parse_settings(("output_scale_order=arranged", "scale_order=row_major"))
+    loaded = load_configs(find_configs(("gemm_mxfp8_out",)), orders)
+    planned = render_kernels(loaded, "acme", templates)
+    with pytest.raises(ConfigError, match="gemm_mxfp8_out: adapters pass no scales in atoms yet"):
+        text_files(Request("acme", ("torch",)), planned, templates)
+    files = text_files(Request("acme", ()), planned, templates)
+    assert b"acme_arranged_bytes" in files["include/acme.h"]
+    assert b"one for 1 of m x 32 of n, in atoms" in files["include/acme.h"]
 
 
 def test_functions_for_atoms_are_there_where_a_kernel_takes_them() -> None:

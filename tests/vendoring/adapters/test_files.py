@@ -23,9 +23,7 @@ def kernels_of_adapters() -> tuple[str, ...]:
     """The shipped kernels but those with atoms of scales or fp4, which are refused."""
     facts = {name: launcher_facts(plan) for name, plan in shipped_plans().items()}
     return tuple(
-        name
-        for name, one in facts.items()
-        if not one.scales_in_atoms and one.elements_per_byte == 1
+        name for name, one in facts.items() if not one.has_atoms and one.elements_per_byte == 1
     )
 
 

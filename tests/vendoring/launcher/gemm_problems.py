@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 
 from fa4gen.runtime.gemm_arguments import LARGEST_EXTENT, GemmArguments
 from fa4gen.runtime.gemm_axes import GEMM_DTYPES, dtype_of, element_bytes_of, named_axes
-from fa4gen.runtime.group_arguments import MORE, ROW_ARGUMENTS, group_axes
-from fa4gen.runtime.scale_arguments import SCALE_BYTES
+from fa4gen.runtime.group_arguments import MORE, ROW_ARGUMENTS, atom_groups, group_axes
+from fa4gen.runtime.scale_arguments import ATOM_STRIDES, SCALE_BYTES
 from fa4gen.runtime.tensor_view import TensorView
+from fa4gen.scales.atoms import ATOM_BYTES, BYTES, GROUPS, LINES
 from fa4gen.vendoring.binding import GemmArgs, Matrix, Scales
 from tests.vendoring.launcher.attention_problems import FAR, WILD
 
 if TYPE_CHECKING:
     from fa4gen.designs.common.gemm_model import GemmPlan
 
+ATOM = (LINES, GROUPS, BYTES)
 EXTENTS = (0, 1, 2, 7, 8, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000, 4096)
 FACTORS = (
     math.nan, math.inf, -math.inf, 1e-300, 3.4028234663852886e38, -3.4028234663852886e38,
@@ -122,11 +124,20 @@ class GemmProblem:
             return TensorView(one.data, (), (), "float32", 0) if one.data else None
         dtype = GEMM_DTYPES[described.dtype]
         size = SCALE_BYTES[dtype]
-        shape = (self.batch, self.m, described.blocks(plan.output_columns(self.n)))
-        if not one.data and 0 not in shape and (plan.groups != "offsets" or 0 not in shape[1:]):
+        shape = (self.batch, *self.out_scale_extents(plan))
+        if not one.data and 0 not in shape[plan.groups == "offsets" :]:
             return None
         strides = tuple(size * step for step in (one.batch_stride, one.stride, one.k_stride))
+        if described.in_atoms:
+            shape, strides = (*shape, *ATOM), (*strides, *ATOM_STRIDES)
         return self.in_groups(plan, "out_scales", one.data or 0, shape, strides, dtype)
+
+    def out_scale_extents(self, plan: GemmPlan) -> tuple[int, int]:
+        """Return the rows and blocks of columns with a scale, or their atoms."""
+        groups = atom_groups(plan, self.batch)
+        found = plan.output_scales.extents(self.m, plan.output_columns(self.n), groups)
+        _, across, along = plan.output_scales.axes[:3]
+        return found[across], found[along]
 
     def _rows(self, name: str) -> TensorView | None:
         address = self.rows.get(name)
@@ -162,7 +173,8 @@ class GemmProblem:
     def scale_extents(self, plan: GemmPlan, name: str) -> tuple[int, int]:
         """Return the blocks across and along k."""
         row = next(row for row in plan.scales if row.name == name)
-        extents = row.extents(self.rows_of_a(plan), self.n, self.k)
+        groups = atom_groups(plan, self.batch)
+        extents = row.extents(self.rows_of_a(plan), self.n, self.k, groups)
         if row.in_atoms:
             return extents[f"{row.across}_atoms"], extents["k_atoms"]
         return extents[row.across], extents["k_blocks"]
@@ -177,9 +189,10 @@ class GemmProblem:
             return None
         axes = [(across, one.stride), (along, one.k_stride)]
         if plan.scales[0].in_atoms:
-            atom = [(32, 16), (4, 4), (4, 1)]
-            shape, strides = zip((self.batch, one.batch_stride), *axes, *atom, strict=True)
-            return TensorView(one.data or 0, shape, strides, dtype, 0)
+            axes = [(self.batch, one.batch_stride), *axes]
+            shape = (*(extent for extent, _ in axes), *ATOM)
+            strides = (*(stride for _, stride in axes), *ATOM_STRIDES)
+            return self.in_groups(plan, name, one.data or 0, shape, strides, dtype)
         axes = [(self.batch, one.batch_stride), *(axes if name == "scale_a" else axes[::-1])]
         shape = tuple(extent for extent, _ in axes)
         strides = tuple(stride * size for _, stride in axes)
@@ -305,13 +318,15 @@ def _sound_written(draw: Any, plan: GemmPlan, problem: GemmProblem) -> Written:
         return Written(out_amax=13 * FAR + 4)
     if plan.output_scales is None:
         return Written()
-    blocks = plan.output_scales.blocks(plan.output_columns(problem.n))
-    gap = draw(st.sampled_from((0, 0, 1)))
-    strides = [blocks + gap, 1]
+    across, along = problem.out_scale_extents(plan)
+    gap, unit = draw(st.sampled_from((0, 0, 1))), 1
+    if plan.output_scales.in_atoms:
+        gap, unit = 4 * gap, ATOM_BYTES
+    strides = [unit * along + gap, unit]
     if draw(st.booleans()):
-        strides = [1, problem.m + gap]
-    size = SCALE_BYTES[GEMM_DTYPES[plan.output_scales.dtype]]
-    batch = max(strides) * max(blocks, problem.m, 1)
+        strides = [unit, unit * across + gap]
+    size = 4 if unit > 1 else SCALE_BYTES[GEMM_DTYPES[plan.output_scales.dtype]]
+    batch = max(strides) * max(along, across, 1)
     of_tensor = 14 * FAR + 4 if plan.output_scales.has_tensor_scale else None
     scales = Scales(13 * FAR + size, batch, *strides)
     return Written(out_scales=scales, out_tensor_scale=of_tensor)
@@ -371,9 +386,8 @@ def _change_rows(draw: Any, plan: GemmPlan, problem: GemmProblem) -> GemmProblem
     if name != "row_index":
         shift = draw(st.sampled_from((1, 2, 4)))
         is_taken = plan.config.groups in ROW_ARGUMENTS[name]
-        address = (
-            None if is_taken and draw(st.booleans()) else problem.rows.get(name, 12 * FAR) + shift
-        )
+        there = problem.rows.get(name) or 12 * FAR  # an earlier change may have left it out
+        address = None if is_taken and draw(st.booleans()) else there + shift
         return replace(problem, rows={**problem.rows, name: address})
     index = problem.index or Index(12 * FAR, 0, 0)
     kind = draw(st.sampled_from(("address", "absent", "overlap", "a_rows")))
@@ -489,6 +503,9 @@ def _plain_written(plan: GemmPlan, rows: int) -> Written:
     blocks = plan.output_scales.blocks(plan.output_columns(256))
     of_tensor = 14 << 40 if plan.output_scales.has_tensor_scale else None
     scales = Scales(13 << 40, 256 * blocks, blocks, 1)
+    if plan.output_scales.in_atoms:
+        along = -(-blocks // 4) * ATOM_BYTES
+        scales = Scales(13 << 40, 4 * along, along, ATOM_BYTES)
     return Written(out_scales=scales, out_tensor_scale=of_tensor)
 
 

@@ -34,16 +34,20 @@ def scales(plan: GemmPlan) -> tuple[int, int, bool, int, bool]:
     return rows.get("a", 0), rows.get("b", 0), powers, depth, in_atoms
 
 
-WRITTEN = ("out_scale_columns", "c_dtype", "out_scales_ue8m0", "scattered_rows", "amax")
+WRITTEN = (
+    "out_scale_columns", "c_dtype", "out_scales_ue8m0", "scattered_rows", "amax",
+    "out_scales_in_atoms",
+)  # fmt: skip
 DTYPES = {"bf16": 1, "fp16": 2, "fp8_e4m3": 3, "fp32": 4, "fp4_e2m1": 5}
 
 
-def written(plan: GemmPlan) -> tuple[int, int, bool, bool, bool]:
+def written(plan: GemmPlan) -> tuple[int, int, bool, bool, bool, bool]:
     """Return the properties of what is written in the order of the struct's fields."""
     form = plan.output_scales
     of_c = DTYPES[plan.c_dtype] if plan.c.exists and plan.c_dtype != plan.out_dtype else 0
     powers = form is not None and form.dtype == "ue8m0"
-    return form.columns if form else 0, of_c, powers, plan.scatters_rows, plan.finds_amax
+    columns, in_atoms = (form.columns, form.in_atoms) if form else (0, False)
+    return columns, of_c, powers, plan.scatters_rows, plan.finds_amax, in_atoms
 
 
 def set_traits(problem: Problem, plan: GemmPlan) -> None:

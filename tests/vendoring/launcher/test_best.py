@@ -150,6 +150,17 @@ def test_scales_of_blocks_are_a_trait(launcher, change, expected) -> None:
     assert "scaled" not in found
 
 
+def test_the_order_of_written_scales_is_a_trait(launcher) -> None:
+    plan = shipped_plans()["gemm_mxfp8_out"]
+    library = launcher.on(SimulatedDevice("sm_100a", 148))
+    problem = problem_for(library, plan, batch=1, m=9, n=900, k=900)
+    assert best(launcher, library, problem) == "gemm_mxfp8_out"
+    problem.out_scales_in_atoms = 1
+    assert best(launcher, library, problem) == "PROBLEM NO_KERNEL"
+    problem.struct_size = Problem.out_scales_in_atoms.offset  # of a header without the order
+    assert best(launcher, library, problem) == "gemm_mxfp8_out"
+
+
 def test_fields_that_do_not_count_are_not_looked_at(launcher) -> None:
     library = launcher.on(SimulatedDevice("sm_90a", 132))
     sizes = {"batch": 1, "query_rows": 9, "key_rows": 9, "query_heads": 1, "key_heads": 1}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from fa4gen.config.load import load_mapping
 from fa4gen.designs.build import build_plan
 from fa4gen.runtime.attention import LOG2_E
 from fa4gen.runtime.parameters import to_bytes
+from fa4gen.vendoring.binding import Scales
 from fa4gen.vendoring.names import with_prefix
 from tests.vendoring.launcher.attention_problems import WORKSPACE, plain_problem
 from tests.vendoring.launcher.both import WAYS, CLauncher, build_launcher, compare, python_outcome
@@ -31,7 +33,10 @@ def examples(count: int) -> settings:
 
 def check(data, launcher, name, kinds) -> None:
     """Launch a problem by both, by C in all ways; ``kinds`` is the strategy's name."""
-    plan = shipped_plans()[name]
+    check_plan(data, launcher, shipped_plans()[name], kinds)
+
+
+def check_plan(data, launcher, plan, kinds) -> None:
     problem = data.draw(getattr(problems_of(plan), kinds)(plan))
     multiprocessors = data.draw(MULTIPROCESSORS)
     arguments = problem.python_arguments(plan)
@@ -135,6 +140,66 @@ def test_what_an_expression_cannot_compute_with_is_refused(limited, name, change
     compare(expected, found)
     if name == "tree" and argument == "query":
         assert "at most those that its mask tells apart" in found.words
+
+
+BLACKWELL = {"kernel": "gemm", "arch": "sm_100a"}
+MXFP8 = {**BLACKWELL, "dtype": "fp8_e4m3", "scales": "mxfp8"}
+WRITTEN = {"output_scales": "mxfp8", "output_scale_order": "arranged"}
+ATOMS = {
+    "written": {**MXFP8, **WRITTEN},
+    "masked": {**MXFP8, **WRITTEN, "groups": "masked"},
+    "offsets": {**MXFP8, **WRITTEN, "groups": "offsets"},
+    "read": {**MXFP8, "groups": "offsets", "residual": "matrix"},
+    "fours": {
+        **BLACKWELL, "dtype": "fp4_e2m1", "scales": "nvfp4", "groups": "masked",
+        "output_scales": "nvfp4", "output_scale_order": "arranged",
+    },
+    "from bf16": {**BLACKWELL, **WRITTEN, "groups": "offsets", "dtype": "bf16"},
+    "from rows": {**MXFP8, **WRITTEN, "groups": "offsets", "scale_order": "row_major"},
+}  # fmt: skip
+"""Scales in atoms that are written, or that groups begin."""
+ATOM_PLANS = {
+    name: with_prefix(build_plan(load_mapping(keys, name.replace(" ", "_")).config), PREFIX)
+    for name, keys in ATOMS.items()
+}
+
+
+@pytest.fixture(scope="module")
+def atoms(tmp_path_factory) -> CLauncher:
+    """A folder with a kernel for each of ATOMS."""
+    return build_launcher(write_launcher(tmp_path_factory.mktemp("atoms") / "acme", ATOM_PLANS))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"data": None}, "out_scales: expected the scales of the output"),
+        ({"data": (13 << 40) + 2}, "out_scales: expected an address .* of 4 for atoms"),
+        ({"stride": 2}, "out_scales: expected strides .* in multiples of 4 bytes"),
+        ({"k_stride": -512}, "out_scales: expected strides .* none below 0"),
+        ({"k_stride": 256}, "out_scales: expected memory that nothing else of the call shares"),
+    ],
+)
+@pytest.mark.parametrize("name", ["written", "offsets"])
+def test_atoms_that_cannot_be_written_are_refused(atoms, name, changes, words) -> None:
+    plan = ATOM_PLANS[name]
+    problem = plain_product(plan)
+    one = problem.written.out_scales
+    fields = {key: getattr(one, key) for key, _ in Scales._fields_} | changes
+    problem = replace(problem, written=replace(problem.written, out_scales=Scales(**fields)))
+    expected = python_outcome(plan, problem.python_arguments(plan), 132, WORKSPACE)
+    assert expected.arguments == {"out_scales"}
+    found = atoms.outcome(plan, problem.c_args(), 132)
+    compare(expected, found)
+    assert re.search(words, found.words)
+
+
+@pytest.mark.parametrize("name", ATOMS)
+@pytest.mark.parametrize("kinds", ["sound_problems", "any_problems"])
+@given(data=st.data())
+@examples(40)
+def test_atoms_are_written_and_begun_by_groups_alike(name, atoms, kinds, data) -> None:
+    check_plan(data, atoms, ATOM_PLANS[name], kinds)
 
 
 @pytest.mark.seeds

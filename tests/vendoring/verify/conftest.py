@@ -130,6 +130,24 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
             "output_scales": "nvfp4",
         },
     },
+    "written_atoms": {
+        "quantised_atoms": {
+            **SCALED, "dtype": "fp8_e4m3", "scales": "mxfp8", "BN": 128, "output_scales": "mxfp8",
+            "output_scale_order": "arranged", "residual": "row", "activation": "max(x, 0)",
+        },
+        "atoms_of_offsets": {
+            **SCALED, "dtype": "fp8_e4m3", "scales": "mxfp8", "BN": 128, "output_scales": "mxfp8",
+            "output_scale_order": "arranged", "groups": "offsets",
+        },
+        "atoms_of_fours": {
+            **SCALED, "dtype": "fp4_e2m1", "scales": "nvfp4", "BN": 128, "output_scales": "nvfp4",
+            "output_scale_order": "arranged", "groups": "offsets",
+        },
+        "atoms_of_masked": {
+            **SCALED, "dtype": "bf16", "BN": 128, "output_scales": "mxfp8",
+            "output_scale_order": "arranged", "groups": "masked",
+        },
+    },
     "sums": {
         "sums_by_group": {
             **GATED, "groups": "k_offsets", "a_major": "m", "b_major": "n", "out_dtype": "fp32",

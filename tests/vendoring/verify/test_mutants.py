@@ -37,6 +37,9 @@ SCALED = GemmCase("scaled", 33, 140, 300, batch=2, padded=True)
 SCALED_ONCE = GemmCase("scaled_once", 33, 140, 130, batch=2, shared=("b",))
 FAR_SCALES = GemmCase("far", 33, 140, 300, batch=2, far=True)
 GROUPS = GemmCase("groups", 70, 40, 136, batch=4, padded=True, counts=(70, 0, 3, 20), apart=(3, 5))
+TALL_GROUPS = GemmCase(
+    "tall", 130, 300, 136, batch=4, padded=True, counts=(130, 0, 3, 129), apart=(3, 5)
+)
 GATED_GROUPS = GemmCase("gated", 70, 128, 136, batch=4, padded=True, counts=(70, 0, 3, 20))
 QUANTISED = GemmCase("quantised", 33, 300, 72, batch=2, padded=True)
 DIVIDED = GemmCase("divided", 70, 40, 0, batch=4, padded=True, counts=(70, 0, 3, 20), apart=(3, 5))
@@ -80,6 +83,10 @@ SOUND: dict[str, tuple[NamedCase, ...]] = {
     "quantised_groups": (GATED_GROUPS,),
     "quantised_fours": (QUANTISED,),
     "gated_fours": (GATED_GROUPS,),
+    "quantised_atoms": (QUANTISED, TALL),
+    "atoms_of_offsets": (GROUPS, TALL_GROUPS),
+    "atoms_of_fours": (GROUPS, TALL_GROUPS),
+    "atoms_of_masked": (GROUPS, TALL_GROUPS),
     "sums_by_group": (DIVIDED,),
     "largest_of_all": (PRODUCTS,),
     "largest_of_groups": (GROUPS,),
@@ -263,6 +270,31 @@ MUTANTS: dict[tuple[str, NamedCase], tuple[Mutant, ...]] = {
                "extents.extent[DIM_N] /= kernel->out_elements_per_byte;", "{}"),
         Mutant("scales of all blocks on one another", "",
                "step_of(&views[OF_OUT], 2, out->k_stride)", "0"),
+    ),
+    ("quantised_atoms", QUANTISED): (
+        Mutant("atoms of the first matrix for all", "",
+               "step_of(&views[OF_OUT], 0, out->batch_stride)", "0"),
+        Mutant("atoms of columns on one another", "",
+               "step_of(&views[OF_OUT], 2, out->k_stride)", "0"),
+        Mutant("a step to the next atom in words", "",
+               "step_of(&views[OF_OUT], 2, out->k_stride)",
+               "step_of(&views[OF_OUT], 2, out->k_stride / WORD_BYTES)"),
+    ),
+    ("quantised_atoms", TALL): (
+        Mutant("atoms of rows on one another", "", "step_of(&views[OF_OUT], 1, out->stride)",
+               "0"),
+    ),
+    ("atoms_of_offsets", TALL_GROUPS): (
+        Mutant("groups begin no atoms", "", "rows / ATOM_ROWS + args->batch :",
+               "rows / ATOM_ROWS :"),
+        Mutant("a map of A's atoms with those of B", "", "SCALE_A: return &scales[0]",
+               "SCALE_A: return &scales[1]"),
+        Mutant("strides of atoms exchanged", "", "step_of(&views[OF_OUT], 1, out->stride)",
+               "step_of(&views[OF_OUT], 1, out->k_stride)"),
+    ),
+    ("atoms_of_masked", GROUPS): (
+        Mutant("atoms of the first group for all", "",
+               "step_of(&views[OF_OUT], 0, out->batch_stride)", "0"),
     ),
     ("sums_by_group", DIVIDED): (
         Mutant("sums of the group after", "", "row_offsets = args->row_offsets;",

@@ -87,6 +87,11 @@ def run(cache: Path, tmp_path: Path) -> Run:
         ("scattered", "sm_90a", ("scattered_rows", "scattered_blocks")),
         ("quantised", "sm_90a", ("quantised_rows", "quantised_groups")),
         ("quantised", "sm_100a", ("quantised_fours", "gated_fours")),
+        (
+            "written_atoms",
+            "sm_100a",
+            ("quantised_atoms", "atoms_of_offsets", "atoms_of_fours", "atoms_of_masked"),
+        ),
         ("sums", "sm_90a", ("sums_by_group",)),
         ("largest", "sm_90a", ("largest_of_all", "largest_of_groups")),
         ("conditions", "sm_90a", ("sinking",)),
@@ -219,6 +224,38 @@ MISTAKES = (
             "at(out, of->batch, stored, 0, n / per_byte / 2)",
         ),
         "are off",
+    ),
+    (
+        "quantised_atoms",
+        Edit(LAUNCHER, "step_of(&views[OF_OUT], 2, out->k_stride)", "0"),
+        "out_scales: ",
+    ),
+    ("quantised_atoms", Edit(SELFTEST, "+ 4 * (row / 32) +", "+ 4 * (row / 64) +"), "off by more"),
+    (
+        "quantised_atoms",
+        Edit(SELFTEST, "row < p->rows.count[i] ? blocks : 0;", "row > 0 ? 0 : blocks;"),
+        "is not 0",
+    ),
+    (
+        "atoms_of_offsets",
+        Edit(LAUNCHER, "rows / ATOM_ROWS + args->batch :", "rows / ATOM_ROWS :"),
+        "",
+    ),
+    (
+        "atoms_of_offsets",
+        Edit(SELFTEST, "rows += divide_up(p->rows.count[i], ATOM_ROWS) * ATOM_ROWS;", ";"),
+        "",
+    ),
+    ("atoms_of_offsets", Edit(SELFTEST, "return rows_before(p, i) + row;", "return line;"), ""),
+    (
+        "atoms_of_masked",
+        Edit(LAUNCHER, "step_of(&views[OF_OUT], 0, out->batch_stride)", "0"),
+        "out_scales: ",
+    ),
+    (
+        "atoms_of_masked",
+        Edit(SELFTEST, "out_scales_in_atoms ? mark_atoms :", "amax ? mark_atoms :"),
+        "out_scales: ",
     ),
     (
         "sums_by_group",
