@@ -138,6 +138,7 @@ class BlackwellGemmPlan(BlackwellGemmMemory):
             columns=self.columns_constant,
             of_blocks=self.scales,
             of_output=self.output_scales,
+            finds_amax=self.finds_amax,
         )
 
     @property

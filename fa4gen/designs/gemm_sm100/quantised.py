@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.amax_rules import amax_excludes
 from fa4gen.designs.common.gemm_config import without_output_scales
 from fa4gen.designs.common.gemm_scales import ARRANGED_OUTPUTS
 from fa4gen.designs.common.refusal import Changes, Refusal
@@ -38,15 +39,19 @@ def quantised_rules(plan: BlackwellGemmMemory) -> Iterator[Refusal]:
         )
     if form not in ARRANGED_OUTPUTS and config.output_scale_order != "row_major":
         yield Refusal(
-            kind="order of scales",
+            kind="order of output scales",
             message=f"output_scale_order: {config.output_scale_order}, which is for output_scales: "
             f"{' and '.join(ARRANGED_OUTPUTS)}",
             keys=("output_scale_order", "output_scales"),
             remedies=([{"output_scale_order": "row_major"}],),
         )
     if form == "amax":
-        message = f"output_scales: {form} is not supported yet"
-        yield fault("form of scales", message, "output_scales", [{"output_scales": "mxfp8"}])
+        rows = ("BM", LANES, plan.BM != LANES, f"a thread has a row of its own, {LANES} in all")
+        for key, value, given, why in (rows, *amax_excludes(plan)):
+            if given:
+                said = plan.BM if key == "BM" else getattr(config, key)
+                message = f"{key}: {said}, but with output_scales: amax {why}"
+                yield fault(f"amax with {key}", message, key, [{key: value}])
     if plan.output_scales is None:
         return
     if plan.BM != LANES:

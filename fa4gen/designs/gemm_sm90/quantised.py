@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fa4gen.designs.common.amax_rules import amax_excludes
 from fa4gen.designs.common.gemm_config import without_output_scales
 from fa4gen.designs.common.gemm_scales import ARRANGED_OUTPUTS
 from fa4gen.designs.common.refusal import Changes, Refusal
@@ -37,7 +38,7 @@ def quantised_rules(plan: HopperGemmTile, last_resorts: list[Changes]) -> Iterat
         )
     if form not in ARRANGED_OUTPUTS and config.output_scale_order != "row_major":
         yield Refusal(
-            kind="order of scales",
+            kind="order of output scales",
             message=f"output_scale_order: {config.output_scale_order}, which is for output_scales: "
             f"{' and '.join(ARRANGED_OUTPUTS)}",
             keys=("output_scale_order", "output_scales"),
@@ -50,8 +51,7 @@ def quantised_rules(plan: HopperGemmTile, last_resorts: list[Changes]) -> Iterat
     if form == "amax":
         for key, value, given, why in (
             ("swap_operands", False, config.swap_operands, "a lane has two rows of each piece"),
-            ("activation", None, plan.gated, "values are those of gate and up apart"),
-            ("out_dtype", "auto", plan.out_element_bytes != 2, "pairs of 16 bits are looked at"),
+            *amax_excludes(plan),
         ):
             if given:
                 said = str(getattr(config, key)).lower() if given is True else given

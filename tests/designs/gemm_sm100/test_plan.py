@@ -84,7 +84,8 @@ def test_panels_cover_the_tiles(any_config: Strategy, data: st.DataObject) -> No
     assert (along_k % boxes["a"][0], boxes["a"][1:]) == (0, (lines, 1))
     along_k, lines = (plan.BK, columns) if plan.b_major == "k" else (columns, plan.BK)
     assert (along_k % boxes["b"][0], math.prod(boxes["b"][1:])) == (0, lines)
-    assert boxes["out"][:3] == (plan.out_panel_columns, plan.BM, 1)
+    width = plan.out_panel_columns // plan.out_elements_per_byte
+    assert boxes["out"][:3] == (width, plan.BM, 1)
     halves = 2 if (plan.BM, plan.cta_group) == (64, 2) else 1
     assert plan.out_columns // halves % plan.out_panel_columns == 0
     # A warp loads 32 columns of tensor memory at once, or half of a panel each in two half warps.

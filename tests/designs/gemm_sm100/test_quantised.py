@@ -63,10 +63,22 @@ WITHOUT = "output_scales: null."
             "Set output_scale_order: row_major.",
         ),
         (
-            {"output_scales": "amax"},
-            "output_scales",
-            "output_scales: amax is not supported yet",
-            f"Set output_scales: mxfp8; or {WITHOUT}",
+            {"output_scales": "amax", "BM": 64},
+            "BM",
+            "BM: 64, but with output_scales: amax a thread has a row of its own",
+            f"Set BM: 128; or {WITHOUT}",
+        ),
+        (
+            {"output_scales": "amax", "activation": "silu(gate) * up"},
+            "activation",
+            "with output_scales: amax values are those of gate and up apart",
+            f"Set activation: null; or {WITHOUT}",
+        ),
+        (
+            {"output_scales": "amax", "out_dtype": "fp32"},
+            "out_dtype",
+            "out_dtype: fp32, but with output_scales: amax pairs of 16 bits are looked at",
+            f"Set out_dtype: auto; or {WITHOUT}",
         ),
         (
             {"output_scales": "nvfp4", "BM": 64, "output_scale_order": "arranged"},

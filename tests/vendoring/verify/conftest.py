@@ -157,6 +157,7 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "largest": {
         "largest_of_all": {**GATED, "output_scales": "amax", "residual": "matrix"},
         "largest_of_groups": {**GATED, "output_scales": "amax", "groups": "masked"},
+        "largest_of_blackwell": {**SCALED, "output_scales": "amax", "groups": "offsets"},
     },
     "conditions": {
         "sinking": {**ATTENTION, "mask": "key <= query and (query - key < 60 or key < 4)"},

@@ -90,6 +90,7 @@ SOUND: dict[str, tuple[NamedCase, ...]] = {
     "sums_by_group": (DIVIDED,),
     "largest_of_all": (PRODUCTS,),
     "largest_of_groups": (GROUPS,),
+    "largest_of_blackwell": (GROUPS,),
     "by_columns": (SCALED, SCALED_ONCE),
     "arranged": (SCALED, SCALED_ONCE),
     "fours": (SCALED,),

@@ -94,6 +94,7 @@ def run(cache: Path, tmp_path: Path) -> Run:
         ),
         ("sums", "sm_90a", ("sums_by_group",)),
         ("largest", "sm_90a", ("largest_of_all", "largest_of_groups")),
+        ("largest", "sm_100a", ("largest_of_blackwell",)),
         ("conditions", "sm_90a", ("sinking",)),
         ("functions", "sm_90a", ("sloping", "documents")),
         ("merging", "sm_90a", ("merged", "merged_floats")),
