@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fa4gen.bench.gemm_workload import GemmWorkload
-from fa4gen.designs.common.values import ELEMENT_BYTES
 from fa4gen.errors import ArgumentError
 from fa4gen.runtime.gemm_arguments import GemmArguments, check_gemm_arguments
 from fa4gen.runtime.gemm_axes import GEMM_DTYPES
+from fa4gen.runtime.scale_arguments import SCALE_BYTES
 from fa4gen.runtime.strides import ALIGNMENT
 from fa4gen.runtime.tensor_view import TensorView
 
@@ -36,17 +36,28 @@ def refusals(plan: GemmPlan, problem: GemmWorkload) -> tuple[str, ...]:
     if plan.c.is_matrix:
         of_c = (*rows, columns)
     counts = {"offsets": "row_offsets", "masked": "row_counts"}.get(plan.groups or "")
-    number = problem.batch + (counts == "row_offsets")
+    number, scales = problem.batch + (counts == "row_offsets"), plan.output_scales
     of_groups = {counts: _view(7, (number,), "int32", 4)} if counts else {}
     given = GemmArguments(
         a=_view(1, (*rows, k), plan.dtype, plan.element_bytes, swapped=plan.a_major != "k"),
         b=_view(2, (*lead, k, n), plan.dtype, plan.element_bytes, swapped=plan.b_major == "k"),
         c=_view(3, of_c, plan.c_dtype, plan.c_element_bytes) if plan.c.exists else None,
-        out=_view(4, (*rows, columns), plan.out_dtype, plan.out_element_bytes),
+        out=_view(
+            4,
+            (*rows, columns // plan.out_elements_per_byte),
+            plan.out_dtype,
+            plan.out_element_bytes,
+        ),
         alpha=1.0,
         beta=1.0,
         row_index=_view(5, (*lead, m), "int32", 4) if plan.gathers_rows else None,
         out_scales=_output_scales(plan, rows, columns),
+        out_amax=_view(8, (problem.batch if plan.config.groups else 1,), "fp32", 4)
+        if plan.finds_amax
+        else None,
+        out_tensor_scale=_view(9, (1,), "fp32", 4)
+        if scales is not None and scales.has_tensor_scale
+        else None,
         **of_groups,
     )
     try:
@@ -64,7 +75,7 @@ def padded_problem(plan: GemmPlan, problem: GemmWorkload) -> GemmWorkload:
     extents = {"m": problem.m, "n": problem.n, "k": problem.k}
     units = {
         "m": unit,
-        "n": plan.columns_of_b(max(unit, plan.column_unit)),
+        "n": plan.columns_of_b(max(unit * plan.out_elements_per_byte, plan.column_unit)),
         "k": unit * plan.elements_per_byte,
     }
     rounded = {
@@ -84,7 +95,7 @@ def _output_scales(plan: GemmPlan, rows: tuple[int, ...], n: int) -> TensorView 
         6,
         (*rows[:-1], *(scales.extents(rows[-1], n)[axis] for axis in scales.axes[1:])),
         scales.dtype,
-        ELEMENT_BYTES[scales.dtype],
+        SCALE_BYTES[GEMM_DTYPES[scales.dtype]],
     )
 
 

@@ -42,6 +42,21 @@ def plan_of(**keys: object):
             "a",
             (16, 64, 64),
         ),
+        ({"output_scales": "amax"}, (16, 64, 64), "", None),
+        ({"output_scales": "amax", "groups": "masked"}, (16, 64, 64), "", None),
+        (
+            {"arch": "sm_100a", "output_scales": "nvfp4", "output_scale_order": "arranged"},
+            (16, 48, 64),
+            "out",
+            (16, 64, 64),
+        ),
+        ({"arch": "sm_100a", "output_scales": "nvfp4"}, (16, 33, 64), "b", (16, 64, 64)),
+        (
+            {"arch": "sm_100a", "output_scales": "nvfp4", "activation": "silu(gate) * up"},
+            (16, 64, 64),
+            "",
+            None,
+        ),
     ],
     ids=str,
 )

@@ -56,7 +56,7 @@ class GemmTile:
     swap_operands: bool = False
     element_bytes: float = 2
     """Bytes of an element of A and B; a half where two share a byte."""
-    out_bytes: int = 2
+    out_bytes: float = 2
     reads_c: bool = False
     """Whether C is a matrix."""
     evict_first: bool = False
@@ -94,7 +94,7 @@ class GemmTile:
             split_k=plan.ctas_per_tile,
             swap_operands=swaps,
             element_bytes=plan.element_bytes / plan.elements_per_byte,
-            out_bytes=plan.out_element_bytes,
+            out_bytes=plan.out_element_bytes / plan.out_elements_per_byte,
             reads_c=plan.c.is_matrix,
             evict_first=getattr(plan, "evict_first", "none") != "none",
             warpgroups=getattr(plan, "num_consumer_warpgroups", 1),

@@ -127,7 +127,7 @@ FOLDERS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         },
         "gated_fours": {
             **SCALED, "BN": 256, "groups": "offsets", "activation": "silu(gate) * up",
-            "output_scales": "nvfp4",
+            "output_scales": "nvfp4", "output_scale_order": "arranged",
         },
     },
     "written_atoms": {
