@@ -76,12 +76,15 @@ class TestFakes:
     def test_heads_first(self, acme, device, name) -> None:
         arrays = made(name, device)
         for word in ("query", "key", "value"):
-            arrays[word] = arrays[word].transpose(-3, -2).contiguous()
+            shape = arrays[word].transpose(-3, -2).shape
+            arrays[word] = torch.empty(shape, dtype=BF16, device=device)
         out, lse = getattr(acme, name)(**arrays, layout="bhsd")
         assert out.shape == arrays["query"].shape
         assert spec_of(lse) == CALLS[name].results[1]
 
     def test_rows_of_a_new_product_are_padded(self, acme, device) -> None:
+        if device == "cuda" and not torch.backends.cuda.is_built():
+            pytest.skip("a PyTorch built without CUDA slices no fake tensors of its devices")
         a, weight, c = tensors(*PRODUCT, device=device)
         out = acme.gemm_bf16_residual_sm90(a, weight.t(), c)
         assert (out.shape, out.stride()) == ((3, 70, 101), (70 * 104, 104, 1))
@@ -143,7 +146,7 @@ class TestWritten:
         assert given is scales
         assert spec_of(found) == CALLS[QUANTISED].results[0]
         with pytest.raises(ValueError, match=r"out_scales: expected shape \(3, 72, 2\)"):
-            getattr(acme, QUANTISED)(**arrays, out_scales=scales[..., :1])
+            getattr(acme, QUANTISED)(**arrays, out_scales=torch.empty(3, 72, 1, device="cuda"))
 
     def test_either_output_of_merging_may_be_given(self, acme) -> None:
         arrays = made(MERGE, "cuda")
