@@ -23,7 +23,8 @@ import yaml
 
 from fa4gen import errors
 from fa4gen.cli.main import COMMANDS, group
-from fa4gen.config.load import load_mapping
+from fa4gen.config.find import find_configs
+from fa4gen.config.load import load_config, load_mapping
 from fa4gen.config.sweep import expand_sweep
 from fa4gen.designs.build import build_plan
 from fa4gen.designs.registry import DESIGNS
@@ -278,8 +279,45 @@ def stands_alone(text: str) -> bool:
     return used <= given
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("text", [one for one in blocks("python") if stands_alone(*one.values)])
+def kernel_archs(text: str) -> set[str]:
+    """The architectures of the kernels that a block loads: of shipped configs and of dicts."""
+    archs = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "fa4gen.load":
+            config = ast.literal_eval(node.args[0])
+            if isinstance(config, str):
+                (path,) = find_configs([config])
+                archs.add(load_config(path).config.arch)
+            else:
+                archs.add(config["arch"])
+    return archs
+
+
+def examples() -> list[Any]:
+    """The blocks that stand alone, each with the mark of the GPU that its kernels are for."""
+    found = []
+    for block in blocks("python"):
+        (text,) = block.values
+        if stands_alone(text):
+            found.append(
+                pytest.param(text, id=block.id, marks=pytest.mark.gpu(*kernel_archs(text)))
+            )
+    return found
+
+
+def test_an_example_is_run_by_the_gpu_that_its_kernels_are_for() -> None:
+    archs = {}
+    for example in examples():
+        (mark,) = example.marks
+        assert len(mark.args) <= 1, f"{example.id}: no GPU runs the kernels of {mark.args}"
+        archs[example.id] = mark.args
+    of_page = [of for name, of in archs.items() if name.startswith("quantised-outputs.md")]
+    assert of_page == [("sm_90a",), ("sm_90a",), ("sm_100a",)]
+    assert kernel_archs("import fa4gen; fa4gen.load({'arch': 'sm_103a'})") == {"sm_103a"}
+    assert kernel_archs("print(1)") == set()
+
+
+@pytest.mark.parametrize("text", examples())
 def test_an_example_runs(text, gpu) -> None:
     if "import torch" in text:
         torch = pytest.importorskip("torch")
