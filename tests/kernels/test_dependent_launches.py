@@ -25,7 +25,6 @@ ATTENTION: Final = {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "d
 DECODE: Final = {**ATTENTION, "pack_heads": True}
 CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "product": {**GEMM, "residual": "matrix"},
-    "weights": {**GEMM, "swap_operands": True, "BM": 16, "BN": 64, "split_k": 2},
     "groups": {**GEMM, "groups": "offsets"},
     "scattered": {**GEMM, "groups": "offsets", "out_rows": "scattered"},
     "amax": {**GEMM, "output_scales": "amax"},
@@ -36,12 +35,7 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "prefill": {**ATTENTION, "scheduler": "dynamic", "sinks": True},
     "ragged": {**ATTENTION, "batching": "ragged"},
 }
-CASES: Final = {
-    "product": "size/33*",
-    "weights": "size/33*",
-    "groups": "size/33*",
-    "scales": "size/33*",
-} | {
+CASES: Final = {"product": "size/33*", "groups": "size/33*", "scales": "size/33*"} | {
     "scattered": "size/33*",
     "amax": "size/33*",
     "splits": "split/rows_and_heads",
@@ -70,10 +64,6 @@ def before_the_wait(statement: str) -> Change:
 MUTANTS: Final = {
     "operands loaded early": early(
         "product", "the loader does not wait", "load",
-        Change(line(WAIT) + r"(?=\n +if \(elect_one)"),
-    ),
-    "weights loaded early": early(
-        "weights", "the loader asks for weights in L2, and then does not wait", "load",
         Change(line(WAIT) + r"(?=\n +if \(elect_one)"),
     ),
     "residual loaded early": early(

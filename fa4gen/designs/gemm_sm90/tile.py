@@ -67,12 +67,6 @@ class HopperGemmTile(ConsumerPlan, GemmPlan):
         return bool(self.scales) and self.evict_first != "none" and dense
 
     @property
-    def prefetches_b(self) -> bool:
-        """Whether a dependent launch asks for weights in L2 before the previous kernel ends."""
-        alone = not (self.is_shared or self.config.groups or self.gathers_rows)
-        return self.dependent_launch and self.swap_operands and alone
-
-    @property
     def swap_operands(self) -> bool:
         """Whether the rows of the sums are columns of the output, and their columns its rows."""
         return self.config.swap_operands

@@ -797,11 +797,15 @@ struct Consumer {
     issue_scores();
     while (true) {
       compute_tile(tile, own);
-      finish_tile(tile);
-      if (!next_tile(tile, own)) break;
-      zero_output();
+      const Tile done = tile;
+      if (!next_tile(tile, own)) {
+        finish_tile(done);
+        break;
+      }
       wait_query();
-      issue_scores();
+      issue_scores();  // runs while this tile's output is written
+      finish_tile(done);
+      zero_output();
     }
   }
 };

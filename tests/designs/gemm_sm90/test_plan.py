@@ -140,25 +140,6 @@ def test_what_leaves_l2_first(hopper_gemm: ConfigOf, keys: dict[str, Any], first
     assert build_plan(hopper_gemm(**keys)).evict_first == first
 
 
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        ({}, True),
-        ({"split_k": 2}, True),
-        ({"dependent_launch": False}, False),
-        ({"swap_operands": False, "BM": "auto"}, False),
-        ({"cta_group": 2}, False),
-        ({"groups": "offsets"}, False),
-        ({"rows": "gathered"}, False),
-    ],
-)
-def test_weights_are_asked_for_before_the_previous_kernel_has_ended(
-    hopper_gemm: ConfigOf, keys: dict[str, Any], expected: bool
-) -> None:
-    config = hopper_gemm(**{"swap_operands": True, "BM": 16, "dependent_launch": True, **keys})
-    assert build_plan(config).prefetches_b == expected
-
-
 def test_who_shares_what(hopper_gemm: ConfigOf) -> None:
     pair = build_plan(hopper_gemm(BM=192, BN=160, cta_group=2, num_epi_stages=1))
     across = build_plan(hopper_gemm(BM=192, BN=160, cta_group=2, num_epi_stages=1, share="a"))
