@@ -21,15 +21,12 @@ what is small compared with the sum so far.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import math
 import random
 import statistics
 import subprocess
 import sys
-import sysconfig
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +40,8 @@ for _folder in (ROOT / "benchmarks", ROOT / "benchmarks/reports", ROOT):
         sys.path.insert(0, str(_folder))
 
 from fp8_errors_picture import MODEL, errors_picture  # noqa: E402
+from fp8_peers import peers_of  # noqa: E402
+from fp8_problem import Inputs, Shape, error, exact  # noqa: E402
 from measured import read_lines  # noqa: E402
 
 from fa4gen.callables import as_callable, compile_config  # noqa: E402
@@ -72,31 +71,6 @@ PROTOCOL = TimingProtocol(warmup_s=0.01, budget_s=0.05, min_samples=11)
 ROUNDS = 3
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A dense batch; as many keys as query rows."""
-
-    batch: int
-    rows: int
-    heads: int
-    key_heads: int
-    depth: int
-    causal: bool
-
-    @property
-    def words(self) -> str:
-        """The shape in words, as in results."""
-        mask = "causal" if self.causal else "dense"
-        heads = f"{self.heads}/{self.key_heads}"
-        return f"{self.batch}x{self.rows}, heads {heads}, depth {self.depth}, {mask}"
-
-    @property
-    def operations(self) -> float:
-        """Operations by the usual count: half of all pairs where the mask is causal."""
-        whole = 4.0 * self.batch * self.heads * self.rows**2 * self.depth
-        return whole / 2 if self.causal else whole
-
-
 def kernel_of(shape: Shape, dtype: str, keys: Mapping[str, object]) -> Any:
     """Return the kernel for a shape, compiled."""
     config = {
@@ -109,61 +83,6 @@ def kernel_of(shape: Shape, dtype: str, keys: Mapping[str, object]) -> Any:
     }
     chosen = compile_config(load_mapping(config, f"fp8_attention_{dtype}"))
     return as_callable(chosen.plan, chosen.kernel.cubin)
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """Query, key and value in e4m3 with a scale each, and the same numbers in bf16."""
-
-    narrow: tuple[Any, ...]
-    scales: tuple[float, ...]
-    wide: tuple[Any, ...]
-
-    @classmethod
-    def draw(cls, shape: Shape, rows: int, mean: float) -> Inputs:
-        """Draw ``rows`` queries; values have this mean."""
-        import torch
-
-        torch.manual_seed(shape.rows)
-        of_key = shape.rows, shape.key_heads
-        sizes = ((rows, shape.heads, 0.0), (*of_key, 0.0), (*of_key, mean))
-        drawn = [
-            torch.randn(shape.batch, n, heads, shape.depth, device="cuda") + offset
-            for n, heads, offset in sizes
-        ]
-        scales = tuple(float(x.abs().max()) / 448 for x in drawn)
-        narrow = tuple(
-            (x / scale).to(torch.float8_e4m3fn) for x, scale in zip(drawn, scales, strict=True)
-        )
-        wide = tuple(
-            (x.float() * scale).to(torch.bfloat16) for x, scale in zip(narrow, scales, strict=True)
-        )
-        return cls(narrow, scales, wide)
-
-    def head(self, batch: int, head: int, shape: Shape) -> tuple[Any, ...]:
-        """Return query, key and value of a query head in float64."""
-        of_key = head * shape.key_heads // shape.heads
-        return tuple(
-            x[batch, :, at].double() * scale
-            for x, scale, at in zip(self.narrow, self.scales, (head, of_key, of_key), strict=True)
-        )
-
-
-def exact(inputs: Inputs, shape: Shape, rows: Any) -> Any:
-    """Return the output of some rows of the last head in float64."""
-    import torch
-
-    query, key, value = inputs.head(shape.batch - 1, shape.heads - 1, shape)
-    scores = query[rows] @ key.T * shape.depth**-0.5
-    if shape.causal:
-        place = torch.arange(shape.rows, device="cuda")
-        scores = scores.masked_fill(place[None] > rows[:, None], -math.inf)
-    return torch.softmax(scores, 1) @ value
-
-
-def error(out: Any, wanted: Any, rows: Any) -> float:
-    """Return the relative Frobenius error of these rows of the last head."""
-    return float((out[-1, rows, -1].double() - wanted).norm() / wanted.norm())
 
 
 def ours(kernel: Any, inputs: Inputs, out: Any, *, narrow: bool) -> Callable[[], Any]:
@@ -192,140 +111,6 @@ def with_contiguous_keys(value: Any) -> Any:
     transposed = lines[..., :keys].permute(0, 3, 1, 2)
     transposed.copy_(value)
     return transposed
-
-
-def flash_attention_3(library: Path | None) -> Callable[..., Any]:
-    """Return FlashAttention-3's forward for e4m3: (query, key, value, scales, causal) to output."""
-    import torch
-
-    if library is None:
-        import flash_attn_interface
-
-        def call(query: Any, key: Any, value: Any, scales: Any, causal: bool) -> Any:
-            names = ("q_descale", "k_descale", "v_descale")
-            given = dict(zip(names, scales, strict=True))
-            out = flash_attn_interface.flash_attn_func(query, key, value, causal=causal, **given)
-            return out[0] if isinstance(out, tuple) else out
-
-        return call
-    for place in Path(sysconfig.get_path("purelib")).glob("nvidia/*/lib/libnvrtc.so.1?"):
-        ctypes.CDLL(str(place), mode=ctypes.RTLD_GLOBAL)  # the library does not find it
-    torch.ops.load_library(str(library))
-    forward = torch.ops.sgl_kernel.fwd
-
-    def call_library(query: Any, key: Any, value: Any, scales: Any, causal: bool) -> Any:
-        nothing = (None,) * 17  # new keys, lengths, tables, rotary embedding
-        scale = query.shape[-1] ** -0.5
-        rest = (scale, causal, -1, -1, 0, 0.0, True, None, 1, None, 0, None)
-        return forward(query, key, value, *nothing, *scales, *rest)[0]
-
-    return call_library
-
-
-def fa3(shape: Shape, inputs: Inputs, library: Path | None) -> Callable[[], Any]:
-    """Return a launch of FlashAttention-3's attention in fp8, which returns its output."""
-    import torch
-
-    forward = flash_attention_3(library)
-    heads = (shape.batch, shape.key_heads)
-    scales = tuple(torch.full(heads, scale, device="cuda") for scale in inputs.scales)
-    return lambda: forward(*inputs.narrow, scales, shape.causal)
-
-
-def cudnn(shape: Shape, inputs: Inputs, out: Any, out_scale: float) -> Callable[[], Any]:
-    """Return a launch of cuDNN's attention in fp8; its output is e4m3, too."""
-    import cudnn as library
-    import torch
-
-    types, handle = library.data_type, library.create_handle()
-    stream = torch.cuda.current_stream().cuda_stream
-    library.set_stream(handle=handle, stream=stream)
-    graph = library.pygraph(
-        io_data_type=types.FP8_E4M3,
-        intermediate_data_type=types.FLOAT,
-        compute_data_type=types.FLOAT,
-        handle=handle,
-    )
-
-    def operand(name: str, x: Any) -> Any:
-        batch, rows, heads, depth = x.shape
-        strides = [rows * heads * depth, depth, heads * depth, 1]
-        return graph.tensor(
-            name=name, dim=[batch, heads, rows, depth], stride=strides, data_type=types.FP8_E4M3
-        )
-
-    names = ("descale_q", "descale_k", "descale_v", "descale_s", "scale_s", "scale_o")
-    numbers = {
-        name: graph.tensor(name=name, dim=[1] * 4, stride=[1] * 4, data_type=types.FLOAT)
-        for name in names
-    }
-    operands = dict(zip("qkv", map(operand, "qkv", inputs.narrow), strict=True))
-    result, _, largest_s, largest_o = graph.sdpa_fp8(
-        **operands,
-        **numbers,
-        attn_scale=shape.depth**-0.5,
-        use_causal_mask=shape.causal,
-        generate_stats=False,
-    )
-    extents, strides = (operand("out", out).get_dim(), operand("out", out).get_stride())
-    result.set_output(True).set_dim(extents).set_stride(strides).set_data_type(types.FP8_E4M3)
-    for number in (largest_s, largest_o):
-        number.set_output(True).set_dim([1] * 4).set_stride([1] * 4).set_data_type(types.FLOAT)
-    graph.validate()
-    graph.build_operation_graph()
-    graph.create_execution_plans([library.heur_mode.A, library.heur_mode.FALLBACK])
-    graph.check_support()
-    graph.build_plans()
-    workspace = torch.empty(max(16, graph.get_workspace_size()), dtype=torch.uint8, device="cuda")
-    given = (*inputs.scales, 1 / 256, 256.0, out_scale)
-    held = [torch.full((1,), number, device="cuda") for number in given]
-    held += [torch.zeros(1, device="cuda") for _ in range(2)]
-    tensors = (*operands.values(), result, *numbers.values(), largest_s, largest_o)
-    addresses = [x.data_ptr() for x in (*inputs.narrow, out, *held)]
-    pack = dict(zip(tensors, addresses, strict=True))
-
-    def launch() -> None:
-        assert held  # alive as long as the launch
-        graph.execute(pack, workspace, handle=handle)
-
-    return launch
-
-
-@dataclass(frozen=True)
-class Peers:
-    """Launches of other libraries, their outputs with what each is multiplied by, and refusals."""
-
-    runs: dict[str, Callable[[], Any]]
-    results: dict[str, tuple[Any, float]]
-    left_out: dict[str, str]
-
-
-def peers_of(shape: Shape, inputs: Inputs, wanted: Any, library: Path | None) -> Peers:
-    """Return the libraries that run, and why the others do not."""
-    import torch
-
-    batch, rows = inputs.narrow[0].shape[:2]
-    size = (batch, rows, shape.heads, shape.depth)
-    narrow = torch.zeros(size, device="cuda", dtype=torch.uint8).view(torch.float8_e4m3fn)
-    out_scale = 224 / float(wanted.abs().max())
-    peers = Peers({}, {}, {})
-
-    def cudnn_fp8() -> tuple[Callable[[], Any], tuple[Any, float]]:
-        launch = cudnn(shape, inputs, narrow, out_scale)
-        launch()
-        return launch, (narrow, 1 / out_scale)
-
-    def fa3_fp8() -> tuple[Callable[[], Any], tuple[Any, float]]:
-        launch = fa3(shape, inputs, library)
-        return launch, (launch(), 1.0)
-
-    for name, make in (("cudnn fp8", cudnn_fp8), ("fa3 fp8", fa3_fp8)):
-        try:
-            peers.runs[name], peers.results[name] = make()
-        except Exception as problem:  # whatever a library raises, it does not take part
-            peers.left_out[name] = f"{type(problem).__name__}: {str(problem)[:200]}"
-            print(f"{name} left out: {peers.left_out[name]}")
-    return peers
 
 
 def measure_speed(shape: Shape, keys: Mapping[str, object], library: Path | None) -> dict[str, Any]:

@@ -24,15 +24,13 @@ for folder in (ROOT.parent, ROOT):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
+from grouped_problems import HOPPER, Problem, draws  # noqa: E402
 from grouped_products import (  # noqa: E402
-    HOPPER,
     MOST_ERROR,
     PROTOCOL,
     ROUNDS,
-    Problem,
     commit,
     compiled,
-    draws,
     runs,
 )
 

@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import grouped_problems
 import grouped_products
 import pytest
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETS = {
-    "bf16 many": ("bf16", grouped_products.MANY_TILES),
-    "bf16 few": ("bf16", grouped_products.FEW_TILES),
-    "bf16 fewest": ("bf16", grouped_products.FEWEST_TILES),
-    "fp8 many": ("fp8", grouped_products.SCALED_MANY),
-    "fp8 few": ("fp8", grouped_products.SCALED_FEW),
-    "fp8 fewest": ("fp8", grouped_products.FEWEST_TILES),
+    "bf16 many": ("bf16", grouped_problems.MANY_TILES),
+    "bf16 few": ("bf16", grouped_problems.FEW_TILES),
+    "bf16 fewest": ("bf16", grouped_problems.FEWEST_TILES),
+    "fp8 many": ("fp8", grouped_problems.SCALED_MANY),
+    "fp8 few": ("fp8", grouped_problems.SCALED_FEW),
+    "fp8 fewest": ("fp8", grouped_problems.FEWEST_TILES),
 }
 
 
@@ -34,18 +35,18 @@ SETS = {
 def test_every_tile_has_a_plan(name: str, groups: str) -> None:
     dtype, tiles = SETS[name]
     for tile in tiles.values():
-        config = grouped_products.config_of(dtype, groups, tile)
+        config = grouped_problems.config_of(dtype, groups, tile)
         plan: Any = build_plan(load_mapping(config, "tile").config)
         assert (plan.groups, bool(plan.scales)) == (groups, dtype == "fp8")
 
 
 def test_groups_are_drawn_once_and_for_all() -> None:
-    draws = grouped_products.draws()
-    assert draws == grouped_products.draws()
+    draws = grouped_problems.draws()
+    assert draws == grouped_problems.draws()
     assert draws["4x8192"] == (8192,) * 4
     uneven = draws["32, 512 drawn"]
     assert (len(uneven), sum(uneven), min(uneven), max(uneven)) == (32, 512, 0, 105)
-    problem = grouped_products.Problem("a", (3, 0, 5), 8, 8)
+    problem = grouped_problems.Problem("a", (3, 0, 5), 8, 8)
     assert (problem.offsets, problem.rows) == ([0, 3, 3, 8], 8)
 
 
@@ -54,8 +55,8 @@ def test_groups_are_drawn_once_and_for_all() -> None:
     [(8192, "bf16", "256x128"), (64, "bf16", "64x256"), (16, "fp8", "swapped 16x64")],
 )
 def test_tiles_fit_the_rows_of_a_group(rows: int, dtype: str, tile: str) -> None:
-    problem = grouped_products.Problem("a", (rows, rows), 4096, 7168)
-    assert tile in grouped_products.tiles_for(problem, dtype)
+    problem = grouped_problems.Problem("a", (rows, rows), 4096, 7168)
+    assert tile in grouped_problems.tiles_for(problem, dtype)
 
 
 class FakeOperands:
@@ -122,7 +123,7 @@ def test_fewer_ctas_take_turns_with_as_many_as_run(run: Any) -> None:
 
 
 def test_a_launch_has_no_more_ctas_than_are_allowed() -> None:
-    config = grouped_products.config_of("bf16", "offsets", {})
+    config = grouped_problems.config_of("bf16", "offsets", {})
     plan: Any = build_plan(load_mapping(config, "tile").config)
     size = GemmSize(4, 32768, 4096, 7168)
     with grouped_products.fewer_ctas(128):
