@@ -1,9 +1,9 @@
 """What was measured, in one form: benchmarks/results/*.jsonl, a line for each measured problem.
 
-python benchmarks/measured.py FILE OUT.jsonl [--commit COMMIT] [--chip NAME] [--date DATE]
+python benchmarks/measured.py FILE... OUT.jsonl [--commit COMMIT] [--chip NAME] [--date DATE]
 
-FILE is what `fa4gen bench --json`, `fa4gen tune`, a program of this folder or that of examples/moe
-wrote. A line has
+FILEs are what `fa4gen bench --json`, `fa4gen tune`, a program of this folder, that of examples/moe
+or examples/transformer/chain.py wrote. A line has
 
 problem    what was computed
 kernel     the kernel that ``times_us`` are of; "" where a line is of several
@@ -22,11 +22,12 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 RESULTS = Path("benchmarks/results")
 """From the root of a checkout."""
@@ -160,6 +161,12 @@ def _times(
             if "median_ms" in one
         }
         return str(around.get("name", "")), ours, peers
+    rounds = row.get("rounds_us")
+    if isinstance(rounds, dict) and row["kernel"] in rounds:  # of `benchmarks/sparse_blocks.py`
+        peers = {name: statistics.median(us) for name, us in rounds.items()}
+        return str(row["kernel"]), rounds[row["kernel"]], _without(peers, row["kernel"])
+    if "us_a_step" in row:  # of examples/transformer/chain.py
+        return str(row["kernel"]), row["us_a_step"], {}
     if {"experts", "microseconds"} <= row.keys():  # of examples/moe/benchmark.py
         return str(row["experts"]), [row["microseconds"]], {}
     winner = row.get("winner")  # of `fa4gen tune`
@@ -169,22 +176,28 @@ def _times(
             return str(winner), rounds, dict(row.get("peers_us", {}))
     named = row.get("times_us")
     if isinstance(named, dict) and _FP8 in named:
-        return _FP8, [named[_FP8]], {name: us for name, us in named.items() if name != _FP8}
+        return _FP8, [named[_FP8]], _without(named, _FP8)
     return "", [], {}
+
+
+def _without(us: Mapping[str, float], kernel: str) -> dict[str, float]:
+    return {name: one for name, one in us.items() if name != kernel}
 
 
 def main() -> int:
     """Write what a program measured in the form of benchmarks/results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("file", type=Path, help="JSON, or JSON Lines")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="JSON, or JSON Lines")
     parser.add_argument("out", type=Path, metavar="OUT.jsonl")
     for name in ("commit", "chip", "date"):
         parser.add_argument(f"--{name}", default="")
     given = parser.parse_args()
-    text = given.file.read_text(encoding="utf-8")
-    is_lines = given.file.suffix == ".jsonl"
-    written = [json.loads(line) for line in text.splitlines()] if is_lines else json.loads(text)
-    lines = lines_of(written, chip=given.chip, date=given.date, commit=given.commit)
+    lines = []
+    for file in given.files:
+        text = file.read_text(encoding="utf-8")
+        is_lines = file.suffix == ".jsonl"
+        written = [json.loads(line) for line in text.splitlines()] if is_lines else json.loads(text)
+        lines += lines_of(written, chip=given.chip, date=given.date, commit=given.commit)
     given.out.write_text(text_of(lines), encoding="utf-8")
     print(f"{len(lines)} lines")
     return 0

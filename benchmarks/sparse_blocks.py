@@ -11,7 +11,7 @@ share of the call that is no product: the launch that turns lists into bits, and
 on the GPU of the launches that make lists of a mask, as a share of the call. Before each sample
 256 MB are written: the host enqueues the launches meanwhile, so that its time is not in the figure.
 ``making_host_us`` is the host's time for one call of ``from_mask``. OUT is written after every
-size.
+size; `benchmarks/measured.py` makes lines of benchmarks/results of it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ import argparse
 import json
 import statistics
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 import fa4gen
 from fa4gen import given_blocks
 from fa4gen.runtime.timing import TimingProtocol, time_in_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+
+    import torch
 
     Runs = dict[str, Callable[[], object]]
 
@@ -44,6 +45,8 @@ PROTOCOL = TimingProtocol(warmup_s=0.002, budget_s=0.002, min_samples=4)
 
 def seen_blocks(size: int, density: float) -> torch.Tensor:
     """Draw which blocks are named, (1, heads, blocks of rows, blocks of keys)."""
+    import torch
+
     generator = torch.Generator("cuda").manual_seed(7)
     shape = (1, HEADS, ROWS // size, ROWS // size)
     return torch.rand(shape, generator=generator, device="cuda") < density
@@ -51,6 +54,7 @@ def seen_blocks(size: int, density: float) -> torch.Tensor:
 
 def flex(seen: torch.Tensor, size: int, arrays: list[torch.Tensor]) -> Callable[[], Any]:
     """Compile flex_attention with blocks of this size."""
+    import torch
     from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
     query, key, value = (one.transpose(1, 2) for one in arrays)
@@ -71,6 +75,8 @@ def flex(seen: torch.Tensor, size: int, arrays: list[torch.Tensor]) -> Callable[
 
 def runs_of(size: int, densities: list[float], with_flex: bool) -> tuple[Runs, dict[str, int]]:
     """Return what takes turns, and the computed blocks of each density."""
+    import torch
+
     generator = torch.Generator("cuda").manual_seed(19)
     shape = (1, ROWS, HEADS, DEPTH)
     arrays = [torch.randn(shape, generator=generator, device="cuda").bfloat16() for _ in range(3)]
@@ -96,6 +102,8 @@ def host_us(run: Callable[[], object], calls: int = 200) -> float:
 
     The GPU is waited for between calls, outside of the figure.
     """
+    import torch
+
     taken = []
     for _ in range(calls):
         torch.cuda.synchronize()
@@ -134,8 +142,34 @@ def figures(size: int, times: dict[str, list[float]], blocks: dict[str, int]) ->
     return found
 
 
+def results(
+    size: int,
+    times: Mapping[str, Sequence[float]],
+    found: Mapping[str, dict[str, Any]],
+    blocks: Mapping[str, int],
+) -> list[dict[str, Any]]:
+    """Return a row for each density: its figures, and microseconds of each round by name.
+
+    ``times`` are milliseconds, ``found`` what ``figures`` returns.
+    """
+    rows = []
+    for density, one in found.items():
+        named = {SIZES[size]: times[density], DENSE: times[DENSE]}
+        if density != ALL:
+            named["all blocks"] = times[ALL]
+        for more in ("listing", "making", "flex_attention"):
+            if f"{density} {more}" in times:
+                named[more] = times[f"{density} {more}"]
+        rounds = {name: [round(1e3 * ms, 3) for ms in taken] for name, taken in named.items()}
+        row = {"problem": f"{size} x {size}, density {density}", "kernel": SIZES[size]}
+        rows.append({**row, "blocks": blocks[density], **one, "rounds_us": rounds})
+    return rows
+
+
 def main() -> None:
     """Measure both sizes of blocks."""
+    import torch
+
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--rounds", type=int, default=15)
@@ -143,19 +177,19 @@ def main() -> None:
     parser.add_argument("--densities", default="0.5,0.25,0.1")
     options = parser.parse_args()
     densities = [float(one) for one in options.densities.split(",")]
-    out: dict[str, Any] = {"gpu": torch.cuda.get_device_name(), "rounds_ms": {}, "figures": {}}
+    date = datetime.now(UTC).date().isoformat()
+    out: dict[str, Any] = {"gpu": torch.cuda.get_device_name(), "date": date, "results": []}
     stream = torch.cuda.current_stream().cuda_stream
     for size in SIZES:
         runs, blocks = runs_of(size, densities, options.flex)
         timings = time_in_turn(runs, PROTOCOL, rounds=options.rounds, stream=stream)
         times = {name: [one.median_ms for one in taken] for name, taken in timings.items()}
-        out["rounds_ms"][size] = times
-        out["figures"][size] = figures(size, times, blocks)
-        for density, one in out["figures"][size].items():
+        found = figures(size, times, blocks)
+        for density, one in found.items():
             if "making" in one:
                 one["making_host_us"] = host_us(runs[f"{density} making"])
-        for density, one in out["figures"][size].items():
             print(f"{size} x {size}, {density}: {one}", flush=True)
+        out["results"] += results(size, times, found, blocks)
         options.out.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
 
 

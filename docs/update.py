@@ -258,6 +258,7 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
             fp8_attention_parts.variants,
             fp8_attention_parts.promotions,
             fp8_attention_parts.other_depths,
+            fp8_attention_parts.pages,
         )
     ),
     (
@@ -282,6 +283,9 @@ PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ),
     ("docs/how-it-works/cost-model.md", "agreement", model_parts.agreement_table),
     ("docs/guide/merging.md", "measured", lambda: short_parts.merge(ROOT)),
+    ("docs/guide/sparse-blocks.md", "measured", lambda: short_parts.sparse(ROOT)),
+    ("docs/guide/dependent-launches.md", "measured", lambda: short_parts.dependent(ROOT)),
+    ("examples/transformer/README.md", "steps", lambda: short_parts.steps(ROOT)),
     (
         "docs/reference/masks-and-scores.md",
         "max_logits",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fp8_errors_picture import errors_of, errors_picture
-from measured import read_lines
+from measured import document, read_lines
 from tables import table
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ ERRORS = FOLDER / "fp8_attention_errors_h200.jsonl"
 VARIANTS = FOLDER / "fp8_attention_variants_h200.jsonl"
 PROMOTIONS = FOLDER / "fp8_attention_promotions_h200.jsonl"
 """An earlier run: ``promote_every: 8``, and errors at depths 64 and 256."""
+PAGES = FOLDER / "fp8_attention_pages_h200.jsonl"
+"""Paged prefill, a scale a head and a scale a page, as `fa4gen bench` wrote it."""
 MODEL = FOLDER / "fp8_attention_model.jsonl"
 """Errors by the model of the sums, written by `benchmarks/fp8_attention.py model`."""
 PICTURE = Path("docs/pictures/fp8_attention_errors.svg")
@@ -53,6 +55,8 @@ ERROR_NAMES = {
     "fa3 fp8": "FlashAttention-3",
     **{f"promote_every {every}": f"`{every}`" for every in ("never", 64, "auto", 4, 1)},
 }
+PAGED = {"lognormal": "lengths lognormal, the longest", "equal": "each of"}
+"""Words for the lengths of paged batches, before their rows."""
 KERNELS = ("never", "every 16 blocks", "every 8 blocks", "bf16")
 """Kernels of the earlier run."""
 
@@ -158,6 +162,22 @@ def promotions(root: Path) -> str:
 def other_depths(root: Path) -> str:
     """Return relative errors of the earlier run at depths 64 and 256, values with a mean."""
     return _earlier(root, "errors", "{:.4f}", ", values of mean 1")
+
+
+def pages(root: Path) -> str:
+    """Return TFLOP/s of paged prefill by ``kv_scale`` and tile, a column for each batch."""
+    rows: list[tuple[str, ...]] = []
+    problems: dict[str, str] = {}
+    configs = document(root / PAGES)["configs"]
+    for config in sorted(configs, key=lambda one: (one["kv_scale"], one["name"])):
+        sizes = {size["word"]: size for size in config["sizes"]}
+        problems |= {
+            word: f"{size['batch']} sequences, {PAGED[word]} {size['rows']}"
+            for word, size in sizes.items()
+        }
+        cells = (f"{sizes[word]['ours']['tflops']:.0f}" for word in problems)
+        rows.append((f"`{config['kv_scale']}`", f"{config['BM']} x {config['BN']}", *cells))
+    return table(("`kv_scale`", "tile", *problems.values()), rows, right=len(problems))
 
 
 def model(root: Path) -> str:

@@ -17,6 +17,8 @@ RESULTS = Path("benchmarks/results/grouped_products_h200.jsonl")
 """From the root."""
 GRADIENTS = Path("benchmarks/results/grouped_gradients_h200.jsonl")
 GATHERED = Path("benchmarks/results/gathered_products_h200.jsonl")
+GATHERED_AGAIN = Path("benchmarks/results/gathered_products_again_h200.jsonl")
+"""A second run, with fewer tiles."""
 BY_INDEX = ", gathered"
 """The end of the name of a tile that reads rows by an index."""
 PEERS = {
@@ -79,19 +81,19 @@ def gradients(root: Path) -> str:
 def gathered(root: Path) -> str:
     """Return a row for each tile: its time with gathered rows over that with contiguous ones.
 
-    A column is a problem. The last rows have the fastest tiles of each kind and PyTorch's time.
+    A column is a problem. The last rows have the fastest tiles of each kind and PyTorch's time, and
+    the ratio of the fastest tiles in a second run.
     """
     lines = read_lines(root / GATHERED)
     times = [line["details"]["tiles_us"] for line in lines]
     names = {name: None for us in times for name in us if name + BY_INDEX in us}
     rows = [(name, *(_word(_by_index(us, name)) for us in times)) for name in names]
-    fastest = [
-        (
-            min(us for name, us in found.items() if not name.endswith(BY_INDEX)),
-            min(us for name, us in found.items() if name.endswith(BY_INDEX)),
-        )
-        for found in times
-    ]
+    fastest = [_fastest(found) for found in times]
+    again = {
+        line["problem"]: _fastest(line["details"]["tiles_us"])
+        for line in read_lines(root / GATHERED_AGAIN)
+    }
+    seconds = (again.get(line["problem"]) for line in lines)
     rows += [
         ("fastest, contiguous rows, us", *(f"{us:.1f}" for us, _ in fastest)),
         ("fastest, gathered rows, us", *(f"{us:.1f}" for _, us in fastest)),
@@ -100,9 +102,19 @@ def gathered(root: Path) -> str:
             *(f"{line['peers_us']['torch_bf16']:.1f}" for line in lines),
         ),
         ("fastest to fastest", *(_word(ours / us) for us, ours in fastest)),
+        (
+            "fastest to fastest, second run",
+            *(_word(second and second[1] / second[0]) for second in seconds),
+        ),
     ]
     header = ("tile", *(line["problem"] for line in lines))
     return table(header, rows, right=len(lines))
+
+
+def _fastest(tiles_us: Mapping[str, float]) -> tuple[float, float]:
+    """Return the least times with contiguous rows and with gathered ones."""
+    contiguous = min(us for name, us in tiles_us.items() if not name.endswith(BY_INDEX))
+    return contiguous, min(us for name, us in tiles_us.items() if name.endswith(BY_INDEX))
 
 
 def _by_index(us: Mapping[str, float], name: str) -> float | None:

@@ -1,19 +1,30 @@
-"""The tables of merging and of largest logits; ``docs/update.py`` puts them into the documents."""
+"""The tables of merging, largest logits, sparse blocks and dependent launches.
+
+``docs/update.py`` puts them into the documents.
+"""
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from measured import read_lines
 from tables import table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 MERGE = Path("benchmarks/results/merge_h200.jsonl")
 """From the root."""
 MAX_LOGITS = Path("benchmarks/results/max_logits_h200.jsonl")
+SPARSE = Path("benchmarks/results/sparse_blocks_h200.jsonl")
+DEPENDENT = Path("benchmarks/results/dependent_launches_h200.jsonl")
+CHAIN = Path("benchmarks/results/transformer_chain_h200.jsonl")
+SPARSE_HEADER = (
+    *("blocks, density", "ms", "TFLOP/s", "of dense", "of all blocks", "flex_attention / ours"),
+    *("bits, us", "lists on the GPU, us", "on the host, us"),
+)
 
 
 def merge(root: Path) -> str:
@@ -44,3 +55,80 @@ def _ratios(root: Path) -> Iterator[tuple[str, int, float]]:
     for line in read_lines(root / MAX_LOGITS):
         kernel = line["problem"].rpartition(", ")[0]
         yield kernel, line["details"]["rows"], line["details"]["ratio"]
+
+
+def sparse(root: Path) -> str:
+    """Return the figures of each size of blocks and density, and the notes of the lines."""
+    lines = read_lines(root / SPARSE)
+    rows = []
+    for line in lines:
+        found, peers = line["details"], line["peers_us"]
+        rows.append(
+            (
+                line["problem"].replace("density ", ""),
+                f"{found['ms']:.3f}",
+                f"{found['tflops']:.0f}",
+                f"{found['of_dense']:.3f}",
+                f"{found['of_all']:.3f}",
+                _number(found.get("flex_attention"), 2),
+                _number(peers["listing"], 1),
+                _number(peers.get("making"), 1),
+                _number(found.get("making_host_us"), 0),
+            )
+        )
+    return _noted(table(SPARSE_HEADER, rows, right=len(SPARSE_HEADER) - 1), lines)
+
+
+def dependent(root: Path) -> str:
+    """Return the times of both graphs in each run, and what a pair of kernels saves."""
+    lines = read_lines(root / DEPENDENT)
+    rows = [
+        (
+            ", ".join(word for word in (line["date"], line["commit"]) if word),
+            "short" if line["details"].get("short_rings") else "whole",
+            f"{line['peers_us']['apart']:.1f}",
+            f"{statistics.median(line['times_us']):.1f}",
+            f"{line['details']['saved_us_a_pair']:+.2f}",
+            line["details"].get("note", ""),
+        )
+        for line in lines
+    ]
+    header = ("run", "rings", "without the key, us", "with it, us", "saved a pair, us", "note")
+    return table(header, rows)
+
+
+def steps(root: Path) -> str:
+    """Return a row for each variant of a step: tokens per second, and over those of PyTorch.
+
+    Raises ValueError for a variant with logits that are not right.
+    """
+    lines = read_lines(root / CHAIN)
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    problems = list(dict.fromkeys(line["problem"] for line in lines))
+    for line in lines:
+        if not line["details"]["holds"]:
+            raise ValueError(f"{CHAIN}: {line['problem']}, {line['kernel']}: logits not right")
+        found.setdefault(line["kernel"], {})[line["problem"]] = line["details"]
+    rows = [
+        (
+            f"`{kernel}`",
+            *(
+                f"{by[problem]['tokens_per_s']:,.0f}, {by[problem]['times_pytorch']:.3f}"
+                if problem in by
+                else ""
+                for problem in problems
+            ),
+        )
+        for kernel, by in found.items()
+    ]
+    return _noted(table(("variant", *problems), rows, right=len(problems)), lines)
+
+
+def _noted(text: str, lines: Sequence[dict[str, Any]]) -> str:
+    """Return a table with the notes of its lines below."""
+    notes = dict.fromkeys(line["details"].get("note", "") for line in lines)
+    return "\n\n".join([text, *(f"{note[0].upper()}{note[1:]}." for note in notes if note)])
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"

@@ -17,7 +17,8 @@ of Llama 8B, with random weights, and random keys of sequences of any lengths:
 Norms and rotation are compiled by torch.compile, with --eager they are PyTorch's operators. Replays
 are timed in turn. Then the logits after given tokens are compared with those of PyTorch in float32:
 the error of a variant must be at most 1.5 times that of ``pytorch``, and two runs of fa4gen's
-products must give the same bits. The exit status is 1 where they do not.
+products must give the same bits. The exit status is 1 where they do not. --json writes what
+`benchmarks/measured.py` makes lines of benchmarks/results of.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import statistics
 import sys
 import time
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -307,8 +309,12 @@ def main() -> int:
     if options.json is not None:
         name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
         steps = "eager" if options.eager or options.small else "compiled"
-        data = {"device": name, "torch": torch.__version__, "keys": lengths, "steps": steps}
-        data["found"] = {name: asdict(one) for name, one in found.items()}
+        problem = f"{len(lengths)} sequences, {'overlapping' if options.overlap else steps}"
+        date = datetime.now(UTC).date().isoformat()
+        data = {"device": name, "date": date, "torch": torch.__version__, "keys": lengths}
+        data["found"] = [
+            {"problem": problem, "kernel": name, **asdict(one)} for name, one in found.items()
+        ]
         options.json.write_text(json.dumps(data, indent=2) + "\n")
     return 0 if all(one.holds for one in found.values()) else 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import measured
 import pytest
@@ -97,6 +98,35 @@ def test_a_layer_of_experts_is_a_line_for_each_kind_of_products(tmp_path: Path) 
     (line,) = measured.read_lines(path)
     assert (line["problem"], line["kernel"]) == ("64 tokens", "fa4gen bf16")
     assert (line["times_us"], line["peers_us"], line["chip"]) == ([2.5], {}, "d")
+
+
+@pytest.mark.parametrize(
+    ("own", "peers"),
+    [
+        ({"rounds_us": {"a": [2.0, 3.0], "b": [4.0, 6.0]}}, {"b": 5.0}),
+        ({"us_a_step": [2.0, 3.0]}, {}),
+    ],
+    ids=["sparse_blocks", "chain"],
+)
+def test_rows_that_name_their_problem_and_kernel(own: Any, peers: dict[str, float]) -> None:
+    row = {"problem": "p", "kernel": "a", **own}
+    written = {"device": "d", "date": "2026-11-30", "results": [row]}
+    (line,) = measured.lines_of(written, chip="", date="", commit="c")
+    assert (line["problem"], line["kernel"], line["chip"]) == ("p", "a", "d")
+    assert (line["times_us"], line["peers_us"]) == ([2.0, 3.0], peers)
+    assert line["details"] == row
+    assert line["run"] == {**written, "results": []}
+
+
+def test_the_program_converts_files_into_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.json").write_text(json.dumps(BENCH))
+    out = tmp_path / "out.jsonl"
+    words = ["measured.py", *[str(tmp_path / "in.json")] * 2, str(out)]
+    monkeypatch.setattr(sys, "argv", words)
+    assert measured.main() == 0
+    assert [line["problem"] for line in measured.read_lines(out)] == ["2k", "4k"] * 2
 
 
 def test_the_program_converts_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

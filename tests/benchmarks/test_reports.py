@@ -1,4 +1,4 @@
-"""The tables of products of groups, of products with scales and of layers of experts."""
+"""The tables of products, layers of experts, sparse blocks and dependent launches."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import grouped_parts
 import moe_parts
 import pytest
 import scaled_parts
+import short_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +57,8 @@ def test_gathered_rows_are_compared_tile_by_tile(tmp_path: Path) -> None:
         line("many", 8.0, {"torch_bf16": 16.0}, tiles_us=many),
         line("few", 4.0, {"torch_bf16": 3.0}, tiles_us=few),
     )
+    again = line("few", 4.0, {}, tiles_us={"b": 4.0, "c": 5.0, "c, gathered": 4.2})
+    write(tmp_path, grouped_parts.GATHERED_AGAIN, again)
     assert cells(grouped_parts.gathered(tmp_path)) == [
         ["a", "1.100", ""],
         ["b", "1.500", "1.250"],
@@ -64,6 +67,7 @@ def test_gathered_rows_are_compared_tile_by_tile(tmp_path: Path) -> None:
         ["fastest, gathered rows, us", "11.0", "4.0"],
         ["torch._grouped_mm, contiguous rows, us", "16.0", "3.0"],
         ["fastest to fastest", "1.375", "1.000"],
+        ["fastest to fastest, second run", "", "1.050"],
     ]
 
 
@@ -99,3 +103,55 @@ def test_a_layer_with_a_wrong_output_has_no_speed(tmp_path: Path) -> None:
     write(tmp_path, moe_parts.RESULTS, layer("fa4gen fp8", 1e9, holds=False))
     with pytest.raises(ValueError, match="64 tokens, fa4gen fp8: output not right"):
         moe_parts.layers(tmp_path)
+
+
+def test_sparse_blocks_have_what_was_measured_and_notes(tmp_path: Path) -> None:
+    found = {"ms": 2.0, "tflops": 500.4, "of_dense": 0.7, "of_all": 1.0}
+    more = {"flex_attention": 2.5, "making_host_us": 43.2, "note": "made later"}
+    write(
+        tmp_path,
+        short_parts.SPARSE,
+        line("64 x 64, density 1.0", 2000.0, {"listing": 12.04}, **found),
+        line("64 x 64, density 0.5", 2000.0, {"listing": 11, "making": 6.5}, **found, **more),
+    )
+    text, note = short_parts.sparse(tmp_path).split("\n\n")
+    shared = ["2.000", "500", "0.700", "1.000"]
+    assert cells(text) == [
+        ["64 x 64, 1.0", *shared, "", "12.0", "", ""],
+        ["64 x 64, 0.5", *shared, "2.50", "11.0", "6.5", "43"],
+    ]
+    assert note == "Made later."
+
+
+def test_runs_of_dependent_launches_have_rings_and_what_a_pair_saves(tmp_path: Path) -> None:
+    runs = [
+        {
+            "date": "2026-11-30",
+            "commit": commit,
+            **line("8 layers", 760.0, {"apart": 775.46}, **more),
+        }
+        for commit, more in (
+            ("abc", {"saved_us_a_pair": 0.406}),
+            ("", {"saved_us_a_pair": -0.9, "short_rings": True, "note": "why"}),
+        )
+    ]
+    write(tmp_path, short_parts.DEPENDENT, *runs)
+    assert cells(short_parts.dependent(tmp_path)) == [
+        ["2026-11-30, abc", "whole", "775.5", "760.0", "+0.41", ""],
+        ["2026-11-30", "short", "775.5", "760.0", "-0.90", "why"],
+    ]
+
+
+def test_a_step_has_a_column_for_each_run(tmp_path: Path) -> None:
+    def variant(problem: str, kernel: str, *, holds: bool = True) -> dict[str, Any]:
+        found = {"tokens_per_s": 2000.4, "times_pytorch": 1.25, "holds": holds}
+        return {**line(problem, 1.0, {}, **found), "kernel": kernel}
+
+    first, second = variant("1, eager", "a"), variant("1, compiled", "b")
+    write(tmp_path, short_parts.CHAIN, first, second)
+    text = short_parts.steps(tmp_path)
+    assert text.startswith("| variant | 1, eager | 1, compiled |")
+    assert cells(text) == [["`a`", "2,000, 1.250", ""], ["`b`", "", "2,000, 1.250"]]
+    write(tmp_path, short_parts.CHAIN, first, variant("1, compiled", "b", holds=False))
+    with pytest.raises(ValueError, match="1, compiled, b: logits not right"):
+        short_parts.steps(tmp_path)

@@ -200,9 +200,10 @@ def test_the_benchmark_runs_without_a_gpu(
     assert example.chain.main() == 0
     assert "reference" in capsys.readouterr().out
     found = json.loads(written.read_text())["found"]
-    assert list(found) == ["pytorch", "reference"]
-    assert found["pytorch"]["times_pytorch"] == 1
-    assert all(one["holds"] and len(one["us_a_step"]) == 5 for one in found.values())
+    assert [one["kernel"] for one in found] == ["pytorch", "reference"]
+    assert {one["problem"] for one in found} == {"16 sequences, eager"}
+    assert found[0]["times_pytorch"] == 1
+    assert all(one["holds"] and len(one["us_a_step"]) == 5 for one in found)
 
 
 class Recorded:
