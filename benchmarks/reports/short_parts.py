@@ -84,7 +84,7 @@ def dependent(root: Path) -> str:
     lines = read_lines(root / DEPENDENT)
     rows = [
         (
-            ", ".join(word for word in (line["date"], line["commit"]) if word),
+            _run(line),
             "short" if line["details"].get("short_rings") else "whole",
             f"{line['peers_us']['apart']:.1f}",
             f"{statistics.median(line['times_us']):.1f}",
@@ -125,9 +125,19 @@ def steps(root: Path) -> str:
 
 
 def _noted(text: str, lines: Sequence[dict[str, Any]]) -> str:
-    """Return a table with the notes of its lines below."""
+    """Return a table with the runs and the notes of its lines below."""
+    runs = dict.fromkeys(_run(line) for line in lines)
     notes = dict.fromkeys(line["details"].get("note", "") for line in lines)
-    return "\n\n".join([text, *(f"{note[0].upper()}{note[1:]}." for note in notes if note)])
+    below = [
+        f"Run on {'; '.join(runs)}.",
+        *(f"{note[0].upper()}{note[1:]}." for note in notes if note),
+    ]
+    return f"{text}\n\n{' '.join(below)}"
+
+
+def _run(line: dict[str, Any]) -> str:
+    """Return the date of a line, and the commit that it has."""
+    return f"{line['date']}, commit {line['commit']}" if line["commit"] else str(line["date"])
 
 
 def _number(value: float | None, digits: int) -> str:

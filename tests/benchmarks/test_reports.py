@@ -30,6 +30,8 @@ def line(problem: str, us: float, peers: dict[str, float], **details: Any) -> di
     return {
         "problem": problem,
         "kernel": "a",
+        "date": "2026-11-30",
+        "commit": "abc",
         "times_us": [us],
         "peers_us": peers,
         "details": details,
@@ -120,16 +122,12 @@ def test_sparse_blocks_have_what_was_measured_and_notes(tmp_path: Path) -> None:
         ["64 x 64, 1.0", *shared, "", "12.0", "", ""],
         ["64 x 64, 0.5", *shared, "2.50", "11.0", "6.5", "43"],
     ]
-    assert note == "Made later."
+    assert note == "Run on 2026-11-30, commit abc. Made later."
 
 
 def test_runs_of_dependent_launches_have_rings_and_what_a_pair_saves(tmp_path: Path) -> None:
     runs = [
-        {
-            "date": "2026-11-30",
-            "commit": commit,
-            **line("8 layers", 760.0, {"apart": 775.46}, **more),
-        }
+        {**line("8 layers", 760.0, {"apart": 775.46}, **more), "commit": commit}
         for commit, more in (
             ("abc", {"saved_us_a_pair": 0.406}),
             ("", {"saved_us_a_pair": -0.9, "short_rings": True, "note": "why"}),
@@ -137,7 +135,7 @@ def test_runs_of_dependent_launches_have_rings_and_what_a_pair_saves(tmp_path: P
     ]
     write(tmp_path, short_parts.DEPENDENT, *runs)
     assert cells(short_parts.dependent(tmp_path)) == [
-        ["2026-11-30, abc", "whole", "775.5", "760.0", "+0.41", ""],
+        ["2026-11-30, commit abc", "whole", "775.5", "760.0", "+0.41", ""],
         ["2026-11-30", "short", "775.5", "760.0", "-0.90", "why"],
     ]
 
@@ -151,6 +149,7 @@ def test_a_step_has_a_column_for_each_run(tmp_path: Path) -> None:
     write(tmp_path, short_parts.CHAIN, first, second)
     text = short_parts.steps(tmp_path)
     assert text.startswith("| variant | 1, eager | 1, compiled |")
+    text = text.partition("\n\n")[0]
     assert cells(text) == [["`a`", "2,000, 1.250", ""], ["`b`", "", "2,000, 1.250"]]
     write(tmp_path, short_parts.CHAIN, first, variant("1, compiled", "b", holds=False))
     with pytest.raises(ValueError, match="1, compiled, b: logits not right"):
