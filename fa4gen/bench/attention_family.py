@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fa4gen.bench.family import Zeros
     from fa4gen.bench.gpu_arrays import RandomNumbers
-    from fa4gen.bench.peers import AttentionOperands, Peers
+    from fa4gen.bench.peers import Peers
     from fa4gen.bench.work import Work
     from fa4gen.designs.common.attention_model import AttentionPlan
     from fa4gen.toolchain.model import CompiledKernel
@@ -113,28 +113,24 @@ class AttentionFamily(Family):
 
     @override
     def small_tensors(self, plan: AttentionPlan, zeros: Zeros) -> dict[str, Any]:
-        rows = SMALL_ROWS
+        from fa4gen.bench.layout import cache_scales, lay_out, with_values
+
+        rows = (SMALL_ROWS,)
+        layout = lay_out(plan, workload.Workload(rows, rows, 1, 1, plan.depth, plan.value_depth))
+        key, value = with_values(plan, layout, lambda shape, _: zeros(shape, plan.kv_dtype))
         return {
-            "query": zeros((1, rows, 1, plan.depth), plan.dtype),
-            "key": zeros((1, rows, 1, plan.depth), plan.kv_dtype),
-            "value": zeros((1, rows, 1, plan.value_depth), plan.kv_dtype),
-            "out": zeros((1, rows, 1, plan.value_depth), plan.out_dtype),
-            "lse": zeros((1, 1, rows), "fp32") if plan.lse else None,
+            "query": zeros(layout.query, plan.dtype),
+            "key": key,
+            "value": value,
+            "out": zeros(layout.out, plan.out_dtype),
+            "lse": zeros(layout.lse, "fp32") if plan.lse else None,
+            **{name: zeros(table.shape, "int32") for name, table in layout.tables.items()},
+            **{
+                name: zeros(scale.shape, "fp32")
+                for name, scale in cache_scales(plan, layout).items()
+            },
+            **({"sinks": zeros((1,), "fp32")} if plan.sinks else {}),
         }
-
-    @override
-    def peer_tensors(self, plan: AttentionPlan, operands: AttentionOperands) -> dict[str, Any]:
-        from fa4gen.runtime import arrays
-        from fa4gen.runtime.arguments import DTYPE_NAMES
-
-        query = operands.query
-        batch, rows, heads, _ = query.shape
-        shape = (batch, rows, heads, plan.value_depth)
-        tensors = {"query": query, "key": operands.key, "value": operands.value}
-        tensors["out"] = arrays.empty(query, shape, DTYPE_NAMES[plan.out_dtype])
-        if plan.lse:
-            tensors["lse"] = arrays.empty(query, (batch, heads, rows), "float32")
-        return tensors
 
 
 ATTENTION = AttentionFamily()

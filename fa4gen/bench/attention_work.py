@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.gpu_arrays import as_float32, as_torch, viewed
-from fa4gen.bench.layout import cache_scales, lay_out
+from fa4gen.bench.layout import cache_scales, lay_out, with_values
 from fa4gen.bench.peers import AttentionOperands, Sequences
 from fa4gen.bench.work import Expected, Run, Work
 from fa4gen.bench.workload import count_flop, count_read_bytes
 from fa4gen.overriding import override
 from fa4gen.runtime.device import load_cupy
-from fa4gen.runtime.strides import ALIGNMENT
 from fa4gen.verify.rounding import UNIT_ROUNDOFF
 
 if TYPE_CHECKING:
@@ -34,23 +32,16 @@ class AttentionWork(Work):
         layout = lay_out(plan, workload, numbers.seed)
         super().__init__(
             workload,
-            (*layout.query[:-1], plan.value_depth),
+            layout.out,
             most_error=WRONG * UNIT_ROUNDOFF[plan.dtype],
         )
         cupy = load_cupy()
         self._layout, self._workload = layout, workload
         self._types = plan.dtype, plan.kv_dtype, plan.kv_dtype
         query = numbers.array(layout.query, plan.dtype, shift=0)
-        key = numbers.array(layout.key, plan.kv_dtype, shift=1)
-        if plan.values_in_keys:
-            value = key[..., : plan.value_depth]
-        elif plan.has_lines_of_keys:
-            batch, rows, heads, depth = layout.value
-            line = math.ceil(rows / ALIGNMENT) * ALIGNMENT
-            lines = numbers.array((batch, heads, depth, line), plan.kv_dtype, shift=2)
-            value = lines[..., :rows].transpose(0, 3, 1, 2)
-        else:
-            value = numbers.array(layout.value, plan.kv_dtype, shift=2)
+        key, value = with_values(
+            plan, layout, lambda shape, shift: numbers.array(shape, plan.kv_dtype, shift=shift)
+        )
         self._bits = query, key, value
         self._read = (key,) if plan.values_in_keys else (key, value)
         self._sinks = numbers.float32(workload.heads) if plan.sinks else None
@@ -67,9 +58,16 @@ class AttentionWork(Work):
     @override
     def prepare(self, kernel: Any, plan: AttentionPlan, number: int, out: Any) -> Run:
         del plan, number
-        arrays = map(viewed, self._bits, self._types)
-        launch: Run = kernel.prepare(*arrays, out=out, **self._given)
+        launch: Run = kernel.prepare(**self._tensors(out))
         return launch
+
+    def _tensors(self, out: Any) -> dict[str, Any]:
+        """Return the arrays of a call of our kernel, by the names of a launcher's arguments."""
+        arrays = map(viewed, self._bits, self._types)
+        return dict(zip(("query", "key", "value"), arrays, strict=True)) | {
+            "out": out,
+            **self._given,
+        }
 
     @override
     def expected(self, plan: AttentionPlan, number: int) -> Expected:
@@ -82,7 +80,7 @@ class AttentionWork(Work):
 
     @override
     def operands(self, plan: AttentionPlan, number: int, out: Any) -> AttentionOperands:
-        del plan, number, out
+        del number
         sequences = None
         if self._tables:
             import torch
@@ -90,7 +88,13 @@ class AttentionWork(Work):
             tables = {name: torch.from_dlpack(table) for name, table in self._tables.items()}
             sequences = Sequences(self._workload.rows, self._workload.most_keys, tables)
         query, key, value = map(as_torch, self._bits, self._types)
-        return AttentionOperands(query, key, value, sequences)
+        cupy = load_cupy()
+        bits = cupy.empty_like(out)
+        own = self._tensors(viewed(bits, plan.out_dtype))
+        if plan.lse:
+            own["lse"] = cupy.empty(self._layout.lse, cupy.float32)
+        theirs = as_torch(bits, plan.out_dtype)
+        return AttentionOperands(query, key, value, sequences, own, theirs)
 
     @override
     def read_memory(self) -> Any:

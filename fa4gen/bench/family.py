@@ -74,10 +74,6 @@ class Family(ABC):
     def small_tensors(self, plan: Any, zeros: Zeros) -> dict[str, Any]:
         """Return the arguments of a launcher, by name, for a problem of a single tile."""
 
-    @abstractmethod
-    def peer_tensors(self, plan: Any, operands: Any) -> dict[str, Any]:
-        """Return the arguments of the vendored launcher, by name, of a peer's operands."""
-
     def sizes_for(self, plan: Any) -> tuple[Any, ...]:
         """Return the sizes of a kernel without ``--sizes``."""
         del plan

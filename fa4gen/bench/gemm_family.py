@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fa4gen.bench.family import Zeros
-    from fa4gen.bench.gemm_peers import GemmOperands
     from fa4gen.bench.gpu_arrays import RandomNumbers
     from fa4gen.bench.peers import Peers
     from fa4gen.bench.work import Work
@@ -146,11 +145,6 @@ class GemmFamily(Family):
                 for name, number in counts.get(plan.groups or "", {}).items()
             },
         }
-
-    @override
-    def peer_tensors(self, plan: GemmPlan, operands: GemmOperands) -> dict[str, Any]:
-        names = ("a", "b", "c", "out", *(row.name for row in plan.scales))
-        return {name: getattr(operands, name) for name in names}
 
 
 GEMM = GemmFamily()

@@ -11,14 +11,14 @@ An activation is a second kernel after either, and part of the name: ``cublas + 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.bench.peers import LeftOutError, Peer, Peers, why_no_torch
 from fa4gen.overriding import override
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from fa4gen.designs.common.gemm_model import GemmPlan
 
@@ -54,6 +54,10 @@ class GemmOperands:
     scale_a: Any = None
     scale_b: Any = None
     """Scales of blocks as our kernel takes them; None without."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of our own kernel for this problem: CuPy's arrays by name, ``out`` the same memory.
+
+    They have the rows of groups and the index of gathered rows."""
 
     @property
     def scalars(self) -> dict[str, float]:

@@ -63,20 +63,21 @@ class GemmWork(Work):
 
     @override
     def prepare(self, kernel: Any, plan: GemmPlan, number: int, out: Any) -> Run:
+        tensors = self._tensors(plan, number, out)
+        launch: Run = kernel.prepare(**tensors, alpha=ALPHA, beta=BETAS[plan.residual])
+        return launch
+
+    def _tensors(self, plan: GemmPlan, number: int, out: Any) -> dict[str, Any]:
+        """Return the arrays of a call of our kernel, by the names of a launcher's arguments."""
         inputs, rows = self._inputs[number], {}
         if plan.groups:
             inputs, rows = self._in_groups(plan, inputs), row_arrays(plan, self._workload)
             out = as_groups(plan, out, of_rows=True)
-        arrays = (viewed(bits, dtype) for bits, dtype in inputs.of(plan))
-        beta = BETAS[plan.residual]
-        scales: dict[str, Any] = {
-            row.name: viewed(inputs.scales[row.name], row.dtype) for row in plan.scales
-        }
-        scales |= rows
         if plan.gathers_rows:
-            scales["row_index"] = self._inputs[number].row_index
-        launch: Run = kernel.prepare(*arrays, out=out, alpha=ALPHA, beta=beta, **scales)
-        return launch
+            rows["row_index"] = inputs.row_index
+        a, b, c = (viewed(bits, dtype) for bits, dtype in inputs.of(plan))
+        scales = {row.name: viewed(inputs.scales[row.name], row.dtype) for row in plan.scales}
+        return {"a": a, "b": b, "c": c, "out": out, **scales, **rows}
 
     def _in_groups(self, plan: GemmPlan, inputs: Inputs) -> Inputs:
         """Return the inputs as a kernel with groups takes them."""
@@ -105,9 +106,11 @@ class GemmWork(Work):
     def operands(self, plan: GemmPlan, number: int, out: Any) -> GemmOperands:
         inputs = self._inputs[number].in_order
         a, b, c = (as_torch(bits, dtype) for bits, dtype in inputs.of(plan))
-        theirs = as_torch(load_cupy().empty_like(out), plan.out_dtype)
+        bits = load_cupy().empty_like(out)
+        theirs = as_torch(bits, plan.out_dtype)
+        own = self._tensors(plan, number, viewed(bits, plan.out_dtype))
         scales = {row.name: as_torch(inputs.scales[row.name], row.dtype) for row in plan.scales}
-        return GemmOperands(a, b, c, theirs, ALPHA, BETAS[plan.residual], **scales)
+        return GemmOperands(a, b, c, theirs, ALPHA, BETAS[plan.residual], **scales, own=own)
 
     @override
     def read_memory(self) -> Any:

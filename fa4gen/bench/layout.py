@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from fa4gen.errors import ConfigError, Problem
+from fa4gen.runtime.strides import ALIGNMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fa4gen.bench.workload import Workload
     from fa4gen.designs.common.attention_model import AttentionPlan
@@ -27,6 +29,17 @@ class Layout:
     value: Shape
     tables: Mapping[str, Any]
     """int32 arrays by the name of the call's argument: offsets, lengths, the page table."""
+
+    @property
+    def out(self) -> Shape:
+        """The shape of the output."""
+        return (*self.query[:-1], self.workload.value_depth)
+
+    @property
+    def lse(self) -> Shape:
+        """The shape of the log-sum-exp: heads before rows."""
+        *batch, rows, heads, _ = self.query
+        return (*batch, heads, rows)
 
     def query_rows(self, tensor: Any, index: int, head: int) -> Any:
         """Return a sequence's rows of the query or the output: (1, rows, 1, columns)."""
@@ -90,6 +103,23 @@ def lay_out(plan: AttentionPlan, workload: Workload, seed: int = 0) -> Layout:
         (*key_leading, key_heads, workload.value_depth),
         tables,
     )
+
+
+def with_values(
+    plan: AttentionPlan, layout: Layout, make: Callable[[Shape, int], Any]
+) -> tuple[Any, Any]:
+    """Return keys and values as a call takes them; ``make`` an array by its shape and a number.
+
+    Values may be the first columns of keys, or lie in lines of keys.
+    """
+    key = make(layout.key, 1)
+    if plan.values_in_keys:
+        return key, key[..., : plan.value_depth]
+    if not plan.has_lines_of_keys:
+        return key, make(layout.value, 2)
+    batch, rows, heads, depth = layout.value
+    line = math.ceil(rows / ALIGNMENT) * ALIGNMENT
+    return key, make((batch, heads, depth, line), 2)[..., :rows].transpose(0, 3, 1, 2)
 
 
 def cache_scales(plan: AttentionPlan, layout: Layout) -> dict[str, Any]:

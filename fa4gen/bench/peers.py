@@ -50,6 +50,10 @@ class AttentionOperands:
     key: Any
     value: Any
     sequences: Sequences | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of our own kernel for this problem: CuPy's arrays by name, tables among them."""
+    out: Any = None
+    """The output of ``own``, as torch's tensor."""
     scalars: ClassVar[Mapping[str, float]] = {}
     """The default softmax scale."""
 

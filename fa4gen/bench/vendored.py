@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any
 
-from fa4gen.bench.family import family_of
 from fa4gen.bench.peers import Peer
 from fa4gen.bench.results import VENDORED
 from fa4gen.errors import Fa4genError, Problem
@@ -171,12 +170,11 @@ class VendoredPeer(Peer):
 
     @override
     def prepare(self, plan: Any, operands: Any) -> Callable[[], Any]:
-        tensors = family_of(plan).peer_tensors(plan, operands)
-        call = self.library.prepare(plan, tensors, **operands.scalars)
+        call = self.library.prepare(plan, operands.own, **operands.scalars)
 
         def run() -> Any:
             call()
-            return tensors["out"]
+            return operands.out
 
         return run
 

@@ -154,25 +154,29 @@ class AttentionFamily:
         A softmax scale that is the default is left to the launcher.
         """
         scale = 0.0 if memory.softmax_scale is None else memory.softmax_scale
-        optional: Any = {name: views.get(name) for name in OPTIONAL}
-        return attention_args(
-            plan,
-            Arguments(
-                views["query"], views["key"], views["value"], views["out"], views.get("lse"),
-                scale, memory.layout, **optional,
-                tensors=tuple(
-                    (name.removeprefix(GIVEN), views.get(name)) for name in plan.given_names
-                ),
-            ),
-        )  # fmt: skip
+        return _args(plan, views, scale, memory.layout)
 
     def peer_args(
         self, plan: AttentionPlan, views: Mapping[str, TensorView], *, alpha: float, beta: float
     ) -> AttentionArgs:
         """Return the arguments of a call for bench."""
         del alpha, beta
-        operands = views["query"], views["key"], views["value"], views["out"], views.get("lse")
-        return attention_args(plan, Arguments(*operands, plan.depth**-0.5, "bshd"))
+        return _args(plan, views, plan.depth**-0.5, "bshd")
+
+
+def _args(
+    plan: AttentionPlan, views: Mapping[str, TensorView], softmax_scale: float, layout: str
+) -> AttentionArgs:
+    """Return the arguments of a call with the views, by the names of the arguments."""
+    optional: Any = {name: views.get(name) for name in OPTIONAL}
+    return attention_args(
+        plan,
+        Arguments(
+            views["query"], views["key"], views["value"], views["out"], views.get("lse"),
+            softmax_scale, layout, **optional,
+            tensors=tuple((name.removeprefix(GIVEN), views.get(name)) for name in plan.given_names),
+        ),
+    )  # fmt: skip
 
 
 def _condition(plan: AttentionPlan) -> str | None:
