@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 THREADS = 256
 CHUNK_BYTES = 16
 """The widest load or store of a thread."""
-CTAS_AT_ONCE = {1: 6, 2: 3, 4: 2}
-"""CTAs that a multiprocessor runs at once, by rows in flight: what the registers of those leave."""
+CTAS_AT_ONCE = {1: {1: 5, 2: 4, 4: 2}, 2: {1: 5, 2: 3, 4: 1}}
+"""CTAs that a multiprocessor has registers for, by chunks that a thread loads of a row of a part,
+and by rows in flight: ptxas spills at none of them (NVRTC 13)."""
 PARTS_IN_FLIGHT = 2
 ELEMENT_TYPES = {"bf16": "uint16", "fp16": "uint16", "fp32": "float"}
 
@@ -59,7 +60,7 @@ class MergePlan(KernelPlan):
     @property
     def ctas_at_once(self) -> int:
         """CTAs that a multiprocessor has registers for."""
-        return CTAS_AT_ONCE[self.rows_in_flight]
+        return CTAS_AT_ONCE[self.part_loads][self.rows_in_flight]
 
     @property
     def elements(self) -> int:

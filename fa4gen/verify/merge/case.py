@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 if TYPE_CHECKING:
     from fa4gen.designs.merge.model import MergePlan
 
-LseKind = Literal["normal", "apart", "huge", "empty", "all_empty", "equal"]
+LseKind = Literal["normal", "apart", "huge", "empty", "all_empty", "equal", "nan"]
 LSE_KINDS: dict[LseKind, str] = {
     "normal": "log-sum-exps near one another: every part counts",
     "apart": "of standard deviation 40: one part has nearly all of the weight",
@@ -16,6 +16,7 @@ LSE_KINDS: dict[LseKind, str] = {
     "empty": "parts without keys, of which the output is NaN; some rows have no others",
     "all_empty": "no part of any row has a key",
     "equal": "the same everywhere: the mean of the parts",
+    "nan": "NaN, infinite or empty in some parts: NaN in all of a row's results",
 }
 
 
@@ -66,13 +67,15 @@ def emulated_cases(plan: MergePlan) -> tuple[MergeCase, ...]:
         MergeCase("parts/7", 7, rows - 1, 2, padded=True),
         MergeCase("parts/none", 0, 5, 2),
         MergeCase("empty/rows", 2, 0, 2),
-        MergeCase("batch/3", 3, 5, 3, batch=3),
-        MergeCase("lse/huge", 3, 9, 3, lse="huge"),
+        MergeCase("batch/3", 4, 5, 3, batch=3),
+        MergeCase("lse/huge", 6, 9, 3, lse="huge"),
         MergeCase("lse/empty", 2 * group + 1, 21, 3, lse="empty", padded=True),
-        MergeCase("lse/all_empty", 2, 7, 2, lse="all_empty"),
-        MergeCase("lse/equal", 7, 5, 3, batch=2, lse="equal"),
+        MergeCase("lse/all_empty", group + 1, 7, 2, lse="all_empty"),
+        MergeCase("lse/equal", 9, 5, 3, batch=2, lse="equal"),
+        MergeCase("lse/nan", group + 1, 23, 2, lse="nan"),
+        MergeCase("lse/nan_1", 1, 9, 2, lse="nan"),
         MergeCase("place/same", 3, 11, 2, batch=2, lse="empty", in_place=place),
-        MergeCase("place/padded", 2, rows // 2 + 3, 2, padded=True, in_place=place),
+        MergeCase("place/padded", 8, rows // 2 + 3, 2, padded=True, in_place=place),
     )
 
 

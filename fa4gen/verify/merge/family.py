@@ -80,7 +80,7 @@ class MergeFamily:
         del case, coverage
 
     def rescales(self, coverages: Iterable[Coverage]) -> None:
-        """Return None: all sums are rescaled."""
+        """Return None: all sums but the first are rescaled."""
         del coverages
 
     def large_cases(self) -> tuple[MergeCase, ...]:

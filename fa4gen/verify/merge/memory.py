@@ -79,6 +79,8 @@ def draw(case: MergeCase, plan: MergePlan, rng: np.random.Generator) -> MergeInp
     elif case.lse == "empty":
         lse[rng.random(of_rows) < 0.4] = -np.inf
         lse[:, :, :, ::5] = -np.inf  # rows without any
+    elif case.lse == "nan":
+        lse = rng.choice([1.0, 2.0, -np.inf, np.inf, np.nan], of_rows, p=[0.2, 0.2, 0.3, 0.1, 0.2])
     lse32 = lse.astype(np.float32)
     parts[np.isneginf(lse32).swapaxes(2, 3)] = np.nan
     return MergeInputs(parts, lse32)

@@ -1,7 +1,8 @@
 """Merging in float64, with intervals: all that the kernel's float32 may make of each element.
 
 With m the largest log-sum-exp of a row, its parts have weights w_p = exp(lse_p - m): the output is
-the sum of w_p O_p over that of w_p, and the log-sum-exp m plus the logarithm of the latter.
+the sum of w_p O_p over that of w_p, and the log-sum-exp m plus the logarithm of the latter. A
+log-sum-exp that is NaN or infinite makes the row's results NaN.
 
 u is 2^-24. A difference lse_p - m is rounded (u of it), multiplied by log2(e) (rounded, and off by
 u itself: 2 u), and ex2.approx is off by 2^-22 of its result. A kernel that forms its maxima by
@@ -13,6 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from fa4gen.verify.rounding import round_to
 
@@ -45,10 +48,11 @@ def merged(parts: Any, lse: Any, out_dtype: str, xp: Any) -> tuple[MergeResult, 
     largest = lse.max(axis=0) if len(lse) else xp.full(shape, -xp.inf)
     none = xp.isneginf(largest)
     reference = xp.where(none, 0.0, largest)
-    weights = xp.exp(lse - reference)
+    with np.errstate(invalid="ignore"):  # inf - inf is NaN, as it is in the kernel
+        weights = xp.exp(lse - reference)
+        apart = xp.minimum(xp.where(xp.isneginf(lse), 0.0, reference - lse), LARGEST_DIFFERENCE)
     total = weights.sum(axis=0)
     count = len(lse)
-    apart = xp.minimum(xp.where(xp.isneginf(lse), 0.0, reference - lse), LARGEST_DIFFERENCE)
     off = EXP2_ERROR * (1 + count) + 4 * UNIT * apart  # relative, of each weight
     sum_error = (weights * off).sum(axis=0) + count * UNIT * total
 

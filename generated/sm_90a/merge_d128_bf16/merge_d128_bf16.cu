@@ -10,7 +10,7 @@
 //   merge  warps 0-7: a chunk of each of its rows
 //
 //   a thread, for each of its rows, 2 at once:
-//     for each part p, 2 in flight:  m' = max(m, lse(p))
+//     for each part p, 2 in flight, then one that is left:  m' = max(m, lse(p))
 //       O = 2^(c(m - m')) O + 2^(c(lse(p) - m')) O(p); l likewise; m = m'; c = log2(e)
 //     O / l goes to global memory, with log-sum-exp m + ln(l), once all threads have read theirs
 //
@@ -46,6 +46,7 @@ constexpr float kLn2 = 0.6931471805599453f;
 static_assert(kChunks * kElements == kDepth, "The threads of a row divide it.");
 static_assert(kRowsAtOnce * kChunks <= kNumThreads, "Every chunk has a thread.");
 static_assert(kBM == kRowsAtOnce * kRowsInFlight, "A CTA takes the rows of its threads.");
+static_assert(kPartsInFlight == 2, "Groups of them leave one part at most.");
 
 // ---- parts, and where a row is ----
 
@@ -65,9 +66,11 @@ struct Row {
 // Neighbouring numbers are heads of a row: in memory they mostly follow one another.
 __device__ __forceinline__ Row row_at(const Problem& problem, uint32 number) {
   const uint32 row = number / static_cast<uint32>(problem.heads);
+  const int32 head = static_cast<int32>(number - row * problem.heads);
+  // The first batch, often the only one, saves the second division.
+  if (row < static_cast<uint32>(problem.rows)) return {0, static_cast<int32>(row), head};
   const uint32 batch = row / static_cast<uint32>(problem.rows);
-  return {static_cast<int32>(batch), static_cast<int32>(row - batch * problem.rows),
-          static_cast<int32>(number - row * problem.heads)};
+  return {static_cast<int32>(batch), static_cast<int32>(row - batch * problem.rows), head};
 }
 
 // The row of the next number: without a division.
@@ -78,10 +81,34 @@ __device__ __forceinline__ Row after(const Problem& problem, Row at) {
   return {at.batch + 1, 0, 0};
 }
 
+// Strides of an array's rows, in elements. Sums and products wrap: strides may be negative.
+struct Strides {
+  uint64 batch;
+  uint64 row;
+  uint64 head;
+
+  // From the array's start to a row, whose numbers are not negative.
+  __device__ __forceinline__ uint64 to(const Row& at) const {
+    return static_cast<uint32>(at.batch) * batch + static_cast<uint32>(at.row) * row +
+           static_cast<uint32>(at.head) * head;
+  }
+
+  // From a row to the one of the next number, mostly the next head: without multiplications.
+  __device__ __forceinline__ uint64 step(const Row& from, const Row& next) const {
+    return next.head != 0 ? head : to(next) - to(from);
+  }
+};
+
+// Where a thread's chunk of a row is in the next part, and the row's log-sum-exp.
+struct NextPart {
+  const uint16* chunk;
+  const float* lse;
+};
+
 // Parts of a row as a thread has them: its elements, and the log-sum-exps.
 struct Parts {
   float4 chunk[kPartsInFlight];  // bits
-  float lse[kPartsInFlight];  // -inf also past the last part
+  float lse[kPartsInFlight];  // -inf of rows past the last
 };
 
 // What a thread has merged of a row. Sums are of weights by the maximum, which no lse exceeds.
@@ -103,25 +130,30 @@ __device__ __forceinline__ float weight_of(float lse, float max) {
   return exp2_approx((lse - max) * kLog2E);
 }
 
-// The output of an empty part, with a log-sum-exp of -inf, is any memory: it does not count.
-__device__ __forceinline__ void merge(Merged& merged, const Parts& parts) {
+// The output of an empty part, with a log-sum-exp of -inf, is any memory: its weight is 0, and its
+// elements are taken for 0. Without branches, so that the work on a thread's rows overlaps.
+template <int32 kParts>
+__device__ __forceinline__ void merge(Merged& merged, const Parts& parts, bool is_first) {
   float max = merged.max;
 #pragma unroll
-  for (int32 part = 0; part < kPartsInFlight; ++part) max = fmaxf(max, parts.lse[part]);
-  if (max == negative_infinity()) return;  // -inf - -inf is not a number
-  const float factor = weight_of(merged.max, max);
-  merged.sum *= factor;
+  for (int32 part = 0; part < kParts; ++part) max = fmaxf(max, parts.lse[part]);
+  const float origin = max == negative_infinity() ? 0.f : max;  // -inf - -inf is not a number
+  if (!is_first) {  // before the first parts sum and output are zero
+    const float factor = weight_of(merged.max, origin);
+    merged.sum *= factor;
 #pragma unroll
-  for (int32 i = 0; i < kElements; ++i) merged.output[i] *= factor;
+    for (int32 i = 0; i < kElements; ++i) merged.output[i] *= factor;
+  }
   merged.max = max;
 #pragma unroll
-  for (int32 part = 0; part < kPartsInFlight; ++part) {
-    if (parts.lse[part] == negative_infinity()) continue;
-    const float weight = weight_of(parts.lse[part], max);
+  for (int32 part = 0; part < kParts; ++part) {
+    const bool counts = parts.lse[part] != negative_infinity();
+    const float weight = weight_of(parts.lse[part], origin);
     merged.sum += weight;
     const float4& chunk = parts.chunk[part];
-    const uint32 words[4] = {__float_as_uint(chunk.x), __float_as_uint(chunk.y),
-                             __float_as_uint(chunk.z), __float_as_uint(chunk.w)};
+    const uint32 words[4] = {
+        counts ? __float_as_uint(chunk.x) : 0, counts ? __float_as_uint(chunk.y) : 0,
+        counts ? __float_as_uint(chunk.z) : 0, counts ? __float_as_uint(chunk.w) : 0};
 #pragma unroll
     for (int32 i = 0; i < 4; ++i) {
       float* output = merged.output + 2 * i;
@@ -129,6 +161,35 @@ __device__ __forceinline__ void merge(Merged& merged, const Parts& parts) {
       output[1] = fmaf(weight, unpack_high(words[i]), output[1]);
     }
   }
+}
+
+// Merges the next parts of a thread's rows, of which the first `left` exist, and goes past them.
+template <int32 kParts>
+__device__ __forceinline__ void merge_next(Merged (&merged)[kRowsInFlight],
+                                           NextPart (&next)[kRowsInFlight], int64 part_stride,
+                                           int64 lse_stride, uint32 left, bool is_first) {
+  Parts loaded[kRowsInFlight];
+  // All loads come before the first use. The part that is overwritten is among them: ordinary
+  // loads, not those of memory that never changes.
+#pragma unroll
+  for (int32 r = 0; r < kRowsInFlight; ++r) {
+#pragma unroll
+    for (int32 i = 0; i < kParts; ++i) {
+      loaded[r].lse[i] = load_global_float_if(next[r].lse, r < left, negative_infinity());
+      next[r].lse += lse_stride;
+    }
+  }
+#pragma unroll
+  for (int32 i = 0; i < kParts; ++i) {
+#pragma unroll
+    for (int32 r = 0; r < kRowsInFlight; ++r) {
+      loaded[r].chunk[i] =
+          load_global_floats_4_if(reinterpret_cast<const float*>(next[r].chunk), r < left);
+      next[r].chunk += part_stride;
+    }
+  }
+#pragma unroll
+  for (int32 r = 0; r < kRowsInFlight; ++r) merge<kParts>(merged[r], loaded[r], is_first);
 }
 
 // ---- kernel ----
@@ -156,7 +217,7 @@ __device__ __forceinline__ void merge(Merged& merged, const Parts& parts) {
 //   lse_batch_stride       of the batch of lse, in elements
 //   lse_head_stride        of the head of lse, in elements
 //   lse_row_stride         of the row of lse, in elements
-extern "C" __global__ void __launch_bounds__(kNumThreads, 3)
+extern "C" __global__ void __launch_bounds__(kNumThreads, 4)
     fa4gen_merge_d128_bf16(
         const uint16* parts,
         const float* part_lse,
@@ -184,62 +245,64 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 3)
   asm volatile("trap;");
 #else
   const Problem problem{num_parts, batch, rows, heads};
-  const int32 chunk = threadIdx.x % kChunks;
+  const uint32 chunk = threadIdx.x % kChunks;
   const uint32 num_rows = static_cast<uint32>(batch) * rows * heads;
   const uint32 first = blockIdx.x * kBM + threadIdx.x / kChunks * kRowsInFlight;
-  const Row first_row = row_at(problem, first);
   const bool has_rows = threadIdx.x < kRowsAtOnce * kChunks;
+  const uint32 left = has_rows && first < num_rows ? num_rows - first : 0;  // from the first on
+  const Row first_row = row_at(problem, first);
+  const Strides of_parts{static_cast<uint64>(parts_batch_stride),
+                         static_cast<uint64>(parts_row_stride),
+                         static_cast<uint64>(parts_head_stride)};
+  const Strides of_part_lse{static_cast<uint64>(part_lse_batch_stride),
+                            static_cast<uint64>(part_lse_row_stride),
+                            static_cast<uint64>(part_lse_head_stride)};
+  NextPart next[kRowsInFlight];
+  next[0] = {parts + of_parts.to(first_row) + chunk * kElements,
+             part_lse + of_part_lse.to(first_row)};
+  Row at = first_row;
+#pragma unroll
+  for (int32 r = 1; r < kRowsInFlight; ++r) {
+    const Row next_row = after(problem, at);
+    next[r] = {next[r - 1].chunk + of_parts.step(at, next_row),
+               next[r - 1].lse + of_part_lse.step(at, next_row)};
+    at = next_row;
+  }
   Merged merged[kRowsInFlight];
 #pragma unroll
   for (int32 r = 0; r < kRowsInFlight; ++r) begin(merged[r]);
 
-  for (int32 part = 0; part < num_parts; part += kPartsInFlight) {
-    Parts loaded[kRowsInFlight];
-    Row at = first_row;
-    // All loads come before the first use. The part that is overwritten is among them: ordinary
-    // loads, not those of memory that never changes.
-#pragma unroll
-    for (int32 r = 0; r < kRowsInFlight; ++r) {
-      const uint32 number = first + r;
-      const auto* own = parts + at.batch * parts_batch_stride + at.row * parts_row_stride +
-                        at.head * parts_head_stride + chunk * kElements;
-      const float* own_lse = part_lse + at.batch * part_lse_batch_stride +
-                             at.head * part_lse_head_stride + at.row * part_lse_row_stride;
-#pragma unroll
-      for (int32 i = 0; i < kPartsInFlight; ++i) {
-        const bool exists = has_rows && number < num_rows && part + i < num_parts;
-        loaded[r].lse[i] = negative_infinity();
-        if (exists) {
-          loaded[r].lse[i] = own_lse[(part + i) * part_lse_part_stride];
-          loaded[r].chunk[i] = load_global_floats_4(
-              reinterpret_cast<const float*>(own + (part + i) * parts_part_stride));
-        }
-      }
-      at = after(problem, at);
-    }
-#pragma unroll
-    for (int32 r = 0; r < kRowsInFlight; ++r) merge(merged[r], loaded[r]);
-  }
+  // Groups, and then a part that is left, are code of their own: none asks whether a part exists.
+  int32 part = 0;
+#pragma unroll 1
+  for (; part + kPartsInFlight <= num_parts; part += kPartsInFlight)
+    merge_next<kPartsInFlight>(merged, next, parts_part_stride, part_lse_part_stride, left,
+                               part == 0);
+  if (part < num_parts)
+    merge_next<1>(merged, next, parts_part_stride, part_lse_part_stride, left, part == 0);
   __syncthreads();  // the log-sum-exps of a part may be overwritten: all threads of a row have read
 
-  Row at = first_row;
+  const Strides of_out{static_cast<uint64>(out_batch_stride), static_cast<uint64>(out_row_stride),
+                       static_cast<uint64>(out_head_stride)};
+  const Strides of_lse{static_cast<uint64>(lse_batch_stride), static_cast<uint64>(lse_row_stride),
+                       static_cast<uint64>(lse_head_stride)};
+  auto* to = out + of_out.to(first_row) + chunk * kElements;
+  Row row = first_row;
 #pragma unroll
   for (int32 r = 0; r < kRowsInFlight; ++r) {
-    if (!has_rows || first + r >= num_rows) break;
+    if (r >= left) break;
     const float sum = merged[r].sum;
     const float inverse = sum == 0.f ? 0.f : __fdividef(1.f, sum);  // 0: all parts are empty
-    auto* to = out + at.batch * out_batch_stride + at.row * out_row_stride +
-               at.head * out_head_stride + chunk * kElements;
     const float* output = merged[r].output;
     uint32 words[4];
 #pragma unroll
     for (int32 i = 0; i < 4; ++i)
       words[i] = pack(output[2 * i] * inverse, output[2 * i + 1] * inverse);
     store_global_chunk(to, words[0], words[1], words[2], words[3]);
-    if (chunk == 0)
-      lse[at.batch * lse_batch_stride + at.head * lse_head_stride + at.row * lse_row_stride] =
-          merged[r].max + log2_approx(sum) * kLn2;
-    at = after(problem, at);
+    if (chunk == 0) lse[of_lse.to(row)] = merged[r].max + log2_approx(sum) * kLn2;
+    const Row next_row = after(problem, row);
+    to += of_out.step(row, next_row);
+    row = next_row;
   }
 #endif
 }

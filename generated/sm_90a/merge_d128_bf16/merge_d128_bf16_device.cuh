@@ -10,6 +10,7 @@ namespace merge_d128_bf16_kernel {
 
 using uint16 = unsigned short;
 using uint32 = unsigned int;
+using uint64 = unsigned long long;
 using int32 = int;
 using int64 = long long;
 
@@ -21,12 +22,22 @@ __device__ __forceinline__ void store_global_chunk(uint16* address, uint32 x, ui
                :: "l"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-__device__ __forceinline__ float4 load_global_floats_4(const float* address) {
-  float4 values;
-  asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(values.x), "=f"(values.y), "=f"(values.z), "=f"(values.w) : "l"(address)
-               : "memory");
+// Zeros, and no access, where nothing exists at the address.
+__device__ __forceinline__ float4 load_global_floats_4_if(const float* address, bool exists) {
+  float4 values{};
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0;"
+               " @p ld.global.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+               : "+f"(values.x), "+f"(values.y), "+f"(values.z), "+f"(values.w)
+               : "l"(address), "r"(static_cast<uint32>(exists)) : "memory");
   return values;
+}
+
+// `otherwise`, and no access, where nothing exists at the address.
+__device__ __forceinline__ float load_global_float_if(const float* address, bool exists,
+                                                      float otherwise) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.f32 %0, [%1]; }"
+               : "+f"(otherwise) : "l"(address), "r"(static_cast<uint32>(exists)) : "memory");
+  return otherwise;
 }
 
 // ---- scalar helpers ----

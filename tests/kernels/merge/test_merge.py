@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from fa4gen.callables import compile_config
+from fa4gen.config.load import load_mapping
 from fa4gen.verify.merge.case import emulated_cases
 from tests.kernels.source_mutation import (
     Change,
@@ -30,6 +32,21 @@ KERNELS: dict[str, Keys] = {
     "fp32 to fp16, no lse": {**MERGE, "dtype": "fp32", "out_dtype": "fp16", "lse": False},
     "fp32 on Blackwell": {**MERGE, "arch": "sm_100a", "dtype": "fp32", "rows_in_flight": 4},
 }
+LAST = r"(merge_next<1>\(merged, next, ).*(, left, )part == 0(\);)"
+"""A call that merges the part that is left."""
+TWICE = r"{ \g<1>0, 0\2part == 0\3 \g<1>0, 0\2false\3 }"
+"""It without going on, and once more."""
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("rows", [1, 2, 4])
+@pytest.mark.parametrize(
+    "types", [("bf16", "bf16"), ("fp16", "fp32"), ("fp32", "bf16"), ("fp32", "fp32")]
+)
+def test_registers_suffice(types: tuple[str, str], rows: int, arch: str) -> None:
+    keys = {"dtype": types[0], "out_dtype": types[1], "rows_in_flight": rows}
+    compiled = compile_config(load_mapping({**MERGE, **keys, "arch": arch}, "merge"), fixes=False)
+    assert not compiled.kernel.resources.spill_store_bytes
 
 
 @pytest.mark.parametrize("keys", KERNELS.values(), ids=list(KERNELS))
@@ -42,10 +59,13 @@ def test_kernels_are_right_on_all_of_their_cases(keys: Keys) -> None:
 @pytest.mark.parametrize(
     ("case", "change"),
     [
-        pytest.param("lse/empty", Change(r"if \(parts\.lse\[part\] == .*continue;"),
+        pytest.param("lse/empty", Change(r"counts \? (__float_as_uint\(chunk\.\w\)) : 0", r"\1", 4),
                      id="outputs of empty parts count"),
-        pytest.param("lse/all_empty", Change(r"if \(max == negative_infinity\(\)\) return;[^\n]*"),
+        pytest.param("lse/all_empty", Change(r"max == .* \? 0\.f : max", "max"),
                      id="-inf less -inf"),
+        pytest.param("lse/nan_1",
+                     Change(r"(weight_of\(parts)", r"max == negative_infinity() ? 0.f : \1"),
+                     id="NaN alone is taken for an empty part"),
         pytest.param("lse/huge",
                      Change(r"\(lse - max\) \* kLog2E", "lse * kLog2E - max * kLog2E"),
                      id="huge numbers are multiplied first"),
@@ -53,13 +73,29 @@ def test_kernels_are_right_on_all_of_their_cases(keys: Keys) -> None:
         pytest.param("parts/3", Change(r"merged\.output\[i\] \*= factor;", ";"),
                      id="older outputs stay"),
         pytest.param("parts/7", Change(r"merged\.max = max;"), id="the maximum is not kept"),
-        pytest.param("parts/2", Change(r"part \+ i < num_parts", "part + i + 1 < num_parts"),
-                     id="the last part is left out"),
+        pytest.param("parts/3", Change(r"if \(!is_first\)", "if (false)"),
+                     id="the first group is not rescaled by the second's maximum"),
+        pytest.param("parts/3", Change(r"part == 0\);", "true);", 2),
+                     id="every group is taken for the first"),
+        pytest.param("parts/3", Change(r"if \(part < num_parts\)", "if (part + 1 < num_parts)"),
+                     id="the last part of an odd number is left out"),
+        pytest.param("parts/1", Change(r"if \(part < num_parts\)", "if (part && part < num_parts)"),
+                     id="the only part is left out"),
+        pytest.param("parts/3", Change(LAST, TWICE),
+                     id="the last part of an odd number counts twice"),
+        pytest.param("parts/2", Change(r"(part \+ kPartsInFlight) <= num", r"\1 < num"),
+                     id="the last group is a part"),
+        pytest.param("parts/2", Change(r"next\[r\]\.chunk \+= part_stride;"),
+                     id="a part in place of the next"),
+        pytest.param("parts/2", Change(r"next\[r\]\.lse \+= lse_stride;"),
+                     id="a log-sum-exp of the part before"),
+        pytest.param("batch/3", Change(r"(?<=loaded\[)r(?=\]\.lse\[i\])", "kRowsInFlight - 1 - r"),
+                     id="weights of the neighbour's row"),
         pytest.param("parts/7", Change(r"part \+= kPartsInFlight", "part += kPartsInFlight + 1"),
-                     id="a part between groups is left out"),
-        pytest.param("batch/3", Change(r"\* part_lse_row_stride", "* 0"),
+                     id="the last part is taken for one of a group"),
+        pytest.param("batch/3", Change(r"(_cast<uint64>\()part_lse_row_stride", r"\g<1>0"),
                      id="a log-sum-exp of another row"),
-        pytest.param("batch/3", Change(r"at\.batch \* parts_batch_stride \+ "),
+        pytest.param("batch/3", Change(r"(_cast<uint64>\()parts_batch_stride", r"\g<1>0"),
                      id="parts of the first batch"),
         pytest.param("parts/2", Change(r"log2_approx\(sum\) \* kLn2", "log2_approx(sum)"),
                      id="a logarithm to base 2"),
@@ -76,8 +112,16 @@ def test_a_mistake_is_found_in_the_numbers(case: str, change: Change) -> None:
     ("case", "change"),
     [
         pytest.param("place/same", Change(r"__syncthreads\(\);"), id="overwritten too early"),
-        pytest.param("batch/3", Change(r"!has_rows \|\| first \+ r >= num_rows", "!has_rows"),
+        pytest.param("batch/3", Change(r"if \(r >= left\) break;"),
                      id="rows past the last are written"),
+        pytest.param("batch/3", Change(r"next\.head != 0 \? head : .*;", "head;"),
+                     id="a row is a head away"),
+        pytest.param("batch/3", Change(r"if \(row < .*(return \{0)", r"\1"),
+                     id="every row is of the first batch"),
+        pytest.param("batch/3", Change(r"has_rows && (first < num_rows)", r"\1"),
+                     id="threads without a chunk take one"),
+        pytest.param("parts/2", Change(r"if \(part < num_parts\)", "if (num_parts > 0)"),
+                     id="a part past the last of an even number"),
         pytest.param("batch/3", Change(r"at\.head < problem\.heads", "at.head <= problem.heads"),
                      id="a head past the last"),
         pytest.param("batch/3", Change(r"\{at\.batch \+ 1, 0, 0\}", "at"),

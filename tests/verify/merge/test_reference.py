@@ -39,6 +39,20 @@ def test_empty_parts_do_not_count_and_rows_of_none_are_zero() -> None:
     assert np.isneginf(all_lse.high[:, :, 2]).all()
 
 
+@pytest.mark.parametrize("strange", [np.nan, np.inf])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_row_with_a_strange_log_sum_exp_is_nan_and_others_are_not(
+    strange: float, count: int
+) -> None:
+    parts, lse = PARTS[:count], LSE[:count].copy()
+    lse[0, :, :, 2] = strange
+    out, all_lse = merged(parts, lse, "fp32", np)
+    assert np.isnan(out.exact[:, 2]).all()
+    assert np.isnan(all_lse.exact[:, :, 2]).all()
+    assert np.isfinite(np.delete(out.exact, 2, axis=1)).all()
+    assert element_shares(np.zeros(out.exact.shape), out)[:, 2].min() > 1
+
+
 @pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp32"])
 def test_float32_is_inside_and_an_error_of_a_part_in_a_thousand_is_not(dtype: str) -> None:
     out, all_lse = merged(PARTS, LSE, dtype, np)
