@@ -189,8 +189,9 @@ def _comment(lines: Sequence[str], number: int) -> tuple[list[Line], int]:
         prefix += "  "
     done = []
     while len(line) > MAX_COLUMNS:
-        at = line.rfind(" ", len(prefix), MAX_COLUMNS + 1)
-        if at <= len(prefix):
+        at = line.rfind(" ", len(prefix) + 1, MAX_COLUMNS + 1)
+        at = at if at >= 0 else line.find(" ", MAX_COLUMNS)  # behind a word that is too long
+        if at < 0:
             break
         done.append(Line(line[:at], number))
         line = prefix + line[at + 1 :]
@@ -259,15 +260,17 @@ def _code(line: str, open_brackets: tuple[int, ...], goes_on: bool = False) -> l
         indent, head = match[1], match[2]
         body = [piece for part in _statements(match[3]) for piece in _code(f"{indent}  {part}", ())]
         return [*_code(f"{indent}{head} {{", ()), *body, indent + "}"]
-    possible = [b for b in _breaks(line, open_brackets, goes_on) if b.end <= MAX_COLUMNS]
+    possible = [
+        b
+        for b in _breaks(line, open_brackets, goes_on)
+        if b.end <= MAX_COLUMNS and b.column < b.rest  # else the rest is as long as the line
+    ]
     best = min(possible, key=lambda b: (b.cost >= _NEVER, b.depth, b.cost, -b.end), default=None)
     if best is None or best.cost >= _AFTER_BRACKET:
         pieces = _split_string(line, open_brackets)
         if pieces or best is None or best.cost >= _NEVER:
             return pieces or [line]
     rest = " " * best.column + line[best.rest :]
-    if len(rest) >= len(line):
-        return [line]
     return [line[: best.end], *_code(rest, best.open_brackets, True)]
 
 

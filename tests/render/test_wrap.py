@@ -6,18 +6,24 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_configs import draw_numbered
 
 from fa4gen.config.find import shipped_configs
+from fa4gen.config.load import load_mapping
+from fa4gen.designs.build import build_plan
 from fa4gen.render import render as module
 from fa4gen.render.environment import open_templates
 from fa4gen.render.render import render
 from fa4gen.render.wrap import MAX_COLUMNS, Line, split_comment, wrap
 from tests.shipped import loaded, plan_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SHIPPED: Final = shipped_configs()
 TEMPLATES: Final = open_templates()
@@ -195,6 +201,44 @@ def test_shipped_kernels_are_the_same_program(path: Path, monkeypatch: pytest.Mo
         assert remarks(text) == remarks(before), name
         assert joined(wrap(text)) == text, name
         assert max(len(line) for line in text.split("\n")) <= MAX_COLUMNS, name
+
+
+def too_long(keys: Mapping[str, Any]) -> list[str]:
+    """The lines of a config's files that have too many columns."""
+    one = load_mapping(keys, keys["name"])
+    files = render(build_plan(one.config), one, TEMPLATES).files
+    texts = [text for name, text in files.items() if not name.endswith(".json")]
+    return [line for text in texts for line in text.split("\n") if len(line) > MAX_COLUMNS]
+
+
+LONG_NAME = "n" * 64
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"kernel": "gemm", "arch": "sm_90a", "dtype": "fp8_e4m3", "swap_operands": True,
+         "scales": {"a": "1x128", "b": "128x128"}},
+        {"kernel": "attention", "arch": "sm_100a", "dtype": "bf16", "depth": 128,
+         "mask": {"dilated": 4046537}},
+        {"kernel": "attention", "arch": "sm_90a", "dtype": "bf16", "depth": 128,
+         "mask": "key // 147 == query // 147 or key <= query or key < 147"},
+    ],
+)  # fmt: skip
+def test_brackets_within_brackets_are_broken(keys: dict[str, Any]) -> None:
+    assert too_long({**keys, "name": LONG_NAME}) == []
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 10**6))
+def test_no_line_of_any_config_is_too_long(number: int) -> None:
+    assert too_long({**draw_numbered(0, number), "name": LONG_NAME}) == []
+
+
+def test_a_comment_goes_on_behind_a_word_that_is_too_long() -> None:
+    word = "w" * MAX_COLUMNS
+    assert joined(wrap(f"  // {word} and more")) == f"  // {word}\n  // and more"
+    assert joined(wrap(f"  // {word}")) == f"  // {word}"
 
 
 WORDS = st.sampled_from(
