@@ -95,11 +95,13 @@ WAIT, COMMIT = (
 )
 READ = r"\n *rows\.release_if\(first_lane\);"
 MUTANTS = {
-    "wrong half of 32 columns": (Change(r"% kChunksPerPanel \+ half;", "% kChunksPerPanel + (half ^ 1);"), SCALED),
-    "even and odd columns exchanged": (Change(r"half \? 0x7531 : 0x6420", "half ? 0x6420 : 0x7531"), SCALED),
-    "columns of lanes not exchanged": (Change(r"half \? 0x7531 : 0x6420", "0x6420"), SCALED),
+    "wrong half of 32 columns": (Change(r"\(half \^ swizzle_of", "(half ^ 1 ^ swizzle_of"), SCALED),
+    "even and odd columns exchanged": (Change(r"16 \? 0x7531 : 0x6420", "16 ? 0x6420 : 0x7531"), SCALED),
+    "columns of lanes not exchanged": (Change(r"threadIdx\.x & 16 \? 0x7531 : 0x6420", "0x6420"), SCALED),
     "keys of 16 bits": (Change(r"pack_e4m3\(e\[0\], e\[1\], e\[4\], e\[5\]\)", "pack_e4m3(e[0], e[1], e[2], e[3])"), SCALED),
     "order forgotten for the last keys": (Change(r"8 \* \(i / 2\) \+ 2 \* \(i % 2\)", "8 * (i / 2) + 2 * (chunk == kBN / 32 - 1 ? 1 - i % 2 : i % 2)"), SCALED),
+    "loaded before the words are stored": (Change(r"words\[i % kInFlight\],", "words[(i + 1) % kInFlight],"), SCALED),
+    "panel written to the next one": (Change(r"step % kPanels \*", "(step + 1) % kPanels *"), SCALED),
     "a group of keys left out": (Change(r"group < kBN / 16;", "group < kBN / 16 - 1;"), SCALED),
     "panel of the first keys alone": (Change(r"group / kGroupsPerPanel \*", "0 *"), SCALED),
     "scale of the neighbour's head": (Change(r"\+ head / heads_per_key_head;", "+ (head / heads_per_key_head ^ 1);"), SCALED),
