@@ -185,9 +185,10 @@ def emulated_cases(plan: AttentionPlan) -> tuple[Case, ...]:
         cases.append(_without_descales(plan))
     if CutSums.of(plan) is not None:
         cases += [Case(f"data/{kind}", 1, 2, 1, 70, 3 * n + 7, data=kind) for kind in CUT_KINDS]
-    if plan.promoted_keys is not None:  # a part that is promoted, and the one after it
-        keys = plan.promoted_keys + 2 * n + 7
-        rows = max(m + 5, keys - plan.promoted_keys + 18)  # a diagonal crosses the part's end
+    if plan.promoted_keys is not None:  # the first promotion stores, the second adds
+        whole = 2 * plan.promoted_keys
+        keys = whole + n + 7
+        rows = max(m + 5, keys - whole + 18)  # a diagonal crosses the second part's end
         cases.append(Case(f"promoted/{keys}", 1, 1, 1, rows, keys, data="with_mean"))
     word, span = plan.mask.WORD, plan.mask.span
     if span is not None:

@@ -74,6 +74,11 @@ FP8 = {
 PROMOTED_BLOCKS = {"depth": {192: 64, 256: 32}, "keys": {192: 128, 256: 64}}
 """The widest blocks of which two stages fit shared memory with promoted sums, by value_major and
 depth; for other depths those of FP8 do."""
+PROMOTED_ROWS = ("auto", "depth")
+"""promote_every and value_major of kernels that promote and transpose."""
+PROMOTED_LATENT_BLOCK = 96
+"""The keys of a block for them at depth 192 with values of 128 columns and three warpgroups: of 128
+keys one stage fits."""
 OF_LISTS = "the keys of the blocks that lists name"
 NAMED_BLOCKS = {
     64: Tuning(3, 64, 4, True, OF_LISTS, stages=5, stages_reason="warpgroups walk lists apart"),
@@ -110,6 +115,8 @@ def tuning_of(config: HopperAttentionConfig) -> Tuning:
             tuning = replace(tuning, BN=promoted_block(config, depth))
         if config.resolved_kv_scale == "page":
             tuning = replace(tuning, num_consumer_warpgroups=2, block_reason=OF_PAGE_SCALES)
+        elif depths == (192, 128) and (config.promote_every, config.value_major) == PROMOTED_ROWS:
+            tuning = replace(tuning, BN=PROMOTED_LATENT_BLOCK, block_reason=FITS_SHARED)
     elif depths == (192, 128):
         tuning = LATENT
     elif mask.has_left_end:

@@ -34,7 +34,7 @@
 //     for each block b from the last to the first:
 //       S = -inf where the mask hides a key; m = max(m, S); O and l *= 2^(c(m before - m))
 //       P = 2^(c(S - m)); l += row sums of P; O += P . V(b), 32 keys at a time
-//       S = Q . K(b - 1); slots are released once read
+//       S = Q . K(b - 1), under the last products of O; slots are released once read
 //     O / l goes to global memory, with log-sum-exp m + log2(l)
 //
 // Config sha256 381d01f0c9971195c2f813aeff2e243f9d8aa6c9572659851892a87612421e94
@@ -61,6 +61,7 @@ constexpr int32 kBN = 128;                     // keys of a block
 constexpr int32 kNumConsumerWarpgroups = 3;    // each on kWarpgroupRows of the tile's rows
 constexpr int32 kWarpgroupRows = 64;           // rows of one wgmma
 constexpr int32 kNumKvStages = 2;              // slots of the key ring, and of the value ring
+constexpr int32 kNumPvChunksInFlight = 1;      // 32-key chunks of P.V under the next Q.K
 constexpr int32 kPromoteEvery = 16;            // blocks whose sums stay in the tensor cores
                                                // together
 constexpr int32 kValuePanelKeys = 128;         // keys of one swizzled panel of transposed values
@@ -309,6 +310,7 @@ __device__ __forceinline__ void run_loader(uint32 base, const Problem& problem,
 // which a thread has their probabilities: place 4q + 2u + w has key 8u + 2q + w.
 
 constexpr int32 kTransposingWarps = 3;
+constexpr uint32 kLoadsInFlight = 4;  // of a warp: one after the other, each would wait for a store
 
 // The chunk of 16 bytes that is at chunk 0 of a line, in swizzled panels with lines of kLineBytes.
 template <uint32 kLineBytes>
@@ -316,37 +318,48 @@ __device__ __forceinline__ constexpr uint32 swizzle_of(uint32 line) {
   return kLineBytes == 128 ? line % 8 : kLineBytes == 64 ? line / 2 % 4 : line / 4 % 2;
 }
 
-// A block of values, of which each warp takes 16 keys at a time. from, to: where the lines of this
-// lane begin. Lanes of the upper half exchange even and odd columns, which keeps the stores from
-// meeting in a bank.
+// A block of values, of which each warp takes 16 keys at a time. from, to: where this lane reads
+// and writes of the first 16 keys and 32 columns. Lanes of the upper half exchange even and odd
+// columns, which keeps the stores from meeting in a bank.
 __device__ __forceinline__ void transpose_block(uint32 from, uint32 to) {
-  constexpr uint32 kChunksPerPanel = kPanelRowBytes / 16, kGroupsPerPanel = kValuePanelKeys / 16;
-  const uint32 line = threadIdx.x % 8, half = threadIdx.x % 32 / 16, matrix = threadIdx.x / 8;
-  const uint32 column = 16 * half + 2 * line + (line / 4 ^ matrix % 2);
-  const uint32 even = half ? 0x7531 : 0x6420;  // bytes of two words: of an even column, then of an
-                                               // odd one
+  constexpr uint32 kGroupsPerPanel = kValuePanelKeys / 16;
+  constexpr uint32 kSteps = kDepth / 32, kPanels = kDepth / kPanelColumns;
+  constexpr uint32 kInFlight = kSteps < kLoadsInFlight ? kSteps : kLoadsInFlight;
+  // bytes of two words: of an even column, then of an odd one
+  const uint32 even = threadIdx.x & 16 ? 0x7531 : 0x6420;
   const uint32 odd = even ^ 0x1111;
+  const uint32 thread = read_thread_index();
 #pragma unroll 1
-  for (uint32 group = threadIdx.x / 32 - 1; group < kBN / 16; group += kTransposingWarps) {
-    const uint32 target = to + group / kGroupsPerPanel * (kDepth * kValuePanelKeys) +
-                          ((group % kGroupsPerPanel ^ swizzle_of<kValuePanelKeys>(column)) << 4);
+  for (uint32 group = thread / 32 - 1; group < kBN / 16; group += kTransposingWarps) {
+    const uint32 source = from + group * (16 * kPanelRowBytes);
+    const uint32 target = (to ^ group % kGroupsPerPanel << 4) +
+        group / kGroupsPerPanel * (kDepth * kValuePanelKeys);
+    uint32 words[kInFlight][4];
 #pragma unroll
-    for (uint32 i = 0; i < kDepth / 32; ++i) {
-      const uint32 chunk = 2 * i % kChunksPerPanel + half;
-      uint32 words[4];
-      load_matrices_transposed(
-          words, from + group * (16 * kPanelRowBytes) +
-                     2 * i / kChunksPerPanel * (kBN * kPanelRowBytes) +
-                     ((chunk ^ swizzle_of<kPanelRowBytes>(line)) << 4));
-      store_matrices(target + i * (32 * kValuePanelKeys), __byte_perm(words[0], words[1], even),
-                     __byte_perm(words[0], words[1], odd), __byte_perm(words[2], words[3], even),
-                     __byte_perm(words[2], words[3], odd));
+    for (uint32 i = 0; i < kSteps + kInFlight; ++i) {
+      if (i >= kInFlight) {
+        const uint32 step = i - kInFlight, *w = words[i % kInFlight];
+        store_matrices(target +
+                       (step % kPanels * kPanelColumns + step / kPanels * 32) * kValuePanelKeys,
+                       __byte_perm(w[0], w[1], even), __byte_perm(w[0], w[1], odd),
+                       __byte_perm(w[2], w[3], even), __byte_perm(w[2], w[3], odd));
+      }
+      if (i < kSteps)
+        load_matrices_transposed(words[i % kInFlight],
+                                 (source ^ i / kPanels << 5) +
+                                 i % kPanels * (kBN * kPanelRowBytes));
     }
   }
 }
 
 __device__ __forceinline__ void run_transposer(uint32 base, const Problem& problem) {
   const bool first_lane = threadIdx.x % 32 == 0;
+  const uint32 line = threadIdx.x % 8, half = threadIdx.x % 32 / 16, matrix = threadIdx.x / 8;
+  const uint32 column = 16 * half + 2 * line + (line / 4 ^ matrix % 2);
+  const uint32 from = base + kValueRowsOffset + (matrix % 2 * 8 + line) * kPanelRowBytes +
+                      ((half ^ swizzle_of<kPanelRowBytes>(line)) << 4);
+  const uint32 to = base + kValueOffset + column * kValuePanelKeys +
+                    (swizzle_of<kValuePanelKeys>(column) << 4);
   RingPosition<kNumKvStages> kv{0};
   RingPosition<kNumTileSlots> tiles{0};
   while (true) {
@@ -363,12 +376,9 @@ __device__ __forceinline__ void run_transposer(uint32 base, const Problem& probl
       const ValueRowsRing rows{base, kv.consumer()};
       const ValueRing transposed{base, kv.producer()};
       const uint32 slot = rows.state.index * kValueBytes;
-      const uint32 line = threadIdx.x % 8, half = threadIdx.x % 32 / 16, matrix = threadIdx.x / 8;
-      const uint32 column = 16 * half + 2 * line + (line / 4 ^ matrix % 2);
       rows.wait_full();         // arrived by the bytes of V
       transposed.wait_empty();  // every consumer warp is done with the block that was here
-      transpose_block(base + kValueRowsOffset + slot + (matrix % 2 * 8 + line) * kPanelRowBytes,
-                      base + kValueOffset + slot + column * kValuePanelKeys);
+      transpose_block(from + slot, to + slot);
       // This lane's writes before wgmma reads them, and its reads before TMA writes there again.
       fence_proxy_async_shared();
       __syncwarp();
@@ -454,15 +464,21 @@ __device__ __forceinline__ void exponentiate_chunk(float* s, float scale_log2,
     s[i] = exp2_approx(fmaf(s[i], scale_log2, -offset[fragment_row(i)]));
 }
 
-// Where a thread has four of its promoted sums: those of other threads are in between.
-__device__ __forceinline__ constexpr uint32 sums_step(int32 i) { return i * (128 * 16); }
+// Where a thread has two of its promoted sums: those of other threads are in between.
+__device__ __forceinline__ constexpr uint32 sums_step(int32 i) { return i * (128 * 8); }
+
+// Where this thread's promoted sums begin. Computed where it is needed: no register keeps it.
+__device__ __forceinline__ uint32 address_of_sums(uint32 base) {
+  const uint32 thread = read_thread_index();
+  return base + kSumsOffset + (thread / 128 - 1) * kSumsBytes + thread % 128 * 8;
+}
 
 __device__ __forceinline__ void rescale_sums(uint32 sums, const float (&factor)[2]) {
 #pragma unroll
-  for (int i = 0; i < kDepth / 8; ++i) {
-    const float4 x = load_shared_floats_4(sums + sums_step(i));
-    store_shared_floats_4(sums + sums_step(i),
-                          {x.x * factor[0], x.y * factor[0], x.z * factor[1], x.w * factor[1]});
+  for (int i = 0; i < kDepth / 4; ++i) {
+    float x, y;
+    load_shared_floats_2(sums + sums_step(i), x, y);
+    store_shared_floats_2(sums + sums_step(i), x * factor[i % 2], y * factor[i % 2]);
   }
 }
 
@@ -495,7 +511,7 @@ __device__ __forceinline__ bool any_exceeds(const RowState& rows, const float (&
 template <bool kMasked, bool kFirst>
 __device__ __forceinline__ void take_maxima(RowState& rows, float (&output)[kDepth / 2],
                                             const float (&scores)[kBN / 2], float scale_log2,
-                                            uint32 sums) {
+                                            uint32 base, bool promoted) {
   if (!kFirst && !any_exceeds(rows, scores, scale_log2)) return;
   float largest[2];
   block_max(scores, largest);
@@ -517,7 +533,7 @@ __device__ __forceinline__ void take_maxima(RowState& rows, float (&output)[kDep
   }
 #pragma unroll
   for (int i = 0; i < kDepth / 2; ++i) output[i] *= factor[fragment_row(i)];
-  rescale_sums(sums, factor);
+  if (promoted) rescale_sums(address_of_sums(base), factor);
 }
 
 // ---- mask: only blocks at a boundary are masked ----
@@ -678,7 +694,6 @@ struct Consumer {
   const OutputTensor out;
   const uint32 base;
   const Place place;
-  const uint32 sums;  // address of this thread's promoted sums
   const Descales descales;
   const float softmax_scale_log2;
   float scale_log2;  // of the tile: softmax scale * log2(e), with the scales of query and key
@@ -691,7 +706,7 @@ struct Consumer {
   uint64 query[kDepth / 32];  // descriptors of the warpgroup's query slot
   RingPosition<kNumKvStages> kv{0};
   RingPosition<kNumTileSlots> tiles{0};
-  uint32 query_phase = 0;
+  uint32 query_phase = 0;  // bit 1: the tile has promoted sums
 
   __device__ __forceinline__ int32 first_row(const Tile& tile) const {
     return tile.first_row + place.warpgroup * kWarpgroupRows;
@@ -703,35 +718,42 @@ struct Consumer {
     scale_log2 = softmax_scale_log2 * descale;
   }
 
-  // Adds what the last blocks gave to the promoted sums, and begins anew.
+  // Whether the tile has promoted sums, kept with the query's phase: registers are few.
+  __device__ __forceinline__ bool has_promoted() const { return query_phase & 2; }
+
+  // Adds what the last blocks gave to the promoted sums, which begin with the tile's first ones.
+  // kBegins: nothing was promoted before, since masked blocks are the tile's first ones.
+  template <bool kBegins>
   __device__ __forceinline__ void promote() {
+    const uint32 sums = address_of_sums(base);
+    if (kBegins || !has_promoted()) {
+      query_phase |= 2;
 #pragma unroll
-    for (int i = 0; i < kDepth / 8; ++i) {
-      const float* o = output + 4 * i;
-      const float4 x = load_shared_floats_4(sums + sums_step(i));
-      store_shared_floats_4(sums + sums_step(i), {x.x + o[0], x.y + o[1], x.z + o[2], x.w + o[3]});
+      for (int i = 0; i < kDepth / 4; ++i)
+        store_shared_floats_2(sums + sums_step(i), output[2 * i], output[2 * i + 1]);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kDepth / 4; ++i) {
+        float x, y;
+        load_shared_floats_2(sums + sums_step(i), x, y);
+        store_shared_floats_2(sums + sums_step(i), x + output[2 * i], y + output[2 * i + 1]);
+      }
     }
     zero_output();
   }
 
-  // The tile's output; the next tile's sums begin with zeros.
+  // The tile's output; the next tile has promoted nothing.
   __device__ __forceinline__ void collect_sums() {
+    if (!has_promoted()) return;
+    query_phase &= 1;
+    const uint32 sums = address_of_sums(base);
 #pragma unroll
-    for (int i = 0; i < kDepth / 8; ++i) {
-      float* o = output + 4 * i;
-      const float4 x = load_shared_floats_4(sums + sums_step(i));
-      o[0] += x.x;
-      o[1] += x.y;
-      o[2] += x.z;
-      o[3] += x.w;
+    for (int i = 0; i < kDepth / 4; ++i) {
+      float x, y;
+      load_shared_floats_2(sums + sums_step(i), x, y);
+      output[2 * i] += x;
+      output[2 * i + 1] += y;
     }
-    zero_sums();
-  }
-
-  __device__ __forceinline__ void zero_sums() {
-#pragma unroll
-    for (int i = 0; i < kDepth / 8; ++i)
-      store_shared_floats_4(sums + sums_step(i), {0.f, 0.f, 0.f, 0.f});
   }
 
   __device__ __forceinline__ KeyRing keys() const { return {base, kv.consumer()}; }
@@ -740,7 +762,7 @@ struct Consumer {
     return {base, kv.previous().consumer()};
   }
   __device__ __forceinline__ QueryRing queries() const {
-    return {base, {static_cast<uint32>(place.warpgroup), query_phase}};
+    return {base, {static_cast<uint32>(place.warpgroup), query_phase & 1}};
   }
   // For this warp: the slot of keys or values may be written again.
   template <class SlotRing>
@@ -812,7 +834,7 @@ struct Consumer {
   template <bool kMasked, bool kFirst>
   __device__ __forceinline__ void process_block(const Tile& tile, int32 block, bool masked) {
     if (kMasked && masked) mask_scores(problem, scores, tile.first_row + place.row, block);
-    take_maxima<kMasked, kFirst>(rows, output, scores, scale_log2, sums);
+    take_maxima<kMasked, kFirst>(rows, output, scores, scale_log2, base, has_promoted());
     const float offset[2] = {finite_max<kMasked>(rows.max[0]) * scale_log2 - kProbabilityShift,
                              finite_max<kMasked>(rows.max[1]) * scale_log2 - kProbabilityShift};
 
@@ -856,17 +878,18 @@ struct Consumer {
     release(previous_values());
   }
 
-  // One more block: its Q.K is issued once the P.V of the block before is done.
+  // One more block: its Q.K is issued under the P.V of the block before.
   template <bool kMasked>
   __device__ __forceinline__ void step(const Tile& tile, int32 block, const BlockRange& own) {
-    finish_value();
+    wgmma_wait<kNumPvChunksInFlight>();  // frees the registers of the finished chunks
     issue_scores();
     wgmma_wait<0>();
     pin(scores);
     pin(output);
+    release(previous_values());
     release(keys());
     if (block == own.begin) release_query();
-    if (block % kPromoteEvery == kPromoteEvery - 1) promote();
+    if (block % kPromoteEvery == kPromoteEvery - 1) promote<kMasked>();
     process_block<kMasked, false>(tile, block, true);
   }
 
@@ -916,7 +939,6 @@ struct Consumer {
     describe_query(query, descriptor_low(base + kQueryOffset + place.warpgroup * kQueryBytes));
     Tile tile;
     BlockRange own;
-    zero_sums();
     if (!next_tile(tile, own)) return;
     zero_output();
     wait_query();
@@ -1034,9 +1056,8 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 1)
         consumer * kWarpgroupRows + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
     const Place place{consumer, row};
     const OutputTensor output{out, out_batch_stride, out_row_stride, out_head_stride, lse};
-    Consumer self{problem, output, base, place,
-                  base + kSumsOffset + consumer * kSumsBytes + threadIdx.x % 128 * 16,
-                  {query_descale, key_descale, value_descale}, softmax_scale_log2};
+    Consumer self{problem, output, base, place, {query_descale, key_descale, value_descale},
+                  softmax_scale_log2};
     self.run();
   }
 #endif

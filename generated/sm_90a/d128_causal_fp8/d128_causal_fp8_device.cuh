@@ -86,17 +86,14 @@ __device__ __forceinline__ void load_shared_words_4(uint32 address, int32& x, in
                : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(address) : "memory");
 }
 
-__device__ __forceinline__ float4 load_shared_floats_4(uint32 address) {
-  float4 values;
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(values.x), "=f"(values.y), "=f"(values.z), "=f"(values.w) : "r"(address)
-               : "memory");
-  return values;
+__device__ __forceinline__ void load_shared_floats_2(uint32 address, float& x, float& y) {
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+               : "=f"(x), "=f"(y) : "r"(address) : "memory");
 }
 
-__device__ __forceinline__ void store_shared_floats_4(uint32 address, const float4& x) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};"
-               ::"r"(address), "f"(x.x), "f"(x.y), "f"(x.z), "f"(x.w) : "memory");
+__device__ __forceinline__ void store_shared_floats_2(uint32 address, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};"
+               ::"r"(address), "f"(x), "f"(y) : "memory");
 }
 
 __device__ __forceinline__ void store_shared_words_4(uint32 address, int32 x, int32 y,
@@ -318,6 +315,13 @@ __device__ __forceinline__ float log2_approx(float x) {
 // Sums with this word are made where they are used: the compiler would take those of a whole loop
 // body out of the loop, more than there may be registers for.
 __device__ __forceinline__ void forget_value(uint32& word) { asm volatile("" : "+r"(word)); }
+
+// threadIdx.x, read where it is needed: no register keeps it until then.
+__device__ __forceinline__ uint32 read_thread_index() {
+  uint32 thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
 
 // The value of the lane whose number differs in the bits of `lanes`.
 template <class Word>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -110,6 +111,15 @@ def test_two_stages_fit_beside_promoted_sums(plan_of: PlanOf, depth: int) -> Non
     plan = fp8_plan(plan_of, depth=depth, promote_every=4)
     assert plan.num_kv_stages == 2
     assert plan.promoted_keys == 4 * plan.BN
+
+
+def test_two_stages_fit_where_values_are_narrower_than_keys(plan_of: PlanOf) -> None:
+    keys: dict[str, Any] = {"depth": 192, "value_depth": 128}
+    plan = fp8_plan(plan_of, **keys)
+    assert (plan.BN, plan.num_kv_stages, plan.promote_every) == (96, 2, 21)
+    for others in ({"promote_every": "never"}, {"value_major": "keys"}):
+        plan = fp8_plan(plan_of, **keys, **others)
+        assert (plan.BN, plan.num_kv_stages) == (128, 2)
 
 
 def test_values_with_contiguous_keys_leave_room_for_promoted_sums(plan_of: PlanOf) -> None:

@@ -101,7 +101,7 @@ MUTANTS = {
     "keys of 16 bits": (Change(r"pack_e4m3\(e\[0\], e\[1\], e\[4\], e\[5\]\)", "pack_e4m3(e[0], e[1], e[2], e[3])"), SCALED),
     "order forgotten for the last keys": (Change(r"8 \* \(i / 2\) \+ 2 \* \(i % 2\)", "8 * (i / 2) + 2 * (chunk == kBN / 32 - 1 ? 1 - i % 2 : i % 2)"), SCALED),
     "loaded before the words are stored": (Change(r"words\[i % kInFlight\],", "words[(i + 1) % kInFlight],"), SCALED),
-    "panel written to the next one": (Change(r"step % kPanels \*", "(step + 1) % kPanels *"), SCALED),
+    "columns written to the next ones": (Change(r"step / kPanels \* 32", "(step / kPanels ^ 1) * 32"), SCALED),
     "a group of keys left out": (Change(r"group < kBN / 16;", "group < kBN / 16 - 1;"), SCALED),
     "panel of the first keys alone": (Change(r"group / kGroupsPerPanel \*", "0 *"), SCALED),
     "scale of the neighbour's head": (Change(r"\+ head / heads_per_key_head;", "+ (head / heads_per_key_head ^ 1);"), SCALED),
@@ -118,9 +118,11 @@ MUTANTS = {
     "lanes not met": (Change(r"(fence_proxy_async_shared\(\);)\n *__syncwarp\(\);", r"\1"), SCALED),
 }  # fmt: skip
 PROMOTED = {
-    "promoted sums not rescaled": (Change(r"\n *rescale_sums\(sums, factor\);"), LARGE),
-    "promoted twice": (Change(r"(\{x\.x \+ o\[0\][^\n]*\n *\}\n) *zero_output\(\);", r"\1"), SCALED),
-    "sums of the tile before": (Change(r"(o\[3\] \+= x\.w;\n *\}\n) *zero_sums\(\);", r"\1"), SCALED),
+    "promoted sums not rescaled": (Change(r"\n *if \(promoted\) rescale_sums\([^\n]*"), LARGE),
+    "promoted twice": (Change(r"(y \+ output\[2 \* i \+ 1\]\);\n *\}\n *\}\n) *zero_output\(\);", r"\1"), SCALED),
+    "sums of the tile before": (Change(r"\n *query_phase &= 1;"), SCALED),
+    "only the last sums kept": (Change(r"\n *query_phase \|= 2;"), SCALED),
+    "sums begin with what is there": (Change(r"if \(!has_promoted\(\)\) \{", "if (false) {"), SCALED),
     "last blocks not promoted": (Change(r"\n *collect_sums\(\);"), SCALED),
     "promoted while P.V runs": (Change(r"(\n *finish_value\(\);)(\n *issue_scores\(\);)((?:\n[^\n]*)*?)(\n *if \(block % kPromoteEvery[^\n]*)", r"\4\1\2\3"), SCALED),
 }  # fmt: skip
