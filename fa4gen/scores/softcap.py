@@ -42,7 +42,8 @@ class Softcap(Score):
     UNIT: ClassVar[str] = "kSoftcap"
     C_EXACT: ClassVar[str] = "{softcap} * tanh(score / {softcap})"
     C_ROUNDED: ClassVar[str] = (
-        "tanhf(rounded * (float)(score_scale / {softcap})) * (float)({softcap} * log2_e)"
+        "tanhf(rounded * (float)(score_scale / {softcap})) *\n"
+        "                (float)({softcap} * log2_e)"
     )
     C_ERROR: ClassVar[str] = "ldexp({softcap}, -20)"
 
