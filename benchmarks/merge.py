@@ -22,6 +22,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 import fa4gen  # noqa: E402
+from fa4gen.counts import counted  # noqa: E402
 from fa4gen.runtime.device import load_cupy, require_device  # noqa: E402
 from fa4gen.runtime.timing import TimingProtocol, time_in_turn  # noqa: E402
 
@@ -34,6 +35,7 @@ CASES = (
 )  # fmt: skip
 """Types of parts and of the output, depth, parts."""
 ROWS_IN_FLIGHT = (1, 2, 4)
+DEFAULT_ROWS = "2"
 MOST_ERROR = 2.0**-7
 NUMPY = {"fp16": "float16", "fp32": "float32"}
 PROTOCOL = TimingProtocol(warmup_s=0.005, budget_s=0.1, min_samples=20)
@@ -90,7 +92,10 @@ def measured(arch: str, dtype: str, out_dtype: str, depth: int, parts: int) -> d
 
     timings = time_in_turn({**runs, "copy": copy}, PROTOCOL)
     us = {name: 1e3 * statistics.median(t.median_ms for t in own) for name, own in timings.items()}
+    words = f"{counted(parts, 'part')}, {dtype}{'' if out_dtype == dtype else f' to {out_dtype}'}"
     return {
+        "problem": f"{words}, depth {depth}, {ROWS} rows, {HEADS} heads", "kernel": "merge",
+        "rounds_us": {"merge": [round(us[DEFAULT_ROWS], 2)], "copy": [round(us["copy"], 2)]},
         "dtype": dtype, "out_dtype": out_dtype, "depth": depth, "parts": parts, "bytes": size,
         "us": us, "share": {name: us["copy"] / us[name] for name in runs}, "error": error,
     }  # fmt: skip
