@@ -318,6 +318,8 @@ def test_the_layers_call_the_vendored_functions(
     import torch
     from torch._subclasses import FakeTensorMode
 
+    if not torch.backends.cuda.is_built():
+        pytest.skip("a PyTorch built without CUDA slices no fake tensors of its devices")
     shape = example.layer.OLMOE
     called = []
 
