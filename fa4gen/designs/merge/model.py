@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 THREADS = 256
 CHUNK_BYTES = 16
 """The widest load or store of a thread."""
-CTAS_AT_ONCE = {1: {1: 5, 2: 4, 4: 2}, 2: {1: 5, 2: 3, 4: 1}}
+CTAS_AT_ONCE = {1: {1: 5, 2: 4, 4: 2}, 2: {1: 4, 2: 3, 4: 1}}
 """CTAs that a multiprocessor has registers for, by chunks that a thread loads of a row of a part,
-and by rows in flight: ptxas spills at none of them (NVRTC 13)."""
+and by rows in flight: ptxas spills at none of them (NVRTC 13.0)."""
+CTAS_AT_ONCE_ON_BLACKWELL = {**CTAS_AT_ONCE, 2: {1: 4, 2: 2, 4: 1}}
+"""There ptxas spills with 3 CTAs of two rows that take two chunks each."""
 PARTS_IN_FLIGHT = 2
 ELEMENT_TYPES = {"bf16": "uint16", "fp16": "uint16", "fp32": "float"}
 
@@ -60,7 +62,8 @@ class MergePlan(KernelPlan):
     @property
     def ctas_at_once(self) -> int:
         """CTAs that a multiprocessor has registers for."""
-        return CTAS_AT_ONCE[self.part_loads][self.rows_in_flight]
+        table = CTAS_AT_ONCE if self.config.arch == "sm_90a" else CTAS_AT_ONCE_ON_BLACKWELL
+        return table[self.part_loads][self.rows_in_flight]
 
     @property
     def elements(self) -> int:

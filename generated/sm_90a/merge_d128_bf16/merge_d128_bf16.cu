@@ -47,6 +47,7 @@ static_assert(kChunks * kElements == kDepth, "The threads of a row divide it.");
 static_assert(kRowsAtOnce * kChunks <= kNumThreads, "Every chunk has a thread.");
 static_assert(kBM == kRowsAtOnce * kRowsInFlight, "A CTA takes the rows of its threads.");
 static_assert(kPartsInFlight == 2, "Groups of them leave one part at most.");
+static_assert(kRowsInFlight <= kChunks, "Each row's log-sum-exp has a thread.");
 
 // ---- parts, and where a row is ----
 
@@ -73,12 +74,17 @@ __device__ __forceinline__ Row row_at(const Problem& problem, uint32 number) {
   return {static_cast<int32>(batch), static_cast<int32>(row - batch * problem.rows), head};
 }
 
-// The row of the next number: without a division.
-__device__ __forceinline__ Row after(const Problem& problem, Row at) {
-  if (++at.head < problem.heads) return at;
-  at.head = 0;
-  if (++at.row < problem.rows) return at;
-  return {at.batch + 1, 0, 0};
+// The row `further` numbers on, without a division: few rows are skipped.
+__device__ __forceinline__ Row after(const Problem& problem, Row at, uint32 further) {
+  at.head += further;
+  while (at.head >= problem.heads) {
+    at.head -= problem.heads;
+    if (++at.row == problem.rows) {
+      at.row = 0;
+      ++at.batch;
+    }
+  }
+  return at;
 }
 
 // Strides of an array's rows, in elements. Sums and products wrap: strides may be negative.
@@ -91,11 +97,6 @@ struct Strides {
   __device__ __forceinline__ uint64 to(const Row& at) const {
     return static_cast<uint32>(at.batch) * batch + static_cast<uint32>(at.row) * row +
            static_cast<uint32>(at.head) * head;
-  }
-
-  // From a row to the one of the next number, mostly the next head: without multiplications.
-  __device__ __forceinline__ uint64 step(const Row& from, const Row& next) const {
-    return next.head != 0 ? head : to(next) - to(from);
   }
 };
 
@@ -118,27 +119,21 @@ struct Merged {
   float sum;
 };
 
-__device__ __forceinline__ void begin(Merged& merged) {
-#pragma unroll
-  for (int32 i = 0; i < kElements; ++i) merged.output[i] = 0.f;
-  merged.max = negative_infinity();
-  merged.sum = 0.f;
-}
-
 // Differences come first: those of huge numbers are exact, and of equal ones zero.
 __device__ __forceinline__ float weight_of(float lse, float max) {
   return exp2_approx((lse - max) * kLog2E);
 }
 
-// The output of an empty part, with a log-sum-exp of -inf, is any memory: its weight is 0, and its
-// elements are taken for 0. Without branches, so that the work on a thread's rows overlaps.
-template <int32 kParts>
-__device__ __forceinline__ void merge(Merged& merged, const Parts& parts, bool is_first) {
-  float max = merged.max;
+// The output of an empty part, with a log-sum-exp of -inf, is any memory, and that of a row past
+// the last was not loaded: the weight is 0, and elements are taken for 0. Without branches, so that
+// the work on a thread's rows overlaps.
+template <int32 kParts, bool kIsFirst>
+__device__ __forceinline__ void merge(Merged& merged, const Parts& parts) {
+  float max = kIsFirst ? negative_infinity() : merged.max;
 #pragma unroll
   for (int32 part = 0; part < kParts; ++part) max = fmaxf(max, parts.lse[part]);
   const float origin = max == negative_infinity() ? 0.f : max;  // -inf - -inf is not a number
-  if (!is_first) {  // before the first parts sum and output are zero
+  if constexpr (!kIsFirst) {
     const float factor = weight_of(merged.max, origin);
     merged.sum *= factor;
 #pragma unroll
@@ -149,7 +144,8 @@ __device__ __forceinline__ void merge(Merged& merged, const Parts& parts, bool i
   for (int32 part = 0; part < kParts; ++part) {
     const bool counts = parts.lse[part] != negative_infinity();
     const float weight = weight_of(parts.lse[part], origin);
-    merged.sum += weight;
+    const bool begins = kIsFirst && part == 0;
+    merged.sum = begins ? weight : merged.sum + weight;
     const float4& chunk = parts.chunk[part];
     const uint32 words[4] = {
         counts ? __float_as_uint(chunk.x) : 0, counts ? __float_as_uint(chunk.y) : 0,
@@ -157,17 +153,18 @@ __device__ __forceinline__ void merge(Merged& merged, const Parts& parts, bool i
 #pragma unroll
     for (int32 i = 0; i < 4; ++i) {
       float* output = merged.output + 2 * i;
-      output[0] = fmaf(weight, unpack_low(words[i]), output[0]);
-      output[1] = fmaf(weight, unpack_high(words[i]), output[1]);
+      output[0] = fmaf(weight, unpack_low(words[i]), begins ? 0.f : output[0]);
+      output[1] = fmaf(weight, unpack_high(words[i]), begins ? 0.f : output[1]);
     }
   }
 }
 
 // Merges the next parts of a thread's rows, of which the first `left` exist, and goes past them.
-template <int32 kParts>
+// The first parts begin the sums: nothing is zeroed before them, nor rescaled.
+template <int32 kParts, bool kIsFirst>
 __device__ __forceinline__ void merge_next(Merged (&merged)[kRowsInFlight],
                                            NextPart (&next)[kRowsInFlight], int64 part_stride,
-                                           int64 lse_stride, uint32 left, bool is_first) {
+                                           int64 lse_stride, uint32 left) {
   Parts loaded[kRowsInFlight];
   // All loads come before the first use. The part that is overwritten is among them: ordinary
   // loads, not those of memory that never changes.
@@ -189,7 +186,7 @@ __device__ __forceinline__ void merge_next(Merged (&merged)[kRowsInFlight],
     }
   }
 #pragma unroll
-  for (int32 r = 0; r < kRowsInFlight; ++r) merge<kParts>(merged[r], loaded[r], is_first);
+  for (int32 r = 0; r < kRowsInFlight; ++r) merge<kParts, kIsFirst>(merged[r], loaded[r]);
 }
 
 // ---- kernel ----
@@ -248,8 +245,7 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 4)
   const uint32 chunk = threadIdx.x % kChunks;
   const uint32 num_rows = static_cast<uint32>(batch) * rows * heads;
   const uint32 first = blockIdx.x * kBM + threadIdx.x / kChunks * kRowsInFlight;
-  const bool has_rows = threadIdx.x < kRowsAtOnce * kChunks;
-  const uint32 left = has_rows && first < num_rows ? num_rows - first : 0;  // from the first on
+  const uint32 left = first < num_rows ? num_rows - first : 0;  // from the first on
   const Row first_row = row_at(problem, first);
   const Strides of_parts{static_cast<uint64>(parts_batch_stride),
                          static_cast<uint64>(parts_row_stride),
@@ -260,49 +256,69 @@ extern "C" __global__ void __launch_bounds__(kNumThreads, 4)
   NextPart next[kRowsInFlight];
   next[0] = {parts + of_parts.to(first_row) + chunk * kElements,
              part_lse + of_part_lse.to(first_row)};
-  Row at = first_row;
+  // Mostly a thread's rows are heads of the same row, a stride apart: others take a branch.
+  const bool together = first_row.head + kRowsInFlight <= heads;
 #pragma unroll
-  for (int32 r = 1; r < kRowsInFlight; ++r) {
-    const Row next_row = after(problem, at);
-    next[r] = {next[r - 1].chunk + of_parts.step(at, next_row),
-               next[r - 1].lse + of_part_lse.step(at, next_row)};
-    at = next_row;
+  for (int32 r = 1; r < kRowsInFlight; ++r)
+    next[r] = {next[r - 1].chunk + of_parts.head, next[r - 1].lse + of_part_lse.head};
+  if (!together) {
+#pragma unroll
+    for (int32 r = 1; r < kRowsInFlight; ++r) {
+      const Row at = after(problem, first_row, r);
+      next[r] = {parts + of_parts.to(at) + chunk * kElements, part_lse + of_part_lse.to(at)};
+    }
   }
   Merged merged[kRowsInFlight];
-#pragma unroll
-  for (int32 r = 0; r < kRowsInFlight; ++r) begin(merged[r]);
 
-  // Groups, and then a part that is left, are code of their own: none asks whether a part exists.
-  int32 part = 0;
+  // The first group begins the sums; others, and then a part that is left, are code of their own:
+  // no load asks whether its part exists. One part alone goes straight on to the end, and so do
+  // none: as an empty part, of which nothing is loaded.
+  if (num_parts < kPartsInFlight) {
+    merge_next<1, true>(merged, next, 0, 0, num_parts == 0 ? 0 : left);
+  } else {
+    merge_next<kPartsInFlight, true>(merged, next, parts_part_stride, part_lse_part_stride, left);
+    int32 part = kPartsInFlight;
 #pragma unroll 1
-  for (; part + kPartsInFlight <= num_parts; part += kPartsInFlight)
-    merge_next<kPartsInFlight>(merged, next, parts_part_stride, part_lse_part_stride, left,
-                               part == 0);
-  if (part < num_parts)
-    merge_next<1>(merged, next, parts_part_stride, part_lse_part_stride, left, part == 0);
+    for (; part + kPartsInFlight <= num_parts; part += kPartsInFlight)
+      merge_next<kPartsInFlight, false>(merged, next, parts_part_stride, part_lse_part_stride,
+                                        left);
+    if (part < num_parts) merge_next<1, false>(merged, next, 0, 0, left);
+  }
   __syncthreads();  // the log-sum-exps of a part may be overwritten: all threads of a row have read
 
   const Strides of_out{static_cast<uint64>(out_batch_stride), static_cast<uint64>(out_row_stride),
                        static_cast<uint64>(out_head_stride)};
-  const Strides of_lse{static_cast<uint64>(lse_batch_stride), static_cast<uint64>(lse_row_stride),
-                       static_cast<uint64>(lse_head_stride)};
   auto* to = out + of_out.to(first_row) + chunk * kElements;
-  Row row = first_row;
 #pragma unroll
   for (int32 r = 0; r < kRowsInFlight; ++r) {
-    if (r >= left) break;
     const float sum = merged[r].sum;
-    const float inverse = sum == 0.f ? 0.f : __fdividef(1.f, sum);  // 0: all parts are empty
+    // 0: all parts are empty. Else the largest weight is 1: no sum is too small to divide by.
+    const float inverse = sum == 0.f ? 0.f : reciprocal_approx(sum);
     const float* output = merged[r].output;
-    uint32 words[4];
+    if (r < left) {
+      uint32 words[4];
 #pragma unroll
-    for (int32 i = 0; i < 4; ++i)
-      words[i] = pack(output[2 * i] * inverse, output[2 * i + 1] * inverse);
-    store_global_chunk(to, words[0], words[1], words[2], words[3]);
-    if (chunk == 0) lse[of_lse.to(row)] = merged[r].max + log2_approx(sum) * kLn2;
-    const Row next_row = after(problem, row);
-    to += of_out.step(row, next_row);
-    row = next_row;
+      for (int32 i = 0; i < 4; ++i)
+        words[i] = pack(output[2 * i] * inverse, output[2 * i + 1] * inverse);
+      store_global_chunk(to, words[0], words[1], words[2], words[3]);
+    }
+    to += of_out.head;
+    if (!together) to = out + of_out.to(after(problem, first_row, r + 1)) + chunk * kElements;
+  }
+  const Strides of_lse{static_cast<uint64>(lse_batch_stride), static_cast<uint64>(lse_row_stride),
+                       static_cast<uint64>(lse_head_stride)};
+  // The threads that share rows all have their log-sum-exps. Each of the first ones stores one, so
+  // that a warp takes one logarithm and one store for all of its rows.
+  if (chunk < kRowsInFlight && chunk < left) {
+    float max = merged[0].max;
+    float sum = merged[0].sum;
+#pragma unroll
+    for (int32 r = 1; r < kRowsInFlight; ++r) {
+      max = chunk == r ? merged[r].max : max;
+      sum = chunk == r ? merged[r].sum : sum;
+    }
+    const Row row = after(problem, first_row, chunk);
+    lse[of_lse.to(after(problem, first_row, chunk))] = max + log2_approx(sum) * kLn2;
   }
 #endif
 }

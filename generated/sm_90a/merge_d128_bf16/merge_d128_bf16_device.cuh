@@ -22,12 +22,12 @@ __device__ __forceinline__ void store_global_chunk(uint16* address, uint32 x, ui
                :: "l"(address), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-// Zeros, and no access, where nothing exists at the address.
+// Any numbers, and no access, where nothing exists at the address.
 __device__ __forceinline__ float4 load_global_floats_4_if(const float* address, bool exists) {
-  float4 values{};
+  float4 values;
   asm volatile("{ .reg .pred p; setp.ne.u32 p, %5, 0;"
                " @p ld.global.v4.f32 {%0, %1, %2, %3}, [%4]; }"
-               : "+f"(values.x), "+f"(values.y), "+f"(values.z), "+f"(values.w)
+               : "=f"(values.x), "=f"(values.y), "=f"(values.z), "=f"(values.w)
                : "l"(address), "r"(static_cast<uint32>(exists)) : "memory");
   return values;
 }
@@ -53,6 +53,12 @@ __device__ __forceinline__ float exp2_approx(float x) {
 __device__ __forceinline__ float log2_approx(float x) {
   float y;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+__device__ __forceinline__ float reciprocal_approx(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
