@@ -29,13 +29,16 @@ SPARSE_HEADER = (
 
 def merge(root: Path) -> str:
     """Return the share of a copy's speed for each merging, by rows in flight."""
+    lines = read_lines(root / MERGE)
+    counts = [one for one in "124" if any(one in line["details"]["us"] for line in lines)]
     rows = []
-    for line in read_lines(root / MERGE):
+    for line in lines:
         us = line["details"]["us"]
-        shares = (f"{us['copy'] / us[count]:.2f}" if count in us else "" for count in "124")
+        shares = (f"{us['copy'] / us[count]:.2f}" if count in us else "" for count in counts)
         words = line["problem"].rpartition(", 16384 rows")[0]
         rows.append((words, f"{line['times_us'][0]:.0f}", *shares))
-    return table(("parts", "us", "1 row", "2 rows", "4 rows"), rows, right=4)
+    heads = ("1 row" if count == "1" else f"{count} rows" for count in counts)
+    return table(("parts", "us", *heads), rows, right=1 + len(counts))
 
 
 def max_logits(root: Path) -> str:
