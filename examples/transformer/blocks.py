@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The blocks of a layer: by PyTorch, and with products of fa4gen whose epilogues do the rest."""
+"""The blocks of a layer: by PyTorch, and by products of fa4gen with fused epilogues."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def inductor_overlaps() -> bool:
 
 
 class Kernels:
-    """fa4gen's products, whose epilogues add residuals and gate; norms and rotation by steps."""
+    """fa4gen's products, which add residuals and gate in epilogues; norms and rotation by steps."""
 
     def __init__(self, steps: Steps, kernels: Mapping[str, Step]) -> None:
         """Take the functions ``qkv``, ``residual``, ``gate_up`` and ``head``."""

@@ -55,7 +55,7 @@ ROUNDS = 5
 """Of each variant, in turn, after one that is not timed; the median counts."""
 PAGE_SIZE = 64
 JUDGED = 8
-"""Steps whose logits are compared."""
+"""Steps of which the logits are compared."""
 ERRORS = 1.5
 """The most that the error of a variant may be, times that of PyTorch's."""
 PEER = "pytorch"
@@ -121,7 +121,7 @@ class Model:
 
 
 class Variant:
-    """A decoder whose step is captured, on a GPU, once it has run."""
+    """A decoder that captures its step, on a GPU, once it has run."""
 
     def __init__(self, decoder: Decoder, caches: Caches) -> None:
         """Warm up and capture a step."""

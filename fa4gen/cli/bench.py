@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     help="Attention: numbers of rows of the sequences; BATCHxROWSxKEYS, or BATCHxKEYS of one row, "
     "with @HEADS/KEYHEADS or without; lognormal, equal, giant or dwarfs, which are batches; by "
     "default what the kernel is for. Matrix products: m = n = k, "
-    "MxNxK, BATCHxMxNxK or GROUPSxROWS:NxK; uneven groups, GROUPS/ROWS@SEED:NxK, whose ROWS in all "
-    "are dealt at random, or the rows of each, ROWS+ROWS+...:NxK. k means 1024.",
+    "MxNxK, BATCHxMxNxK or GROUPSxROWS:NxK; uneven groups, GROUPS/ROWS@SEED:NxK, "
+    "ROWS in all dealt at random, or the rows of each, ROWS+ROWS+...:NxK. k means 1024.",
 )
 @click.option(
     "--rounds",

@@ -179,7 +179,7 @@ def _scales(view: TensorView, row: OperandScales) -> Scales:
 
 
 def _of_atoms(view: TensorView) -> Scales:
-    """Return arranged scales, whose strides lead from atom to atom in bytes."""
+    """Return arranged scales; strides are bytes from atom to atom."""
     return Scales(view.pointer, *(0, *view.strides)[-6:-3])
 
 

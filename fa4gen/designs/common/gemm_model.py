@@ -250,7 +250,7 @@ class GemmPlan(KernelPlan):
     def counts_columns(self) -> bool:
         """Whether a quantising epilogue leaves out columns past n.
 
-        Their values may be no zeros, or NaN, which the scale of a block of fp4 tells.
+        They need not be zero: a NaN there would become the scale of a whole block.
         """
         scales = self.output_scales
         if scales is None or self.column_unit % scales.columns == 0:

@@ -93,7 +93,7 @@ struct Strides {
   uint64 row;
   uint64 head;
 
-  // From the array's start to a row, whose numbers are not negative.
+  // From the array's start to a row. The row's batch, row and head are not negative.
   __device__ __forceinline__ uint64 to(const Row& at) const {
     return static_cast<uint32>(at.batch) * batch + static_cast<uint32>(at.row) * row +
            static_cast<uint32>(at.head) * head;
